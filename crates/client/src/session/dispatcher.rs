@@ -1,0 +1,183 @@
+//! Matches answers to requests, and keeps what fits nothing as a fault. Waits for nobody.
+
+use super::{CallFailure, Reply};
+use crate::Tap;
+use crate::jsonrpc::{self, Message, RequestId};
+use crate::transport::{Closed, HttpHead, Inbox, Unanswered};
+use mcproof_record::{Direction, FrameId};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tokio::sync::{mpsc, oneshot};
+
+/// Something a server sent that no conforming server sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub frame: FrameId,
+    pub kind: FaultKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FaultKind {
+    #[error("{0}")]
+    Malformed(jsonrpc::Malformed),
+    #[error("an answer to id {0}, which was never asked")]
+    UnknownId(RequestId),
+    #[error("another answer to id {0}, which was answered or given up before")]
+    NotWaitedFor(RequestId),
+    #[error("an answer without an id: {0}")]
+    NoId(String),
+}
+
+/// A request from the server, which the session's policy has to answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ServerRequest {
+    pub(super) id: RequestId,
+    pub(super) method: String,
+}
+
+/// Faults kept; a flood of noise is counted by the tap, not here.
+const MOST_FAULTS: usize = 1000;
+
+pub(super) struct Dispatcher {
+    state: Mutex<State>,
+    requests: mpsc::UnboundedSender<ServerRequest>,
+    tap: Tap,
+}
+
+#[derive(Default)]
+struct State {
+    next: i64,
+    pending: HashMap<RequestId, Pending>,
+    closed: Option<Closed>,
+    faults: Vec<Fault>,
+}
+
+struct Pending {
+    answer: oneshot::Sender<Result<Reply, CallFailure>>,
+    asked: Instant,
+    request: Option<FrameId>,
+}
+
+/// A request that waits for its answer. Dropping it forgets the request: an answer then is a late one.
+pub(super) struct Waiting<'a> {
+    pub(super) id: RequestId,
+    dispatcher: &'a Dispatcher,
+    answer: oneshot::Receiver<Result<Reply, CallFailure>>,
+}
+
+impl Waiting<'_> {
+    /// Notes in which frame the request went out.
+    pub(super) fn sent(&self, frame: FrameId) {
+        if let Some(pending) = self.dispatcher.state().pending.get_mut(&self.id) {
+            pending.request = Some(frame);
+        }
+    }
+
+    pub(super) async fn answer(&mut self) -> Result<Reply, CallFailure> {
+        (&mut self.answer).await.unwrap_or(Err(CallFailure::Closed(Closed::StreamEnded)))
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.dispatcher.state().pending.remove(&self.id);
+    }
+}
+
+impl Dispatcher {
+    pub(super) fn new(tap: &Tap) -> (Arc<Self>, mpsc::UnboundedReceiver<ServerRequest>) {
+        let (requests, queue) = mpsc::unbounded_channel();
+        (Arc::new(Self { state: Mutex::default(), requests, tap: tap.clone() }), queue)
+    }
+
+    /// # Errors
+    /// The connection has ended already.
+    pub(super) fn expect_answer(&self) -> Result<Waiting<'_>, CallFailure> {
+        let mut state = self.state();
+        if let Some(closed) = &state.closed {
+            return Err(CallFailure::Closed(closed.clone()));
+        }
+        state.next += 1;
+        let id = RequestId::Number(state.next);
+        let (sender, answer) = oneshot::channel();
+        state.pending.insert(id.clone(), Pending { answer: sender, asked: Instant::now(), request: None });
+        Ok(Waiting { id, dispatcher: self, answer })
+    }
+
+    pub(super) fn faults(&self) -> Vec<Fault> {
+        self.state().faults.clone()
+    }
+
+    pub(super) fn closed_because(&self) -> Option<Closed> {
+        self.state().closed.clone()
+    }
+
+    fn fault(&self, frame: FrameId, kind: FaultKind) {
+        let mut state = self.state();
+        if state.faults.len() < MOST_FAULTS {
+            state.faults.push(Fault { frame, kind });
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inbox for Dispatcher {
+    fn message(&self, bytes: &[u8], frame: FrameId, head: Option<&Arc<HttpHead>>, request: Option<&RequestId>) {
+        match jsonrpc::parse(bytes) {
+            Err(malformed) => self.fault(frame, FaultKind::Malformed(malformed)),
+            Ok(Message::Notification { .. }) => {}
+            Ok(Message::Request { id, method, .. }) => {
+                // The receiver lives as long as the session; after that nobody has to answer.
+                let _ = self.requests.send(ServerRequest { id, method });
+            }
+            Ok(Message::Response { id, answer }) => {
+                let anonymous = id.is_none();
+                // An error without an id still belongs to the exchange that carried it.
+                let Some(id) = id.or_else(|| request.cloned()) else {
+                    let text = answer.map_or_else(|error| error.to_string(), |_| "a result".to_owned());
+                    return self.fault(frame, FaultKind::NoId(text));
+                };
+                let mut state = self.state();
+                let Some(pending) = state.pending.remove(&id) else {
+                    let known = matches!(id, RequestId::Number(number) if (1..=state.next).contains(&number));
+                    drop(state);
+                    return self.fault(frame, if known { FaultKind::NotWaitedFor(id) } else { FaultKind::UnknownId(id) });
+                };
+                drop(state);
+                let reply = Reply {
+                    answer,
+                    anonymous,
+                    request_frame: pending.request,
+                    frame,
+                    elapsed: pending.asked.elapsed(),
+                    http: head.cloned(),
+                };
+                // The caller may have given up this instant; the tap has the answer all the same.
+                let _ = pending.answer.send(Ok(reply));
+            }
+        }
+    }
+
+    fn unanswered(&self, request: &RequestId, why: Unanswered) {
+        let Some(pending) = self.state().pending.remove(request) else { return };
+        let _ = pending.answer.send(Err(CallFailure::Unanswered(why)));
+    }
+
+    fn closed(&self, why: Closed) {
+        let pending = {
+            let mut state = self.state();
+            state.closed.get_or_insert(why.clone());
+            std::mem::take(&mut state.pending)
+        };
+        if !matches!(why, Closed::Exited(_)) {
+            self.tap.record(Direction::Local, mcproof_record::FrameBody::Note { text: why.to_string() });
+        }
+        for pending in pending.into_values() {
+            let _ = pending.answer.send(Err(CallFailure::Closed(why.clone())));
+        }
+    }
+}

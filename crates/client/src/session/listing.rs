@@ -1,0 +1,71 @@
+//! Lists over all pages. Knows the list methods' common shape, not what they list.
+
+use super::{CallFailure, Reply, Session};
+use crate::jsonrpc::RpcError;
+use mcproof_record::FrameId;
+use serde_json::{Map, Value, json};
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// A whole list.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    pub items: Vec<Value>,
+    pub pages: usize,
+    /// The frame of the last page.
+    pub frame: FrameId,
+    pub elapsed: Duration,
+}
+
+/// Why a list could not be had.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ListFailure {
+    #[error(transparent)]
+    Call(#[from] CallFailure),
+    #[error("{method} was answered with {error}")]
+    Rpc { method: String, error: RpcError, frame: FrameId },
+    #[error("the result of {method} has no array `{key}`")]
+    NoArray { method: String, key: String, frame: FrameId },
+    #[error("{method} gave the cursor {cursor:?} a second time: its pages never end")]
+    RepeatedCursor { method: String, cursor: String, frame: FrameId },
+    #[error("{method} has more than {MOST_PAGES} pages")]
+    TooManyPages { method: String, frame: FrameId },
+}
+
+/// Far above any real server: a bound against one whose cursors never repeat and never end.
+const MOST_PAGES: usize = 10_000;
+
+impl Session {
+    /// All items of `tools/list` and its like: `key` names the array in each page.
+    ///
+    /// # Errors
+    /// A page did not come, was an error or no list, or the pages do not end.
+    pub async fn list(&self, method: &str, key: &str, deadline: Duration) -> Result<Listed, ListFailure> {
+        let started = Instant::now();
+        let mut items = Vec::new();
+        let mut seen = HashSet::new();
+        let mut params: Option<Map<String, Value>> = None;
+        for pages in 1..=MOST_PAGES {
+            let left = deadline.saturating_sub(started.elapsed());
+            let Reply { answer, frame, .. } = self.request(method, params.take(), left).await?;
+            let method = || method.to_owned();
+            let mut result = answer.map_err(|error| ListFailure::Rpc { method: method(), error, frame })?;
+            match result.get_mut(key).map(Value::take) {
+                Some(Value::Array(page)) => items.extend(page),
+                _ => return Err(ListFailure::NoArray { method: method(), key: key.to_owned(), frame }),
+            }
+            // An empty cursor is a valid one in 2026-07-28; only its absence (or null) ends the list.
+            let Some(cursor) = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned) else {
+                return Ok(Listed { items, pages, frame, elapsed: started.elapsed() });
+            };
+            if !seen.insert(cursor.clone()) {
+                return Err(ListFailure::RepeatedCursor { method: method(), cursor, frame });
+            }
+            if pages == MOST_PAGES {
+                return Err(ListFailure::TooManyPages { method: method(), frame });
+            }
+            params = json!({ "cursor": cursor }).as_object().cloned();
+        }
+        unreachable!("the loop returns on its last page")
+    }
+}

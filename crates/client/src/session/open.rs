@@ -1,0 +1,492 @@
+//! Opens a session: starts or finds the server, finds out its era, does the handshake.
+//! Source of the era rules: 2026-07-28, basic/versioning and basic/transports, "backward compatibility".
+
+use super::dispatcher::Dispatcher;
+use super::{Answering, CallFailure, ClientProfile, Connection, Handshake, Reply, SESSION_HEADER, Session, Spawned, VERSION_HEADER, Wire};
+use super::{answer_minimally, modern, show};
+use crate::Tap;
+use crate::jsonrpc::RpcError;
+use crate::revision::{self, Era, EraChoice, LEGACY, MODERN, TransportKind};
+use crate::transport::{
+    AddressFailure, Endpoint, Exit, Guardian, HttpConnection, HttpHead, Launch, Limits, OutputWatcher, Patience, Process, SseConnection,
+    SseFailure, StartFailure, StdioConnection, Stream, Unanswered, copy_output, exited, listening_addresses,
+};
+use serde_json::{Map, Value, json};
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use url::Url;
+
+/// Finds the URL of a server in a line that it printed.
+pub type Locate = Arc<dyn Fn(&[u8]) -> Option<Url> + Send + Sync>;
+
+/// A server, and how to reach it.
+#[derive(Clone)]
+pub enum Target {
+    Stdio(Launch),
+    Http {
+        endpoint: Endpoint,
+        /// Tried in turn where it is left open: Streamable HTTP, then HTTP+SSE.
+        kind: Option<TransportKind>,
+        /// Set when the server is to be started first.
+        launch: Option<Launch>,
+        /// Set when a started server chooses its address by itself; the endpoint's URL counts for nothing then.
+        locate: Option<Locate>,
+    },
+}
+
+/// How to open a session.
+#[derive(Clone, Default)]
+pub struct ConnectOptions {
+    pub era: EraChoice,
+    /// Offer this revision, and take no other.
+    pub protocol_version: Option<String>,
+    /// From the start until the handshake is answered; 30 s if not set.
+    pub timeout: Option<Duration>,
+    pub limits: Limits,
+    pub patience: Patience,
+    pub client: ClientProfile,
+    pub guardian: Guardian,
+}
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Why no session came about.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ConnectFailure {
+    #[error(transparent)]
+    Start(#[from] StartFailure),
+    #[error(transparent)]
+    Address(#[from] AddressFailure),
+    #[error("{exit}, before {stage}")]
+    Exited { exit: Exit, stage: String },
+    #[error("{}", not_listening(.url, *.after, .elsewhere))]
+    NotListening { url: String, after: Duration, elsewhere: Vec<SocketAddr> },
+    #[error("no line that the server printed within {} told its port", show(*.after))]
+    NotLocated { after: Duration },
+    #[error("`{method}`: {failure}")]
+    Unanswered { method: &'static str, failure: CallFailure },
+    #[error("server wants authorization: status {} for `{method}`", .head.status)]
+    Unauthorized { method: &'static str, head: Arc<HttpHead> },
+    #[error("server refused `{method}`: {error}")]
+    Refused { method: &'static str, error: RpcError },
+    #[error("the answer to `{method}` {reason}")]
+    BadResult { method: &'static str, reason: String },
+    #[error("server speaks revision {found}, not {wanted} as asked for")]
+    OtherVersion { wanted: String, found: String },
+    #[error("server negotiated {found:?}, which is no revision that this client knows")]
+    UnknownVersion { found: String },
+    #[error("server speaks none of our revisions, only {}", .supported.join(", "))]
+    NoCommonVersion { supported: Vec<String> },
+    #[error("HTTP+SSE: {0}")]
+    Sse(#[from] SseFailure),
+    #[error("HTTP+SSE belongs to the legacy era; the modern one was asked for")]
+    NoModernSse,
+    #[error("no HTTP+SSE stream within {}", show(*.after))]
+    SseTimedOut { after: Duration },
+}
+
+fn not_listening(url: &str, after: Duration, elsewhere: &[SocketAddr]) -> String {
+    let mut text = format!("nothing accepts connections at {url} after {}", show(after));
+    if !elsewhere.is_empty() {
+        let list: Vec<String> = elsewhere.iter().map(ToString::to_string).collect();
+        text += &format!("; the server listens on {} instead", list.join(" and "));
+    }
+    text
+}
+
+/// Opens a session. Whatever happens on the way is in the tap, also when it fails; then nothing is left running.
+///
+/// # Errors
+/// Says what kept the session from opening.
+pub async fn open_session(target: &Target, options: &ConnectOptions, tap: &Tap) -> Result<Session, ConnectFailure> {
+    let opening = Opening { options, tap, budget: options.timeout.unwrap_or(CONNECT_TIMEOUT) };
+    match target {
+        Target::Stdio(launch) => opening.stdio(launch).await,
+        Target::Http { endpoint, kind, launch, locate } => opening.http(endpoint, *kind, launch.as_ref(), locate.as_ref()).await,
+    }
+}
+
+const DISCOVER: &str = "server/discover";
+const INITIALIZE: &str = "initialize";
+
+/// Errors by which a modern server shows that it is one (2026-07-28, basic, error codes).
+const MODERN_ERRORS: [i64; 3] = [-32020, -32021, -32022];
+const METHOD_NOT_FOUND: i64 = -32601;
+
+struct Opening<'a> {
+    options: &'a ConnectOptions,
+    tap: &'a Tap,
+    budget: Duration,
+}
+
+/// A connection without a handshake.
+struct Attempt {
+    wire: Arc<Wire>,
+    dispatcher: Arc<Dispatcher>,
+    answering: Answering,
+}
+
+/// What a probe with `server/discover` told.
+enum Probed {
+    Modern(Box<Handshake>),
+    /// Legacy; the same connection may go on.
+    Legacy,
+    /// Legacy or broken; a process that was asked is of no more use.
+    Silent,
+}
+
+impl Opening<'_> {
+    fn era(&self) -> EraChoice {
+        match self.options.protocol_version.as_deref().and_then(Era::of) {
+            Some(Era::Modern) => EraChoice::Modern,
+            Some(Era::Legacy) => EraChoice::Legacy,
+            None => self.options.era,
+        }
+    }
+
+    /// How long the probe may take: a slow start must not pass for a legacy server that is silent.
+    fn probe_budget(&self) -> Duration {
+        match self.era() {
+            EraChoice::Modern => self.budget,
+            _ => self.budget / 2,
+        }
+    }
+
+    async fn stdio(&self, launch: &Launch) -> Result<Session, ConnectFailure> {
+        let attempt = self.start_stdio(launch)?;
+        let attempt = match self.era() {
+            EraChoice::Legacy => attempt,
+            _ => match self.probe(&attempt, TransportKind::Stdio, None).await? {
+                Probed::Modern(handshake) => return Ok(self.session(attempt, None, *handshake)),
+                Probed::Legacy => attempt,
+                Probed::Silent => {
+                    self.tap.note("the server is started again, to try `initialize` on a process that was not probed");
+                    attempt.discard(self.options.patience).await;
+                    self.start_stdio(launch)?
+                }
+            },
+        };
+        match self.initialize(&attempt, TransportKind::Stdio).await {
+            Ok(handshake) => Ok(self.session(attempt, None, handshake)),
+            Err(failure) => Err(self.failed(attempt, None, failure).await),
+        }
+    }
+
+    fn start_stdio(&self, launch: &Launch) -> Result<Attempt, ConnectFailure> {
+        let (dispatcher, queue) = Dispatcher::new(self.tap);
+        let connection =
+            StdioConnection::open(launch, &self.options.guardian, self.options.limits, self.tap, Arc::clone(&dispatcher) as _)?;
+        Ok(attempt(Connection::Stdio(connection), dispatcher, queue))
+    }
+
+    async fn http(
+        &self,
+        endpoint: &Endpoint,
+        kind: Option<TransportKind>,
+        launch: Option<&Launch>,
+        locate: Option<&Locate>,
+    ) -> Result<Session, ConnectFailure> {
+        if kind == Some(TransportKind::Sse) && self.era() == EraChoice::Modern {
+            return Err(ConnectFailure::NoModernSse);
+        }
+        let mut endpoint = endpoint.clone();
+        let spawned = match launch {
+            Some(launch) => {
+                let (spawned, url) = self.serve(launch, &endpoint, locate).await?;
+                endpoint.url = url;
+                Some(spawned)
+            }
+            None => None,
+        };
+        let (dispatcher, queue) = Dispatcher::new(self.tap);
+        if kind == Some(TransportKind::Sse) {
+            return self.sse(&endpoint, spawned, dispatcher, queue).await;
+        }
+        let connection = HttpConnection::new(&endpoint, self.options.limits, self.tap, Arc::clone(&dispatcher) as _)?;
+        let attempt = attempt(Connection::Http(connection), dispatcher, queue);
+        if self.era() != EraChoice::Legacy {
+            match self.probe(&attempt, TransportKind::Http, spawned.as_ref()).await {
+                Ok(Probed::Modern(handshake)) => return Ok(self.session(attempt, spawned, *handshake)),
+                Ok(Probed::Legacy | Probed::Silent) => {}
+                Err(failure) => return Err(self.failed(attempt, spawned, failure).await),
+            }
+        }
+        let failure = match self.initialize(&attempt, TransportKind::Http).await {
+            Ok(handshake) => return Ok(self.session(attempt, spawned, handshake)),
+            Err(failure) => failure,
+        };
+        let may_be_sse = kind.is_none()
+            && matches!(&failure, ConnectFailure::Unanswered { failure: CallFailure::Unanswered(Unanswered::Response { head, .. }), .. }
+                if matches!(head.status, 400 | 404 | 405));
+        if !may_be_sse {
+            return Err(self.failed(attempt, spawned, failure).await);
+        }
+        let (dispatcher, queue) = Dispatcher::new(self.tap);
+        match self.sse(&endpoint, spawned, dispatcher, queue).await {
+            // Neither transport: what Streamable HTTP said is the better story.
+            Err(ConnectFailure::Sse(SseFailure::NoStream(_))) => Err(failure),
+            other => other,
+        }
+    }
+
+    async fn sse(
+        &self,
+        endpoint: &Endpoint,
+        spawned: Option<Spawned>,
+        dispatcher: Arc<Dispatcher>,
+        queue: mpsc::UnboundedReceiver<super::ServerRequest>,
+    ) -> Result<Session, ConnectFailure> {
+        let opening = SseConnection::open(endpoint, self.options.limits, self.tap, Arc::clone(&dispatcher) as _);
+        let failure = match timeout(self.budget, opening).await {
+            Ok(Ok(connection)) => {
+                let attempt = attempt(Connection::Sse(connection), dispatcher, queue);
+                return match self.initialize(&attempt, TransportKind::Sse).await {
+                    Ok(handshake) => Ok(self.session(attempt, spawned, handshake)),
+                    Err(failure) => Err(self.failed(attempt, spawned, failure).await),
+                };
+            }
+            Ok(Err(failure)) => failure.into(),
+            Err(_) => ConnectFailure::SseTimedOut { after: self.budget },
+        };
+        Err(self.blame_process(spawned, failure, "its HTTP+SSE stream was open").await)
+    }
+
+    /// Starts an HTTP server and waits until something accepts connections at its address.
+    async fn serve(&self, launch: &Launch, endpoint: &Endpoint, locate: Option<&Locate>) -> Result<(Spawned, Url), ConnectFailure> {
+        let deadline = Instant::now() + self.budget;
+        let (found, mut location) = mpsc::channel(1);
+        let watcher: Option<OutputWatcher> = locate.map(|locate| {
+            let locate = Arc::clone(locate);
+            Arc::new(move |line: &[u8]| {
+                if let Some(url) = locate(line) {
+                    // Full means that an earlier line told it.
+                    let _ = found.try_send(url);
+                }
+            }) as OutputWatcher
+        });
+        let (process, stdin, stdout) = Process::start(launch, &self.options.guardian, self.tap, watcher.clone())?;
+        // Ends with the pipe, at the latest when the whole process group is ended.
+        tokio::spawn(copy_output(stdout, self.tap.clone(), Stream::Stdout, watcher));
+        let spawned = Spawned { process, stdin };
+        let mut exit = spawned.process.watch_exit();
+        let mut known = locate.is_none().then(|| endpoint.url.clone());
+        let ready = async {
+            let url = match &known {
+                Some(url) => url.clone(),
+                None => location.recv().await.ok_or(ConnectFailure::NotLocated { after: self.budget })?,
+            };
+            known = Some(url.clone());
+            let at = Endpoint { url: url.clone(), headers: Vec::new() };
+            let exchanger = crate::transport::Exchanger::new(&at, self.options.limits, self.tap)?;
+            let mut pause = Duration::from_millis(2);
+            while exchanger.accepts().await.is_err() {
+                sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_millis(50));
+            }
+            Ok(url)
+        };
+        let outcome = tokio::select! {
+            biased;
+            Some(exit) = exited(&mut exit) => Err(ConnectFailure::Exited { exit, stage: "it accepted connections".into() }),
+            ready = timeout_at(deadline, ready) => ready.unwrap_or_else(|_| Err(match &known {
+                None => ConnectFailure::NotLocated { after: self.budget },
+                Some(url) => ConnectFailure::NotListening {
+                    url: url.to_string(),
+                    after: self.budget,
+                    elsewhere: listening_addresses(spawned.process.group()),
+                },
+            })),
+        };
+        match outcome {
+            Ok(url) => Ok((spawned, url)),
+            Err(failure) => {
+                spawned.discard(self.options.patience).await;
+                Err(failure)
+            }
+        }
+    }
+
+    /// Asks `server/discover`, and tells from the answer which era the server lives in.
+    async fn probe(&self, attempt: &Attempt, transport: TransportKind, spawned: Option<&Spawned>) -> Result<Probed, ConnectFailure> {
+        let deadline = Instant::now() + self.probe_budget();
+        let pinned = self.era() == EraChoice::Modern;
+        let mut retried = false;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let (params, headers) = modern(&self.options.client, MODERN, DISCOVER, None);
+            let reply = attempt.wire.ask(&attempt.dispatcher, DISCOVER, Some(params), headers, left).await;
+            let Reply { answer, http, .. } = match reply {
+                Ok(reply) => reply,
+                Err(failure) => match &failure {
+                    CallFailure::Unanswered(Unanswered::Response { head, .. }) if matches!(head.status, 401 | 403) => {
+                        return Err(ConnectFailure::Unauthorized { method: DISCOVER, head: Arc::clone(head) });
+                    }
+                    // A server that we started may accept connections before it can answer.
+                    CallFailure::Unanswered(why) if spawned.is_some_and(|spawned| spawned.starting(why)) && !left.is_zero() => {
+                        sleep(Duration::from_millis(50)).await;
+                        continue;
+                    }
+                    CallFailure::Unanswered(Unanswered::Unreachable(_)) => {
+                        return Err(ConnectFailure::Unanswered { method: DISCOVER, failure });
+                    }
+                    _ if pinned => return Err(ConnectFailure::Unanswered { method: DISCOVER, failure }),
+                    CallFailure::Unanswered(_) => return Ok(Probed::Legacy),
+                    CallFailure::TimedOut { .. } | CallFailure::Closed(_) => return Ok(Probed::Silent),
+                },
+            };
+            let supported = match &answer {
+                Ok(result) => names(result.get("supportedVersions")),
+                Err(error) => names(error.data.as_ref().and_then(|data| data.get("supported"))),
+            };
+            let offers = |version: &str| supported.iter().any(|known| known == version);
+            return match answer {
+                Ok(result) if offers(MODERN) => Ok(Probed::Modern(Box::new(discovered(result, transport)))),
+                Err(error) if MODERN_ERRORS.contains(&error.code) && offers(MODERN) && !retried => {
+                    retried = true;
+                    continue;
+                }
+                Err(error) if http.as_ref().is_some_and(|head| head.status == 404) && error.code == METHOD_NOT_FOUND => {
+                    // A modern server without discovery. It must have it; but a client may do without.
+                    Ok(Probed::Modern(Box::new(discovered(json!({}), transport))))
+                }
+                // Modern, or at least a reader of our `_meta`, but of other revisions; the handshake is the way to the legacy ones.
+                Ok(_) | Err(RpcError { .. }) if !pinned && LEGACY.iter().any(|version| offers(version)) => Ok(Probed::Silent),
+                Err(error) if MODERN_ERRORS.contains(&error.code) => match supported.is_empty() {
+                    true => Err(ConnectFailure::Refused { method: DISCOVER, error }),
+                    false => Err(ConnectFailure::NoCommonVersion { supported }),
+                },
+                Ok(_) if !supported.is_empty() => Err(ConnectFailure::NoCommonVersion { supported }),
+                Ok(_) if pinned => Err(ConnectFailure::BadResult { method: DISCOVER, reason: "has no `supportedVersions`".into() }),
+                Err(error) if pinned => Err(ConnectFailure::Refused { method: DISCOVER, error }),
+                Ok(_) | Err(_) => Ok(Probed::Legacy),
+            };
+        }
+    }
+
+    /// The handshake of the legacy era (2025-11-25, basic/lifecycle).
+    async fn initialize(&self, attempt: &Attempt, transport: TransportKind) -> Result<Handshake, ConnectFailure> {
+        let client = &self.options.client;
+        let pinned = self.options.protocol_version.as_deref();
+        let offered = pinned.unwrap_or(LEGACY[0]);
+        let params = json!({ "protocolVersion": offered, "capabilities": client.capabilities, "clientInfo": client.info() });
+        let params: Option<Map<String, Value>> = params.as_object().cloned();
+        let reply = match attempt.wire.ask(&attempt.dispatcher, INITIALIZE, params, Vec::new(), self.budget).await {
+            Ok(reply) => reply,
+            Err(CallFailure::Unanswered(Unanswered::Response { head, .. })) if matches!(head.status, 401 | 403) => {
+                return Err(ConnectFailure::Unauthorized { method: INITIALIZE, head });
+            }
+            Err(failure) => return Err(ConnectFailure::Unanswered { method: INITIALIZE, failure }),
+        };
+        let result = reply.answer.map_err(|error| ConnectFailure::Refused { method: INITIALIZE, error })?;
+        let bad = |reason: &str| ConnectFailure::BadResult { method: INITIALIZE, reason: reason.to_owned() };
+        let version = result.get("protocolVersion").and_then(Value::as_str).ok_or_else(|| bad("has no `protocolVersion`"))?.to_owned();
+        match pinned {
+            Some(wanted) if wanted != version => return Err(ConnectFailure::OtherVersion { wanted: wanted.to_owned(), found: version }),
+            None if Era::of(&version).is_none() => return Err(ConnectFailure::UnknownVersion { found: version }),
+            _ => {}
+        }
+        let mut headers = Vec::new();
+        if transport != TransportKind::Stdio && revision::has_version_header(&version) {
+            headers.push((VERSION_HEADER, version.clone()));
+        }
+        let session = reply.http.as_ref().and_then(|head| head.header(SESSION_HEADER));
+        headers.extend(session.map(|id| (SESSION_HEADER, id.to_owned())));
+        let _ = attempt.wire.headers.set(headers);
+        attempt.wire.notify("notifications/initialized");
+        Ok(Handshake {
+            era: Era::Legacy,
+            transport,
+            protocol_version: version,
+            server_info: result.get("serverInfo").cloned(),
+            capabilities: result.get("capabilities").cloned().unwrap_or_else(|| json!({})),
+            instructions: text(result.get("instructions")),
+            result,
+        })
+    }
+
+    fn session(&self, attempt: Attempt, spawned: Option<Spawned>, handshake: Handshake) -> Session {
+        let Attempt { wire, dispatcher, answering } = attempt;
+        let (client, patience) = (self.options.client.clone(), self.options.patience);
+        Session { wire, spawned, dispatcher, handshake, client, tap: self.tap.clone(), patience, answering }
+    }
+
+    /// Ends what was started, and blames the process where it is the cause.
+    async fn failed(&self, attempt: Attempt, spawned: Option<Spawned>, failure: ConnectFailure) -> ConnectFailure {
+        let exit = match &attempt.wire.connection {
+            Connection::Stdio(stdio) => {
+                stdio.settle().await;
+                stdio.exit()
+            }
+            _ => None,
+        };
+        attempt.discard(self.options.patience).await;
+        match (exit, failure) {
+            (Some(exit), ConnectFailure::Unanswered { method, failure: CallFailure::Closed(_) | CallFailure::TimedOut { .. } }) => {
+                ConnectFailure::Exited { exit, stage: format!("answering `{method}`") }
+            }
+            (_, failure) => self.blame_process(spawned, failure, "the handshake was done").await,
+        }
+    }
+
+    async fn blame_process(&self, spawned: Option<Spawned>, failure: ConnectFailure, stage: &str) -> ConnectFailure {
+        let Some(spawned) = spawned else { return failure };
+        spawned.process.settle().await;
+        let exit = spawned.process.exit();
+        spawned.discard(self.options.patience).await;
+        exit.map_or(failure, |exit| ConnectFailure::Exited { exit, stage: stage.to_owned() })
+    }
+}
+
+impl Attempt {
+    async fn discard(self, patience: Patience) {
+        let Self { wire, .. } = self;
+        if let Some(Wire { connection: Connection::Stdio(stdio), .. }) = Arc::into_inner(wire) {
+            stdio.close(Patience { end_of_input: patience.end_of_input.min(Patience::SHORT.end_of_input), ..patience }).await;
+        }
+    }
+}
+
+impl Spawned {
+    /// Whether a failed request is what a server does that has not quite started.
+    fn starting(&self, why: &Unanswered) -> bool {
+        self.process.exit().is_none()
+            && match why {
+                Unanswered::Unreachable(_) => true,
+                Unanswered::Response { head, .. } => matches!(head.status, 502..=504),
+            }
+    }
+
+    async fn discard(self, patience: Patience) {
+        let Self { process, stdin } = self;
+        process.shut_down(Some(stdin), crate::transport::StdinUse::Held, patience).await;
+    }
+}
+
+fn attempt(connection: Connection, dispatcher: Arc<Dispatcher>, queue: mpsc::UnboundedReceiver<super::ServerRequest>) -> Attempt {
+    let wire = Arc::new(Wire { connection, headers: OnceLock::new() });
+    let answering = Answering(tokio::spawn(answer_minimally(queue, Arc::downgrade(&wire))));
+    Attempt { wire, dispatcher, answering }
+}
+
+fn discovered(result: Value, transport: TransportKind) -> Handshake {
+    Handshake {
+        era: Era::Modern,
+        transport,
+        protocol_version: MODERN.to_owned(),
+        server_info: result.pointer("/_meta/io.modelcontextprotocol~1serverInfo").cloned(),
+        capabilities: result.get("capabilities").cloned().unwrap_or_else(|| json!({})),
+        instructions: text(result.get("instructions")),
+        result,
+    }
+}
+
+fn text(value: Option<&Value>) -> Option<String> {
+    value.and_then(Value::as_str).map(str::to_owned)
+}
+
+fn names(value: Option<&Value>) -> Vec<String> {
+    value.and_then(Value::as_array).into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}

@@ -1,0 +1,116 @@
+//! Ways to reach a server. A transport frames and delivers bytes; it never interprets methods.
+
+mod guardian;
+mod http;
+mod lines;
+mod listening;
+mod pool;
+mod process;
+mod sse;
+mod sse_events;
+mod stdio;
+
+pub use guardian::Guardian;
+pub use http::Endpoint;
+pub use pool::AddressFailure;
+pub use process::{Exit, Launch, Patience, ShutdownReport, StartFailure};
+pub use sse_events::{Event, EventParser};
+
+pub(crate) use http::{Exchanger, HttpConnection};
+pub(crate) use listening::listening_addresses;
+pub(crate) use process::{OutputWatcher, Process, StdinUse, Stream, copy_output, exited};
+pub(crate) use sse::SseConnection;
+pub use sse::SseFailure;
+pub(crate) use stdio::StdioConnection;
+
+use crate::jsonrpc::RequestId;
+use mcproof_record::{ExchangeId, FrameId};
+use std::sync::Arc;
+
+/// Bounds on what a peer may send.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of one line on stdout.
+    pub line: usize,
+    /// Bytes of one HTTP response body that is no event stream.
+    pub body: usize,
+    /// Bytes of one server-sent event.
+    pub event: usize,
+    /// Bytes of the head of an HTTP response.
+    pub head: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { line: 16 << 20, body: 16 << 20, event: 16 << 20, head: 64 << 10 }
+    }
+}
+
+/// A message on its way to the server.
+#[derive(Debug)]
+pub(crate) struct Envelope {
+    pub(crate) body: Vec<u8>,
+    /// Set for a request: whose answer the HTTP exchange has to carry.
+    pub(crate) request: Option<RequestId>,
+    /// Only for HTTP.
+    pub(crate) headers: Vec<(&'static str, String)>,
+}
+
+/// The head of the HTTP response that carried a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpHead {
+    pub exchange: ExchangeId,
+    pub status: u16,
+    /// Names in lower case, in the order of the wire.
+    pub headers: Vec<(String, String)>,
+}
+
+impl HttpHead {
+    /// The first header of that (lower-case) name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// What a transport hands up. Calls are short and never wait.
+pub(crate) trait Inbox: Send + Sync + 'static {
+    /// Bytes that should be one message. `head` is there when an HTTP exchange carried them, `request` when that
+    /// exchange was opened for one.
+    fn message(&self, bytes: &[u8], frame: FrameId, head: Option<&Arc<HttpHead>>, request: Option<&RequestId>);
+
+    /// The HTTP exchange of a request is over. Of no consequence if the answer came.
+    fn unanswered(&self, request: &RequestId, why: Unanswered);
+
+    /// Nothing more will come.
+    fn closed(&self, why: Closed);
+}
+
+/// Why an HTTP exchange brought no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// No connection could be made, or it broke before the response began.
+    Unreachable(String),
+    /// There was a response, but no message in it.
+    Response {
+        head: Arc<HttpHead>,
+        /// The beginning of the body, for people.
+        excerpt: String,
+        /// Why the body broke off, if it did.
+        broken: Option<String>,
+    },
+}
+
+/// Why a connection ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Closed {
+    #[error("{0}")]
+    Exited(Exit),
+    #[error("server closed its stdout, but is still running")]
+    StdoutClosed,
+    #[error("server closed the event stream")]
+    StreamEnded,
+    #[error("event stream broke: {0}")]
+    StreamBroken(String),
+    #[error("server sent more than {limit} bytes without a {unit} end")]
+    TooLong { unit: &'static str, limit: usize },
+}

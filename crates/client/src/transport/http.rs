@@ -1,0 +1,269 @@
+//! Streamable HTTP: each message is a POST of its own, answered by JSON or by an event stream.
+//! Source: 2025-11-25 and 2026-07-28, basic/transports, Streamable HTTP. Knows no methods and no versions: what a
+//! request's headers say is decided by the session.
+
+use super::pool::{AddressFailure, Lease, Pool, describe};
+use super::sse_events::{Event, EventParser};
+use super::{Envelope, HttpHead, Inbox, Limits, Unanswered};
+use crate::Tap;
+use crate::jsonrpc::RequestId;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response};
+use mcproof_record::{Direction, ExchangeId, FrameBody, FrameId};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use url::Url;
+
+/// Where an HTTP server listens, and what to send along.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    pub url: Url,
+    /// Sent with each request, as the user wrote them.
+    pub headers: Vec<(String, String)>,
+}
+
+/// Everything that exchanges with one origin share.
+pub(crate) struct Exchanger {
+    pool: Pool,
+    headers: Vec<(String, String)>,
+    limits: Limits,
+    tap: Tap,
+    next: AtomicU64,
+}
+
+/// A response whose body has not been read.
+pub(crate) struct OpenExchange {
+    pub(crate) head: Arc<HttpHead>,
+    body: Incoming,
+    lease: Lease,
+}
+
+impl Exchanger {
+    pub(crate) fn new(endpoint: &Endpoint, limits: Limits, tap: &Tap) -> Result<Self, AddressFailure> {
+        let pool = Pool::new(&endpoint.url, limits.head)?;
+        Ok(Self { pool, headers: endpoint.headers.clone(), limits, tap: tap.clone(), next: AtomicU64::new(0) })
+    }
+
+    pub(crate) async fn accepts(&self) -> std::io::Result<()> {
+        self.pool.accepts().await
+    }
+
+    /// Records the request, and gives its exchange and frame together with the request to send.
+    pub(crate) fn prepare(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: &[(&str, String)],
+        body: Vec<u8>,
+    ) -> (ExchangeId, FrameId, Result<Request<Full<Bytes>>, String>) {
+        let exchange = ExchangeId(self.next.fetch_add(1, Ordering::Relaxed));
+        let mut all: Vec<(String, String)> = vec![("host".into(), authority(url))];
+        all.extend(headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        for (name, value) in &self.headers {
+            // What the user asks for replaces what we would send.
+            all.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+            all.push((name.clone(), value.clone()));
+        }
+        if !body.is_empty() {
+            all.push(("content-length".into(), body.len().to_string()));
+        }
+        let frame = self.tap.record(
+            Direction::ToServer,
+            FrameBody::HttpRequest {
+                exchange,
+                method: method.to_string(),
+                url: url.to_string(),
+                headers: all.clone(),
+                body: body.as_slice().into(),
+            },
+        );
+        let mut request = Request::builder().method(method).uri(&url[url::Position::BeforePath..url::Position::AfterQuery]);
+        for (name, value) in &all {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::new(Bytes::from(body))).map_err(|error| format!("the request cannot be sent: {error}"));
+        (exchange, frame, request)
+    }
+
+    /// Sends a prepared request and waits for the head of its response.
+    pub(crate) async fn open(&self, exchange: ExchangeId, request: Request<Full<Bytes>>) -> Result<OpenExchange, String> {
+        let (response, lease) = match self.pool.send(request).await {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.end(exchange, Some(error.clone()));
+                return Err(error);
+            }
+        };
+        let (head, body) = self.head(exchange, response);
+        Ok(OpenExchange { head, body, lease })
+    }
+
+    fn head(&self, exchange: ExchangeId, response: Response<Incoming>) -> (Arc<HttpHead>, Incoming) {
+        let (parts, body) = response.into_parts();
+        let text = |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let headers: Vec<_> = parts.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
+        let status = parts.status.as_u16();
+        self.tap.record(Direction::FromServer, FrameBody::HttpResponse { exchange, status, headers: headers.clone() });
+        (Arc::new(HttpHead { exchange, status, headers }), body)
+    }
+
+    /// Reads the whole body. `Err` holds what came before it broke, and why.
+    pub(crate) async fn body(&self, open: OpenExchange) -> (Vec<u8>, Option<String>, FrameId) {
+        let OpenExchange { head, mut body, lease } = open;
+        let mut bytes = Vec::new();
+        let mut broken = None;
+        while let Some(frame) = body.frame().await {
+            match frame {
+                Ok(frame) => bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
+                Err(error) => broken = Some(describe(&error)),
+            }
+            if bytes.len() > self.limits.body {
+                bytes.truncate(self.limits.body);
+                broken = Some(format!("the body is larger than {} bytes", self.limits.body));
+            }
+            if broken.is_some() {
+                break;
+            }
+        }
+        let frame = self.tap.record(Direction::FromServer, FrameBody::HttpBody { exchange: head.exchange, bytes: bytes.as_slice().into() });
+        if broken.is_none() {
+            self.pool.give_back(lease);
+        }
+        self.end(head.exchange, broken.clone());
+        (bytes, broken, frame)
+    }
+
+    /// Reads an event stream to its end, calling `deliver` for each event. Gives why it broke, if it did.
+    pub(crate) async fn events(&self, open: OpenExchange, mut deliver: impl FnMut(&Event, FrameId)) -> Option<String> {
+        let OpenExchange { head, mut body, lease } = open;
+        let exchange = head.exchange;
+        let mut parser = EventParser::default();
+        let mut broken = None;
+        let mut record = |event: Event| {
+            let data = event.data.as_ref().map(|data| String::from_utf8_lossy(data).into_owned());
+            let seen =
+                FrameBody::SseEvent { exchange, bytes: event.raw.as_slice().into(), event: event.name.clone(), id: event.id.clone(), data };
+            let frame = self.tap.record(Direction::FromServer, seen);
+            deliver(&event, frame);
+        };
+        while let Some(frame) = body.frame().await {
+            match frame {
+                Ok(frame) => parser.feed(frame.data_ref().map_or(&[], |data| data), &mut record),
+                Err(error) => broken = Some(describe(&error)),
+            }
+            if parser.pending() > self.limits.event {
+                broken = Some(format!("an event is larger than {} bytes", self.limits.event));
+            }
+            if broken.is_some() {
+                break;
+            }
+        }
+        if let Some(unfinished) = parser.finish() {
+            record(unfinished);
+        }
+        if broken.is_none() {
+            self.pool.give_back(lease);
+        }
+        self.end(exchange, broken.clone());
+        broken
+    }
+
+    fn end(&self, exchange: ExchangeId, error: Option<String>) {
+        self.tap.record(Direction::Local, FrameBody::HttpEnd { exchange, error });
+    }
+}
+
+fn authority(url: &Url) -> String {
+    url[url::Position::BeforeHost..url::Position::AfterPort].to_owned()
+}
+
+/// The media type of a response, without parameters, in lower case.
+pub(crate) fn media_type(head: &HttpHead) -> String {
+    let value = head.header("content-type").unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+pub(crate) fn is_json(media_type: &str) -> bool {
+    media_type == "application/json" || media_type.ends_with("+json")
+}
+
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
+
+/// A connection to a Streamable HTTP endpoint.
+pub(crate) struct HttpConnection {
+    exchanger: Arc<Exchanger>,
+    url: Url,
+    inbox: Arc<dyn Inbox>,
+    /// One task an exchange. Aborted together when the connection is dropped.
+    exchanges: Mutex<JoinSet<()>>,
+}
+
+impl HttpConnection {
+    pub(crate) fn new(endpoint: &Endpoint, limits: Limits, tap: &Tap, inbox: Arc<dyn Inbox>) -> Result<Self, AddressFailure> {
+        let exchanger = Arc::new(Exchanger::new(endpoint, limits, tap)?);
+        Ok(Self { exchanger, url: endpoint.url.clone(), inbox, exchanges: Mutex::default() })
+    }
+
+    /// Posts the message in the background; whatever comes back goes to the inbox.
+    pub(crate) fn send(&self, envelope: Envelope) -> FrameId {
+        let mut headers = vec![("content-type", "application/json".to_owned()), ("accept", format!("application/json, {EVENT_STREAM}"))];
+        headers.extend(envelope.headers);
+        let (exchange, frame, prepared) = self.exchanger.prepare(Method::POST, &self.url, &headers, envelope.body);
+        let (exchanger, inbox) = (Arc::clone(&self.exchanger), Arc::clone(&self.inbox));
+        let mut exchanges = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
+        while exchanges.try_join_next().is_some() {}
+        exchanges.spawn(async move {
+            let unanswered = match prepared {
+                Err(reason) => Unanswered::Unreachable(reason),
+                Ok(request) => match exchanger.open(exchange, request).await {
+                    Err(reason) => Unanswered::Unreachable(reason),
+                    Ok(open) => receive(&exchanger, open, &*inbox, envelope.request.as_ref()).await,
+                },
+            };
+            if let Some(request) = &envelope.request {
+                inbox.unanswered(request, unanswered);
+            }
+        });
+        frame
+    }
+
+    /// Asks the server to end the session (2025-03-26 and later, session management), and waits shortly for the answer.
+    pub(crate) async fn delete(&self, headers: &[(&str, String)], patience: Duration) {
+        let (exchange, _, prepared) = self.exchanger.prepare(Method::DELETE, &self.url, headers, Vec::new());
+        let Ok(request) = prepared else { return };
+        let exchange = async {
+            if let Ok(open) = self.exchanger.open(exchange, request).await {
+                self.exchanger.body(open).await;
+            }
+        };
+        let _ = timeout(patience, exchange).await;
+    }
+}
+
+/// Takes in one response; gives what to tell a request that it did not answer.
+async fn receive(exchanger: &Exchanger, open: OpenExchange, inbox: &dyn Inbox, request: Option<&RequestId>) -> Unanswered {
+    let head = Arc::clone(&open.head);
+    let media_type = media_type(&head);
+    if media_type == EVENT_STREAM {
+        let deliver = |event: &Event, frame| {
+            if let Some(data) = event.data.as_ref().filter(|data| !data.is_empty() && !event.unfinished) {
+                inbox.message(data, frame, Some(&head), request);
+            }
+        };
+        let broken = exchanger.events(open, deliver).await;
+        return Unanswered::Response { head, excerpt: String::new(), broken };
+    }
+    let (bytes, broken, frame) = exchanger.body(open).await;
+    if is_json(&media_type) && broken.is_none() && !bytes.is_empty() {
+        inbox.message(&bytes, frame, Some(&head), request);
+    }
+    let excerpt = String::from_utf8_lossy(&bytes[..bytes.len().min(EXCERPT)]).into_owned();
+    Unanswered::Response { head, excerpt, broken }
+}
+
+const EXCERPT: usize = 300;

@@ -1,0 +1,341 @@
+//! A server's process: started in a group of its own, its output copied to the tap, its whole group ended on every way
+//! out. Knows nothing of messages.
+
+use super::Guardian;
+use super::lines::{Line, LineReader};
+use crate::Tap;
+use mcproof_record::{Direction, FrameBody};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use std::fmt;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::AsyncRead;
+use tokio::process::{ChildStdin, ChildStdout, Command};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// A command that starts a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Launch {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Added to the environment of this process.
+    pub env: Vec<(String, String)>,
+    pub folder: Option<PathBuf>,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exit {
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    /// Since its start.
+    pub after: Duration,
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.code, self.signal) {
+            (Some(code), _) => write!(formatter, "server exited with code {code}")?,
+            (None, Some(number)) => match Signal::try_from(number) {
+                Ok(signal) => write!(formatter, "server was ended by {signal}")?,
+                Err(_) => write!(formatter, "server was ended by signal {number}")?,
+            },
+            (None, None) => formatter.write_str("server ended")?,
+        }
+        write!(formatter, ", {} ms after start", self.after.as_millis())
+    }
+}
+
+/// Why a process could not be started.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StartFailure {
+    #[error("the command is empty")]
+    Empty,
+    #[error("`{program}` was not found")]
+    NotFound { program: String },
+    #[error("the working folder {} does not exist", .0.display())]
+    NoFolder(PathBuf),
+    #[error("`{program}` could not be started: {reason}")]
+    Other { program: String, reason: String },
+}
+
+/// How long a server may take to end by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// After its stdin was closed.
+    pub end_of_input: Duration,
+    /// After SIGTERM.
+    pub terminate: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { end_of_input: Duration::from_secs(2), terminate: Duration::from_secs(2) }
+    }
+}
+
+impl Patience {
+    /// For when the user wants to leave now.
+    pub const SHORT: Self = Self { end_of_input: Duration::from_millis(100), terminate: Duration::from_millis(400) };
+}
+
+/// How the end of a server went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShutdownReport {
+    pub exit: Option<Exit>,
+    /// It did not end when its stdin was closed (stdio only).
+    pub ignored_end_of_input: bool,
+    /// It did not end on SIGTERM either.
+    pub ignored_terminate: bool,
+    /// Processes of its tree that were still there after it had ended. They have been killed.
+    pub left_behind: Vec<i32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StdinUse {
+    /// The protocol's channel: closing it asks the server to end.
+    Protocol,
+    /// Only held open, because some HTTP servers end when it is closed.
+    Held,
+}
+
+/// A running server. Dropping it kills its group at once.
+pub(crate) struct Process {
+    group: i32,
+    guardian: Guardian,
+    exit: watch::Receiver<Option<Exit>>,
+    tap: Tap,
+    stderr: JoinHandle<()>,
+    /// True once stderr was read to its end.
+    drained: watch::Receiver<bool>,
+    ended: bool,
+}
+
+impl Process {
+    /// `watcher` sees each line of stderr as well.
+    pub(crate) fn start(
+        launch: &Launch,
+        guardian: &Guardian,
+        tap: &Tap,
+        watcher: Option<OutputWatcher>,
+    ) -> Result<(Self, ChildStdin, ChildStdout), StartFailure> {
+        let (program, arguments) = launch.command.split_first().ok_or(StartFailure::Empty)?;
+        let other = |reason: String| StartFailure::Other { program: program.clone(), reason };
+        if let Some(folder) = launch.folder.as_ref().filter(|folder| !folder.is_dir()) {
+            return Err(StartFailure::NoFolder(folder.clone()));
+        }
+        let registration = guardian.registration().map_err(|error| other(error.to_string()))?;
+        let mut command = Command::new(program);
+        command.args(arguments).envs(launch.env.iter().cloned()).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(folder) = &launch.folder {
+            command.current_dir(folder);
+        }
+        // SAFETY: the closure only makes async-signal-safe calls.
+        unsafe {
+            command.pre_exec(move || {
+                registration.register_this_process();
+                Ok(())
+            });
+        }
+        let start = Instant::now();
+        let mut child = command.spawn().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => StartFailure::NotFound { program: program.clone() },
+            _ => other(error.to_string()),
+        })?;
+        let pid = child.id().expect("a child that was not waited for has an id");
+        tap.record(Direction::Local, FrameBody::Spawned { pid, command: launch.command.clone() });
+        let (stdin, stdout, stderr) = match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
+            (Some(stdin), Some(stdout), Some(stderr)) => (stdin, stdout, stderr),
+            _ => unreachable!("all three streams were asked to be pipes"),
+        };
+        let (mark_drained, drained) = watch::channel(false);
+        let stderr_tap = tap.clone();
+        let stderr = tokio::spawn(async move {
+            copy_output(stderr, stderr_tap, Stream::Stderr, watcher).await;
+            mark_drained.send_replace(true);
+        });
+        let (exited, exit) = watch::channel(None);
+        let reaper_tap = tap.clone();
+        tokio::spawn(async move {
+            let status = child.wait().await;
+            let (code, signal) = status.map_or((None, None), |status| {
+                use std::os::unix::process::ExitStatusExt as _;
+                (status.code(), status.signal())
+            });
+            reaper_tap.record(Direction::Local, FrameBody::Exited { code, signal });
+            exited.send_replace(Some(Exit { code, signal, after: start.elapsed() }));
+        });
+        let group = i32::try_from(pid).expect("process ids fit an i32");
+        let process = Self { group, guardian: guardian.clone(), exit, tap: tap.clone(), stderr, drained, ended: false };
+        Ok((process, stdin, stdout))
+    }
+
+    /// Tells when the process has ended, without owning it.
+    pub(crate) fn watch_exit(&self) -> watch::Receiver<Option<Exit>> {
+        self.exit.clone()
+    }
+
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        *self.exit.borrow()
+    }
+
+    pub(crate) fn group(&self) -> i32 {
+        self.group
+    }
+
+    /// If the process is ending, waits shortly for its end and for its last words. A grandchild may hold stderr open.
+    pub(crate) async fn settle(&self) {
+        let mut exit = self.exit.clone();
+        if timeout(DYING, exited(&mut exit)).await.is_ok() {
+            let mut drained = self.drained.clone();
+            let _ = timeout(DRAIN, drained.wait_for(|drained| *drained)).await;
+        }
+    }
+
+    /// Asks the server to end, ends it if it does not, and reports how that went.
+    pub(crate) async fn shut_down(mut self, stdin: Option<ChildStdin>, usage: StdinUse, patience: Patience) -> ShutdownReport {
+        let mut report = ShutdownReport::default();
+        let descendants = descendants(self.group);
+        let mut exit = self.exit.clone();
+        if let Some(stdin) = stdin {
+            drop(stdin);
+            self.tap.record(Direction::Local, FrameBody::Closed { pipe: "stdin".into() });
+        }
+        let mut gone = match usage {
+            StdinUse::Protocol => {
+                let gone = timeout(patience.end_of_input, exited(&mut exit)).await.is_ok();
+                report.ignored_end_of_input = !gone;
+                gone
+            }
+            StdinUse::Held => exit.borrow().is_some(),
+        };
+        if !gone {
+            self.signal(Signal::SIGTERM);
+            gone = timeout(patience.terminate, exited(&mut exit)).await.is_ok();
+            report.ignored_terminate = !gone;
+        }
+        self.end_group();
+        if !gone {
+            let _ = timeout(KILL, exited(&mut exit)).await;
+        }
+        report.exit = *exit.borrow();
+        report.left_behind = descendants.into_iter().filter(Descendant::kill_if_alive).map(|descendant| descendant.pid).collect();
+        self.settle().await;
+        report
+    }
+
+    fn signal(&self, signal: Signal) {
+        if killpg(Pid::from_raw(self.group), signal).is_ok() {
+            self.tap.record(Direction::Local, FrameBody::Signalled { signal: signal.to_string() });
+        }
+    }
+
+    fn end_group(&mut self) {
+        if !self.ended {
+            self.ended = true;
+            let _ = killpg(Pid::from_raw(self.group), Signal::SIGKILL);
+            self.guardian.forget(self.group);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if !self.ended {
+            for descendant in descendants(self.group) {
+                descendant.kill_if_alive();
+            }
+        }
+        self.end_group();
+        self.stderr.abort();
+    }
+}
+
+/// A server that dies closes its connections just before its exit can be seen.
+const DYING: Duration = Duration::from_millis(100);
+/// How long output may lag behind the end of the process that wrote it.
+const DRAIN: Duration = Duration::from_millis(250);
+/// How long the kernel may take to end a process after SIGKILL.
+const KILL: Duration = Duration::from_secs(2);
+/// Longer lines of stderr are cut there: it is talk, not protocol.
+const OUTPUT_LINE: usize = 64 << 10;
+
+/// Waits for the end of a process.
+pub(crate) async fn exited(exit: &mut watch::Receiver<Option<Exit>>) -> Option<Exit> {
+    exit.wait_for(Option::is_some).await.ok().and_then(|exit| *exit)
+}
+
+/// Sees the lines that a process prints.
+pub(crate) type OutputWatcher = Arc<dyn Fn(&[u8]) + Send + Sync>;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// Copies output that is no protocol, line by line, to the tap.
+pub(crate) async fn copy_output(source: impl AsyncRead + Unpin, tap: Tap, stream: Stream, watcher: Option<OutputWatcher>) {
+    let mut reader = LineReader::new(source, OUTPUT_LINE);
+    loop {
+        let bytes = match reader.next().await {
+            Ok(Line::Whole(bytes) | Line::Unterminated(bytes) | Line::TooLong(bytes)) => bytes,
+            Ok(Line::End) | Err(_) => break,
+        };
+        if let Some(watcher) = &watcher {
+            watcher(bytes);
+        }
+        let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes).into();
+        let body = match stream {
+            Stream::Stdout => FrameBody::Stdout { bytes },
+            Stream::Stderr => FrameBody::Stderr { bytes },
+        };
+        tap.record(Direction::FromServer, body);
+    }
+}
+
+/// A process below the server's, remembered so that it can be found when it has left the group or lost its parent.
+struct Descendant {
+    pid: i32,
+    /// Start time in clock ticks: tells it from a later process of the same id.
+    started: u64,
+}
+
+impl Descendant {
+    fn kill_if_alive(&self) -> bool {
+        let alive = start_time(self.pid) == Some(self.started);
+        alive && nix::sys::signal::kill(Pid::from_raw(self.pid), Signal::SIGKILL).is_ok()
+    }
+}
+
+/// All processes below `pid`, as far as the system tells (Linux does).
+fn descendants(pid: i32) -> Vec<Descendant> {
+    let mut found = Vec::new();
+    let mut open = vec![pid];
+    while let Some(pid) = open.pop() {
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        for child in children.split_ascii_whitespace().filter_map(|child| child.parse().ok()) {
+            if let Some(started) = start_time(child) {
+                found.push(Descendant { pid: child, started });
+                open.push(child);
+            }
+        }
+    }
+    found
+}
+
+/// Start time of a process that lives and is no zombie.
+fn start_time(pid: i32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything, so fields are counted from its end; state is the first of them.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let state = fields.next()?;
+    let started = fields.nth(18)?.parse().ok()?;
+    (state != "Z" && state != "X").then_some(started)
+}

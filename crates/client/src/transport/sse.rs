@@ -1,0 +1,127 @@
+//! HTTP+SSE of 2024-11-05: one long event stream brings everything, POSTs to the endpoint that it names carry what we say.
+//! Source: 2024-11-05, basic/transports, HTTP with SSE.
+
+use super::http::{EVENT_STREAM, Exchanger, media_type};
+use super::pool::AddressFailure;
+use super::sse_events::Event;
+use super::{Closed, Endpoint, Envelope, HttpHead, Inbox, Limits, Unanswered};
+use crate::Tap;
+use hyper::Method;
+use mcproof_record::FrameId;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, JoinSet};
+use url::Url;
+
+pub(crate) struct SseConnection {
+    exchanger: Arc<Exchanger>,
+    messages: Url,
+    inbox: Arc<dyn Inbox>,
+    /// Reads the stream for as long as the connection lives.
+    _stream: AbortOnDrop,
+    posts: Mutex<JoinSet<()>>,
+}
+
+/// Why no HTTP+SSE connection came about.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SseFailure {
+    #[error(transparent)]
+    Address(#[from] AddressFailure),
+    #[error("{0}")]
+    Unreachable(String),
+    #[error("GET was answered with status {} and `{}`, not with an event stream", .0.status, .0.header("content-type").unwrap_or("no content type"))]
+    NoStream(Arc<HttpHead>),
+    #[error("the event stream ended before its `endpoint` event{}", .0.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    Ended(Option<String>),
+    #[error("the first event is `{0}`, not `endpoint`")]
+    OtherEvent(String),
+    #[error("the endpoint `{0}` is no URL of the same origin")]
+    BadEndpoint(String),
+}
+
+impl SseConnection {
+    /// Opens the stream and waits for its endpoint; the caller sets the deadline.
+    pub(crate) async fn open(endpoint: &Endpoint, limits: Limits, tap: &Tap, inbox: Arc<dyn Inbox>) -> Result<Self, SseFailure> {
+        let exchanger = Arc::new(Exchanger::new(endpoint, limits, tap)?);
+        let headers = [("accept", EVENT_STREAM.to_owned())];
+        let (exchange, _, prepared) = exchanger.prepare(Method::GET, &endpoint.url, &headers, Vec::new());
+        let open = exchanger.open(exchange, prepared.map_err(SseFailure::Unreachable)?).await.map_err(SseFailure::Unreachable)?;
+        if open.head.status != 200 || media_type(&open.head) != EVENT_STREAM {
+            return Err(SseFailure::NoStream(open.head));
+        }
+        let (announce, announced) = oneshot::channel();
+        let stream = AbortOnDrop(tokio::spawn({
+            let (exchanger, inbox) = (Arc::clone(&exchanger), Arc::clone(&inbox));
+            async move {
+                let head = Arc::clone(&open.head);
+                let mut announce = Some(announce);
+                let deliver = |event: &Event, frame: FrameId| {
+                    let Some(data) = event.data.as_ref().filter(|_| !event.unfinished) else { return };
+                    match announce.take() {
+                        Some(announce) => {
+                            let name = event.name.clone().unwrap_or_else(|| "message".into());
+                            let _ = announce.send(Ok((name, String::from_utf8_lossy(data).into_owned())));
+                        }
+                        None if !data.is_empty() => inbox.message(data, frame, Some(&head), None),
+                        None => {}
+                    }
+                };
+                let broken = exchanger.events(open, deliver).await;
+                if let Some(announce) = announce.take() {
+                    let _ = announce.send(Err(broken.clone()));
+                }
+                inbox.closed(broken.map_or(Closed::StreamEnded, Closed::StreamBroken));
+            }
+        }));
+        let (name, data) = announced.await.unwrap_or(Err(None)).map_err(SseFailure::Ended)?;
+        if name != "endpoint" {
+            return Err(SseFailure::OtherEvent(name));
+        }
+        let messages = endpoint.url.join(data.trim()).map_err(|_| SseFailure::BadEndpoint(data.clone()))?;
+        // Credentials and messages must not follow an endpoint to another origin.
+        if messages.origin() != endpoint.url.origin() {
+            return Err(SseFailure::BadEndpoint(data));
+        }
+        Ok(Self { exchanger, messages, inbox, _stream: stream, posts: Mutex::default() })
+    }
+
+    pub(crate) fn send(&self, envelope: Envelope) -> FrameId {
+        let mut headers = vec![("content-type", "application/json".to_owned())];
+        headers.extend(envelope.headers);
+        let (exchange, frame, prepared) = self.exchanger.prepare(Method::POST, &self.messages, &headers, envelope.body);
+        let (exchanger, inbox) = (Arc::clone(&self.exchanger), Arc::clone(&self.inbox));
+        let mut posts = self.posts.lock().unwrap_or_else(PoisonError::into_inner);
+        while posts.try_join_next().is_some() {}
+        posts.spawn(async move {
+            let open = match prepared {
+                Ok(request) => exchanger.open(exchange, request).await,
+                Err(reason) => Err(reason),
+            };
+            let unanswered = match open {
+                Err(reason) => Unanswered::Unreachable(reason),
+                Ok(open) => {
+                    let head = Arc::clone(&open.head);
+                    let (bytes, broken, _) = exchanger.body(open).await;
+                    // The answer is to come on the stream.
+                    if (200..300).contains(&head.status) {
+                        return;
+                    }
+                    Unanswered::Response { head, excerpt: String::from_utf8_lossy(&bytes[..bytes.len().min(300)]).into_owned(), broken }
+                }
+            };
+            if let Some(request) = &envelope.request {
+                inbox.unanswered(request, unanswered);
+            }
+        });
+        frame
+    }
+}
+
+/// A task that ends with its owner.
+struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,186 @@
+//! Splits an event stream into server-sent events. Knows the stream format, not what the data means.
+//! Source: WHATWG HTML, "Server-sent events", interpretation of an event stream.
+
+/// One event: the raw bytes up to and including the blank line that ended it, and what they mean.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    pub raw: Vec<u8>,
+    /// The `event` field.
+    pub name: Option<String>,
+    /// The `id` field.
+    pub id: Option<String>,
+    /// The `data` fields, joined by line feeds; `None` if there was none, as in a comment that keeps the stream alive.
+    pub data: Option<Vec<u8>>,
+    /// The `retry` field, in milliseconds.
+    pub retry: Option<u64>,
+    /// Lines that are neither a comment nor a field of the standard.
+    pub unknown: Vec<Vec<u8>>,
+    /// The stream ended before the blank line: by the standard such an event does not count.
+    pub unfinished: bool,
+}
+
+/// An incremental parser: bytes in chunks of any size, events out.
+#[derive(Debug, Default)]
+pub struct EventParser {
+    event: Event,
+    line: Vec<u8>,
+    /// The last byte was a carriage return, so a line feed now belongs to it.
+    after_return: bool,
+    /// An event that is complete but for that possible line feed.
+    ready: Option<Event>,
+    begun: bool,
+}
+
+impl EventParser {
+    /// Takes the next bytes and calls `deliver` for each event that they complete.
+    pub fn feed(&mut self, bytes: &[u8], mut deliver: impl FnMut(Event)) {
+        let mut rest = bytes;
+        while let Some(&first) = rest.first() {
+            if std::mem::take(&mut self.after_return) && first == b'\n' {
+                // The second half of a CRLF belongs to the event that the first half ended.
+                self.ready.as_mut().map_or(&mut self.event.raw, |event| &mut event.raw).push(b'\n');
+                rest = &rest[1..];
+            }
+            if let Some(event) = self.ready.take() {
+                deliver(event);
+            }
+            let Some(end) = memchr::memchr2(b'\n', b'\r', rest) else {
+                self.event.raw.extend_from_slice(rest);
+                self.line.extend_from_slice(rest);
+                break;
+            };
+            self.event.raw.extend_from_slice(&rest[..=end]);
+            self.line.extend_from_slice(&rest[..end]);
+            self.after_return = rest[end] == b'\r';
+            rest = &rest[end + 1..];
+            self.end_line();
+            if !self.after_return
+                && let Some(event) = self.ready.take()
+            {
+                deliver(event);
+            }
+        }
+        // A lone CR ends an event at once; the LF that may follow in the next chunk is then part of no event.
+        if let Some(event) = self.ready.take() {
+            deliver(event);
+        }
+    }
+
+    /// What is left when the stream ends, if it is more than nothing.
+    pub fn finish(mut self) -> Option<Event> {
+        if !self.line.is_empty() {
+            self.end_line();
+        }
+        let left = self.ready.take().unwrap_or(self.event);
+        (!left.raw.iter().all(|byte| matches!(byte, b'\r' | b'\n'))).then_some(Event { unfinished: true, ..left })
+    }
+
+    /// Bytes of the event that has not ended yet.
+    pub fn pending(&self) -> usize {
+        self.event.raw.len()
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let line = match line.strip_prefix("\u{feff}".as_bytes()) {
+            Some(rest) if !self.begun => rest,
+            _ => &line,
+        };
+        self.begun = true;
+        if line.is_empty() {
+            let event = std::mem::take(&mut self.event);
+            let blank = event.raw.iter().all(|byte| matches!(byte, b'\r' | b'\n'));
+            // Blank lines between events are no events.
+            self.ready = (!blank).then_some(event);
+            return;
+        }
+        let (field, value) = match memchr::memchr(b':', line) {
+            Some(0) => return,
+            Some(colon) => (&line[..colon], line[colon + 1..].strip_prefix(b" ").unwrap_or(&line[colon + 1..])),
+            None => (line, &[][..]),
+        };
+        let text = || String::from_utf8_lossy(value).into_owned();
+        match field {
+            b"data" => match &mut self.event.data {
+                Some(data) => {
+                    data.push(b'\n');
+                    data.extend_from_slice(value);
+                }
+                none => *none = Some(value.to_vec()),
+            },
+            b"event" => self.event.name = Some(text()),
+            b"id" if !value.contains(&0) => self.event.id = Some(text()),
+            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => self.event.retry = text().parse().ok(),
+            _ => self.event.unknown.push(line.to_vec()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Events as text: name, id, data, unknown lines; `…` where the stream broke off.
+    fn events<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
+        let mut parser = EventParser::default();
+        let mut found = Vec::new();
+        for chunk in chunks {
+            parser.feed(chunk, |event| found.push(event));
+        }
+        found.extend(parser.finish());
+        found.iter().map(show).collect()
+    }
+
+    fn show(event: &Event) -> String {
+        let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+        let mut parts = Vec::new();
+        parts.extend(event.name.as_ref().map(|name| format!("event={name}")));
+        parts.extend(event.id.as_ref().map(|id| format!("id={id}")));
+        parts.extend(event.retry.map(|retry| format!("retry={retry}")));
+        parts.extend(event.data.as_ref().map(|data| format!("data={}", text(data))));
+        parts.extend(event.unknown.iter().map(|line| format!("unknown={}", text(line))));
+        parts.extend(event.unfinished.then(|| "…".to_owned()));
+        parts.join(" ")
+    }
+
+    fn check(input: &str, expected: &[&str]) {
+        for input in [input.to_owned(), input.replace('\n', "\r\n"), input.replace('\n', "\r")] {
+            let bytes = input.as_bytes();
+            for first in 0..=bytes.len() {
+                for second in first..=bytes.len() {
+                    let found = events([&bytes[..first], &bytes[first..second], &bytes[second..]]);
+                    assert_eq!(found, expected, "{input:?} cut at {first} and {second}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn events_are_the_same_wherever_the_stream_is_cut_and_however_lines_end() {
+        check("", &[]);
+        check("\n\n", &[]);
+        check("data: a\n\n", &["data=a"]);
+        check("data:a\n\n\n\ndata: b\n\n", &["data=a", "data=b"]);
+        check("event: message\nid: 7\ndata: {\ndata: }\n\n", &["event=message id=7 data={\n}"]);
+        check(": keep-alive\n\n", &[""]);
+        check("data\n\n", &["data="]);
+        check("data:  two\n\n", &["data= two"]);
+        check("retry: 500\nretry: soon\n\n", &["retry=500 unknown=retry: soon"]);
+        check("{\"jsonrpc\":1}\n\n", &["unknown={\"jsonrpc\":1}"]);
+        check("data: ä\n\n", &["data=ä"]);
+        check("data: a\n", &["data=a …"]);
+        check("data: a", &["data=a …"]);
+        check("\u{feff}data: a\n\n", &["data=a"]);
+    }
+
+    #[test]
+    fn raw_bytes_are_kept() {
+        for input in ["data: a\n\ndata: b\r\n\r\n:c\n\nx", "data: a\r\rdata: b\r\n\n"] {
+            let mut raw = Vec::new();
+            let mut parser = EventParser::default();
+            parser.feed(input.as_bytes(), |event| raw.extend(event.raw));
+            raw.extend(parser.finish().into_iter().flat_map(|event| event.raw));
+            assert_eq!(String::from_utf8(raw).unwrap(), input);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! From a suite file to verdicts: parse, resolve, plan, run, judge. Never prints, never reads the environment itself.
+
+pub mod judge;
+pub mod run;
+pub mod suite;

@@ -1,0 +1,1 @@
+//! Runs plans against real servers and emits events.

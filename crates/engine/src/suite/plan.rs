@@ -1,0 +1,145 @@
+//! A plan: a suite after variables and files are resolved. Inert data that could be printed; only `${saved}` values,
+//! `${port}` and the server itself are still open.
+
+use crate::judge::{JsonPath, Matcher, TextPattern};
+use mcproof_client::{EraChoice, TransportKind};
+use mcproof_record::Place;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One suite file, resolved.
+#[derive(Clone, Debug)]
+pub struct Suite {
+    /// As the user named it.
+    pub file: String,
+    /// The folder of the suite file: the working folder of its servers and the base of relative paths.
+    pub folder: PathBuf,
+    pub timeouts: Timeouts,
+    /// By name; `server:` alone gives one that is called `server`.
+    pub servers: BTreeMap<String, Server>,
+    pub cases: Vec<Case>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// From the start of a server until its handshake is answered.
+    pub connect: Duration,
+    /// From a request until its answer.
+    pub request: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(30), request: Duration::from_secs(30) }
+    }
+}
+
+/// A server under test and the ways to reach it.
+#[derive(Clone, Debug)]
+pub struct Server {
+    pub name: String,
+    pub place: Place,
+    pub bindings: Vec<Binding>,
+    pub era: EraChoice,
+    pub protocol_version: Option<String>,
+}
+
+/// How to reach a server over one transport.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    pub transport: TransportKind,
+    pub place: Place,
+    /// Always there for stdio; for http and sse when the server is to be started by us.
+    pub launch: Option<Launch>,
+    /// For http and sse; may hold `${port}`.
+    pub url: Option<String>,
+    pub headers: Vec<(String, String)>,
+    /// A pattern whose first group is the bound port in a line of the server's stdout or stderr.
+    pub port_from: Option<regex::bytes::Regex>,
+}
+
+/// A command that starts a server. Arguments and values may hold `${port}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    pub command: Vec<String>,
+    pub env: Vec<(String, String)>,
+    pub folder: PathBuf,
+}
+
+/// One test.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub name: String,
+    pub place: Place,
+    pub steps: Vec<Step>,
+    /// Variables that are known before the case starts.
+    pub variables: Map<String, Value>,
+}
+
+/// One action of a test with its expectations.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub place: Place,
+    /// A key of [`Suite::servers`].
+    pub server: String,
+    pub action: Action,
+    pub expect: Expectations,
+    /// Variable name to path into the payload, or into `result` where the path begins with `result`.
+    pub save: Vec<(String, Spanned<JsonPath>)>,
+    /// The answer has to come within this time.
+    pub within: Option<Spanned<Duration>>,
+    /// Replaces [`Timeouts::request`] for this step.
+    pub timeout: Option<Duration>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// What the handshake or discovery said.
+    Handshake,
+    Call { tool: String, arguments: Map<String, Value> },
+    /// Lists all pages. The payload is keyed by name (resources by `uri`, templates by `uriTemplate`).
+    List(Listing),
+    Read { uri: String },
+    Prompt { name: String, arguments: Map<String, Value> },
+    Complete { reference: Value, argument: String, value: String },
+    Ping,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing {
+    Tools,
+    Prompts,
+    Resources,
+    ResourceTemplates,
+}
+
+/// What a step expects of its answer. Without any failure expectation the action must succeed.
+#[derive(Clone, Debug, Default)]
+pub struct Expectations {
+    /// Matches the payload.
+    pub payload: Option<Matcher>,
+    /// Matches the raw `result` object.
+    pub result: Option<Matcher>,
+    /// The exact set of names that a listing holds.
+    pub names: Option<Spanned<Vec<String>>>,
+    pub failure: Option<Spanned<ExpectedFailure>>,
+}
+
+#[derive(Clone, Debug)]
+pub enum ExpectedFailure {
+    /// `fails: true`: `isError` or a JSON-RPC error.
+    Either,
+    /// `tool_error: true`, or a pattern that the error text must match.
+    Tool(Option<TextPattern>),
+    /// `rpc_error: true`, or a matcher over `{code, message, data}`.
+    Rpc(Option<Matcher>),
+}
+
+/// A value together with where it stands in the suite.
+#[derive(Clone, Debug)]
+pub struct Spanned<T> {
+    pub value: T,
+    pub place: Place,
+}

@@ -1,0 +1,53 @@
+//! "Did you mean …": names that are near to what someone typed.
+
+/// The nearest candidate, if it is near enough to be a slip of the fingers.
+pub(crate) fn did_you_mean<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let folded = fold(typed);
+    let longest = typed.chars().count();
+    candidates
+        .into_iter()
+        .filter(|candidate| *candidate != typed)
+        .filter_map(|candidate| {
+            let distance = strsim::damerau_levenshtein(&folded, &fold(candidate));
+            let allowed = (longest.max(candidate.chars().count()) / 3).max(usize::from(longest > 1));
+            (distance <= allowed).then_some((distance, candidate))
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Names in backticks with commas between, cut when there are too many to read.
+pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 24;
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    match names.len() {
+        0..=SHOWN => names.join(", "),
+        more => format!("{} and {} more", names[..SHOWN].join(", "), more - SHOWN),
+    }
+}
+
+/// Spelling styles are no distance: `toolError` is `tool_error`.
+fn fold(name: &str) -> String {
+    name.chars().filter(|character| !matches!(character, '_' | '-' | ' ')).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_near_names_are_suggested() {
+        let check = |typed, expected| {
+            assert_eq!(did_you_mean(typed, ["call", "tool_error", "expect", "within", "url", "env"]), expected, "{typed}");
+        };
+        check("cal", Some("call"));
+        check("toolError", Some("tool_error"));
+        check("tool-eror", Some("tool_error"));
+        check("exepct", Some("expect"));
+        check("URL", Some("url"));
+        check("uri", Some("url"));
+        check("banana", None);
+        check("x", None);
+        check("", None);
+    }
+}

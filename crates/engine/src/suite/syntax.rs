@@ -1,0 +1,42 @@
+//! Why a text is no YAML, in words that help its author. Decides from the text at the spot, not from the parser's wording.
+
+use super::source::{Source, Span, to_u32};
+use mcproof_record::Diagnostic;
+
+/// `position` is line and column (from 1) of the spot where the parser gave up, `bracket` the innermost open `[` or `{`.
+pub(crate) fn explain(source: &Source, position: (u32, u32), reason: &str, bracket: Option<Span>) -> Diagnostic {
+    let (line, column) = position;
+    let text = source.line(line);
+    let before: String = text.chars().take(usize::try_from(column.saturating_sub(1)).unwrap_or(usize::MAX)).collect();
+    let at = text.chars().nth(before.chars().count());
+    let indent: String = text.chars().take_while(|character| character.is_whitespace()).collect();
+    let spot = Span { line, column, length: 1 };
+    let error = |message: String, span: Span| Diagnostic::error("yaml-syntax", message).at(source.place(span));
+
+    if let Some(tab) = indent.chars().position(|character| character == '\t') {
+        return error("a tab cannot indent YAML".into(), Span { column: to_u32(tab) + 1, ..spot }).hint("use spaces");
+    }
+    if let Some(bracket) = bracket.filter(|bracket| bracket.line < line || at.is_none()) {
+        let character = source.line(bracket.line).chars().nth(usize::try_from(bracket.column - 1).unwrap_or(0)).unwrap_or('[');
+        let hint = "close it, and indent the lines between the brackets more than the key before them";
+        return error(format!("this `{character}` is never closed"), bracket).hint(hint);
+    }
+    match at {
+        Some(character @ ('@' | '`' | '%')) => {
+            error(format!("a text cannot start with `{character}`"), spot).hint("put the text in quotes")
+        }
+        Some('*') => {
+            let name: String = text.chars().skip(before.chars().count() + 1).take_while(|character| character.is_alphanumeric()).collect();
+            let span = Span { length: to_u32(name.chars().count()) + 1, ..spot };
+            error(format!("no anchor `&{name}` stands above"), span).hint("put a text that starts with `*` in quotes")
+        }
+        Some(quote @ ('"' | '\'')) => error(format!("this text in `{quote}` quotes does not end where it should"), spot)
+            .hint("close the quote, and double or escape quotes inside of the text"),
+        Some(':') if before.contains(": ") => error("a second `: ` in one line".into(), spot).hint("put the value in quotes"),
+        Some(':') => error("this `:` starts a map where none can stand".into(), spot)
+            .hint("check that the line above has `: ` after its key and the same indentation"),
+        _ if before.trim().is_empty() && at.is_some() => error("this line does not fit the lines above it".into(), source.rest_of_line(line, column))
+            .hint("lines of one list or map start in the same column; check the indentation and the `-`"),
+        _ => error(format!("no valid YAML: {reason}"), spot),
+    }
+}

@@ -1,0 +1,173 @@
+//! A frame is one thing seen on the wire; a transcript is all of them, in order. Nothing here interprets a message.
+
+use crate::Raw;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Position of a frame in its transcript, counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FrameId(pub u64);
+
+/// One HTTP request together with everything that came back for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ExchangeId(pub u64);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    ToServer,
+    FromServer,
+    /// A fact about the connection or the process that neither side said: started, exited, timed out.
+    Local,
+}
+
+/// One thing seen on the wire.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Frame {
+    pub id: FrameId,
+    /// Time since the transcript began.
+    #[serde(with = "micros", rename = "at_us")]
+    pub at: Duration,
+    pub direction: Direction,
+    pub body: FrameBody,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum FrameBody {
+    /// One line on stdin or stdout of a stdio server, without its line feed. `unterminated` says that the stream
+    /// ended before one.
+    Line {
+        bytes: Raw,
+        #[serde(default, skip_serializing_if = "is_false")]
+        unterminated: bool,
+    },
+    /// One line that the server's process wrote to stderr.
+    Stderr { bytes: Raw },
+    /// One line that an HTTP server's process wrote to stdout, which is no protocol channel there.
+    Stdout { bytes: Raw },
+    /// The head and the whole body of an HTTP request that we sent.
+    HttpRequest { exchange: ExchangeId, method: String, url: String, headers: Vec<(String, String)>, body: Raw },
+    /// The head of an HTTP response.
+    HttpResponse { exchange: ExchangeId, status: u16, headers: Vec<(String, String)> },
+    /// The whole body of an HTTP response that is no event stream.
+    HttpBody { exchange: ExchangeId, bytes: Raw },
+    /// One server-sent event: the raw bytes up to and including its blank line, and what they mean.
+    SseEvent { exchange: ExchangeId, bytes: Raw, event: Option<String>, id: Option<String>, data: Option<String> },
+    /// An HTTP exchange is over. `error` says why it broke, if it did.
+    HttpEnd { exchange: ExchangeId, error: Option<String> },
+    /// The server's process was started.
+    Spawned { pid: u32, command: Vec<String> },
+    /// The server's process ended.
+    Exited { code: Option<i32>, signal: Option<i32> },
+    /// A pipe of the server was closed: `stdin` by us, `stdout` by the server.
+    Closed { pipe: String },
+    /// We sent the server's process group a signal.
+    Signalled { signal: String },
+    /// Something about the connection that is no bytes: refused, reset, a limit or a deadline that was hit.
+    Note { text: String },
+}
+
+/// All frames of a session, in order: the only evidence that a verdict may cite.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Transcript {
+    pub frames: Vec<Frame>,
+    /// Frames that were seen and counted, but not kept, because a bound was reached.
+    #[serde(default)]
+    pub dropped: u64,
+}
+
+/// The part of a transcript that a diagnosis shows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    pub frames: Vec<Frame>,
+    /// Frames left out before the first of these.
+    pub omitted: u64,
+    /// The last lines of the server's stderr.
+    pub stderr: Vec<String>,
+}
+
+impl Transcript {
+    /// The last `frames` frames that are messages or local facts, and the last `stderr` lines of stderr.
+    pub fn tail(&self, frames: usize, stderr: usize) -> Evidence {
+        self.around(None, frames, stderr)
+    }
+
+    /// Like [`Transcript::tail`], but ending at frame `end` instead of the newest one. Stderr is not cut there:
+    /// what a server says last is mostly why it failed.
+    pub fn around(&self, end: Option<FrameId>, frames: usize, stderr: usize) -> Evidence {
+        let is_stderr = |frame: &&Frame| matches!(frame.body, FrameBody::Stderr { .. });
+        let wire: Vec<&Frame> = self.frames.iter().filter(|frame| !is_stderr(frame) && end.is_none_or(|end| frame.id <= end)).collect();
+        let skipped = wire.len().saturating_sub(frames);
+        let mut lines: Vec<String> = self
+            .frames
+            .iter()
+            .rev()
+            .filter_map(|frame| match &frame.body {
+                FrameBody::Stderr { bytes } => Some(bytes.to_text().into_owned()),
+                _ => None,
+            })
+            .take(stderr)
+            .collect();
+        lines.reverse();
+        Evidence { frames: wire.into_iter().skip(skipped).cloned().collect(), omitted: skipped as u64 + self.dropped, stderr: lines }
+    }
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+mod micros {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::time::Duration;
+
+    pub(crate) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(value.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_micros)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(id: u64, body: FrameBody) -> Frame {
+        Frame { id: FrameId(id), at: Duration::from_micros(id), direction: Direction::FromServer, body }
+    }
+
+    fn transcript() -> Transcript {
+        let line = |text: &str| FrameBody::Line { bytes: text.into(), unterminated: false };
+        let stderr = |text: &str| FrameBody::Stderr { bytes: text.into() };
+        Transcript {
+            frames: vec![frame(0, line("a")), frame(1, stderr("x")), frame(2, line("b")), frame(3, line("c")), frame(4, stderr("y"))],
+            dropped: 0,
+        }
+    }
+
+    #[test]
+    fn evidence_counts_what_it_leaves_out() {
+        let evidence = transcript().tail(2, 1);
+        assert_eq!(evidence.frames.iter().map(|frame| frame.id.0).collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(evidence.omitted, 1);
+        assert_eq!(evidence.stderr, ["y"]);
+    }
+
+    #[test]
+    fn evidence_may_end_before_the_newest_frame() {
+        let evidence = transcript().around(Some(FrameId(2)), 9, 9);
+        assert_eq!(evidence.frames.iter().map(|frame| frame.id.0).collect::<Vec<_>>(), [0, 2]);
+        assert_eq!(evidence.stderr, ["x", "y"]);
+    }
+
+    #[test]
+    fn a_transcript_reads_back_as_it_was_written() {
+        let text = serde_json::to_string(&transcript()).unwrap();
+        assert_eq!(serde_json::from_str::<Transcript>(&text).unwrap(), transcript());
+    }
+}

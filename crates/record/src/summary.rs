@@ -1,0 +1,125 @@
+//! The summary of a run: a fold over its events, so that every reporter counts alike.
+
+use crate::{CaseId, CaseOutcome, CasePlan, Event, Verdict};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    pub passed: u32,
+    pub failed: u32,
+    /// Planned, but neither passed nor failed.
+    pub cancelled: u32,
+}
+
+/// What a run amounts to so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    pub planned: Vec<CasePlan>,
+    pub outcomes: BTreeMap<CaseId, CaseOutcome>,
+}
+
+/// Takes one more event into the summary.
+pub fn fold(summary: &mut Summary, event: &Event) {
+    match event {
+        Event::RunStarted { cases, .. } => summary.planned.clone_from(cases),
+        Event::CaseFinished(outcome) => {
+            summary.outcomes.insert(outcome.id, outcome.clone());
+        }
+        Event::CaseStarted { .. } | Event::TransportSpecific { .. } | Event::RunFinished { .. } => {}
+    }
+}
+
+impl Summary {
+    /// A case without an outcome counts as cancelled: it is never green.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for case in &self.planned {
+            match self.outcomes.get(&case.id).map(|outcome| outcome.verdict) {
+                Some(Verdict::Pass) => counts.passed += 1,
+                Some(Verdict::Fail) => counts.failed += 1,
+                Some(Verdict::Cancelled) | None => counts.cancelled += 1,
+            }
+        }
+        counts
+    }
+
+    /// The cases whose verdict differs between transports, in plan order.
+    pub fn transport_specific(&self) -> Vec<Event> {
+        let mut groups: Vec<((&str, &str), Vec<&CasePlan>)> = Vec::new();
+        for case in &self.planned {
+            let key = (case.suite.as_str(), case.name.as_str());
+            match groups.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, cases)) => cases.push(case),
+                None => groups.push((key, vec![case])),
+            }
+        }
+        groups
+            .into_iter()
+            .filter_map(|((suite, name), cases)| {
+                let on = |verdict| -> Vec<String> {
+                    let with_verdict = |case: &&&CasePlan| self.outcomes.get(&case.id).is_some_and(|outcome| outcome.verdict == verdict);
+                    cases.iter().filter(with_verdict).map(|case| case.transport.clone()).collect()
+                };
+                let (failed, passed) = (on(Verdict::Fail), on(Verdict::Pass));
+                (!failed.is_empty() && !passed.is_empty()).then(|| Event::TransportSpecific {
+                    suite: suite.to_owned(),
+                    name: name.to_owned(),
+                    failed,
+                    passed,
+                })
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn summary(verdicts: &[(&str, &str, Option<Verdict>)]) -> Summary {
+        let mut summary = Summary::default();
+        let cases = verdicts
+            .iter()
+            .zip(0..)
+            .map(|((name, transport, _), id)| CasePlan {
+                id: CaseId(id),
+                suite: "s".into(),
+                name: (*name).into(),
+                transport: (*transport).into(),
+            })
+            .collect();
+        fold(&mut summary, &Event::RunStarted { version: 1, cases });
+        for ((_, _, verdict), id) in verdicts.iter().zip(0..) {
+            if let Some(verdict) = *verdict {
+                let outcome = CaseOutcome {
+                    id: CaseId(id),
+                    verdict,
+                    duration: Duration::ZERO,
+                    proof: vec![],
+                    diagnostics: vec![],
+                    transcripts: vec![],
+                };
+                fold(&mut summary, &Event::CaseFinished(outcome));
+            }
+        }
+        summary
+    }
+
+    #[test]
+    fn a_case_that_never_finished_is_not_green() {
+        let counts = summary(&[("a", "stdio", Some(Verdict::Pass)), ("b", "stdio", None)]).counts();
+        assert_eq!(counts, Counts { passed: 1, failed: 0, cancelled: 1 });
+    }
+
+    #[test]
+    fn a_case_that_differs_between_transports_is_named() {
+        let pass = Some(Verdict::Pass);
+        let fail = Some(Verdict::Fail);
+        let found = summary(&[("a", "stdio", pass), ("b", "stdio", fail), ("a", "http", fail), ("b", "http", fail)]).transport_specific();
+        let expected =
+            Event::TransportSpecific { suite: "s".into(), name: "a".into(), failed: vec!["http".into()], passed: vec!["stdio".into()] };
+        assert_eq!(found, [expected]);
+    }
+}

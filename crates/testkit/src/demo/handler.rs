@@ -1,0 +1,319 @@
+//! What every demo answers, method by method, whatever the transport.
+//! Knows the protocol: which method is served at all, and which error a wrong request gets.
+
+#![expect(deprecated, reason = "a demo speaks every revision, deprecated parts included")]
+
+use std::sync::{Arc, Mutex};
+
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
+        CompleteResult, ConstString, CustomRequest, CustomResult, ErrorCode, GetPromptRequestMethod,
+        GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsRequestMethod, ListPromptsResult,
+        ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
+        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestMethod,
+        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+        SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestMethod, SubscribeRequestParams,
+        SubscriptionFilter, Tool, UnsubscribeRequestMethod, UnsubscribeRequestParams,
+    },
+    service::{RequestContext, SubscriptionContext},
+};
+
+use super::{
+    DemoName, DemoOptions, analysis,
+    session::{Notes, Phase, Session, is_modern},
+    shop::{self, Counting, Shop},
+    tool::ToolResult,
+    tracker::{self, Tracker},
+};
+
+/// One demo and what it remembers for as long as the process lives. Each connection gets a handler of its own.
+#[derive(Clone)]
+pub(crate) struct Demo {
+    subject: Arc<Subject>,
+    notes: Arc<Mutex<Notes>>,
+}
+
+enum Subject {
+    Tracker(Tracker),
+    Shop(Shop),
+    DataSource,
+    MlAnalysis { slow: std::time::Duration },
+    Report,
+}
+
+impl Demo {
+    pub(crate) fn new(options: &DemoOptions) -> Self {
+        let subject = match options.name {
+            DemoName::Tracker => Subject::Tracker(Tracker::new()),
+            DemoName::Shop => {
+                let counting = if options.miscount { Counting::OneTooMany } else { Counting::Right };
+                Subject::Shop(Shop::new(counting, options.slow))
+            }
+            DemoName::DataSource => Subject::DataSource,
+            DemoName::MlAnalysis => Subject::MlAnalysis { slow: options.slow },
+            DemoName::Report => Subject::Report,
+        };
+        Self { subject: Arc::new(subject), notes: Arc::default() }
+    }
+
+    /// A handler for one more connection.
+    pub(crate) fn connect(&self) -> Handler {
+        Handler { subject: self.subject.clone(), session: Session::new(self.notes.clone()) }
+    }
+}
+
+/// One connection to a demo.
+pub(crate) struct Handler {
+    subject: Arc<Subject>,
+    session: Session,
+}
+
+impl Handler {
+    /// How far the connection is.
+    pub(crate) fn phase(&self) -> &Phase {
+        self.session.phase()
+    }
+
+    /// The tracker, whose methods the other demos do not have.
+    fn tracker<M: ConstString>(&self) -> Result<&Tracker, ErrorData> {
+        match &*self.subject {
+            Subject::Tracker(tracker) => Ok(tracker),
+            _ => Err(ErrorData::method_not_found::<M>()),
+        }
+    }
+
+    fn tools(&self) -> Vec<Tool> {
+        match &*self.subject {
+            Subject::Tracker(_) => tracker::tools(),
+            Subject::Shop(_) => shop::tools(),
+            Subject::DataSource => vec![analysis::data_source_tool()],
+            Subject::MlAnalysis { .. } => vec![analysis::ml_analysis_tool()],
+            Subject::Report => vec![analysis::report_tool()],
+        }
+    }
+
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<ToolResult> {
+        let name: &str = &request.name;
+        let arguments = request.arguments.unwrap_or_default();
+        match (&*self.subject, name) {
+            (Subject::Tracker(tracker), _) => tracker.call(name, arguments, &self.session, context).await,
+            (Subject::Shop(shop), _) => shop.call(name, arguments, &self.session, context).await,
+            (Subject::DataSource, "fetch_dataset") => Some(analysis::fetch_dataset(name, arguments)),
+            (Subject::MlAnalysis { slow }, "run_analysis") => {
+                Some(analysis::run_analysis(name, arguments, *slow, &self.session, context).await)
+            }
+            (Subject::Report, "generate_report") => Some(analysis::generate_report(name, arguments)),
+            _ => None,
+        }
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let (name, title, instructions, capabilities) = match &*self.subject {
+            Subject::Tracker(_) => (
+                "tracker",
+                "Issue tracker",
+                "Create and read issues. The resource tracker://projects lists the projects.",
+                ServerCapabilities::builder()
+                    .enable_tools()
+                    .enable_resources()
+                    .enable_resources_subscribe()
+                    .enable_prompts()
+                    .enable_completions()
+                    .enable_logging()
+                    .build(),
+            ),
+            Subject::Shop(_) => (
+                "shop",
+                "Shop",
+                "Check the inventory of PROD-123, order it, then pay for the order.",
+                ServerCapabilities::builder().enable_tools().build(),
+            ),
+            Subject::DataSource => (
+                "data-source",
+                "Data source",
+                "Give the location of a data set to the server ml-analysis.",
+                ServerCapabilities::builder().enable_tools().build(),
+            ),
+            Subject::MlAnalysis { .. } => (
+                "ml-analysis",
+                "Analysis",
+                "Give the result of an analysis to the server report.",
+                ServerCapabilities::builder().enable_tools().build(),
+            ),
+            Subject::Report => (
+                "report",
+                "Report",
+                "Words what the server ml-analysis found.",
+                ServerCapabilities::builder().enable_tools().build(),
+            ),
+        };
+        let identity =
+            Implementation::new(format!("mcproof-demo-{name}"), env!("CARGO_PKG_VERSION")).with_title(title);
+        ServerConfig::new(capabilities).with_server_info(identity).with_instructions(instructions)
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        only_page(request)?;
+        Ok(ListToolsResult::with_all_items(self.tools()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools().into_iter().find(|tool| tool.name == name)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let unknown = ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None);
+        let result = self.call(request, &context).await.ok_or(unknown)?;
+        Ok(result.unwrap_or_else(CallToolResult::from).into())
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        self.tracker::<ListResourcesRequestMethod>()?;
+        only_page(request)?;
+        Ok(ListResourcesResult::with_all_items(tracker::resources()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        self.tracker::<ListResourceTemplatesRequestMethod>()?;
+        only_page(request)?;
+        Ok(ListResourceTemplatesResult::with_all_items(tracker::resource_templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let tracker = self.tracker::<ReadResourceRequestMethod>()?;
+        Ok(tracker.read_resource(&request.uri)?.into())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let tracker = self.tracker::<SubscribeRequestMethod>()?;
+        tracker.subscribe(request.uri, &self.session, context.peer)
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tracker::<UnsubscribeRequestMethod>()?.unsubscribe(&request.uri, &self.session);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        match &*self.subject {
+            Subject::Tracker(_) => Some(requested.clone()),
+            _ => None,
+        }
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        match &*self.subject {
+            Subject::Tracker(tracker) => tracker.listen(&subscription, self.session.phase()).await,
+            _ => subscription.cancelled().await,
+        }
+        Ok(())
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        self.tracker::<ListPromptsRequestMethod>()?;
+        only_page(request)?;
+        Ok(ListPromptsResult::with_all_items(tracker::prompts()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Ok(self.tracker::<GetPromptRequestMethod>()?.get_prompt(&request)?.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        self.tracker::<CompleteRequestMethod>()?.complete(&request)
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tracker::<SetLevelRequestMethod>()?;
+        // Since 2026-07-28 each request names its level in `_meta`, and the method is gone.
+        if is_modern(&context) {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
+        self.session.set_level(request.level);
+        Ok(())
+    }
+
+    /// A request lands here if rmcp does not know its method, or knows it and cannot read its parameters.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let tracker = matches!(&*self.subject, Subject::Tracker(_));
+        let served = match request.method.as_str() {
+            CallToolRequestMethod::VALUE => true,
+            ReadResourceRequestMethod::VALUE
+            | SubscribeRequestMethod::VALUE
+            | UnsubscribeRequestMethod::VALUE
+            | GetPromptRequestMethod::VALUE
+            | CompleteRequestMethod::VALUE
+            | SetLevelRequestMethod::VALUE => tracker,
+            _ => false,
+        };
+        Err(if served {
+            ErrorData::invalid_params(format!("The parameters of {} cannot be read", request.method), None)
+        } else {
+            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("Method not found: {}", request.method), None)
+        })
+    }
+}
+
+/// Refuses a cursor: every list of a demo is one page, so that no cursor was ever handed out.
+fn only_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|request| request.cursor) {
+        None => Ok(()),
+        Some(cursor) => Err(ErrorData::invalid_params(format!("Unknown cursor: {cursor}"), None)),
+    }
+}

@@ -1,0 +1,185 @@
+//! Serves a demo over any rmcp transport: a pair of byte streams, or the queue of an HTTP+SSE session.
+//! Knows when a connection opens and ends, not what is asked on it.
+
+use std::{collections::HashSet, future::Future, io, sync::Arc, time::Duration};
+
+use rmcp::{
+    RoleServer, ServiceExt,
+    model::{
+        ClientJsonRpcMessage, ClientNotification, ClientRequest, GetMeta, ProtocolVersion, RequestId,
+        ServerJsonRpcMessage,
+    },
+    service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage},
+    transport::Transport,
+};
+use tokio::{sync::watch, time::Instant};
+
+use super::{handler::Handler, session::Phase};
+
+/// How long the requests that are under way may take when the peer ends the connection.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Serves `handler` until the peer ends the connection or `stop` resolves.
+pub(crate) async fn serve_transport<T>(
+    handler: Handler,
+    transport: T,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    T: Transport<RoleServer> + 'static,
+{
+    let phase = handler.phase().clone();
+    let transport = Patient { transport, phase: phase.clone(), begun: Begun::Not, pending: Pending::default() };
+    let mut stop = std::pin::pin!(stop);
+    let running = tokio::select! {
+        running = handler.serve(transport) => running,
+        () = &mut stop => return Ok(()),
+    };
+    let running = match running {
+        Ok(running) => running,
+        // A peer that left, or was refused, before it opened a session did nothing wrong to us.
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::InitializeFailed(_)) => {
+            return Ok(());
+        }
+        Err(error) => return Err(io::Error::other(error)),
+    };
+    let cancellation = running.cancellation_token();
+    let mut ended = std::pin::pin!(running.waiting());
+    let ended = tokio::select! {
+        ended = &mut ended => ended,
+        () = stop => {
+            phase.end();
+            cancellation.cancel();
+            ended.await
+        }
+    };
+    ended.map(drop).map_err(io::Error::other)
+}
+
+/// A transport that spares rmcp what it takes badly, at both ends of a connection. Before the session is open, a
+/// notification or an answer would end it; nothing may be said to either, so that they are withheld. And when the peer
+/// has said its last word, rmcp sends no notification any more, so that a request that sends one would hang: the end
+/// is withheld until what is under way is answered.
+struct Patient<T> {
+    transport: T,
+    phase: Phase,
+    begun: Begun,
+    pending: Pending,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begun {
+    Not,
+    Yes,
+    /// And the peer has said its last word; requests have until then to be answered.
+    Over(Instant),
+}
+
+impl<T: Transport<RoleServer>> Transport<RoleServer> for Patient<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let answered = match &item {
+            ServerJsonRpcMessage::Response(response) => Some(response.id.clone()),
+            ServerJsonRpcMessage::Error(error) => error.id.clone(),
+            _ => None,
+        };
+        let sending = self.transport.send(item);
+        let pending = self.pending.clone();
+        async move {
+            let sent = sending.await;
+            if let Some(id) = answered {
+                pending.remove(&id);
+            }
+            sent
+        }
+    }
+
+    /// Cancel safe: what a message changes is changed in the poll in which it arrived, and the wait at the end
+    /// begins anew with the same deadline.
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            if let Begun::Over(deadline) = self.begun {
+                // Either all is answered, or it is too late for that.
+                let _late = tokio::time::timeout_at(deadline, self.pending.none()).await;
+                self.phase.end();
+                return None;
+            }
+            let Some(message) = self.transport.receive().await else {
+                self.phase.close();
+                self.begun = Begun::Over(Instant::now() + GRACE);
+                continue;
+            };
+            match &message {
+                ClientJsonRpcMessage::Request(request) => {
+                    self.pending.insert(request.id.clone());
+                    if self.begun == Begun::Not && opens(&request.request) {
+                        self.begun = Begun::Yes;
+                    }
+                }
+                _ if self.begun == Begun::Not => continue,
+                ClientJsonRpcMessage::Notification(notification) => {
+                    // A cancelled request is not answered.
+                    if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                        && let Some(id) = &cancelled.params.request_id
+                    {
+                        self.pending.remove(id);
+                    }
+                }
+                _ => {}
+            }
+            return Some(message);
+        }
+    }
+
+    fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        self.transport.close()
+    }
+}
+
+/// The requests that are not answered yet.
+#[derive(Clone)]
+struct Pending(Arc<watch::Sender<HashSet<RequestId>>>);
+
+impl Default for Pending {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(HashSet::new())))
+    }
+}
+
+impl Pending {
+    fn insert(&self, id: RequestId) {
+        self.0.send_modify(|ids| {
+            ids.insert(id);
+        });
+    }
+
+    fn remove(&self, id: &RequestId) {
+        self.0.send_modify(|ids| {
+            ids.remove(id);
+        });
+    }
+
+    async fn none(&self) {
+        let mut changes = self.0.subscribe();
+        // `self` owns the sender, so that it outlives this wait.
+        let _owned = changes.wait_for(HashSet::is_empty).await;
+    }
+}
+
+/// Whether a request begins a session: `initialize`, or a modern request that carries all that it must. A
+/// `server/discover` only asks what could be begun.
+fn opens(request: &ClientRequest) -> bool {
+    match request {
+        ClientRequest::InitializeRequest(_) => true,
+        ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => false,
+        request => {
+            let meta = request.get_meta();
+            meta.protocol_version().is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(&version))
+                && meta.missing_required_keys(&ProtocolVersion::NO_INITIALIZE).is_empty()
+        }
+    }
+}

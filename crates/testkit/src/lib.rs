@@ -1,0 +1,4 @@
+//! Servers to test against: the demo servers, which do everything right.
+//! Knows MCP servers and nothing of the code that tests them.
+
+pub mod demo;

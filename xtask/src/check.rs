@@ -1,0 +1,105 @@
+//! `cargo xtask check`: one stage after the other, each with its wall time. A failed stage stops only those that need it.
+
+use std::fmt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::peers;
+
+/// Runs every stage and prints a table of them; true if all passed.
+pub(crate) fn check(root: &Path) -> bool {
+    let started = Instant::now();
+    // The servers come over the network while the compiler has the processor; only the tests need them.
+    let peers = {
+        let root = root.to_owned();
+        thread::spawn(move || timed("peers", || peers::install(&root, &[]).map(drop)))
+    };
+
+    let mut stages = vec![
+        cargo(root, "fmt", &["fmt", "--all", "--check"], None),
+        cargo(root, "clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], None),
+    ];
+    let build = cargo(root, "build", &["test", "--workspace", "--no-run"], None);
+    let built = build.outcome.passed();
+    stages.push(build);
+    stages.push(peers.join().expect("the thread that installs the peers does not panic"));
+    stages.push(if built {
+        // Also without its peers: whatever does not need the missing one still says something.
+        cargo(root, "tests", &["test", "--workspace", "--no-fail-fast"], None)
+    } else {
+        Stage { name: "tests", took: Duration::ZERO, outcome: Outcome::NotRun { needs: "build" } }
+    });
+    stages.push(cargo(root, "docs", &["doc", "--workspace", "--no-deps"], Some(("RUSTDOCFLAGS", "-D warnings"))));
+
+    println!();
+    for stage in &stages {
+        println!("{stage}");
+    }
+    conclude(&stages, started.elapsed())
+}
+
+fn conclude(stages: &[Stage], took: Duration) -> bool {
+    let unhappy: Vec<&str> = stages.iter().filter(|stage| !stage.outcome.passed()).map(|stage| stage.name).collect();
+    let seconds = took.as_secs_f64();
+    if unhappy.is_empty() {
+        println!("check passed in {seconds:.0} s");
+    } else {
+        println!("check FAILED after {seconds:.0} s: {}", unhappy.join(", "));
+    }
+    unhappy.is_empty()
+}
+
+struct Stage {
+    name: &'static str,
+    took: Duration,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    Passed,
+    Failed { why: String },
+    NotRun { needs: &'static str },
+}
+
+impl Outcome {
+    fn passed(&self) -> bool {
+        matches!(self, Self::Passed)
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:<7} {:>7.1} s  ", self.name, self.took.as_secs_f64())?;
+        match &self.outcome {
+            Outcome::Passed => write!(formatter, "passed"),
+            Outcome::Failed { why } => write!(formatter, "FAILED: {why}"),
+            Outcome::NotRun { needs } => write!(formatter, "not run, it needs {needs}"),
+        }
+    }
+}
+
+fn timed(name: &'static str, work: impl FnOnce() -> Result<(), String>) -> Stage {
+    let started = Instant::now();
+    let outcome = match work() {
+        Ok(()) => Outcome::Passed,
+        Err(why) => Outcome::Failed { why },
+    };
+    Stage { name, took: started.elapsed(), outcome }
+}
+
+/// One cargo command with its output left as it is, so that the closing lines of the tests stay visible in CI.
+fn cargo(root: &Path, name: &'static str, arguments: &[&str], variable: Option<(&str, &str)>) -> Stage {
+    println!("\n==> {name}: cargo {}", arguments.join(" "));
+    timed(name, || {
+        let status = Command::new("cargo")
+            .args(arguments)
+            .envs(variable)
+            .current_dir(root)
+            .stdin(Stdio::null())
+            .status()
+            .map_err(|error| format!("cannot start cargo: {error}"))?;
+        if status.success() { Ok(()) } else { Err(format!("cargo ended with {status}")) }
+    })
+}

@@ -1,0 +1,65 @@
+//! The chores of this repository, as `cargo xtask …`. Knows cargo, npm and pip by their command lines; knows nothing of MCP.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who started it")]
+
+mod check;
+mod peers;
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+const USAGE: &str = "\
+usage: cargo xtask <chore>
+
+  check           everything that a change must pass, the same as in CI
+  peers [NAME…]   only installs the real servers that the tests run against, and says where they are
+  bench           the benchmarks, in the release profile";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let passed = match arguments.as_slice() {
+        ["check"] => check::check(root()),
+        ["peers", names @ ..] => install_peers(names),
+        ["bench"] => bench(),
+        ["help" | "-h" | "--help"] => {
+            println!("{USAGE}");
+            true
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn install_peers(names: &[&str]) -> bool {
+    match peers::install(root(), names) {
+        Ok(installed) => {
+            for peer in installed {
+                println!("{:<21} {}", peer.name, peer.folder.display());
+            }
+            true
+        }
+        Err(failure) => {
+            eprintln!("{failure}");
+            false
+        }
+    }
+}
+
+fn bench() -> bool {
+    let status = Command::new("cargo").args(["bench", "--package", "mcproof-cli"]).current_dir(root()).status();
+    match status {
+        Ok(status) => status.success(),
+        Err(error) => {
+            eprintln!("cannot start cargo: {error}");
+            false
+        }
+    }
+}
+
+/// The top of the checkout: this package lies right below it.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the workspace")
+}
