@@ -12,7 +12,7 @@ use crate::Tap;
 use crate::jsonrpc::{self, RpcError};
 use crate::revision::{Era, TransportKind};
 use crate::transport::{
-    Closed, Envelope, Exit, HttpConnection, HttpHead, Patience, Process, ShutdownReport, SseConnection, StdinUse, StdioConnection,
+    Closed, Envelope, Exit, HttpConnection, HttpHead, Patience, Process, Purpose, ShutdownReport, SseConnection, StdinUse, StdioConnection,
     Unanswered,
 };
 use dispatcher::{Dispatcher, ServerRequest};
@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::process::ChildStdin;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -272,16 +272,20 @@ impl Wire {
     ) -> Result<Reply, CallFailure> {
         let mut waiting = dispatcher.expect_answer()?;
         let body = jsonrpc::request(&waiting.id, method, params.as_ref());
-        waiting.sent(self.connection.send(Envelope { body, request: Some(waiting.id.clone()), headers }));
+        waiting.sent(self.connection.send(Envelope { body, purpose: Purpose::Request(waiting.id.clone()), headers }));
         match timeout(deadline, waiting.answer()).await {
             Ok(answered) => answered,
             Err(_) => Err(CallFailure::TimedOut { method: method.to_owned(), after: deadline }),
         }
     }
 
-    fn notify(&self, method: &str) {
+    /// Sends a notification and waits, at most that long, until an HTTP server has taken it: what is sent next must not
+    /// overtake it on another connection.
+    async fn notify(&self, method: &str, deadline: Duration) {
         let body = jsonrpc::notification(method, None);
-        self.connection.send(Envelope { body, request: None, headers: self.headers() });
+        let (done, taken) = oneshot::channel();
+        self.connection.send(Envelope { body, purpose: Purpose::Notification(done), headers: self.headers() });
+        let _ = timeout(deadline, taken).await;
     }
 }
 
@@ -348,7 +352,7 @@ async fn answer_minimally(mut queue: mpsc::UnboundedReceiver<ServerRequest>, wir
             _ => ("error", json!({ "code": -32601, "message": format!("this client does not offer {method}") })),
         };
         message[key] = value;
-        wire.connection.send(Envelope { body: message.to_string().into_bytes(), request: None, headers: wire.headers() });
+        wire.connection.send(Envelope { body: message.to_string().into_bytes(), purpose: Purpose::Response, headers: wire.headers() });
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) use stdio::StdioConnection;
 use crate::jsonrpc::RequestId;
 use mcproof_record::{ExchangeId, FrameId};
 use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// Bounds on what a peer may send.
 #[derive(Clone, Copy, Debug)]
@@ -50,10 +51,41 @@ impl Default for Limits {
 #[derive(Debug)]
 pub(crate) struct Envelope {
     pub(crate) body: Vec<u8>,
-    /// Set for a request: whose answer the HTTP exchange has to carry.
-    pub(crate) request: Option<RequestId>,
+    pub(crate) purpose: Purpose,
     /// Only for HTTP.
     pub(crate) headers: Vec<(&'static str, String)>,
+}
+
+/// Who wants to know what became of a message.
+#[derive(Debug)]
+pub(crate) enum Purpose {
+    /// A request: its HTTP exchange has to carry the answer.
+    Request(RequestId),
+    /// A notification. HTTP transports tell when its exchange is over; on stdio it is out once it is queued.
+    Notification(oneshot::Sender<()>),
+    /// An answer to a request of the server.
+    Response,
+}
+
+impl Purpose {
+    pub(crate) fn request(&self) -> Option<&RequestId> {
+        match self {
+            Self::Request(id) => Some(id),
+            Self::Notification(_) | Self::Response => None,
+        }
+    }
+
+    /// The exchange is over.
+    pub(crate) fn conclude(self, inbox: &dyn Inbox, unanswered: Unanswered) {
+        match self {
+            Self::Request(id) => inbox.unanswered(&id, unanswered),
+            Self::Notification(done) => {
+                // Nobody waits any more when the deadline has passed.
+                let _ = done.send(());
+            }
+            Self::Response => {}
+        }
+    }
 }
 
 /// The head of the HTTP response that carried a message.

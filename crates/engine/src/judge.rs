@@ -1,11 +1,16 @@
 //! Pure judgement of answers and transcripts. No I/O, no clock.
 
+mod compare;
+mod compile;
 mod matcher;
+mod number;
 mod path;
 mod payload;
 mod text;
 
+pub use compile::{MATCHER_KEYS, MatcherKey, Subject};
 pub use matcher::Matcher;
 pub use path::{JsonPath, PathError};
-pub use payload::Payload;
+pub use payload::{Origin, Payload};
 pub use text::TextPattern;
+pub(crate) use text::regex_reason;

@@ -1,5 +1,6 @@
 //! From a suite file to verdicts: parse, resolve, plan, run, judge. Never prints, never reads the environment itself.
 
+pub mod diagnosis;
 pub mod judge;
 pub mod run;
 pub mod suite;

@@ -1,1 +1,113 @@
-//! Runs plans against real servers and emits events.
+//! Runs plans against real servers and emits events. The order of events is the order in which things happened.
+
+mod case;
+mod expand;
+mod ports;
+mod step;
+
+use crate::suite::plan::Suite;
+use case::Finished;
+use expand::{Work, expand};
+use mcproof_client::{EraChoice, Guardian, Patience, TransportKind};
+use mcproof_record::{CaseOutcome, CasePlan, Counts, Event, FORMAT_VERSION, Summary, fold};
+use ports::Addresses;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::{JoinError, JoinSet};
+
+/// How to run.
+#[derive(Clone)]
+pub struct RunOptions {
+    /// Cases at the same time; at least 1.
+    pub jobs: usize,
+    /// Only these transports; all that the suite declares if empty.
+    pub transports: Vec<TransportKind>,
+    /// In place of what the suite says.
+    pub era: Option<EraChoice>,
+    pub protocol_version: Option<String>,
+    pub connect_timeout: Option<Duration>,
+    pub request_timeout: Option<Duration>,
+    /// What a command that begins with `mcproof` starts: this very binary, also where none is on the PATH.
+    pub mcproof: Option<PathBuf>,
+    pub patience: Patience,
+    pub guardian: Guardian,
+}
+
+/// What a run would execute.
+pub fn cases(suites: &[Arc<Suite>], transports: &[TransportKind]) -> Vec<CasePlan> {
+    expand(suites, transports).into_iter().map(|work| work.plan).collect()
+}
+
+/// Runs all cases until they are done or `stop` resolves, and gives what came of them. Each event goes to `sink` as it
+/// happens. Every server that was started has ended when this returns.
+pub async fn run(suites: Vec<Arc<Suite>>, options: RunOptions, stop: impl Future<Output = ()>, sink: &mut dyn FnMut(&Event)) -> Counts {
+    let started = Instant::now();
+    let mut recorder = Recorder { summary: Summary::default(), sink };
+    let mut waiting: VecDeque<Work> = expand(&suites, &options.transports).into();
+    recorder.record(Event::RunStarted { version: FORMAT_VERSION, cases: waiting.iter().map(|work| work.plan.clone()).collect() });
+    let options = Arc::new(options);
+    let addresses = Addresses::default();
+    let mut running: JoinSet<Finished> = JoinSet::new();
+    let mut ending: JoinSet<()> = JoinSet::new();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        while running.len() < options.jobs.max(1)
+            && ending.len() < options.jobs.max(1) * ENDING_PER_JOB
+            && let Some(work) = waiting.pop_front()
+        {
+            recorder.record(Event::CaseStarted { id: work.plan.id });
+            running.spawn(case::run_case(work, Arc::clone(&options), addresses.clone()));
+        }
+        tokio::select! {
+            biased;
+            () = &mut stop => {
+                // Dropping the cases kills their servers at once.
+                running.shutdown().await;
+                ending.shutdown().await;
+                break;
+            }
+            Some(finished) = running.join_next() => {
+                let Finished { outcome, leftovers } = unless_panicked(finished);
+                recorder.record(Event::CaseFinished(outcome));
+                ending.spawn(leftovers.end());
+            }
+            Some(ended) = ending.join_next() => unless_panicked(ended),
+            else => break,
+        }
+    }
+    for event in recorder.summary.transport_specific() {
+        recorder.record(event);
+    }
+    let counts = recorder.summary.counts();
+    recorder.record(Event::RunFinished { counts, duration: started.elapsed() });
+    counts
+}
+
+/// Servers that may still be on their way out, for each that runs. They cost memory, not time.
+const ENDING_PER_JOB: usize = 8;
+
+/// A panic in a case is our bug: it must not look like a verdict.
+fn unless_panicked<T>(joined: Result<T, JoinError>) -> T {
+    joined.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
+/// Folds the summary and feeds the sink.
+struct Recorder<'a> {
+    summary: Summary,
+    sink: &'a mut dyn FnMut(&Event),
+}
+
+impl Recorder<'_> {
+    fn record(&mut self, event: Event) {
+        (self.sink)(&event);
+        // Transcripts are evidence for the sinks; the summary would only keep them in memory.
+        match event {
+            Event::CaseFinished(outcome) => {
+                fold(&mut self.summary, &Event::CaseFinished(CaseOutcome { transcripts: Vec::new(), ..outcome }));
+            }
+            other => fold(&mut self.summary, &other),
+        }
+    }
+}

@@ -1,18 +1,28 @@
 //! From a suite file to a plan: parse into a spanned document, check it, resolve variables. Knows nothing of the wire.
 
+mod command;
+mod discover;
 pub mod document;
+mod duration;
+pub mod format;
+pub mod parse;
 pub mod plan;
+mod reader;
 mod scalar;
+pub mod server;
 pub mod source;
+pub mod step;
 mod suggest;
 mod syntax;
-mod template;
+pub(crate) mod template;
 
+pub use discover::discover;
 use mcproof_record::Diagnostic;
 use plan::{Server, Suite};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+pub(crate) use suggest::{did_you_mean, listed};
 pub use template::{MissingVariable, interpolate, interpolate_text};
 
 /// What a suite takes from outside.
@@ -26,6 +36,14 @@ pub struct Environment {
     pub server: Option<Server>,
 }
 
-pub fn load(_path_as_named: &str, _text: &str, _folder: &Path, _environment: &Environment) -> Result<Suite, Vec<Diagnostic>> { Err(Vec::new()) }
-
-pub fn discover(_paths: &[PathBuf]) -> Result<Vec<PathBuf>, Diagnostic> { Ok(Vec::new()) }
+/// Reads the text of a suite. `folder` is where relative paths begin.
+///
+/// # Errors
+/// All mistakes in the file, in the order of their places.
+pub fn load(path_as_named: &str, text: &str, folder: &Path, environment: &Environment) -> Result<Suite, Vec<Diagnostic>> {
+    let source = source::Source::new(path_as_named, text);
+    match parse::parse_suite(&source, text, folder, environment) {
+        (Some(suite), _) => Ok(suite),
+        (None, diagnostics) => Err(diagnostics),
+    }
+}

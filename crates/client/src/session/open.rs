@@ -8,8 +8,8 @@ use crate::Tap;
 use crate::jsonrpc::RpcError;
 use crate::revision::{self, Era, EraChoice, LEGACY, MODERN, TransportKind};
 use crate::transport::{
-    AddressFailure, Endpoint, Exit, Guardian, HttpConnection, HttpHead, Launch, Limits, OutputWatcher, Patience, Process, SseConnection,
-    SseFailure, StartFailure, StdioConnection, Stream, Unanswered, copy_output, exited, listening_addresses,
+    AddressFailure, Endpoint, Exchanger, Exit, Guardian, HttpConnection, HttpHead, Launch, Limits, OutputWatcher, Patience, Process,
+    SseConnection, SseFailure, StartFailure, StdioConnection, Stream, Unanswered, copy_output, exited, listening_addresses,
 };
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
@@ -64,6 +64,8 @@ pub enum ConnectFailure {
     Exited { exit: Exit, stage: String },
     #[error("{}", not_listening(.url, *.after, .elsewhere))]
     NotListening { url: String, after: Duration, elsewhere: Vec<SocketAddr> },
+    #[error("something listens at {url} already, before the server is started")]
+    AddressTaken { url: String },
     #[error("no line that the server printed within {} told its port", show(*.after))]
     NotLocated { after: Duration },
     #[error("`{method}`: {failure}")]
@@ -267,6 +269,10 @@ impl Opening<'_> {
                 }
             }) as OutputWatcher
         });
+        // Otherwise we would test whatever listens there, and call it this server.
+        if locate.is_none() && self.exchanger(endpoint.url.clone())?.accepts().await.is_ok() {
+            return Err(ConnectFailure::AddressTaken { url: endpoint.url.to_string() });
+        }
         let (process, stdin, stdout) = Process::start(launch, &self.options.guardian, self.tap, watcher.clone())?;
         // Ends with the pipe, at the latest when the whole process group is ended.
         tokio::spawn(copy_output(stdout, self.tap.clone(), Stream::Stdout, watcher));
@@ -279,8 +285,7 @@ impl Opening<'_> {
                 None => location.recv().await.ok_or(ConnectFailure::NotLocated { after: self.budget })?,
             };
             known = Some(url.clone());
-            let at = Endpoint { url: url.clone(), headers: Vec::new() };
-            let exchanger = crate::transport::Exchanger::new(&at, self.options.limits, self.tap)?;
+            let exchanger = self.exchanger(url.clone())?;
             let mut pause = Duration::from_millis(2);
             while exchanger.accepts().await.is_err() {
                 sleep(pause).await;
@@ -307,6 +312,10 @@ impl Opening<'_> {
                 Err(failure)
             }
         }
+    }
+
+    fn exchanger(&self, url: Url) -> Result<Exchanger, AddressFailure> {
+        Exchanger::new(&Endpoint { url, headers: Vec::new() }, self.options.limits, self.tap)
     }
 
     /// Asks `server/discover`, and tells from the answer which era the server lives in.
@@ -395,7 +404,7 @@ impl Opening<'_> {
         let session = reply.http.as_ref().and_then(|head| head.header(SESSION_HEADER));
         headers.extend(session.map(|id| (SESSION_HEADER, id.to_owned())));
         let _ = attempt.wire.headers.set(headers);
-        attempt.wire.notify("notifications/initialized");
+        attempt.wire.notify("notifications/initialized", self.budget).await;
         Ok(Handshake {
             era: Era::Legacy,
             transport,

@@ -222,12 +222,10 @@ impl HttpConnection {
                 Err(reason) => Unanswered::Unreachable(reason),
                 Ok(request) => match exchanger.open(exchange, request).await {
                     Err(reason) => Unanswered::Unreachable(reason),
-                    Ok(open) => receive(&exchanger, open, &*inbox, envelope.request.as_ref()).await,
+                    Ok(open) => receive(&exchanger, open, &*inbox, envelope.purpose.request()).await,
                 },
             };
-            if let Some(request) = &envelope.request {
-                inbox.unanswered(request, unanswered);
-            }
+            envelope.purpose.conclude(&*inbox, unanswered);
         });
         frame
     }

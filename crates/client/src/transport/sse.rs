@@ -103,15 +103,13 @@ impl SseConnection {
                     let head = Arc::clone(&open.head);
                     let (bytes, broken, _) = exchanger.body(open).await;
                     // The answer is to come on the stream.
-                    if (200..300).contains(&head.status) {
+                    if (200..300).contains(&head.status) && envelope.purpose.request().is_some() {
                         return;
                     }
                     Unanswered::Response { head, excerpt: String::from_utf8_lossy(&bytes[..bytes.len().min(300)]).into_owned(), broken }
                 }
             };
-            if let Some(request) = &envelope.request {
-                inbox.unanswered(request, unanswered);
-            }
+            envelope.purpose.conclude(&*inbox, unanswered);
         });
         frame
     }

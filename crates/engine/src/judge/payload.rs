@@ -1,10 +1,76 @@
-//! Stub
+//! What a tool's answer amounts to: the value that `expect` matches. Knows tool results, not matchers.
+
 use serde_json::Value;
+
+/// The value of an answer, and its text where it has one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Payload { pub value: Value, pub text: Option<String> }
+pub struct Payload {
+    pub value: Value,
+    /// All text blocks of a tool's answer, joined by line feeds.
+    pub text: Option<String>,
+    pub origin: Origin,
+}
+
+/// Where [`Payload::value`] comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It was JSON on the wire.
+    Json,
+    /// It is the text, or JSON that stood in the text. A text expectation then also matches the raw text.
+    Text,
+}
+
 impl Payload {
-    /// From the `result` of a `tools/call`.
-    pub fn from_call_result(result: &Value) -> Self { Self { value: result.clone(), text: None } }
-    /// Anything but a tool's answer: the value as it is.
-    pub fn of(value: Value) -> Self { Self { value, text: None } }
+    /// From the raw `result` of `tools/call`: `structuredContent` if there is one, else the one text block parsed as JSON if it
+    /// parses, else the text. `Null` if there is neither.
+    pub fn from_call_result(result: &Value) -> Self {
+        let blocks = result.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let texts: Vec<&str> = blocks
+            .iter()
+            .filter(|block| block.get("type").and_then(Value::as_str) == Some("text"))
+            .filter_map(|block| block.get("text").and_then(Value::as_str))
+            .collect();
+        let text = (!texts.is_empty()).then(|| texts.join("\n"));
+        if let Some(structured) = result.get("structuredContent").filter(|structured| !structured.is_null()) {
+            return Self { value: structured.clone(), text, origin: Origin::Json };
+        }
+        let value = match texts.as_slice() {
+            [] => Value::Null,
+            [only] => serde_json::from_str(only).unwrap_or_else(|_| Value::String((*only).to_owned())),
+            [_, _, ..] => text.clone().map_or(Value::Null, Value::String),
+        };
+        Self { value, text, origin: Origin::Text }
+    }
+
+    /// An answer that is no tool's: its value as it stands.
+    pub fn of(value: Value) -> Self {
+        Self { value, text: None, origin: Origin::Json }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_payload_is_structured_content_or_json_in_text_or_text() {
+        let check = |result: Value, value: Value, text: Option<&str>, origin: Origin| {
+            let expected = Payload { value, text: text.map(str::to_owned), origin };
+            assert_eq!(Payload::from_call_result(&result), expected, "{result}");
+        };
+        let block = |text: &str| json!({"type": "text", "text": text});
+        check(json!({"content": [block("x")], "structuredContent": {"a": 1}}), json!({"a": 1}), Some("x"), Origin::Json);
+        check(json!({"content": [block("x")], "structuredContent": null}), json!("x"), Some("x"), Origin::Text);
+        check(json!({"content": [block("{\"a\": 1}")]}), json!({"a": 1}), Some("{\"a\": 1}"), Origin::Text);
+        check(json!({"content": [block("123")]}), json!(123), Some("123"), Origin::Text);
+        check(json!({"content": [block("1 apple")]}), json!("1 apple"), Some("1 apple"), Origin::Text);
+        check(json!({"content": [block("1"), block("2")]}), json!("1\n2"), Some("1\n2"), Origin::Text);
+        check(json!({"content": [{"type": "image", "data": ""}, block("1")]}), json!(1), Some("1"), Origin::Text);
+        check(json!({"content": [{"type": "image", "data": ""}]}), json!(null), None, Origin::Text);
+        check(json!({"content": []}), json!(null), None, Origin::Text);
+        check(json!({"content": "no list"}), json!(null), None, Origin::Text);
+        check(json!({}), json!(null), None, Origin::Text);
+        check(json!(null), json!(null), None, Origin::Text);
+    }
 }

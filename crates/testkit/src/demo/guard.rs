@@ -9,9 +9,8 @@ use axum::{
     http::{
         HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri,
         header::{
-            ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-            ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW, HOST,
-            ORIGIN, VARY,
+            ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
+            ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW, HOST, ORIGIN, VARY,
         },
         uri::Authority,
     },
@@ -47,8 +46,7 @@ impl Guard {
         if self.host.parse().is_ok_and(|address: IpAddr| address.is_unspecified()) {
             return true;
         }
-        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-        host.and_then(|host| host.parse::<Authority>().ok()).is_some_and(|authority| {
+        host_of(headers).is_some_and(|authority| {
             let name = bare(&authority);
             is_local(&name) || name == self.host
         })
@@ -89,6 +87,9 @@ impl Guard {
 
 /// Lets a request through, answers a preflight, or refuses. Credentials are not looked at: a preflight has none.
 pub(crate) async fn check(State(guard): State<Guard>, request: Request<Body>, next: Next) -> Response {
+    if host_of(request.headers()).is_none() {
+        return (StatusCode::BAD_REQUEST, "Bad Request: one valid Host is required").into_response();
+    }
     if !guard.accepts_host(request.headers()) {
         return (StatusCode::FORBIDDEN, "Forbidden: this Host is not served here").into_response();
     }
@@ -96,11 +97,7 @@ pub(crate) async fn check(State(guard): State<Guard>, request: Request<Body>, ne
     if origin.as_ref().is_some_and(|origin| !guard.accepts_origin(origin)) {
         return (StatusCode::FORBIDDEN, "Forbidden: this Origin may not call a local server").into_response();
     }
-    let mut response = if request.method() == Method::OPTIONS {
-        guard.preflight(request.headers())
-    } else {
-        next.run(request).await
-    };
+    let mut response = if request.method() == Method::OPTIONS { guard.preflight(request.headers()) } else { next.run(request).await };
     let headers = response.headers_mut();
     headers.append(VARY, HeaderValue::from_static("origin"));
     if let Some(origin) = origin {
@@ -108,6 +105,13 @@ pub(crate) async fn check(State(guard): State<Guard>, request: Request<Body>, ne
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED_HEADERS));
     }
     response
+}
+
+/// The one `Host`; none or several are invalid (RFC 9112, 3.2).
+fn host_of(headers: &HeaderMap) -> Option<Authority> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let host = hosts.next()?.to_str().ok()?.parse().ok()?;
+    hosts.next().is_none().then_some(host)
 }
 
 fn bare(authority: &Authority) -> String {
@@ -130,13 +134,7 @@ mod tests {
 
     #[test]
     fn only_local_web_origins_may_call() {
-        for origin in [
-            "http://localhost",
-            "http://localhost:3000",
-            "https://LOCALHOST:8443",
-            "http://127.0.0.1:1",
-            "http://[::1]:9",
-        ] {
+        for origin in ["http://localhost", "http://localhost:3000", "https://LOCALHOST:8443", "http://127.0.0.1:1", "http://[::1]:9"] {
             check_origin("127.0.0.1", origin, true);
         }
         for origin in [

@@ -9,13 +9,12 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
-        CompleteResult, ConstString, CustomRequest, CustomResult, ErrorCode, GetPromptRequestMethod,
-        GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsRequestMethod, ListPromptsResult,
-        ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
-        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestMethod,
-        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-        SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestMethod, SubscribeRequestParams,
-        SubscriptionFilter, Tool, UnsubscribeRequestMethod, UnsubscribeRequestParams,
+        CompleteResult, ConstString, CustomRequest, CustomResult, ErrorCode, GetPromptRequestMethod, GetPromptRequestParams,
+        GetPromptResponse, Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
+        ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestMethod, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+        SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestMethod, SubscribeRequestParams, SubscriptionFilter, Tool,
+        UnsubscribeRequestMethod, UnsubscribeRequestParams,
     },
     service::{RequestContext, SubscriptionContext},
 };
@@ -94,11 +93,7 @@ impl Handler {
         }
     }
 
-    async fn call(
-        &self,
-        request: CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
-    ) -> Option<ToolResult> {
+    async fn call(&self, request: CallToolRequestParams, context: &RequestContext<RoleServer>) -> Option<ToolResult> {
         let name: &str = &request.name;
         let arguments = request.arguments.unwrap_or_default();
         match (&*self.subject, name) {
@@ -148,15 +143,11 @@ impl ServerHandler for Handler {
                 "Give the result of an analysis to the server report.",
                 ServerCapabilities::builder().enable_tools().build(),
             ),
-            Subject::Report => (
-                "report",
-                "Report",
-                "Words what the server ml-analysis found.",
-                ServerCapabilities::builder().enable_tools().build(),
-            ),
+            Subject::Report => {
+                ("report", "Report", "Words what the server ml-analysis found.", ServerCapabilities::builder().enable_tools().build())
+            }
         };
-        let identity =
-            Implementation::new(format!("mcproof-demo-{name}"), env!("CARGO_PKG_VERSION")).with_title(title);
+        let identity = Implementation::new(format!("mcproof-demo-{name}"), env!("CARGO_PKG_VERSION")).with_title(title);
         ServerConfig::new(capabilities).with_server_info(identity).with_instructions(instructions)
     }
 
@@ -173,11 +164,7 @@ impl ServerHandler for Handler {
         self.tools().into_iter().find(|tool| tool.name == name)
     }
 
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
+    async fn call_tool(&self, request: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
         let unknown = ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None);
         let result = self.call(request, &context).await.ok_or(unknown)?;
         Ok(result.unwrap_or_else(CallToolResult::from).into())
@@ -212,20 +199,12 @@ impl ServerHandler for Handler {
         Ok(tracker.read_resource(&request.uri)?.into())
     }
 
-    async fn subscribe(
-        &self,
-        request: SubscribeRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
+    async fn subscribe(&self, request: SubscribeRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
         let tracker = self.tracker::<SubscribeRequestMethod>()?;
         tracker.subscribe(request.uri, &self.session, context.peer)
     }
 
-    async fn unsubscribe(
-        &self,
-        request: UnsubscribeRequestParams,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
+    async fn unsubscribe(&self, request: UnsubscribeRequestParams, _context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
         self.tracker::<UnsubscribeRequestMethod>()?.unsubscribe(&request.uri, &self.session);
         Ok(())
     }
@@ -263,19 +242,11 @@ impl ServerHandler for Handler {
         Ok(self.tracker::<GetPromptRequestMethod>()?.get_prompt(&request)?.into())
     }
 
-    async fn complete(
-        &self,
-        request: CompleteRequestParams,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
+    async fn complete(&self, request: CompleteRequestParams, _context: RequestContext<RoleServer>) -> Result<CompleteResult, ErrorData> {
         self.tracker::<CompleteRequestMethod>()?.complete(&request)
     }
 
-    async fn set_level(
-        &self,
-        request: SetLevelRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
+    async fn set_level(&self, request: SetLevelRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
         self.tracker::<SetLevelRequestMethod>()?;
         // Since 2026-07-28 each request names its level in `_meta`, and the method is gone.
         if is_modern(&context) {
@@ -286,11 +257,7 @@ impl ServerHandler for Handler {
     }
 
     /// A request lands here if rmcp does not know its method, or knows it and cannot read its parameters.
-    async fn on_custom_request(
-        &self,
-        request: CustomRequest,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
+    async fn on_custom_request(&self, request: CustomRequest, _context: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
         let tracker = matches!(&*self.subject, Subject::Tracker(_));
         let served = match request.method.as_str() {
             CallToolRequestMethod::VALUE => true,

@@ -12,13 +12,13 @@ use axum::{
     routing::{any, get},
 };
 use rmcp::{
-    model::{ErrorCode, ErrorData},
+    model::{ErrorCode, ErrorData, ProtocolVersion},
     transport::streamable_http_server::{
         SessionManager, StreamableHttpServerConfig, StreamableHttpService,
         session::{SessionId, local::LocalSessionManager},
     },
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::handler::{Demo, Handler};
 
@@ -46,11 +46,7 @@ pub(crate) fn routes(demo: Demo) -> (Router, impl FnOnce() + Send + use<>) {
     let sessions = Arc::new(LocalSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(demo.connect()), sessions.clone(), config);
     let gate = Gate { service, sessions };
-    let router = Router::new()
-        .route("/mcp", any(pass))
-        .route("/mcp/", any(pass))
-        .route("/health", get(async || health()))
-        .with_state(gate);
+    let router = Router::new().route("/mcp", any(pass)).route("/mcp/", any(pass)).route("/health", get(async || health())).with_state(gate);
     (router, move || closing.cancel())
 }
 
@@ -79,13 +75,15 @@ impl Gate {
         let Ok(body) = to_bytes(body, LARGEST_BODY).await else {
             return (StatusCode::PAYLOAD_TOO_LARGE, "Payload Too Large").into_response();
         };
-        if is_json(&parts.headers)
-            && let Err(error) = well_formed(&body)
-        {
-            return refuse(&error);
+        let was_json = is_json(&parts.headers);
+        if was_json {
+            match well_formed(&body) {
+                Err(error) => return refuse(&error),
+                Ok(message) if is_modern_initialize(&parts.headers, &message) => return no_initialize(&message),
+                Ok(_) => {}
+            }
         }
         widen_accept(&mut parts.headers);
-        let was_json = is_json(&parts.headers);
         let answer = self.service.handle(Request::from_parts(parts, Body::from(body))).await;
         // rmcp answers 415 to a message that it cannot read, too; the media type was right.
         if was_json && answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
@@ -107,11 +105,11 @@ impl Gate {
     }
 }
 
-/// Whether `body` is one JSON-RPC message. rmcp takes a request with the id `null` for a notification, and answers
+/// The one JSON-RPC message in `body`. rmcp takes a request with the id `null` for a notification, and answers
 /// what is no JSON with 415.
-pub(crate) fn well_formed(body: &Bytes) -> Result<(), ErrorData> {
-    let value: Value = serde_json::from_slice(body)
-        .map_err(|error| ErrorData::new(ErrorCode::PARSE_ERROR, format!("Parse error: {error}"), None))?;
+pub(crate) fn well_formed(body: &Bytes) -> Result<Map<String, Value>, ErrorData> {
+    let value: Value =
+        serde_json::from_slice(body).map_err(|error| ErrorData::new(ErrorCode::PARSE_ERROR, format!("Parse error: {error}"), None))?;
     let Value::Object(message) = value else {
         return Err(ErrorData::invalid_request("Invalid request: the body must be one JSON-RPC object", None));
     };
@@ -122,13 +120,29 @@ pub(crate) fn well_formed(body: &Bytes) -> Result<(), ErrorData> {
     if message.get("id").is_some_and(|id| !id.is_string() && !id.is_i64() && !id.is_u64()) {
         return Err(ErrorData::invalid_request("Invalid request: `id` must be a string or an integer", None));
     }
-    Ok(())
+    Ok(message)
 }
 
 /// 400 with a JSON-RPC error that has no id, because none could be read.
 pub(crate) fn refuse(error: &ErrorData) -> Response {
     let body = json!({ "jsonrpc": "2.0", "error": error }).to_string();
     (StatusCode::BAD_REQUEST, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+/// Whether a request calls itself one of 2026-07-28, in the header and in `_meta`, and asks for the handshake that this
+/// revision no longer has. rmcp takes every `initialize` for a legacy one.
+fn is_modern_initialize(headers: &HeaderMap, message: &Map<String, Value>) -> bool {
+    let modern = ProtocolVersion::NO_INITIALIZE;
+    let declared = message.get("params").and_then(|params| params.get("_meta")?.get("io.modelcontextprotocol/protocolVersion")?.as_str());
+    message.get("method").and_then(Value::as_str) == Some("initialize")
+        && declared == Some(modern.as_str())
+        && headers.get("mcp-protocol-version").is_some_and(|version| version == modern.as_str())
+}
+
+fn no_initialize(message: &Map<String, Value>) -> Response {
+    let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "Method not found: initialize", None);
+    let body = json!({ "jsonrpc": "2.0", "id": message.get("id"), "error": error }).to_string();
+    (StatusCode::NOT_FOUND, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -138,9 +152,11 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// `*/*` covers both media types that a client must accept; rmcp wants them spelt out.
 fn widen_accept(headers: &mut HeaderMap) {
-    let any = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
-        value.split(',').any(|range| range.split(';').next().unwrap_or_default().trim() == "*/*")
-    });
+    let any = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| value.split(',').any(|range| range.split(';').next().unwrap_or_default().trim() == "*/*"));
     if any {
         headers.insert(header::ACCEPT, HeaderValue::from_static(BOTH_MEDIA_TYPES));
     }

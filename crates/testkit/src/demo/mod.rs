@@ -62,9 +62,15 @@ impl DemoOptions {
 pub enum DemoTransport {
     Stdio,
     /// Streamable HTTP at `/mcp`.
-    Http { host: String, port: u16 },
+    Http {
+        host: String,
+        port: u16,
+    },
     /// HTTP+SSE of 2024-11-05 at `/sse`.
-    Sse { host: String, port: u16 },
+    Sse {
+        host: String,
+        port: u16,
+    },
 }
 
 /// The address that the HTTP transports bind unless told otherwise.
@@ -105,12 +111,7 @@ pub async fn serve(options: DemoOptions, stop: impl Future<Output = ()>) -> Resu
 ///
 /// # Errors
 /// If a stream breaks.
-pub async fn serve_stream<R, W>(
-    options: &DemoOptions,
-    input: R,
-    output: W,
-    stop: impl Future<Output = ()>,
-) -> Result<(), DemoError>
+pub async fn serve_stream<R, W>(options: &DemoOptions, input: R, output: W, stop: impl Future<Output = ()>) -> Result<(), DemoError>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,

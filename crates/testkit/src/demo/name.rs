@@ -18,8 +18,7 @@ pub enum DemoName {
 }
 
 /// All demos, in the order in which help lists them.
-pub const NAMES: [DemoName; 5] =
-    [DemoName::Tracker, DemoName::Shop, DemoName::DataSource, DemoName::MlAnalysis, DemoName::Report];
+pub const NAMES: [DemoName; 5] = [DemoName::Tracker, DemoName::Shop, DemoName::DataSource, DemoName::MlAnalysis, DemoName::Report];
 
 impl DemoName {
     /// The name as typed: `data-source`.

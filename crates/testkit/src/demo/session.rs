@@ -64,11 +64,7 @@ impl Session {
     /// Whether the peer asked for messages of `level`: with `logging/setLevel`, or in the `_meta` of a modern
     /// request. One that asked for nothing gets nothing.
     pub(crate) fn wants(&self, level: LoggingLevel, context: &RequestContext<RoleServer>) -> bool {
-        let least = if is_modern(context) {
-            context.meta.log_level()
-        } else {
-            *self.level.lock().unwrap_or_else(PoisonError::into_inner)
-        };
+        let least = if is_modern(context) { context.meta.log_level() } else { *self.level.lock().unwrap_or_else(PoisonError::into_inner) };
         least.is_some_and(|least| level as u8 >= least as u8)
     }
 }

@@ -20,9 +20,7 @@ use serde_json::{Value, json};
 
 use super::{
     session::Session,
-    tool::{
-        Arguments, Declaration, Effect, ToolError, ToolResult, input, output, read, text, text_with_meta,
-    },
+    tool::{Arguments, Declaration, Effect, ToolError, ToolResult, input, output, read, text, text_with_meta},
 };
 
 /// The one product that is in stock when the process starts, and how many of it.
@@ -106,9 +104,7 @@ impl Shop {
         }
         let mut ledger = self.ledger();
         let id = format!("ORD-{}", ledger.orders.len() + 1);
-        let Some(stock) =
-            ledger.stock.get_mut(&arguments.product_id).filter(|stock| **stock >= arguments.quantity)
-        else {
+        let Some(stock) = ledger.stock.get_mut(&arguments.product_id).filter(|stock| **stock >= arguments.quantity) else {
             return Err("Insufficient inventory".into());
         };
         let taken = match self.counting {
@@ -144,12 +140,7 @@ impl Shop {
     }
 
     /// Takes its time in two halves and reports the first one, if the caller asked for progress.
-    async fn long_operation(
-        &self,
-        arguments: Operation,
-        session: &Session,
-        context: &RequestContext<RoleServer>,
-    ) -> ToolResult {
+    async fn long_operation(&self, arguments: Operation, session: &Session, context: &RequestContext<RoleServer>) -> ToolResult {
         let number = self.operations.fetch_add(1, Ordering::Relaxed) + 1;
         let half = self.slow / 2;
         let work = async {
@@ -201,9 +192,7 @@ impl Shop {
 
 /// Whether `id` is one of `prefix1` … `prefixCOUNT`.
 fn is_member(id: &str, prefix: &str, count: usize) -> bool {
-    id.strip_prefix(prefix)
-        .and_then(|number| number.parse::<usize>().ok())
-        .is_some_and(|number| (1..=count).contains(&number))
+    id.strip_prefix(prefix).and_then(|number| number.parse::<usize>().ok()).is_some_and(|number| (1..=count).contains(&number))
 }
 
 fn set_context(arguments: Entry, session: &Session, context: &RequestContext<RoleServer>) -> CallToolResult {
@@ -383,10 +372,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             description: "Stores a value under a key: for the session, or for the whole process in a \
                           revision without sessions.",
             effect: Effect::Sets,
-            input: input(
-                json!({ "key": text("The name of the value"), "value": text("What to store") }),
-                &["key", "value"],
-            ),
+            input: input(json!({ "key": text("The name of the value"), "value": text("What to store") }), &["key", "value"]),
             output: None,
         },
         Declaration {

@@ -107,11 +107,8 @@ async fn open(State(hub): State<Hub>) -> Response {
     let mut keep_alive = interval_at(tokio::time::Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
     keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let stream = Stream { first: Some(first.into()), sent, keep_alive, id, sessions: hub.sessions };
-    let headers = [
-        (header::CONTENT_TYPE.as_str(), "text/event-stream"),
-        (header::CACHE_CONTROL.as_str(), "no-cache"),
-        ("x-accel-buffering", "no"),
-    ];
+    let headers =
+        [(header::CONTENT_TYPE.as_str(), "text/event-stream"), (header::CACHE_CONTROL.as_str(), "no-cache"), ("x-accel-buffering", "no")];
     (headers, Body::new(stream)).into_response()
 }
 
@@ -158,10 +155,7 @@ struct StreamEnded;
 impl Transport<RoleServer> for Queue {
     type Error = StreamEnded;
 
-    fn send(
-        &mut self,
-        item: TxJsonRpcMessage<RoleServer>,
-    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+    fn send(&mut self, item: TxJsonRpcMessage<RoleServer>) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let outbox = self.outbox.clone();
         async move {
             let message = serde_json::to_string(&item).expect("rmcp's messages are JSON");
@@ -193,10 +187,7 @@ impl HttpBody for Stream {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(Ok(Frame::data(first))));
         }
@@ -207,10 +198,7 @@ impl HttpBody for Stream {
             }
             Poll::Ready(None) => Poll::Ready(None),
             // A comment, which no parser takes for a message.
-            Poll::Pending => self
-                .keep_alive
-                .poll_tick(context)
-                .map(|_| Some(Ok(Frame::data(Bytes::from_static(b": keep-alive\n\n"))))),
+            Poll::Pending => self.keep_alive.poll_tick(context).map(|_| Some(Ok(Frame::data(Bytes::from_static(b": keep-alive\n\n"))))),
         }
     }
 }

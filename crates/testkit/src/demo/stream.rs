@@ -5,10 +5,7 @@ use std::{collections::HashSet, future::Future, io, sync::Arc, time::Duration};
 
 use rmcp::{
     RoleServer, ServiceExt,
-    model::{
-        ClientJsonRpcMessage, ClientNotification, ClientRequest, GetMeta, ProtocolVersion, RequestId,
-        ServerJsonRpcMessage,
-    },
+    model::{ClientJsonRpcMessage, ClientNotification, ClientRequest, GetMeta, ProtocolVersion, RequestId, ServerJsonRpcMessage},
     service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage},
     transport::Transport,
 };
@@ -20,11 +17,7 @@ use super::{handler::Handler, session::Phase};
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Serves `handler` until the peer ends the connection or `stop` resolves.
-pub(crate) async fn serve_transport<T>(
-    handler: Handler,
-    transport: T,
-    stop: impl Future<Output = ()>,
-) -> io::Result<()>
+pub(crate) async fn serve_transport<T>(handler: Handler, transport: T, stop: impl Future<Output = ()>) -> io::Result<()>
 where
     T: Transport<RoleServer> + 'static,
 {
@@ -78,10 +71,7 @@ enum Begun {
 impl<T: Transport<RoleServer>> Transport<RoleServer> for Patient<T> {
     type Error = T::Error;
 
-    fn send(
-        &mut self,
-        item: TxJsonRpcMessage<RoleServer>,
-    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+    fn send(&mut self, item: TxJsonRpcMessage<RoleServer>) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let answered = match &item {
             ServerJsonRpcMessage::Response(response) => Some(response.id.clone()),
             ServerJsonRpcMessage::Error(error) => error.id.clone(),

@@ -90,8 +90,7 @@ pub(crate) type ToolResult = Result<CallToolResult, ToolError>;
 /// Reads the arguments of the tool `name`. A missing or mistyped one is an error of the tool, which a model
 /// can read and correct, and not of the protocol (SEP-1303).
 pub(crate) fn read<T: DeserializeOwned>(name: &str, arguments: Arguments) -> Result<T, ToolError> {
-    serde_json::from_value(Value::Object(arguments))
-        .map_err(|error| ToolError(format!("Invalid arguments for {name}: {error}")))
+    serde_json::from_value(Value::Object(arguments)).map_err(|error| ToolError(format!("Invalid arguments for {name}: {error}")))
 }
 
 /// A result of one text block.

@@ -11,10 +11,9 @@ use std::{
 use rmcp::{
     ErrorData, Peer, RoleServer,
     model::{
-        CallToolResult, CompleteRequestParams, CompleteResult, CompletionInfo, GetPromptRequestParams,
-        GetPromptResult, LoggingLevel, LoggingMessageNotificationParam, Prompt, PromptArgument, PromptMessage,
-        ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate,
-        ResourceUpdatedNotificationParam, Role, Tool,
+        CallToolResult, CompleteRequestParams, CompleteResult, CompletionInfo, GetPromptRequestParams, GetPromptResult, LoggingLevel,
+        LoggingMessageNotificationParam, Prompt, PromptArgument, PromptMessage, ReadResourceResult, Reference, Resource, ResourceContents,
+        ResourceTemplate, ResourceUpdatedNotificationParam, Role, Tool,
     },
     service::{RequestContext, SubscriptionContext},
 };
@@ -77,11 +76,7 @@ impl Tracker {
             body: body.to_owned(),
             status: "open",
         });
-        Self {
-            issues: Mutex::new(issues.collect()),
-            subscriptions: Mutex::default(),
-            updates: broadcast::Sender::new(UPDATE_BACKLOG),
-        }
+        Self { issues: Mutex::new(issues.collect()), subscriptions: Mutex::default(), updates: broadcast::Sender::new(UPDATE_BACKLOG) }
     }
 
     /// Calls the tool `name`; `None` if the tracker has no such tool.
@@ -107,12 +102,7 @@ impl Tracker {
         })
     }
 
-    async fn create_issue(
-        &self,
-        arguments: CreateIssue,
-        session: &Session,
-        context: &RequestContext<RoleServer>,
-    ) -> CallToolResult {
+    async fn create_issue(&self, arguments: CreateIssue, session: &Session, context: &RequestContext<RoleServer>) -> CallToolResult {
         let issue = {
             let mut issues = self.issues();
             let issue = Issue {
@@ -140,8 +130,7 @@ impl Tracker {
     fn list_issues(&self, arguments: &ListIssues) -> CallToolResult {
         let limit = arguments.limit.unwrap_or(usize::MAX);
         let issues = self.issues();
-        let chosen: Vec<&Issue> =
-            issues.iter().filter(|issue| issue.project == arguments.project).take(limit).collect();
+        let chosen: Vec<&Issue> = issues.iter().filter(|issue| issue.project == arguments.project).take(limit).collect();
         text(json!(chosen).to_string())
     }
 
@@ -183,12 +172,8 @@ impl Tracker {
         if argument.name != known {
             return Err(ErrorData::invalid_params(format!("Unknown argument: {}", argument.name), None));
         }
-        let ids: Vec<String> = self
-            .issues()
-            .iter()
-            .filter(|issue| issue.id.starts_with(&argument.value))
-            .map(|issue| issue.id.clone())
-            .collect();
+        let ids: Vec<String> =
+            self.issues().iter().filter(|issue| issue.id.starts_with(&argument.value)).map(|issue| issue.id.clone()).collect();
         let total = u32::try_from(ids.len()).unwrap_or(u32::MAX);
         let values: Vec<String> = ids.into_iter().take(CompletionInfo::MAX_VALUES).collect();
         let has_more = usize::try_from(total).is_ok_and(|total| total > values.len());
@@ -199,12 +184,7 @@ impl Tracker {
     }
 
     /// Answers `resources/subscribe`. Subscribing twice is one subscription.
-    pub(crate) fn subscribe(
-        &self,
-        uri: String,
-        session: &Session,
-        peer: Peer<RoleServer>,
-    ) -> Result<(), ErrorData> {
+    pub(crate) fn subscribe(&self, uri: String, session: &Session, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
         if self.resource(&uri).is_none() {
             return Err(unknown_resource(&uri));
         }
@@ -392,21 +372,13 @@ pub(crate) fn resources() -> Vec<Resource> {
 }
 
 pub(crate) fn resource_templates() -> Vec<ResourceTemplate> {
-    vec![
-        ResourceTemplate::new(ISSUE_TEMPLATE, "issue")
-            .with_title("Issue")
-            .with_description("One issue by its id")
-            .with_mime_type(JSON),
-    ]
+    vec![ResourceTemplate::new(ISSUE_TEMPLATE, "issue").with_title("Issue").with_description("One issue by its id").with_mime_type(JSON)]
 }
 
 pub(crate) fn prompts() -> Vec<Prompt> {
-    let issue = PromptArgument::new("issue")
-        .with_title("Issue")
-        .with_description("The id of the issue, such as ISSUE-1")
-        .with_required(true);
+    let issue =
+        PromptArgument::new("issue").with_title("Issue").with_description("The id of the issue, such as ISSUE-1").with_required(true);
     vec![
-        Prompt::new(TRIAGE, Some("Asks how urgent an issue is and who should look at it"), Some(vec![issue]))
-            .with_title("Triage an issue"),
+        Prompt::new(TRIAGE, Some("Asks how urgent an issue is and who should look at it"), Some(vec![issue])).with_title("Triage an issue"),
     ]
 }

@@ -1,0 +1,38 @@
+//! Why a command could not do what it was asked: a diagnosis and an exit code. Knows no rendering.
+
+use crate::exit::Exit;
+use mcproof_record::{Diagnostic, Place};
+
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) diagnostic: Box<Diagnostic>,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, diagnostic: Diagnostic) -> Self {
+        Self { exit, diagnostic: Box::new(diagnostic) }
+    }
+
+    /// What the user typed or wrote cannot be used.
+    pub(crate) fn bad_input(code: &str, message: impl Into<String>) -> Self {
+        Self::new(Exit::BadInput, Diagnostic::error(code, message))
+    }
+
+    /// A flag, a method or a scheme that a later version will know.
+    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
+        Self::bad_input("unsupported", message)
+    }
+
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.diagnostic.hint = Some(hint.into());
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn at(mut self, place: Place) -> Self {
+        self.diagnostic.place = Some(place);
+        self
+    }
+}

@@ -1,0 +1,36 @@
+//! The only place that writes to stdout and stderr. stdout is data, stderr is talk. Knows no meaning of what it writes.
+
+use crate::failure::Failure;
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+
+/// Text for a person, on stdout. Colours in it are dropped where they are not wanted.
+pub(crate) fn show(text: &str) -> Result<(), Failure> {
+    let mut stdout = anstream::stdout().lock();
+    written(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+}
+
+/// Data on stdout, byte for byte.
+pub(crate) fn data(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    written(stdout.write_all(bytes).and_then(|()| stdout.flush()))
+}
+
+/// Talk on stderr. Where even that is closed, there is nobody left to tell.
+pub(crate) fn talk(text: &str) {
+    let mut stderr = anstream::stderr().lock();
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
+pub(crate) fn stdout_is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// A reader that has seen enough, such as `head`, is no failure.
+fn written(outcome: io::Result<()>) -> Result<(), Failure> {
+    match outcome {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::bad_input("cannot-write", format!("stdout cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,164 @@
+//! Servers as processes: they are started again where the era asks for it, and nothing of them is left in any end.
+//! The servers are shell scripts, for no SDK misbehaves like this.
+
+use mcproof_client::{ConnectFailure, ConnectOptions, Era, EraChoice, Launch, Patience, Session, Tap, Target, open_session};
+use std::time::{Duration, Instant};
+
+/// `answer N` answers `initialize` with id N.
+const LEGACY: &str = r#"
+    answer() { printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"sh","version":"1"}}}\n' "$1"; }
+"#;
+
+fn script(body: &str) -> Target {
+    let command = ["sh", "-c", &format!("{LEGACY}\n{body}")].map(str::to_owned).to_vec();
+    Target::Stdio(Launch { command, ..Launch::default() })
+}
+
+fn options() -> ConnectOptions {
+    let patience = Patience { end_of_input: Duration::from_millis(300), terminate: Duration::from_millis(300) };
+    ConnectOptions { timeout: Some(Duration::from_secs(4)), patience, ..ConnectOptions::default() }
+}
+
+async fn open(body: &str) -> Session {
+    let options = ConnectOptions { era: EraChoice::Legacy, ..options() };
+    open_session(&script(body), &options, &Tap::new()).await.unwrap()
+}
+
+/// Processes whose command line holds `marker`, zombies not counted.
+fn count(marker: &str) -> usize {
+    let lives = |pid: &str| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let holds = |pid: &String| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&command).contains(marker) && lives(pid)
+    };
+    names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())).filter(holds).count()
+}
+
+/// A number of seconds that no other test sleeps: it marks the processes of this one.
+fn marker(test: u32) -> String {
+    format!("7{test:02}{:06}", std::process::id() % 1_000_000)
+}
+
+async fn until_gone(marker: &str) {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while count(marker) > 0 {
+        assert!(Instant::now() < deadline, "{} processes are left", count(marker));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_silent_on_discover_is_started_again_and_initialized() {
+    let tap = Tap::new();
+    let target = script(r#"while read -r line; do case "$line" in *'"initialize"'*) answer 1;; esac; done"#);
+    let options = ConnectOptions { timeout: Some(Duration::from_millis(600)), ..options() };
+    let session = open_session(&target, &options, &tap).await.unwrap();
+    assert_eq!(session.handshake().era, Era::Legacy);
+    assert_eq!(starts(&tap), 2);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_dies_on_discover_is_started_again_and_initialized() {
+    let tap = Tap::new();
+    let target = script(r#"read -r line; case "$line" in *'"initialize"'*) answer 1; cat >&2;; *) exit 7;; esac"#);
+    let session = open_session(&target, &options(), &tap).await.unwrap();
+    assert_eq!(session.handshake().protocol_version, "2025-11-25");
+    assert_eq!(starts(&tap), 2);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_discover_is_initialized_in_the_same_process() {
+    let tap = Tap::new();
+    let target =
+        script(r#"read -r line; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}'; read -r line; answer 2; cat >&2"#);
+    let session = open_session(&target, &options(), &tap).await.unwrap();
+    assert_eq!(session.handshake().era, Era::Legacy);
+    assert_eq!(starts(&tap), 1);
+    session.close().await;
+}
+
+fn starts(tap: &Tap) -> usize {
+    let frames = tap.transcript().frames;
+    frames.iter().filter(|frame| matches!(frame.body, mcproof_record::FrameBody::Spawned { .. })).count()
+}
+
+#[tokio::test]
+async fn an_exit_at_start_tells_code_and_stage() {
+    let tap = Tap::new();
+    let failure = open_session(&script("echo boom >&2; exit 3"), &options(), &tap).await.err().unwrap();
+    let ConnectFailure::Exited { exit, stage } = &failure else { panic!("{failure}") };
+    assert_eq!((exit.code, stage.as_str()), (Some(3), "answering `initialize`"));
+    assert_eq!(tap.transcript().tail(0, 1).stderr, ["boom"]);
+}
+
+#[tokio::test]
+async fn a_server_that_ignores_everything_is_killed_and_reported() {
+    let marker = marker(1);
+    let session = open(&format!("trap '' TERM; read -r line; answer 1; sleep {marker}")).await;
+    let report = session.close().await;
+    assert!(report.ignored_end_of_input && report.ignored_terminate, "{report:?}");
+    assert_eq!(report.exit.unwrap().signal, Some(9));
+    until_gone(&marker).await;
+}
+
+#[tokio::test]
+async fn a_child_that_left_its_group_is_found_and_ended() {
+    let marker = marker(2);
+    let session = open(&format!("setsid sleep {marker} & read -r line; answer 1; cat >&2")).await;
+    while count(&marker) == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let report = session.close().await;
+    assert_eq!(report.left_behind.len(), 1, "{report:?}");
+    until_gone(&marker).await;
+}
+
+#[tokio::test]
+async fn a_child_that_holds_the_pipes_does_not_hold_up_the_end() {
+    let marker = marker(3);
+    let session = open(&format!("sleep {marker} & read -r line; answer 1; exit 0")).await;
+    let started = Instant::now();
+    let failure = session.request("tools/list", None, Duration::from_secs(20)).await.unwrap_err();
+    assert!(failure.to_string().starts_with("server exited with code 0"), "{failure}");
+    session.close().await;
+    assert!(started.elapsed() < Duration::from_secs(10));
+    until_gone(&marker).await;
+}
+
+#[tokio::test]
+async fn a_dropped_session_leaves_nothing() {
+    let marker = marker(4);
+    let session = open(&format!("trap '' TERM; sleep {marker} & setsid sleep {marker} & read -r line; answer 1; wait")).await;
+    drop(session);
+    until_gone(&marker).await;
+}
+
+#[tokio::test]
+async fn a_panic_leaves_nothing() {
+    let marker = marker(5);
+    let body = format!("sleep {marker} & read -r line; answer 1; wait");
+    let panicking = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let _session = open(&body).await;
+            panic!("on purpose");
+        })
+    });
+    assert!(panicking.join().is_err());
+    until_gone(&marker).await;
+}
+
+#[tokio::test]
+async fn an_endless_line_ends_within_its_bound() {
+    let session = open(r"read -r line; answer 1; tr '\0' x </dev/zero").await;
+    let failure = session.request("tools/list", None, Duration::from_secs(20)).await.unwrap_err();
+    assert_eq!(failure.to_string(), "server sent more than 16777216 bytes without a line end");
+    session.close().await;
+}

@@ -1,0 +1,212 @@
+//! Turns what went wrong with a server into a diagnosis: named cause, evidence, next step. The one place where these
+//! sentences live, for suites and one-shot commands alike.
+
+use mcproof_client::{CallFailure, Closed, ConnectFailure, Exit, Fault, FaultKind, ListFailure, Session, StartFailure, Tap, Unanswered};
+use mcproof_record::{Diagnostic, Direction, Evidence, FrameBody, FrameId, Transcript};
+
+/// Frames and stderr lines that a diagnosis shows.
+const FRAMES: usize = 8;
+const STDERR: usize = 12;
+
+/// What is known besides the failure itself.
+pub struct Scene {
+    pub transcript: Transcript,
+    pub faults: Vec<Fault>,
+    /// How the server's process ended, if we started it and it has.
+    pub exit: Option<Exit>,
+}
+
+impl Scene {
+    /// Waits shortly for the last words of a server that is dying.
+    pub async fn of(session: &Session, tap: &Tap) -> Self {
+        session.settle().await;
+        Self { transcript: tap.transcript(), faults: session.faults(), exit: session.exit() }
+    }
+}
+
+/// Why no session could be opened. `command` is what starts the server, if we do.
+pub fn of_connect_failure(failure: &ConnectFailure, transcript: &Transcript, command: Option<&[String]>) -> Diagnostic {
+    use ConnectFailure as F;
+    let by_hand = || command.map(|command| format!("run `{}` by hand to see what it prints", shell_line(command)));
+    let (code, hint) = match failure {
+        F::Start(StartFailure::NotFound { program }) => (
+            "command-not-found",
+            Some(format!("check the spelling of `{program}`, and that it is installed and on the PATH of this shell")),
+        ),
+        F::Start(StartFailure::NoFolder(_)) => ("no-such-folder", Some("check `cwd`; it is relative to the suite file".into())),
+        F::Start(_) => ("server-not-started", by_hand()),
+        F::Exited { .. } => ("server-exited", missing_piece(transcript).or_else(by_hand)),
+        F::AddressTaken { .. } => {
+            ("address-taken", Some("end the process that listens there, or let mcproof choose a free port with `${port}`".into()))
+        }
+        F::NotListening { elsewhere, .. } if !elsewhere.is_empty() => {
+            ("listens-elsewhere", Some("pass `${port}` to the server and use it in `url`, or correct `url`".into()))
+        }
+        F::NotListening { .. } => ("server-not-listening", Some("raise `timeouts.connect` if the server starts slowly".into())),
+        F::NotLocated { .. } => ("port-not-announced", Some("check `port_from` against the lines that the server prints".into())),
+        F::Address(_) => ("bad-url", None),
+        F::Unauthorized { .. } => ("unauthorized", Some("send credentials with a header, such as `Authorization: Bearer …`".into())),
+        F::Unanswered { failure, method } => {
+            let scene = Scene { transcript: transcript.clone(), faults: Vec::new(), exit: None };
+            let mut diagnostic = of_call_failure(failure, method, &scene);
+            if let (CallFailure::TimedOut { .. }, Some(noise)) = (failure, noise(transcript)) {
+                diagnostic.message += &format!("; {noise}");
+                diagnostic.hint = Some(NOISE_HINT.into());
+            }
+            return diagnostic;
+        }
+        F::Refused { .. } => ("handshake-refused", Some("try another era or revision: `--era`, `--protocol-version`".into())),
+        F::BadResult { .. } => ("handshake-invalid", None),
+        F::OtherVersion { .. } | F::UnknownVersion { .. } | F::NoCommonVersion { .. } => {
+            ("version-mismatch", Some("ask for a revision that the server speaks, with `--protocol-version`".into()))
+        }
+        F::Sse(_) | F::SseTimedOut { .. } => ("no-event-stream", Some("check that the URL is the one of the event stream, mostly `/sse`".into())),
+        F::NoModernSse => ("version-mismatch", Some("use the `http` transport, or drop `--era modern`".into())),
+    };
+    let diagnostic = Diagnostic::error(code, failure.to_string());
+    finish(diagnostic, hint, transcript)
+}
+
+const NOISE_HINT: &str = "stdout belongs to the protocol: one message a line, and logs to stderr";
+
+/// Why a request got no answer.
+pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Diagnostic {
+    let mut message = failure.to_string();
+    let (code, hint) = match (failure, scene.exit.as_ref()) {
+        (CallFailure::Closed(Closed::TooLong { .. }), _) => ("too-long", None),
+        (CallFailure::Closed(Closed::Exited(exit)), _) | (_, Some(exit)) => {
+            message = format!("{exit}, before answering `{method}`");
+            ("server-exited", missing_piece(&scene.transcript))
+        }
+        (CallFailure::TimedOut { .. }, None) => match scene.faults.first() {
+            Some(fault) => {
+                message += &format!("; meanwhile {}", describe_fault(fault, &scene.transcript));
+                ("no-answer", fault_hint(fault, &scene.transcript))
+            }
+            None => ("no-answer", Some("raise `timeouts.request`, or `timeout` of the step, if the server needs longer".into())),
+        },
+        (CallFailure::Closed(_), None) => ("connection-closed", None),
+        (CallFailure::Unanswered(Unanswered::Unreachable(_)), None) => {
+            ("server-unreachable", Some("check that the server runs, and its URL".into()))
+        }
+        (CallFailure::Unanswered(Unanswered::Response { head, .. }), None) => ("no-answer-in-response", http_hint(head.status)),
+    };
+    finish(Diagnostic::error(code, message), hint, &scene.transcript)
+}
+
+/// Why a list could not be had.
+pub fn of_list_failure(failure: &ListFailure, method: &str, scene: &Scene) -> Diagnostic {
+    let code = match failure {
+        ListFailure::Call(failure) => return of_call_failure(failure, method, scene),
+        ListFailure::Rpc { .. } => "rpc-error",
+        ListFailure::NoArray { .. } => "invalid-result",
+        ListFailure::RepeatedCursor { .. } | ListFailure::TooManyPages { .. } => "endless-pages",
+    };
+    finish(Diagnostic::error(code, failure.to_string()), None, &scene.transcript)
+}
+
+/// Something that the server sent and no conforming server sends.
+pub fn of_fault(fault: &Fault, transcript: &Transcript) -> Diagnostic {
+    let code = match &fault.kind {
+        FaultKind::Malformed(_) => "not-a-message",
+        FaultKind::UnknownId(_) => "unknown-id",
+        FaultKind::NotWaitedFor(_) => "answered-twice",
+        FaultKind::NoId(_) => "answer-without-id",
+    };
+    let mut diagnostic = Diagnostic::error(code, describe_fault(fault, transcript));
+    diagnostic.hint = fault_hint(fault, transcript);
+    diagnostic.evidence(transcript.around(Some(fault.frame), FRAMES, 0))
+}
+
+/// The frames up to `end`, or the last ones, and the last lines of stderr.
+pub fn evidence(transcript: &Transcript, end: Option<FrameId>) -> Evidence {
+    transcript.around(end, FRAMES, STDERR)
+}
+
+fn finish(mut diagnostic: Diagnostic, hint: Option<String>, transcript: &Transcript) -> Diagnostic {
+    diagnostic.hint = hint;
+    diagnostic.evidence(evidence(transcript, None))
+}
+
+fn describe_fault(fault: &Fault, transcript: &Transcript) -> String {
+    let line = line_of(fault, transcript);
+    match &fault.kind {
+        FaultKind::Malformed(malformed) => match line {
+            Some(line) => format!("the server wrote a line on stdout that is no message ({malformed}): {}", excerpt(&line)),
+            None => format!("the server sent something that is no message: {malformed}"),
+        },
+        kind => format!("the server sent {kind}"),
+    }
+}
+
+fn fault_hint(fault: &Fault, transcript: &Transcript) -> Option<String> {
+    let FaultKind::Malformed(_) = fault.kind else { return None };
+    let line = line_of(fault, transcript)?;
+    Some(if line.trim_start().starts_with(['{', '[', '"', '}']) {
+        "write each message on one line: JSON that is pretty-printed breaks into many".into()
+    } else {
+        NOISE_HINT.into()
+    })
+}
+
+/// The text of a stdio line that is a fault; `None` for what came over HTTP.
+fn line_of(fault: &Fault, transcript: &Transcript) -> Option<String> {
+    let frame = transcript.frames.iter().find(|frame| frame.id == fault.frame)?;
+    match &frame.body {
+        FrameBody::Line { bytes, .. } => Some(bytes.to_text().into_owned()),
+        _ => None,
+    }
+}
+
+/// Lines on stdout that are no messages, when a handshake got no answer.
+fn noise(transcript: &Transcript) -> Option<String> {
+    let lines = transcript.frames.iter().filter_map(|frame| match &frame.body {
+        FrameBody::Line { bytes, .. } if frame.direction == Direction::FromServer => Some(bytes),
+        _ => None,
+    });
+    let line = lines.into_iter().find(|bytes| mcproof_client::jsonrpc::parse(bytes.as_bytes()).is_err())?;
+    Some(format!("it wrote a line on stdout that is no message: {}", excerpt(&line.to_text())))
+}
+
+fn excerpt(line: &str) -> String {
+    const WIDTH: usize = 80;
+    let mut text: String = line.chars().take(WIDTH).collect();
+    if text.len() < line.len() {
+        text.push('…');
+    }
+    format!("`{text}`")
+}
+
+/// What the last words of a server say is missing, as the usual runtimes put it.
+fn missing_piece(transcript: &Transcript) -> Option<String> {
+    let lines = transcript.tail(0, 40).stderr;
+    let after = |line: &str, mark: &str| {
+        let rest = &line[line.find(mark)? + mark.len()..];
+        let name: String = rest.trim_start_matches(['\'', '"', ' ', '`', ':']).chars().take_while(|c| !matches!(c, '\'' | '"' | '`')).collect();
+        (!name.is_empty()).then_some(name)
+    };
+    lines.iter().find_map(|line| {
+        if let Some(module) = after(line, "Cannot find module").or_else(|| after(line, "No module named")) {
+            return Some(format!("install or build what provides `{module}` before the server is started"));
+        }
+        if line.contains("EADDRINUSE") || line.contains("ddress already in use") {
+            return Some("its port is taken: pass `${port}` to the server, so that mcproof chooses a free one".into());
+        }
+        None
+    })
+}
+
+fn http_hint(status: u16) -> Option<String> {
+    Some(match status {
+        301 | 302 | 307 | 308 => "the server redirects: use the final URL, mostly with or without its last slash".into(),
+        404 => "check the path of the URL; many servers listen at /mcp".into(),
+        401 | 403 => "send credentials with a header, such as `Authorization: Bearer …`".into(),
+        406 => "the server refuses our Accept header, which names application/json and text/event-stream".into(),
+        _ => return None,
+    })
+}
+
+/// A command as a shell would take it.
+pub fn shell_line(command: &[String]) -> String {
+    shlex::try_join(command.iter().map(String::as_str)).unwrap_or_else(|_| command.join(" "))
+}

@@ -1,0 +1,323 @@
+//! Compares an answer with its expectation and says every difference. Pure; knows no suites.
+
+use super::matcher::{Matcher, Others, Test};
+use super::number::{equal, order};
+use super::payload::{Origin, Payload};
+use crate::suite::{MissingVariable, did_you_mean, interpolate};
+use mcproof_record::Difference;
+use serde_json::{Map, Value};
+
+/// More differences than a person reads.
+const MAXIMUM_DIFFERENCES: usize = 50;
+/// Characters of an actual value that a difference shows.
+const SHOWN: usize = 600;
+
+impl Matcher {
+    /// Every difference between the payload and this expectation, in the order of the expectation and bounded in number; none if it
+    /// matches. `scope` holds the saved values.
+    pub fn compare(&self, payload: &Payload, scope: &Map<String, Value>) -> Vec<Difference> {
+        let raw = payload.text.as_deref().filter(|_| payload.origin == Origin::Text);
+        let mut comparison = Comparison { scope, text: payload.text.as_deref(), differences: Vec::new() };
+        comparison.compare(self, &payload.value, raw, "");
+        comparison.differences.truncate(MAXIMUM_DIFFERENCES);
+        comparison.differences
+    }
+}
+
+struct Comparison<'a> {
+    scope: &'a Map<String, Value>,
+    /// The text of the whole answer, for `$text`.
+    text: Option<&'a str>,
+    differences: Vec<Difference>,
+}
+
+impl Comparison<'_> {
+    /// `raw` is the text that `actual` was parsed from.
+    fn compare(&mut self, matcher: &Matcher, actual: &Value, raw: Option<&str>, path: &str) {
+        if self.differences.len() >= MAXIMUM_DIFFERENCES {
+            return;
+        }
+        match &matcher.test {
+            Test::Equals(expected) => match interpolate(expected, self.scope) {
+                Ok(expected) => {
+                    let same = equal(&expected, actual) || raw.is_some_and(|raw| expected.as_str() == Some(raw));
+                    self.require(same, matcher, actual, path);
+                }
+                Err(missing) => self.unknown(&missing, matcher, path),
+            },
+            Test::Elements(expected) => self.compare_elements(matcher, expected, actual, path),
+            Test::Members { members, others } => self.compare_members(matcher, members, *others, actual, path),
+            Test::Every(tests) => {
+                for test in tests {
+                    self.compare(test, actual, raw, path);
+                }
+            }
+            Test::Regex(pattern) => match pattern.regex(self.scope) {
+                Ok(regex) => {
+                    let text = actual.as_str().or(raw);
+                    self.require(text.is_some_and(|text| regex.is_match(text)), matcher, actual, path);
+                }
+                Err(reason) => self.push(matcher, path, format!("a pattern that can be used: {reason}"), shown(actual)),
+            },
+            Test::Order { order: relation, bound } => match interpolate(bound, self.scope) {
+                Ok(bound) => {
+                    let holds = order(actual, &bound).is_some_and(|ordering| relation.holds(ordering));
+                    self.require(holds, matcher, actual, path);
+                }
+                Err(missing) => self.unknown(&missing, matcher, path),
+            },
+            Test::Length(expected) => self.compare_length(matcher, expected, actual, path),
+            Test::Type(types) => self.require(types.iter().any(|name| name.holds(actual)), matcher, actual, path),
+            Test::Any => {}
+            Test::Absent => self.push(matcher, path, "no such key".to_owned(), shown(actual)),
+            Test::All(expected) => match actual {
+                Value::Array(items) => {
+                    for (index, item) in items.iter().enumerate() {
+                        self.compare(expected, item, None, &element(path, index));
+                    }
+                }
+                Value::Object(members) => {
+                    for (key, value) in members {
+                        self.compare(expected, value, None, &member(path, key));
+                    }
+                }
+                other => self.require(false, matcher, other, path),
+            },
+            Test::Contains(expected) => {
+                let contained = self.contains(expected, actual);
+                self.require(contained, matcher, actual, path);
+            }
+            Test::Not(unwanted) => {
+                let matches = self.matches(unwanted, actual, raw);
+                self.require(!matches, matcher, actual, path);
+            }
+            Test::OneOf(choices) => {
+                let any = choices.iter().any(|choice| self.matches(choice, actual, raw));
+                self.require(any, matcher, actual, path);
+            }
+            Test::CloseTo { value, within } => {
+                // A decimal such as 0.1 is not exact in binary: a value at the very edge counts as within.
+                let slack = f64::EPSILON * value.abs().max(1.0);
+                let close = actual.as_f64().is_some_and(|actual| (actual - value).abs() <= within + slack);
+                self.require(close, matcher, actual, path);
+            }
+            Test::Uuid => {
+                let valid = actual.as_str().is_some_and(|text| text.len() == 36 && uuid::Uuid::try_parse(text).is_ok());
+                self.require(valid, matcher, actual, path);
+            }
+            Test::Datetime => self.require(actual.as_str().is_some_and(is_datetime), matcher, actual, path),
+            Test::Schema { schema, compiled } => self.compare_schema(matcher, schema, compiled.as_deref(), actual, path),
+            Test::Text(pattern) => match self.text {
+                Some(text) if pattern.matches_exactly(text, self.scope) => {}
+                Some(text) => {
+                    let actual = shown(&Value::String(text.to_owned()));
+                    self.push(matcher, path, pattern.describe_exactly(self.scope), actual);
+                }
+                None => self.push(matcher, path, pattern.describe_exactly(self.scope), "missing; the answer holds no text".to_owned()),
+            },
+        }
+    }
+
+    fn compare_elements(&mut self, matcher: &Matcher, expected: &[Matcher], actual: &Value, path: &str) {
+        let Value::Array(items) = actual else {
+            return self.require(false, matcher, actual, path);
+        };
+        if items.len() != expected.len() {
+            let actual = format!("{}: {}", elements(items.len()), shown(actual));
+            self.push(matcher, path, elements(expected.len()), actual);
+        }
+        for (index, (expected, item)) in expected.iter().zip(items).enumerate() {
+            self.compare(expected, item, None, &element(path, index));
+        }
+    }
+
+    fn compare_members(&mut self, matcher: &Matcher, expected: &[(String, Matcher)], others: Others, actual: &Value, path: &str) {
+        let Value::Object(members) = actual else {
+            return self.require(false, matcher, actual, path);
+        };
+        for (key, expected) in expected {
+            match members.get(key) {
+                Some(value) => self.compare(expected, value, None, &member(path, key)),
+                None if expected.accepts_missing() => {}
+                None => {
+                    let unnamed = members.keys().map(String::as_str).filter(|name| !self.names(matcher, name));
+                    let actual = match did_you_mean(key, unnamed) {
+                        Some(near) => format!("missing; there is `{near}`"),
+                        None => "missing".to_owned(),
+                    };
+                    self.push(expected, &member(path, key), expected.describe(self.scope), actual);
+                }
+            }
+        }
+        if others == Others::Refused {
+            for (key, value) in members {
+                if !self.names(matcher, key) {
+                    self.push(matcher, &member(path, key), "no such key".to_owned(), shown(value));
+                }
+            }
+        }
+    }
+
+    fn names(&self, matcher: &Matcher, key: &str) -> bool {
+        matches!(&matcher.test, Test::Members { members, .. } if members.iter().any(|(name, _)| name == key))
+    }
+
+    fn compare_length(&mut self, matcher: &Matcher, expected: &Matcher, actual: &Value, path: &str) {
+        let length = match actual {
+            Value::String(text) => text.chars().count(),
+            Value::Array(items) => items.len(),
+            Value::Object(members) => members.len(),
+            other => return self.require(false, matcher, other, path),
+        };
+        let outer = std::mem::take(&mut self.differences);
+        self.compare(expected, &Value::from(length), None, path);
+        let differences = std::mem::replace(&mut self.differences, outer);
+        for difference in differences {
+            let actual = format!("a length of {length}: {}", shown(actual));
+            self.differences.push(Difference { expected: format!("a length of {}", difference.expected), actual, ..difference });
+        }
+    }
+
+    fn contains(&mut self, expected: &Matcher, actual: &Value) -> bool {
+        match actual {
+            Value::Array(items) => items.iter().any(|item| self.matches(expected, item, None)),
+            Value::String(text) => match &expected.test {
+                Test::Equals(part) => match interpolate(part, self.scope) {
+                    Ok(Value::String(part)) => text.contains(&part),
+                    _ => false,
+                },
+                _ => self.matches(expected, actual, None),
+            },
+            Value::Object(members) => members.keys().any(|key| self.matches(expected, &Value::String(key.clone()), None)),
+            _ => false,
+        }
+    }
+
+    fn compare_schema(
+        &mut self,
+        matcher: &Matcher,
+        schema: &Value,
+        compiled: Option<&jsonschema::Validator>,
+        actual: &Value,
+        path: &str,
+    ) {
+        let built;
+        let validator = match compiled {
+            Some(validator) => validator,
+            None => {
+                let filled = match interpolate(schema, self.scope) {
+                    Ok(filled) => filled,
+                    Err(missing) => return self.unknown(&missing, matcher, path),
+                };
+                match jsonschema::options().build(&filled) {
+                    Ok(validator) => built = validator,
+                    Err(error) => return self.push(matcher, path, format!("a valid schema: {error}"), shown(&filled)),
+                }
+                &built
+            }
+        };
+        for error in validator.iter_errors(actual).take(MAXIMUM_DIFFERENCES) {
+            let pointer = error.instance_path().to_string();
+            let at = actual.pointer(&pointer).unwrap_or(actual);
+            let path = below(path, actual, &pointer);
+            self.push(matcher, &path, format!("valid by its schema: {}", cut(&error.to_string())), shown(at));
+        }
+    }
+
+    /// Whether a part matches on its own; its differences are of no interest.
+    fn matches(&mut self, matcher: &Matcher, actual: &Value, raw: Option<&str>) -> bool {
+        let mut part = Comparison { scope: self.scope, text: self.text, differences: Vec::new() };
+        part.compare(matcher, actual, raw, "");
+        part.differences.is_empty()
+    }
+
+    fn require(&mut self, holds: bool, matcher: &Matcher, actual: &Value, path: &str) {
+        if !holds {
+            self.push(matcher, path, matcher.describe(self.scope), shown(actual));
+        }
+    }
+
+    fn unknown(&mut self, missing: &MissingVariable, matcher: &Matcher, path: &str) {
+        self.push(matcher, path, format!("a value for `${{{}}}`", missing.name), "missing; no step saved it".to_owned());
+    }
+
+    fn push(&mut self, matcher: &Matcher, path: &str, expected: String, actual: String) {
+        if self.differences.len() < MAXIMUM_DIFFERENCES {
+            self.differences.push(Difference { path: path.to_owned(), expected, actual, place: Some(matcher.place.clone()) });
+        }
+    }
+}
+
+fn elements(count: usize) -> String {
+    if count == 1 { "1 element".to_owned() } else { format!("{count} elements") }
+}
+
+fn element(path: &str, index: usize) -> String {
+    format!("{path}[{index}]")
+}
+
+fn member(path: &str, key: &str) -> String {
+    let plain = !key.is_empty() && key.chars().all(|character| character.is_alphanumeric() || matches!(character, '_' | '-' | '$'));
+    match (plain, path) {
+        (true, "") => key.to_owned(),
+        (true, path) => format!("{path}.{key}"),
+        (false, path) => format!("{path}[{}]", Value::from(key)),
+    }
+}
+
+/// Translates a JSON pointer below `path`.
+fn below(path: &str, root: &Value, pointer: &str) -> String {
+    let mut path = path.to_owned();
+    let mut at = Some(root);
+    for token in pointer.split('/').skip(1) {
+        let token = token.replace("~1", "/").replace("~0", "~");
+        path = match (at, token.parse()) {
+            (Some(Value::Array(_)), Ok(index)) => element(&path, index),
+            _ => member(&path, &token),
+        };
+        at = at.and_then(|value| match value {
+            Value::Array(items) => items.get(token.parse::<usize>().ok()?),
+            other => other.get(&token),
+        });
+    }
+    path
+}
+
+fn shown(value: &Value) -> String {
+    cut(&value.to_string())
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// RFC 3339, section 5.6: the shape first, then the calendar.
+fn is_datetime(text: &str) -> bool {
+    const SHAPE: &[u8] = b"dddd-dd-ddTdd:dd:dd";
+    let fits = |byte: u8, shape: u8| match shape {
+        b'd' => byte.is_ascii_digit(),
+        b'T' => matches!(byte, b'T' | b't' | b' '),
+        exact => byte == exact,
+    };
+    let bytes = text.as_bytes();
+    if bytes.len() <= SHAPE.len() || !bytes.iter().zip(SHAPE).all(|(byte, shape)| fits(*byte, *shape)) {
+        return false;
+    }
+    let rest = &text[SHAPE.len()..];
+    let zone = match rest.strip_prefix('.') {
+        Some(fraction) => {
+            let zone = fraction.trim_start_matches(|digit: char| digit.is_ascii_digit());
+            if zone.len() == fraction.len() {
+                return false;
+            }
+            zone
+        }
+        None => rest,
+    };
+    let is_offset = zone.len() == 6 && zone.starts_with(['+', '-']) && zone.bytes().zip(b"+dd:dd").skip(1).all(|(byte, shape)| fits(byte, *shape));
+    // The fraction is checked already, and may be longer than any clock is exact.
+    (matches!(zone, "Z" | "z") || is_offset) && format!("{}{zone}", &text[..SHAPE.len()]).parse::<jiff::Timestamp>().is_ok()
+}

@@ -1,0 +1,224 @@
+//! One case on one transport: opens a fresh session for each server that it names, runs the steps in order, collects
+//! the evidence.
+
+use super::RunOptions;
+use super::expand::{Work, binding};
+use super::ports::{Addresses, Turn};
+use super::step::run_step;
+use crate::diagnosis;
+use crate::suite::interpolate_text;
+use crate::suite::plan::{Binding, Server};
+use mcproof_client::{ConnectOptions, Endpoint, Launch, Locate, Session, Tap, TapBounds, Target, open_session};
+use mcproof_record::{CaseOutcome, Diagnostic, Proof, Severity, Transcript, Verdict};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+use url::Url;
+
+/// A case that has its verdict, and what is left to end.
+pub(super) struct Finished {
+    pub(super) outcome: CaseOutcome,
+    pub(super) leftovers: Leftovers,
+}
+
+/// Sessions of a case that is over; its servers end while the next case runs.
+pub(super) struct Leftovers(Vec<Open>);
+
+impl Leftovers {
+    pub(super) async fn end(self) {
+        for Open { session, turn, .. } in self.0 {
+            session.close().await;
+            drop(turn);
+        }
+    }
+}
+
+struct Open {
+    session: Session,
+    tap: Tap,
+    /// Kept until the server has left its fixed address.
+    turn: Option<Turn>,
+}
+
+pub(super) async fn run_case(work: Work, options: Arc<RunOptions>, addresses: Addresses) -> Finished {
+    let started = Instant::now();
+    let mut sessions = Sessions { work: &work, options: &options, addresses, open: BTreeMap::new(), failed: Vec::new() };
+    let mut diagnostics = run_steps(&work, &mut sessions).await;
+    let duration = started.elapsed();
+    let Sessions { open, failed, .. } = sessions;
+    let mut transcripts = failed;
+    let mut proof = Vec::new();
+    for (name, Open { session, tap, .. }) in &open {
+        let handshake = session.handshake();
+        proof.push(Proof {
+            server: name.clone(),
+            transport: handshake.transport.to_string(),
+            era: handshake.era.to_string(),
+            protocol_version: handshake.protocol_version.clone(),
+        });
+        let transcript = tap.transcript();
+        // One is enough: a server that prints noise prints it often. Where a step failed, it names the fault itself.
+        if diagnostics.is_empty()
+            && let Some(fault) = session.faults().first()
+        {
+            diagnostics.push(diagnosis::of_fault(fault, &transcript));
+        }
+        transcripts.push(transcript);
+    }
+    let failed = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    let outcome = CaseOutcome {
+        id: work.plan.id,
+        verdict: if failed { Verdict::Fail } else { Verdict::Pass },
+        duration,
+        proof,
+        diagnostics,
+        transcripts: if failed { transcripts } else { Vec::new() },
+    };
+    Finished { outcome, leftovers: Leftovers(open.into_values().collect()) }
+}
+
+/// Runs the steps until one fails: those after it mostly build on it.
+async fn run_steps(work: &Work, sessions: &mut Sessions<'_>) -> Vec<Diagnostic> {
+    let mut scope = work.case().variables.clone();
+    for step in &work.case().steps {
+        let deadline = step.timeout.or(sessions.options.request_timeout).unwrap_or(work.suite.timeouts.request);
+        let open = match sessions.of(&step.server).await {
+            Ok(open) => open,
+            Err(diagnostic) => return vec![*diagnostic],
+        };
+        let diagnostics = run_step(step, &open.session, &open.tap, &mut scope, deadline).await;
+        if !diagnostics.is_empty() {
+            return diagnostics;
+        }
+    }
+    Vec::new()
+}
+
+/// The sessions of a case, opened when a step first needs them.
+struct Sessions<'a> {
+    work: &'a Work,
+    options: &'a RunOptions,
+    addresses: Addresses,
+    open: BTreeMap<String, Open>,
+    /// Transcripts of sessions that did not open.
+    failed: Vec<Transcript>,
+}
+
+impl Sessions<'_> {
+    async fn of(&mut self, name: &str) -> Result<&Open, Box<Diagnostic>> {
+        if !self.open.contains_key(name) {
+            let server = self.work.suite.servers.get(name).expect("the parser takes no step with an unknown server");
+            let open = self.open(server).await?;
+            self.open.insert(name.to_owned(), open);
+        }
+        Ok(&self.open[name])
+    }
+
+    async fn open(&mut self, server: &Server) -> Result<Open, Box<Diagnostic>> {
+        let binding = binding(server, self.work.transport);
+        let tap = Tap::with(TapBounds::default(), secrets(binding), None);
+        let fail = |diagnostic: Diagnostic| Box::new(diagnostic.at(binding.place.clone()));
+        let (target, turn) = self.target(binding).await.map_err(fail)?;
+        let connect = ConnectOptions {
+            era: self.options.era.unwrap_or(server.era),
+            protocol_version: self.options.protocol_version.clone().or_else(|| server.protocol_version.clone()),
+            timeout: Some(self.options.connect_timeout.unwrap_or(self.work.suite.timeouts.connect)),
+            patience: self.options.patience,
+            guardian: self.options.guardian.clone(),
+            ..ConnectOptions::default()
+        };
+        match open_session(&target, &connect, &tap).await {
+            Ok(session) => Ok(Open { session, tap, turn }),
+            Err(failure) => {
+                let transcript = tap.transcript();
+                let command = binding.launch.as_ref().map(|launch| launch.command.as_slice());
+                let diagnostic = diagnosis::of_connect_failure(&failure, &transcript, command);
+                self.failed.push(transcript);
+                Err(fail(diagnostic))
+            }
+        }
+    }
+
+    fn own_binary(&self, mut command: Vec<String>) -> Vec<String> {
+        if let (Some(program), Some(own)) = (command.first_mut().filter(|program| *program == "mcproof"), &self.options.mcproof) {
+            *program = own.to_string_lossy().into_owned();
+        }
+        command
+    }
+
+    /// Fills in the port, and waits for the turn at a fixed address.
+    async fn target(&self, binding: &Binding) -> Result<(Target, Option<Turn>), Diagnostic> {
+        let mut scope = Map::new();
+        if binding.port_from.is_none() && needs_port(binding) {
+            let port = self.addresses.free_port();
+            let port = port.map_err(|error| Diagnostic::error("no-free-port", format!("no free port on 127.0.0.1: {error}")))?;
+            scope.insert("port".into(), json!(port));
+        }
+        let fill = |text: &str| {
+            interpolate_text(text, &scope).map_err(|missing| Diagnostic::error("unknown-variable", missing.to_string()))
+        };
+        let launch = match &binding.launch {
+            Some(launch) => Some(Launch {
+                command: self.own_binary(launch.command.iter().map(|word| fill(word)).collect::<Result<_, _>>()?),
+                env: launch.env.iter().map(|(name, value)| Ok((name.clone(), fill(value)?))).collect::<Result<_, Diagnostic>>()?,
+                folder: Some(launch.folder.clone()),
+            }),
+            None => None,
+        };
+        let template = match (&binding.url, launch) {
+            (Some(template), launch) => (template, launch),
+            (None, launch) => return Ok((Target::Stdio(launch.expect("the parser takes no binding without command and url")), None)),
+        };
+        let (template, launch) = template;
+        let parse = |text: &str| {
+            Url::parse(text).map_err(|error| Diagnostic::error("bad-url", format!("`{text}` is no URL: {error}")))
+        };
+        let (url, locate) = match &binding.port_from {
+            Some(pattern) => {
+                let locate = locate(pattern.clone(), template.clone());
+                // Only its form counts: the real port is not known before the server tells it.
+                let scope = Map::from_iter([("port".to_owned(), json!(1))]);
+                let example = interpolate_text(template, &scope).map_err(|missing| Diagnostic::error("unknown-variable", missing.to_string()))?;
+                (parse(&example)?, Some(locate))
+            }
+            None => (parse(&fill(template)?)?, None),
+        };
+        let fixed = launch.is_some() && scope.is_empty() && locate.is_none();
+        let turn = match fixed {
+            true => Some(self.addresses.turn(&url[url::Position::BeforeHost..url::Position::AfterPort]).await),
+            false => None,
+        };
+        let endpoint = Endpoint { url, headers: binding.headers.clone() };
+        let kind = Some(binding.transport);
+        Ok((Target::Http { endpoint, kind, launch, locate }, turn))
+    }
+}
+
+fn needs_port(binding: &Binding) -> bool {
+    let mentions = |text: &String| text.contains("${port}");
+    binding.launch.as_ref().is_some_and(|launch| launch.command.iter().chain(launch.env.iter().map(|(_, value)| value)).any(mentions))
+        || binding.url.as_ref().is_some_and(mentions)
+}
+
+/// Takes the port from the first group of a pattern, and makes the URL with it.
+fn locate(pattern: regex::bytes::Regex, template: String) -> Locate {
+    Arc::new(move |line| {
+        let port: u16 = std::str::from_utf8(pattern.captures(line)?.get(1)?.as_bytes()).ok()?.parse().ok()?;
+        let scope: Map<String, Value> = Map::from_iter([("port".to_owned(), json!(port))]);
+        Url::parse(&interpolate_text(&template, &scope).ok()?).ok()
+    })
+}
+
+/// Values that must not be recorded: credentials in headers, and environment variables that are named like ones.
+fn secrets(binding: &Binding) -> Vec<String> {
+    let named_secret = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        ["authorization", "cookie", "key", "token", "secret", "password"].iter().any(|mark| name.contains(mark))
+    };
+    let env = binding.launch.iter().flat_map(|launch| &launch.env);
+    let pairs = binding.headers.iter().chain(env);
+    let values = pairs.filter(|(name, _)| named_secret(name)).map(|(_, value)| value);
+    // Of `Bearer abc`, the token alone is secret as well.
+    values.flat_map(|value| [value.clone(), value.rsplit(' ').next().unwrap_or_default().to_owned()]).collect()
+}

@@ -1,0 +1,61 @@
+//! Addresses for servers that we start: free ports, and turns for those that insist on one.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::OwnedMutexGuard;
+
+/// Shared by all cases of a run.
+#[derive(Clone, Default)]
+pub(super) struct Addresses(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    given: HashSet<u16>,
+    turns: HashMap<String, Arc<tokio::sync::Mutex<()>>>,
+}
+
+/// Holds an address until the server that uses it has ended.
+pub(super) type Turn = OwnedMutexGuard<()>;
+
+impl Addresses {
+    /// A port on which nothing listens, and that no other case of this run was given.
+    ///
+    /// # Errors
+    /// The system has no port left.
+    pub(super) fn free_port(&self) -> io::Result<u16> {
+        // Listeners are kept until one is new, so that the system does not offer the same port again.
+        let mut kept = Vec::new();
+        loop {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+            let port = listener.local_addr()?.port();
+            if self.state().given.insert(port) {
+                return Ok(port);
+            }
+            kept.push(listener);
+        }
+    }
+
+    /// Waits until no other case has a server at that fixed address.
+    pub(super) async fn turn(&self, address: &str) -> Turn {
+        let turn = Arc::clone(self.state().turns.entry(address.to_owned()).or_default());
+        turn.lock_owned().await
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_port_is_given_twice() {
+        let addresses = Addresses::default();
+        let ports: HashSet<u16> = (0..500).map(|_| addresses.free_port().unwrap()).collect();
+        assert_eq!(ports.len(), 500);
+    }
+}

@@ -1,0 +1,221 @@
+//! One step: does its action and judges the answer against its expectations.
+
+use crate::diagnosis::{self, Scene};
+use crate::judge::Payload;
+use crate::suite::interpolate;
+use crate::suite::plan::{Action, ExpectedFailure, Expectations, Listing, Step};
+use mcproof_client::jsonrpc::RpcError;
+use mcproof_client::{Session, Tap};
+use mcproof_record::{Diagnostic, Difference, FrameId};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// What came of an action.
+struct Answer {
+    result: Result<Value, RpcError>,
+    payload: Payload,
+    frame: Option<FrameId>,
+    elapsed: Duration,
+}
+
+/// Empty when the step passed. Values that it saves go into `scope`.
+pub(super) async fn run_step(step: &Step, session: &Session, tap: &Tap, scope: &mut Map<String, Value>, deadline: Duration) -> Vec<Diagnostic> {
+    let answer = match act(&step.action, session, tap, scope, deadline).await {
+        Ok(answer) => answer,
+        Err(diagnostic) => return vec![diagnostic.at(step.place.clone())],
+    };
+    let mut diagnostics = judge(step, &answer, scope);
+    if diagnostics.is_empty() {
+        diagnostics = save(step, &answer, scope);
+    }
+    if !diagnostics.is_empty() {
+        let transcript = tap.transcript();
+        for diagnostic in &mut diagnostics {
+            diagnostic.evidence = Some(diagnosis::evidence(&transcript, answer.frame));
+        }
+    }
+    diagnostics
+}
+
+async fn act(action: &Action, session: &Session, tap: &Tap, scope: &Map<String, Value>, deadline: Duration) -> Result<Answer, Diagnostic> {
+    let fill = |value: &Value| interpolate(value, scope).map_err(|missing| Diagnostic::error("unknown-variable", missing.to_string()));
+    let fill_text = |text: &str| fill(&json!(text)).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    let fill_object = |object: &Map<String, Value>| fill(&Value::Object(object.clone()));
+    let (method, params) = match action {
+        Action::Handshake => {
+            let value = session.handshake().to_value();
+            let result = session.handshake().result.clone();
+            return Ok(Answer { result: Ok(result), payload: Payload::of(value), frame: None, elapsed: Duration::ZERO });
+        }
+        Action::List(listing) => return list(*listing, session, tap, deadline).await,
+        Action::Call { tool, arguments } => ("tools/call", json!({ "name": fill_text(tool)?, "arguments": fill_object(arguments)? })),
+        Action::Read { uri } => ("resources/read", json!({ "uri": fill_text(uri)? })),
+        Action::Prompt { name, arguments } => {
+            let mut params = json!({ "name": fill_text(name)? });
+            if !arguments.is_empty() {
+                params["arguments"] = fill_object(arguments)?;
+            }
+            ("prompts/get", params)
+        }
+        Action::Complete { reference, argument, value } => {
+            let argument = json!({ "name": argument, "value": fill_text(value)? });
+            ("completion/complete", json!({ "ref": fill(reference)?, "argument": argument }))
+        }
+        Action::Ping => ("ping", Value::Null),
+    };
+    let reply = session.request(method, params.as_object().cloned(), deadline).await;
+    let reply = match reply {
+        Ok(reply) => reply,
+        Err(failure) => {
+            return Err(diagnosis::of_call_failure(&failure, method, &Scene::of(session, tap).await));
+        }
+    };
+    let payload = match (action, &reply.answer) {
+        (_, Err(error)) => Payload::of(error.to_value()),
+        (Action::Call { .. }, Ok(result)) => Payload::from_call_result(result),
+        (_, Ok(result)) => Payload::of(result.clone()),
+    };
+    Ok(Answer { result: reply.answer, payload, frame: Some(reply.frame), elapsed: reply.elapsed })
+}
+
+async fn list(listing: Listing, session: &Session, tap: &Tap, deadline: Duration) -> Result<Answer, Diagnostic> {
+    let (method, key, name) = match listing {
+        Listing::Tools => ("tools/list", "tools", "name"),
+        Listing::Prompts => ("prompts/list", "prompts", "name"),
+        Listing::Resources => ("resources/list", "resources", "uri"),
+        Listing::ResourceTemplates => ("resources/templates/list", "resourceTemplates", "uriTemplate"),
+    };
+    let listed = match session.list(method, key, deadline).await {
+        Ok(listed) => listed,
+        Err(mcproof_client::ListFailure::Rpc { error, frame, .. }) => {
+            let payload = Payload::of(error.to_value());
+            return Ok(Answer { result: Err(error), payload, frame: Some(frame), elapsed: Duration::ZERO });
+        }
+        Err(failure) => {
+            return Err(diagnosis::of_list_failure(&failure, method, &Scene::of(session, tap).await));
+        }
+    };
+    let mut by_name = Map::new();
+    for item in &listed.items {
+        let Some(found) = item.get(name).and_then(Value::as_str) else {
+            let message = format!("an item of {method} has no text `{name}`: {item}");
+            return Err(Diagnostic::error("invalid-result", message).evidence(diagnosis::evidence(&tap.transcript(), None)));
+        };
+        if by_name.insert(found.to_owned(), item.clone()).is_some() {
+            let message = format!("{method} lists `{found}` twice");
+            return Err(Diagnostic::error("duplicate-name", message).evidence(diagnosis::evidence(&tap.transcript(), None)));
+        }
+    }
+    let result = json!({ key: listed.items });
+    Ok(Answer { result: Ok(result), payload: Payload::of(Value::Object(by_name)), frame: Some(listed.frame), elapsed: listed.elapsed })
+}
+
+fn judge(step: &Step, answer: &Answer, scope: &Map<String, Value>) -> Vec<Diagnostic> {
+    let Expectations { payload, result, names, failure } = &step.expect;
+    let mut diagnostics = Vec::new();
+    let outcome = judge_outcome(failure.as_ref().map(|failure| &failure.value), answer, scope);
+    if let Err(mut diagnostic) = outcome {
+        diagnostic.place = Some(failure.as_ref().map_or(&step.place, |failure| &failure.place).clone());
+        // What a failure lacks in its result is no news.
+        return vec![diagnostic];
+    }
+    if let Some(matcher) = payload {
+        let differences = matcher.compare(&answer.payload, scope);
+        diagnostics.extend(mismatch("answer", differences, &answer.payload.value).map(|found| found.at(matcher.place().clone())));
+    }
+    if let (Some(matcher), Ok(raw)) = (result, &answer.result) {
+        let differences = matcher.compare(&Payload::of(raw.clone()), scope);
+        diagnostics.extend(mismatch("result", differences, raw).map(|found| found.at(matcher.place().clone())));
+    }
+    if let (Some(names), Value::Object(found)) = (names, &answer.payload.value) {
+        diagnostics.extend(judge_names(&names.value, found).map(|diagnostic| diagnostic.at(names.place.clone())));
+    }
+    if let Some(within) = step.within.as_ref().filter(|within| answer.elapsed > within.value) {
+        let message = format!("the answer took {}, longer than {}", show(answer.elapsed), show(within.value));
+        diagnostics.push(Diagnostic::error("too-slow", message).at(within.place.clone()));
+    }
+    diagnostics
+}
+
+/// Whether the action succeeded or failed as the step expects it.
+fn judge_outcome(expected: Option<&ExpectedFailure>, answer: &Answer, scope: &Map<String, Value>) -> Result<(), Diagnostic> {
+    let is_error = matches!(&answer.result, Ok(result) if result.get("isError") == Some(&Value::Bool(true)));
+    let text = || answer.payload.text.clone().unwrap_or_else(|| answer.payload.value.to_string());
+    let unexpected = |message: String| Err(Diagnostic { actual: Some(pretty(&answer.payload.value)), ..Diagnostic::error("unexpected-outcome", message) });
+    match (expected, &answer.result) {
+        (None | Some(ExpectedFailure::Tool(_)), Err(error)) => {
+            let wanted = if expected.is_some() { "expected an `isError` result" } else { "expected a result" };
+            unexpected(format!("{wanted}, found {error}"))
+        }
+        (None, Ok(_)) if is_error => unexpected(format!("expected success, found an `isError` result: {}", text())),
+        (None | Some(ExpectedFailure::Either), Err(_)) | (None, Ok(_)) => Ok(()),
+        (Some(ExpectedFailure::Either), Ok(_)) if is_error => Ok(()),
+        (Some(ExpectedFailure::Either), Ok(_)) => unexpected("expected a failure, but the call succeeded".into()),
+        (Some(ExpectedFailure::Tool(_)), Ok(_)) if !is_error => unexpected("expected an `isError` result, but the call succeeded".into()),
+        (Some(ExpectedFailure::Tool(pattern)), Ok(_)) => match pattern {
+            Some(pattern) if !pattern.matches_within(&text(), scope) => {
+                unexpected(format!("the error text does not match {}: {}", pattern.describe_within(scope), text()))
+            }
+            _ => Ok(()),
+        },
+        (Some(ExpectedFailure::Rpc(_)), Ok(_)) => {
+            unexpected(format!("expected a JSON-RPC error, found {}", if is_error { "an `isError` result" } else { "a result" }))
+        }
+        (Some(ExpectedFailure::Rpc(matcher)), Err(error)) => {
+            let error = error.to_value();
+            let differences = matcher.as_ref().map(|matcher| matcher.compare(&Payload::of(error.clone()), scope)).unwrap_or_default();
+            mismatch("JSON-RPC error", differences, &error).map_or(Ok(()), Err)
+        }
+    }
+}
+
+fn mismatch(what: &str, differences: Vec<Difference>, actual: &Value) -> Option<Diagnostic> {
+    let message = match differences.len() {
+        0 => return None,
+        1 => format!("the {what} is not as expected"),
+        count => format!("the {what} is not as expected in {count} places"),
+    };
+    Some(Diagnostic { differences, actual: Some(pretty(actual)), ..Diagnostic::error("unexpected-value", message) })
+}
+
+fn judge_names(expected: &[String], found: &Map<String, Value>) -> Option<Diagnostic> {
+    let missing: Vec<&str> = expected.iter().map(String::as_str).filter(|name| !found.contains_key(*name)).collect();
+    let extra: Vec<&str> = found.keys().map(String::as_str).filter(|name| !expected.iter().any(|known| known == name)).collect();
+    let part = |names: &[&str], label: &str| (!names.is_empty()).then(|| format!("{label} {}", names.join(", ")));
+    let parts: Vec<String> = [part(&missing, "missing:"), part(&extra, "not expected:")].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| Diagnostic::error("unexpected-names", format!("the list is not as expected; {}", parts.join("; "))))
+}
+
+fn save(step: &Step, answer: &Answer, scope: &mut Map<String, Value>) -> Vec<Diagnostic> {
+    let result = answer.result.as_ref().map_or(Value::Null, Clone::clone);
+    let mut diagnostics = Vec::new();
+    for (name, path) in &step.save {
+        match path.value.select(&answer.payload, &result) {
+            Ok(value) => {
+                scope.insert(name.clone(), value.clone());
+            }
+            Err(error) => {
+                let mut diagnostic = Diagnostic::error("nothing-to-save", format!("`{name}` cannot be saved: {error}")).at(path.place.clone());
+                diagnostic.actual = Some(pretty(&answer.payload.value));
+                diagnostic.hint = error.hint;
+                diagnostics.push(diagnostic);
+            }
+        }
+    }
+    diagnostics
+}
+
+/// Indented JSON, cut where nobody reads on.
+fn pretty(value: &Value) -> String {
+    const MOST: usize = 4000;
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    if let Some((end, _)) = text.char_indices().nth(MOST) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+fn show(duration: Duration) -> String {
+    format!("{:.1} ms", duration.as_secs_f64() * 1e3)
+}

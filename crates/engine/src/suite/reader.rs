@@ -1,0 +1,187 @@
+//! Reads the leaves of a suite: texts, durations, lists. Fills in variables on the way, and collects what is wrong.
+
+use super::Environment;
+use super::document::{Kind, Node};
+use super::duration::parse_duration;
+use super::format::Fault;
+use super::plan::Spanned;
+use super::source::{Source, Span};
+use super::template::{self, Outcome, Scope, resolve};
+use mcproof_record::{Diagnostic, Place};
+use serde_json::{Map, Value};
+use std::path::Path;
+use std::time::Duration;
+
+pub(crate) struct Reader<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) folder: &'a Path,
+    pub(crate) environment: &'a Environment,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    /// Variables with a known value.
+    pub(crate) known: Map<String, Value>,
+    /// Variables that a run fills in.
+    pub(crate) open: Vec<String>,
+    /// Variables that a later step saves, with its line.
+    pub(crate) later: Vec<(String, u32)>,
+    /// The key whose value is being read.
+    pub(crate) key: Span,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(source: &'a Source, folder: &'a Path, environment: &'a Environment) -> Self {
+        Self {
+            source,
+            folder,
+            environment,
+            diagnostics: Vec::new(),
+            known: environment.overrides.clone(),
+            open: Vec::new(),
+            later: Vec::new(),
+            key: Span::default(),
+        }
+    }
+
+    pub(crate) fn mistakes(&self) -> usize {
+        self.diagnostics.len()
+    }
+
+    pub(crate) fn report(&mut self, diagnostic: Diagnostic, span: Span) {
+        self.diagnostics.push(diagnostic.at(self.source.place(span)));
+    }
+
+    pub(crate) fn error(&mut self, code: &str, message: impl Into<String>, span: Span) {
+        self.report(Diagnostic::error(code, message), span);
+    }
+
+    pub(crate) fn wrong_type(&mut self, expected: &str, node: &Node) {
+        if node.kind != Kind::Broken {
+            self.error("wrong-type", format!("expected {expected}, found {}", node.kind.noun()), node.span);
+        }
+    }
+
+    pub(crate) fn place(&self, span: Span) -> Place {
+        self.source.place(span)
+    }
+
+    /// The place of the key that is being read, together with the beginning of its value.
+    pub(crate) fn place_of_pair(&self, value: &Node) -> Place {
+        let (key, value) = (self.key, value.span);
+        let reaches = value.line == key.line && value.column > key.column;
+        self.place(if reaches { Span { length: value.column + value.length - key.column, ..key } } else { key })
+    }
+
+    /// The value with its variables filled in for good.
+    pub(crate) fn final_value(&mut self, node: &Node) -> Node {
+        let scope = Scope { known: &self.known, environment: &self.environment.variables, open: &[], later: &self.later };
+        resolve(node, Outcome::Final, scope, self.source, &mut self.diagnostics)
+    }
+
+    /// The value as a template for a run.
+    pub(crate) fn template(&mut self, node: &Node) -> Node {
+        let scope = Scope { known: &self.known, environment: &self.environment.variables, open: &self.open, later: &self.later };
+        resolve(node, Outcome::Template, scope, self.source, &mut self.diagnostics)
+    }
+
+    pub(crate) fn text(&mut self, node: &Node) -> Result<String, Fault> {
+        let resolved = self.final_value(node);
+        self.as_text(resolved)
+    }
+
+    pub(crate) fn template_text(&mut self, node: &Node) -> Result<String, Fault> {
+        let resolved = self.template(node);
+        self.as_text(resolved)
+    }
+
+    /// For environment variables and headers, where everyone writes `DEBUG: 1` and `TRACE: true`.
+    pub(crate) fn template_word(&mut self, node: &Node) -> Result<String, Fault> {
+        match &node.kind {
+            Kind::Bool(value) => Ok(self.as_written(node, Value::Bool(*value))),
+            _ => self.template_text(node),
+        }
+    }
+
+    pub(crate) fn duration(&mut self, node: &Node) -> Result<Duration, Fault> {
+        let resolved = self.final_value(node);
+        let written = match &resolved.kind {
+            Kind::Text(text) => text.clone(),
+            Kind::Number(number) => number.to_string(),
+            Kind::Broken => return Err(Fault::Reported),
+            _ => return Err(Fault::Shape),
+        };
+        parse_duration(&written).map_err(|problem| {
+            let diagnostic = Diagnostic::error("bad-duration", format!("`{written}` {}", problem.reason));
+            self.report(diagnostic.hint(problem.hint), resolved.span);
+            Fault::Reported
+        })
+    }
+
+    pub(crate) fn spanned_duration(&mut self, node: &Node) -> Result<Spanned<Duration>, Fault> {
+        Ok(Spanned { value: self.duration(node)?, place: self.place_of_pair(node) })
+    }
+
+    /// `true`, or nothing where a key says it all.
+    pub(crate) fn nothing_or_true(&mut self, node: &Node) -> Result<(), Fault> {
+        match node.kind {
+            Kind::Null | Kind::Bool(true) => Ok(()),
+            Kind::Broken => Err(Fault::Reported),
+            _ => Err(Fault::Shape),
+        }
+    }
+
+    pub(crate) fn flag(&mut self, node: &Node) -> Result<bool, Fault> {
+        match node.kind {
+            Kind::Bool(value) => Ok(value),
+            Kind::Broken => Err(Fault::Reported),
+            _ => Err(Fault::Shape),
+        }
+    }
+
+    /// A map of names to values; with values filled in one after the other.
+    pub(crate) fn variables(&mut self, node: &Node) -> Result<(), Fault> {
+        let entries = match &node.kind {
+            Kind::Map(entries) => entries,
+            Kind::Null => return Ok(()),
+            Kind::Broken => return Err(Fault::Reported),
+            _ => return Err(Fault::Shape),
+        };
+        for entry in entries {
+            self.variable_name(&entry.key.text, entry.key.span);
+            let value = self.final_value(&entry.value);
+            if !self.environment.overrides.contains_key(&entry.key.text) {
+                self.known.insert(entry.key.text.clone(), value.to_value());
+            }
+        }
+        Ok(())
+    }
+
+    /// A name that `${…}` can hold.
+    pub(crate) fn variable_name(&mut self, name: &str, span: Span) {
+        if name == "env" {
+            self.error("bad-name", "`env` already stands for the environment, as in `${env.HOME}`", span);
+        } else if !template::is_name(name) {
+            let diagnostic = Diagnostic::error("bad-name", format!("`{name}` cannot be the name of a variable"));
+            self.report(diagnostic.hint("names start with a letter or `_`, then letters, digits, `_` and `-`"), span);
+        }
+    }
+
+    fn as_text(&mut self, node: Node) -> Result<String, Fault> {
+        match &node.kind {
+            Kind::Text(text) => Ok(text.clone()),
+            Kind::Number(number) => Ok(self.as_written(&node, Value::Number(number.clone()))),
+            Kind::Broken => Err(Fault::Reported),
+            _ => Err(Fault::Shape),
+        }
+    }
+
+    /// A number or boolean keeps the spelling of its author: `1.10` stays `1.10`.
+    fn as_written(&self, node: &Node, value: Value) -> String {
+        let Span { line, column, length } = node.span;
+        let skip = usize::try_from(column.saturating_sub(1)).unwrap_or(0);
+        let take = usize::try_from(length).unwrap_or(0);
+        let written: String = self.source.line(line).chars().skip(skip).take(take).collect();
+        match super::scalar::read_plain(&written) {
+            Ok(kind) if kind.to_value() == value => written,
+            _ => value.to_string(),
+        }
+    }
+}

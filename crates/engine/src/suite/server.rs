@@ -1,0 +1,378 @@
+//! Reads `server:` and `servers:`: how to start and reach the servers under test.
+
+use super::command::split_command;
+use super::document::{Entry, Kind, Node};
+use super::format::{Fault, Key, Object, Presence, Shape};
+use super::plan::{Binding, Launch, Server};
+use super::reader::Reader;
+use super::source::Span;
+use mcproof_client::{Era, EraChoice, TransportKind};
+use mcproof_record::Diagnostic;
+use std::path::PathBuf;
+
+const PORT: &str = "${port}";
+
+/// `server:`, or one value of `servers:`.
+pub static SERVER: Object<ServerDraft> = Object {
+    name: "a server",
+    keys: &[
+        Key {
+            name: "stdio",
+            doc: "how to start it over stdio: a command, or a map with `command`",
+            shape: Shape::ObjectOrText(&BINDING),
+            presence: Presence::Optional,
+            read: |reader, node, draft| read_binding(reader, node, TransportKind::Stdio, draft),
+        },
+        Key {
+            name: "http",
+            doc: "how to reach (and start) it over Streamable HTTP: a URL, or a map with `url`",
+            shape: Shape::ObjectOrText(&BINDING),
+            presence: Presence::Optional,
+            read: |reader, node, draft| read_binding(reader, node, TransportKind::Http, draft),
+        },
+        Key {
+            name: "sse",
+            doc: "how to reach (and start) it over HTTP+SSE of 2024-11-05: a URL, or a map with `url`",
+            shape: Shape::ObjectOrText(&BINDING),
+            presence: Presence::Optional,
+            read: |reader, node, draft| read_binding(reader, node, TransportKind::Sse, draft),
+        },
+        Key {
+            name: "era",
+            doc: "which era to speak; `auto` finds out",
+            shape: Shape::Word(&["auto", "legacy", "modern"]),
+            presence: Presence::Optional,
+            read: read_era,
+        },
+        Key {
+            name: "protocol_version",
+            doc: "the revision to offer, such as 2025-11-25",
+            shape: Shape::Text,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.protocol_version = Some((reader.text(node)?, node.span));
+                Ok(())
+            },
+        },
+    ],
+    later: &["in-memory", "auth", "setup", "teardown", "isolation", "answers"],
+};
+
+/// The value of a transport.
+pub static BINDING: Object<BindingDraft> = Object {
+    name: "a transport",
+    keys: &[
+        Key {
+            name: "command",
+            doc: "the command that starts the server: text that is split into words, or a list of words; no shell reads it",
+            shape: Shape::Command,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.command_key = Some(reader.key);
+                draft.command = Some(read_command(reader, node)?);
+                Ok(())
+            },
+        },
+        Key {
+            name: "url",
+            doc: "where the server listens; `${port}` is a free port, or the port found by `port_from`",
+            shape: Shape::Text,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.url_span = Some(node.span);
+                draft.url = Some(read_url(reader, node)?);
+                Ok(())
+            },
+        },
+        Key {
+            name: "env",
+            doc: "environment variables of the server",
+            shape: Shape::Texts,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.env_key = Some(reader.key);
+                draft.env = read_texts(reader, node)?;
+                Ok(())
+            },
+        },
+        Key {
+            name: "cwd",
+            doc: "the working folder of the server, relative to the suite",
+            shape: Shape::Text,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.cwd_key = Some(reader.key);
+                draft.cwd = Some(reader.text(node)?.into());
+                Ok(())
+            },
+        },
+        Key {
+            name: "headers",
+            doc: "HTTP headers that every request carries",
+            shape: Shape::Texts,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.headers_key = Some(reader.key);
+                draft.headers = read_texts(reader, node)?;
+                Ok(())
+            },
+        },
+        Key {
+            name: "port_from",
+            doc: "a pattern whose first group is the port in a line of the server's output, for servers that choose their own",
+            shape: Shape::Regex,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.port_from_key = Some(reader.key);
+                draft.port_from = Some(read_port_from(reader, node)?);
+                Ok(())
+            },
+        },
+    ],
+    later: &["auth", "tls", "ready", "shutdown"],
+};
+
+#[derive(Default)]
+pub struct ServerDraft {
+    bindings: Vec<Binding>,
+    era: EraChoice,
+    protocol_version: Option<(String, Span)>,
+}
+
+#[derive(Default)]
+pub struct BindingDraft {
+    command: Option<Vec<String>>,
+    command_key: Option<Span>,
+    url: Option<String>,
+    url_span: Option<Span>,
+    env: Vec<(String, String)>,
+    env_key: Option<Span>,
+    cwd: Option<PathBuf>,
+    cwd_key: Option<Span>,
+    headers: Vec<(String, String)>,
+    headers_key: Option<Span>,
+    port_from: Option<regex::bytes::Regex>,
+    port_from_key: Option<Span>,
+}
+
+/// Reads one server; `key` is where its name stands.
+pub(crate) fn read_server(reader: &mut Reader<'_>, name: &str, key: Span, node: &Node) -> Option<Server> {
+    let mut draft = ServerDraft::default();
+    if !SERVER.read(reader, node, &mut draft) {
+        return None;
+    }
+    if draft.bindings.is_empty() {
+        let diagnostic = Diagnostic::error("missing-key", "this server has no transport");
+        reader.report(diagnostic.hint("add `stdio:`, `http:` or `sse:`"), key);
+        return None;
+    }
+    if let Some((version, span)) = &draft.protocol_version
+        && let Some(era) = Era::of(version)
+        && matches!((draft.era, era), (EraChoice::Legacy, Era::Modern) | (EraChoice::Modern, Era::Legacy))
+    {
+        let diagnostic = Diagnostic::error("era-mismatch", format!("`{version}` is a revision of the {era} era, not the {} one", draft.era));
+        reader.report(diagnostic.hint("leave `era` out, or choose another `protocol_version`"), *span);
+        return None;
+    }
+    Some(Server {
+        name: name.to_owned(),
+        place: reader.place(key),
+        bindings: draft.bindings,
+        era: draft.era,
+        protocol_version: draft.protocol_version.map(|(version, _)| version),
+    })
+}
+
+fn read_era(reader: &mut Reader<'_>, node: &Node, draft: &mut ServerDraft) -> Result<(), Fault> {
+    let written = reader.text(node)?;
+    match written.parse() {
+        Ok(era) => {
+            draft.era = era;
+            Ok(())
+        }
+        Err(_) => {
+            let names = ["auto", "legacy", "modern"];
+            let diagnostic = Diagnostic::error("unknown-era", format!("`{written}` is no era"));
+            reader.report(
+                match super::did_you_mean(&written, names) {
+                    Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
+                    None => diagnostic.hint(format!("eras are {}", super::listed(names))),
+                },
+                node.span,
+            );
+            Err(Fault::Reported)
+        }
+    }
+}
+
+fn read_binding(reader: &mut Reader<'_>, node: &Node, transport: TransportKind, server: &mut ServerDraft) -> Result<(), Fault> {
+    let key = reader.key;
+    let place = reader.place_of_pair(node);
+    let stdio = transport == TransportKind::Stdio;
+    let main = if stdio { "command" } else { "url" };
+    let expanded;
+    let node = match &node.kind {
+        Kind::Map(_) => node,
+        Kind::Text(_) => {
+            let entry = Entry { key: super::document::Key { text: main.to_owned(), span: key }, value: node.clone() };
+            expanded = Node { kind: Kind::Map(vec![entry]), span: node.span };
+            &expanded
+        }
+        Kind::Broken => return Err(Fault::Reported),
+        _ => return Err(Fault::Shape),
+    };
+    if !stdio {
+        reader.open = vec!["port".to_owned()];
+    }
+    let mut draft = BindingDraft::default();
+    let readable = BINDING.read(reader, node, &mut draft);
+    reader.open.clear();
+    if !readable {
+        return Err(Fault::Reported);
+    }
+    let before = reader.mistakes();
+    if node.get(main).is_none() {
+        let hint = if stdio { "`command: python server.py`" } else { "`url: \"http://127.0.0.1:${port}/mcp\"`" };
+        reader.report(Diagnostic::error("missing-key", format!("`{transport}` needs `{main}`")).hint(format!("add {hint}")), key);
+    }
+    check_sense(reader, &draft, transport);
+    if reader.mistakes() > before {
+        return Err(Fault::Reported);
+    }
+    let folder = draft.cwd.map_or_else(|| reader.folder.to_owned(), |cwd| reader.folder.join(cwd));
+    server.bindings.push(Binding {
+        transport,
+        place,
+        launch: draft.command.map(|command| Launch { command, env: draft.env, folder }),
+        url: draft.url,
+        headers: draft.headers,
+        port_from: draft.port_from,
+    });
+    Ok(())
+}
+
+/// Keys that do nothing together are a mistake of their author.
+fn check_sense(reader: &mut Reader<'_>, draft: &BindingDraft, transport: TransportKind) {
+    if transport == TransportKind::Stdio {
+        for (name, key) in [("url", draft.url_span), ("headers", draft.headers_key), ("port_from", draft.port_from_key)] {
+            if let Some(key) = key {
+                reader.error("meaningless-key", format!("`{name}` means nothing over stdio"), key);
+            }
+        }
+        return;
+    }
+    let Some(url) = &draft.url else { return };
+    let url_span = draft.url_span.unwrap_or_default();
+    let port_span = reader.source.part(url_span, PORT);
+    let url_has_port = url.contains(PORT);
+    let Some(command) = &draft.command else {
+        for (name, key) in [("env", draft.env_key), ("cwd", draft.cwd_key), ("port_from", draft.port_from_key)] {
+            if let Some(key) = key {
+                reader.error("meaningless-key", format!("`{name}` means nothing without `command`"), key);
+            }
+        }
+        if url_has_port {
+            let diagnostic = Diagnostic::error("unknown-port", "nothing starts this server, so `${port}` is not known");
+            reader.report(diagnostic.hint("add `command`, or write the port"), port_span);
+        }
+        return;
+    };
+    let given = command.iter().any(|word| word.contains(PORT)) || draft.env.iter().any(|(_, value)| value.contains(PORT));
+    match (&draft.port_from, url_has_port) {
+        (None, true) if !given => {
+            let diagnostic = Diagnostic::error("unknown-port", "nothing tells the server which port to use");
+            let hint = "put `${port}` into `command` or `env`, or read the server's own port with `port_from`";
+            reader.report(diagnostic.hint(hint), port_span);
+        }
+        (None, false) if given => {
+            let diagnostic = Diagnostic::error("unknown-port", "the server gets a free `${port}`, but this URL does not use it");
+            reader.report(diagnostic.hint("write the URL as `http://127.0.0.1:${port}/…`"), url_span);
+        }
+        (Some(_), false) => {
+            let diagnostic = Diagnostic::error("unknown-port", "the port that `port_from` finds is not used in this URL");
+            reader.report(diagnostic.hint("write the URL as `http://127.0.0.1:${port}/…`"), url_span);
+        }
+        _ => {}
+    }
+}
+
+fn read_command(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<String>, Fault> {
+    match &node.kind {
+        Kind::Text(line) => {
+            let words = split_command(line.trim()).map_err(|bad| {
+                let span = reader.source.part(node.span, &bad.part);
+                reader.report(Diagnostic::error("bad-command", bad.message).hint(bad.hint), span);
+                Fault::Reported
+            })?;
+            let word = |word: String| Node { kind: Kind::Text(word), span: node.span };
+            words.into_iter().map(|text| reader.template_text(&word(text))).collect()
+        }
+        Kind::Seq(items) if !items.is_empty() => {
+            let words: Vec<Option<String>> = items
+                .iter()
+                .map(|item| match reader.template_word(item) {
+                    Ok(word) => Some(word),
+                    Err(fault) => {
+                        if fault == Fault::Shape {
+                            reader.wrong_type("a word of the command", item);
+                        }
+                        None
+                    }
+                })
+                .collect();
+            words.into_iter().collect::<Option<_>>().ok_or(Fault::Reported)
+        }
+        Kind::Broken => Err(Fault::Reported),
+        _ => Err(Fault::Shape),
+    }
+}
+
+fn read_url(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
+    let url = reader.template_text(node)?;
+    if url.starts_with("http://") || url.starts_with("https://") {
+        return Ok(url);
+    }
+    let diagnostic = Diagnostic::error("bad-url", format!("`{url}` is no URL of a server"));
+    reader.report(diagnostic.hint("it starts with `http://` or `https://`"), node.span);
+    Err(Fault::Reported)
+}
+
+fn read_texts(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<(String, String)>, Fault> {
+    let entries = match &node.kind {
+        Kind::Map(entries) => entries,
+        Kind::Broken => return Err(Fault::Reported),
+        _ => return Err(Fault::Shape),
+    };
+    let mut texts = Vec::new();
+    let mut complete = true;
+    for entry in entries {
+        match reader.template_word(&entry.value) {
+            Ok(text) => texts.push((entry.key.text.clone(), text)),
+            Err(fault) => {
+                complete = false;
+                if fault == Fault::Shape {
+                    reader.wrong_type("text", &entry.value);
+                }
+            }
+        }
+    }
+    if complete { Ok(texts) } else { Err(Fault::Reported) }
+}
+
+fn read_port_from(reader: &mut Reader<'_>, node: &Node) -> Result<regex::bytes::Regex, Fault> {
+    let written = reader.text(node)?;
+    let body = written.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).unwrap_or(&written);
+    match regex::bytes::Regex::new(body) {
+        Ok(regex) if regex.captures_len() > 1 => Ok(regex),
+        Ok(_) => {
+            let diagnostic = Diagnostic::error("bad-regex", "this pattern has no group for the port");
+            reader.report(diagnostic.hint("put the digits in a group, as in `listening on .*:(\\d+)`"), node.span);
+            Err(Fault::Reported)
+        }
+        Err(error) => {
+            let reason = crate::judge::regex_reason(&error);
+            reader.error("bad-regex", format!("this pattern is not valid: {reason}"), node.span);
+            Err(Fault::Reported)
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The events of a run as JSON lines, for programs. Knows nothing of what they say.
+
+use mcproof_record::Event;
+use std::io::{self, Write};
+
+/// A sink of events that writes each as one line of JSON.
+pub struct JsonLines<W> {
+    writer: W,
+}
+
+impl<W: Write> JsonLines<W> {
+    pub fn new(writer: W) -> Self {
+        Self { writer }
+    }
+
+    /// Writes the event whole and flushes, so that a reader at the other end of a pipe follows the run.
+    pub fn event(&mut self, event: &Event) -> io::Result<()> {
+        let mut line = serde_json::to_vec(event)?;
+        line.push(b'\n');
+        self.writer.write_all(&line)?;
+        self.writer.flush()
+    }
+
+    pub fn into_inner(self) -> W {
+        self.writer
+    }
+}
