@@ -2,16 +2,19 @@
 
 use crate::exit::Exit;
 use mcproof_record::{Diagnostic, Place};
+use serde_json::Value;
 
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
     pub(crate) diagnostic: Box<Diagnostic>,
+    /// The error as the server sent it, where it is one.
+    pub(crate) wire: Option<Box<Value>>,
 }
 
 impl Failure {
     pub(crate) fn new(exit: Exit, diagnostic: Diagnostic) -> Self {
-        Self { exit, diagnostic: Box::new(diagnostic) }
+        Self { exit, diagnostic: Box::new(diagnostic), wire: None }
     }
 
     /// What the user typed or wrote cannot be used.

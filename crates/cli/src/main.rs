@@ -1,1 +1,88 @@
-fn main() {}
+//! `mcproof`, the command line: reads what was typed, hands it to one command, and ends with a documented exit code.
+
+mod arguments;
+mod command;
+mod conversation;
+mod diagnosis;
+mod duration;
+mod exit;
+mod failure;
+mod one_shot;
+mod output;
+mod present;
+mod printing;
+mod request;
+mod settings;
+mod suggest;
+mod target;
+mod wire;
+
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
+use command::{Command, inspect};
+use conversation::Watching;
+use exit::Exit;
+use settings::ColorWhen;
+use std::process::ExitCode;
+
+/// Proves that an MCP server works, over the real wire
+#[derive(Debug, Parser)]
+#[command(name = "mcproof", version, propagate_version = true, arg_required_else_help = true, after_help = exit::help())]
+struct CommandLine {
+    /// Show the wire on stderr as it happens
+    #[arg(short, long, global = true)]
+    verbose: bool,
+    /// When to use colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    color: ColorWhen,
+    #[command(subcommand)]
+    command: Command,
+}
+
+fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(|panic| blame_us(panic)));
+    let mut grammar = CommandLine::command();
+    let typed = match inspect::rewrite(std::env::args_os().collect(), &grammar) {
+        Ok(typed) => typed,
+        Err(failure) => {
+            printing::tell(&failure);
+            return failure.exit.into();
+        }
+    };
+    let parsed = grammar.try_get_matches_from_mut(typed).and_then(|matches| CommandLine::from_arg_matches(&matches));
+    let line = match parsed {
+        Ok(line) => line,
+        // Help and version are no errors; clap knows which is which, and where each of them goes.
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { Exit::BadInput } else { Exit::Passed }.into();
+        }
+    };
+    settings::choose_colors(line.color);
+    let watching = if line.verbose { Watching::Wire } else { Watching::Off };
+    match line.command.run(watching) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            printing::tell(&failure);
+            failure.exit.into()
+        }
+    }
+}
+
+/// A panic is our fault, never the server's. Whatever was started is ended by the guardian when this process is gone.
+#[expect(clippy::exit, reason = "with an exit code of its own, instead of the signal that an abort would show")]
+fn blame_us(panic: &std::panic::PanicHookInfo<'_>) {
+    let place = panic.location().map(|location| format!(" at {}:{}", location.file(), location.line())).unwrap_or_default();
+    let message = panic.payload_as_str().unwrap_or("no message");
+    output::talk(&format!("this is a bug of mcproof, not of your server{place}: {message}\nplease report it with the command that you ran\n"));
+    std::process::exit(i32::from(Exit::OurBug.code()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grammar_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+}

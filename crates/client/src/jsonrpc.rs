@@ -153,6 +153,15 @@ pub fn notification(method: &str, params: Option<&Map<String, Value>>) -> Vec<u8
     write(&Outgoing { jsonrpc: "2.0", id: None, method, params })
 }
 
+/// The bytes of a response, on one line.
+pub fn response(id: &RequestId, answer: Result<Value, RpcError>) -> Vec<u8> {
+    let (key, value) = match answer {
+        Ok(result) => ("result", result),
+        Err(error) => ("error", error.to_value()),
+    };
+    json!({ "jsonrpc": "2.0", "id": id, key: value }).to_string().into_bytes()
+}
+
 #[derive(Serialize)]
 struct Outgoing<'a> {
     jsonrpc: &'a str,

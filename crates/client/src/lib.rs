@@ -1,12 +1,14 @@
 //! Talks to a server and hides nothing: transports, the tap below JSON, sessions of both eras.
 //! Knows no suites and no rules; it never repairs, drops or answers anything that its caller did not ask for.
 
+mod answers;
 pub mod jsonrpc;
 pub mod revision;
 pub mod session;
 mod tap;
 pub mod transport;
 
+pub use answers::{Answers, Elicitation, Sampling};
 pub use revision::{Era, EraChoice, ParseChoiceError, TransportKind};
 pub use session::{
     CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Fault, FaultKind, Handshake, ListFailure, Listed, Locate, Reply, Session,

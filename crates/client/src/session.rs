@@ -9,6 +9,7 @@ pub use listing::{ListFailure, Listed};
 pub use open::{ConnectFailure, ConnectOptions, Locate, Target, open_session};
 
 use crate::Tap;
+use crate::answers::Answers;
 use crate::jsonrpc::{self, RpcError};
 use crate::revision::{Era, TransportKind};
 use crate::transport::{
@@ -341,18 +342,12 @@ fn header_value(value: &str) -> String {
     format!("=?base64?{}?=", base64::engine::general_purpose::STANDARD.encode(value))
 }
 
-/// Answers what a server asks of a client that declared no capabilities: `ping` with an empty result, all else with
-/// "method not found" (2025-11-25, basic/utilities/ping).
-async fn answer_minimally(mut queue: mpsc::UnboundedReceiver<ServerRequest>, wire: Weak<Wire>) {
-    while let Some(ServerRequest { id, method }) = queue.recv().await {
+/// Answers what the server asks, as the policies say.
+async fn answer_requests(mut queue: mpsc::UnboundedReceiver<ServerRequest>, wire: Weak<Wire>, answers: Answers) {
+    while let Some(ServerRequest { id, method, params }) = queue.recv().await {
         let Some(wire) = wire.upgrade() else { return };
-        let mut message = json!({ "jsonrpc": "2.0", "id": id });
-        let (key, value) = match method.as_str() {
-            "ping" => ("result", json!({})),
-            _ => ("error", json!({ "code": -32601, "message": format!("this client does not offer {method}") })),
-        };
-        message[key] = value;
-        wire.connection.send(Envelope { body: message.to_string().into_bytes(), purpose: Purpose::Response, headers: wire.headers() });
+        let body = jsonrpc::response(&id, answers.answer(&method, &params));
+        wire.connection.send(Envelope { body, purpose: Purpose::Response, headers: wire.headers() });
     }
 }
 

@@ -1,6 +1,8 @@
 //! Which era a server is taken to live in, for each answer that was seen in the wild. The servers are canned HTTP
 //! responses on a real socket.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Session, Tap, Target, open_session};
 use std::sync::Arc;
 use std::time::Duration;

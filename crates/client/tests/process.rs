@@ -1,6 +1,8 @@
 //! Servers as processes: they are started again where the era asks for it, and nothing of them is left in any end.
 //! The servers are shell scripts, for no SDK misbehaves like this.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use mcproof_client::{ConnectFailure, ConnectOptions, Era, EraChoice, Launch, Patience, Session, Tap, Target, open_session};
 use std::time::{Duration, Instant};
 

@@ -6,6 +6,8 @@ mod matcher;
 mod number;
 mod path;
 mod payload;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use compile::{MATCHER_KEYS, MatcherKey, Subject};

@@ -15,6 +15,8 @@ pub mod step;
 mod suggest;
 mod syntax;
 pub(crate) mod template;
+#[cfg(test)]
+mod tests;
 
 pub use discover::discover;
 use mcproof_record::Diagnostic;

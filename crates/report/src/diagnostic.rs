@@ -1,9 +1,136 @@
-//! One diagnosis as text.
+//! One diagnosis as text: what is wrong, the source with a caret, what came, the wire around it, and what to do next.
+//! Decides the order and the layout; the source, the differences and the frames are drawn by the modules below it.
+
+mod diff;
+mod differences;
+mod snippet;
+mod wire;
 
 use crate::Style;
-use mcproof_record::Diagnostic;
+use crate::escape::columns;
+use crate::style::{BOLD, CYAN, DIM};
+use mcproof_record::{Diagnostic, Difference, Evidence};
 
-/// The diagnosis as lines, each ending with a line feed.
+/// Rows that a hint or a line of stderr may take.
+const ROWS: usize = 4;
+
+/// Codes that only repeat what the headline says. Every other code of a diagnosis with evidence is a rule that was broken, which
+/// the reader can look up.
+const GENERAL: &[&str] = &[
+    "address-taken",
+    "answer-without-id",
+    "answered-twice",
+    "bad-url",
+    "command-not-found",
+    "connection-closed",
+    "duplicate-name",
+    "endless-pages",
+    "handshake-invalid",
+    "handshake-refused",
+    "invalid-result",
+    "listens-elsewhere",
+    "no-answer",
+    "no-answer-in-response",
+    "no-event-stream",
+    "no-free-port",
+    "no-such-folder",
+    "not-a-message",
+    "nothing-to-save",
+    "port-not-announced",
+    "rpc-error",
+    "server-exited",
+    "server-not-listening",
+    "server-not-started",
+    "server-unreachable",
+    "timeout",
+    "too-long",
+    "too-slow",
+    "unexpected-names",
+    "unexpected-outcome",
+    "unexpected-value",
+    "unknown-id",
+    "unknown-variable",
+    "version-mismatch",
+];
+
+/// The diagnosis as lines, each ending with a line feed. What a server or a suite wrote is escaped.
 pub fn render(diagnostic: &Diagnostic, style: &Style) -> String {
-    format!("error: {}\n", style.text(&diagnostic.message))
+    let (mut text, explained) = snippet::render(diagnostic, style);
+    let notes = notes(diagnostic, &explained, style);
+    if !notes.is_empty() && text.lines().nth(1).is_some() {
+        text.push('\n');
+    }
+    for line in lay_out(&notes, style) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+/// Several diagnoses, with an empty line between them.
+pub fn render_all(diagnostics: &[Diagnostic], style: &Style) -> String {
+    diagnostics.iter().map(|diagnostic| render(diagnostic, style)).collect::<Vec<_>>().join("\n")
+}
+
+/// Lines that belong together, under a label at their left.
+struct Note {
+    label: &'static str,
+    lines: Vec<String>,
+}
+
+fn notes(diagnostic: &Diagnostic, explained: &[&Difference], style: &Style) -> Vec<Note> {
+    let room = room(style);
+    let mut notes = Vec::new();
+    let mut add = |label, lines: Vec<String>| {
+        if !lines.is_empty() {
+            notes.push(Note { label, lines });
+        }
+    };
+    add("differs", differences::lines(diagnostic, explained, style, room));
+    match diff::of(diagnostic, style, room) {
+        Some(diff::Shown::Diff(lines)) => add("diff", lines),
+        Some(diff::Shown::Whole(lines)) => add("found", lines),
+        None => {}
+    }
+    if let Some(evidence) = &diagnostic.evidence {
+        add("wire", wire::lines(evidence, style, room));
+        add("stderr", stderr(evidence, style, room));
+        if !GENERAL.contains(&diagnostic.code.as_str()) {
+            add("rule", vec![style.line(&diagnostic.code, room)]);
+        }
+    }
+    if let Some(hint) = &diagnostic.hint {
+        add("hint", style.wrap(hint, room, ROWS));
+    }
+    notes
+}
+
+fn stderr(evidence: &Evidence, style: &Style, room: usize) -> Vec<String> {
+    evidence.stderr.iter().flat_map(|line| style.wrap(line.trim_end_matches('\r'), room, ROWS)).collect()
+}
+
+/// Two columns, the label, two columns, and what remains of the width.
+fn room(style: &Style) -> usize {
+    style.width.saturating_sub("  differs  ".len()).max(20)
+}
+
+fn lay_out(notes: &[Note], style: &Style) -> Vec<String> {
+    let widest = notes.iter().map(|note| columns(note.label)).max().unwrap_or_default();
+    let mut lines = Vec::new();
+    for note in notes {
+        let label_style = if note.label == "hint" { CYAN.bold() } else { BOLD };
+        for (index, line) in note.lines.iter().enumerate() {
+            let label = if index == 0 { note.label } else { "" };
+            let padding = " ".repeat(widest - columns(label) + 2);
+            let label = if label.is_empty() { String::new() } else { style.paint(label_style, label) };
+            lines.push(format!("  {label}{padding}{line}").trim_end().to_owned());
+        }
+    }
+    lines
+}
+
+/// `… and 3 more differences`, dimmed.
+pub(crate) fn remainder(number: usize, thing: &str, style: &Style) -> Option<String> {
+    let counted = crate::style::count(number as u64, thing);
+    (number > 0).then(|| style.paint(DIM, &format!("{} and {}", style.ellipsis(), counted.replacen(' ', " more ", 1))))
 }

@@ -1,6 +1,7 @@
 //! How text is shown: colours, characters and width. Knows no terminal: whoever does, fills this in.
 
 use crate::escape::{self, Lines};
+use anstyle::AnsiColor;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Color {
@@ -30,6 +31,13 @@ impl Default for Style {
     }
 }
 
+pub(crate) const RED: anstyle::Style = AnsiColor::Red.on_default();
+pub(crate) const GREEN: anstyle::Style = AnsiColor::Green.on_default();
+pub(crate) const YELLOW: anstyle::Style = AnsiColor::Yellow.on_default();
+pub(crate) const CYAN: anstyle::Style = AnsiColor::Cyan.on_default();
+pub(crate) const BOLD: anstyle::Style = anstyle::Style::new().bold();
+pub(crate) const DIM: anstyle::Style = anstyle::Style::new().dimmed();
+
 impl Style {
     /// `text` made safe for one line, in whole.
     pub(crate) fn text(&self, text: &str) -> String {
@@ -38,7 +46,41 @@ impl Style {
 
     /// `text` made safe for one line of at most `width` columns.
     pub(crate) fn line(&self, text: &str, width: usize) -> String {
-        escape::cut(text, width, self.pick("…", "..."), |character| self.lacks(character))
+        escape::cut(text, width, self.ellipsis(), |character| self.lacks(character))
+    }
+
+    /// `text` made safe for at most `rows` lines of at most `width` columns, broken between words where that is possible.
+    pub(crate) fn wrap(&self, text: &str, width: usize, rows: usize) -> Vec<String> {
+        let mut lines = Vec::new();
+        let text = self.line(text, width.saturating_mul(rows));
+        let mut rest = text.as_str();
+        while escape::columns(rest) > width {
+            let end = self.break_before(rest, width);
+            if end == 0 {
+                break;
+            }
+            lines.push(rest[..end].trim_end().to_owned());
+            rest = rest[end..].trim_start();
+        }
+        if !rest.is_empty() || lines.is_empty() {
+            lines.push(rest.to_owned());
+        }
+        if lines.len() > rows {
+            lines.truncate(rows);
+            if let Some(last) = lines.last_mut() {
+                *last = self.line(&format!("{last} {}", self.ellipsis()), width);
+            }
+        }
+        lines
+    }
+
+    /// A line of a source file: every character keeps its column, so that a caret finds it.
+    pub(crate) fn source(&self, text: &str) -> String {
+        escape::substitute(text, self.pick_char('\u{fffd}', '?'), |character| self.lacks(character))
+    }
+
+    pub(crate) fn ellipsis(&self) -> &'static str {
+        self.pick("…", "...")
     }
 
     /// The sign that this character set has.
@@ -56,7 +98,37 @@ impl Style {
         }
     }
 
+    fn pick_char(&self, unicode: char, ascii: char) -> char {
+        match self.charset {
+            Charset::Unicode => unicode,
+            Charset::Ascii => ascii,
+        }
+    }
+
     fn lacks(&self, character: char) -> bool {
         self.charset == Charset::Ascii && !character.is_ascii()
     }
+
+    /// Byte offset of the last break in `text` that leaves at most `width` columns before it.
+    fn break_before(&self, text: &str, width: usize) -> usize {
+        let mut used = 0;
+        let mut last_space = None;
+        for (at, character) in text.char_indices() {
+            used += escape::columns(character.encode_utf8(&mut [0; 4]));
+            if used > width {
+                // A word that fills most of the line is broken: a long path or number has no better place.
+                return last_space.filter(|space| space * 2 > at).unwrap_or(at);
+            }
+            if character == ' ' {
+                last_space = Some(at + 1);
+            }
+        }
+        text.len()
+    }
+}
+
+/// `1 test`, `2 tests`.
+pub(crate) fn count(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {thing}{plural}")
 }

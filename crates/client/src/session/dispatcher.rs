@@ -5,6 +5,7 @@ use crate::Tap;
 use crate::jsonrpc::{self, Message, RequestId};
 use crate::transport::{Closed, HttpHead, Inbox, Unanswered};
 use mcproof_record::{Direction, FrameId};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -34,6 +35,7 @@ pub enum FaultKind {
 pub(super) struct ServerRequest {
     pub(super) id: RequestId,
     pub(super) method: String,
+    pub(super) params: Value,
 }
 
 /// Faults kept; a flood of noise is counted by the tap, not here.
@@ -130,9 +132,9 @@ impl Inbox for Dispatcher {
         match jsonrpc::parse(bytes) {
             Err(malformed) => self.fault(frame, FaultKind::Malformed(malformed)),
             Ok(Message::Notification { .. }) => {}
-            Ok(Message::Request { id, method, .. }) => {
+            Ok(Message::Request { id, method, params }) => {
                 // The receiver lives as long as the session; after that nobody has to answer.
-                let _ = self.requests.send(ServerRequest { id, method });
+                let _ = self.requests.send(ServerRequest { id, method, params: params.unwrap_or_default() });
             }
             Ok(Message::Response { id, answer }) => {
                 let anonymous = id.is_none();

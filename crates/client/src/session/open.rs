@@ -3,8 +3,9 @@
 
 use super::dispatcher::Dispatcher;
 use super::{Answering, CallFailure, ClientProfile, Connection, Handshake, Reply, SESSION_HEADER, Session, Spawned, VERSION_HEADER, Wire};
-use super::{answer_minimally, modern, show};
+use super::{answer_requests, modern, show};
 use crate::Tap;
+use crate::answers::Answers;
 use crate::jsonrpc::RpcError;
 use crate::revision::{self, Era, EraChoice, LEGACY, MODERN, TransportKind};
 use crate::transport::{
@@ -48,6 +49,8 @@ pub struct ConnectOptions {
     pub limits: Limits,
     pub patience: Patience,
     pub client: ClientProfile,
+    /// What the server may ask; declared in addition to the profile's capabilities.
+    pub answers: Answers,
     pub guardian: Guardian,
 }
 
@@ -104,7 +107,9 @@ fn not_listening(url: &str, after: Duration, elsewhere: &[SocketAddr]) -> String
 /// # Errors
 /// Says what kept the session from opening.
 pub async fn open_session(target: &Target, options: &ConnectOptions, tap: &Tap) -> Result<Session, ConnectFailure> {
-    let opening = Opening { options, tap, budget: options.timeout.unwrap_or(CONNECT_TIMEOUT) };
+    let mut client = options.client.clone();
+    client.capabilities.extend(options.answers.capabilities());
+    let opening = Opening { options, client, tap, budget: options.timeout.unwrap_or(CONNECT_TIMEOUT) };
     match target {
         Target::Stdio(launch) => opening.stdio(launch).await,
         Target::Http { endpoint, kind, launch, locate } => opening.http(endpoint, *kind, launch.as_ref(), locate.as_ref()).await,
@@ -120,6 +125,7 @@ const METHOD_NOT_FOUND: i64 = -32601;
 
 struct Opening<'a> {
     options: &'a ConnectOptions,
+    client: ClientProfile,
     tap: &'a Tap,
     budget: Duration,
 }
@@ -181,7 +187,7 @@ impl Opening<'_> {
         let (dispatcher, queue) = Dispatcher::new(self.tap);
         let connection =
             StdioConnection::open(launch, &self.options.guardian, self.options.limits, self.tap, Arc::clone(&dispatcher) as _)?;
-        Ok(attempt(Connection::Stdio(connection), dispatcher, queue))
+        Ok(self.attempt(Connection::Stdio(connection), dispatcher, queue))
     }
 
     async fn http(
@@ -208,7 +214,7 @@ impl Opening<'_> {
             return self.sse(&endpoint, spawned, dispatcher, queue).await;
         }
         let connection = HttpConnection::new(&endpoint, self.options.limits, self.tap, Arc::clone(&dispatcher) as _)?;
-        let attempt = attempt(Connection::Http(connection), dispatcher, queue);
+        let attempt = self.attempt(Connection::Http(connection), dispatcher, queue);
         if self.era() != EraChoice::Legacy {
             match self.probe(&attempt, TransportKind::Http, spawned.as_ref()).await {
                 Ok(Probed::Modern(handshake)) => return Ok(self.session(attempt, spawned, *handshake)),
@@ -244,7 +250,7 @@ impl Opening<'_> {
         let opening = SseConnection::open(endpoint, self.options.limits, self.tap, Arc::clone(&dispatcher) as _);
         let failure = match timeout(self.budget, opening).await {
             Ok(Ok(connection)) => {
-                let attempt = attempt(Connection::Sse(connection), dispatcher, queue);
+                let attempt = self.attempt(Connection::Sse(connection), dispatcher, queue);
                 return match self.initialize(&attempt, TransportKind::Sse).await {
                     Ok(handshake) => Ok(self.session(attempt, spawned, handshake)),
                     Err(failure) => Err(self.failed(attempt, spawned, failure).await),
@@ -325,7 +331,7 @@ impl Opening<'_> {
         let mut retried = false;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let (params, headers) = modern(&self.options.client, MODERN, DISCOVER, None);
+            let (params, headers) = modern(&self.client, MODERN, DISCOVER, None);
             let reply = attempt.wire.ask(&attempt.dispatcher, DISCOVER, Some(params), headers, left).await;
             let Reply { answer, http, .. } = match reply {
                 Ok(reply) => reply,
@@ -377,7 +383,7 @@ impl Opening<'_> {
 
     /// The handshake of the legacy era (2025-11-25, basic/lifecycle).
     async fn initialize(&self, attempt: &Attempt, transport: TransportKind) -> Result<Handshake, ConnectFailure> {
-        let client = &self.options.client;
+        let client = &self.client;
         let pinned = self.options.protocol_version.as_deref();
         let offered = pinned.unwrap_or(LEGACY[0]);
         let params = json!({ "protocolVersion": offered, "capabilities": client.capabilities, "clientInfo": client.info() });
@@ -416,9 +422,20 @@ impl Opening<'_> {
         })
     }
 
+    fn attempt(
+        &self,
+        connection: Connection,
+        dispatcher: Arc<Dispatcher>,
+        queue: mpsc::UnboundedReceiver<super::ServerRequest>,
+    ) -> Attempt {
+        let wire = Arc::new(Wire { connection, headers: OnceLock::new() });
+        let answering = Answering(tokio::spawn(answer_requests(queue, Arc::downgrade(&wire), self.options.answers.clone())));
+        Attempt { wire, dispatcher, answering }
+    }
+
     fn session(&self, attempt: Attempt, spawned: Option<Spawned>, handshake: Handshake) -> Session {
         let Attempt { wire, dispatcher, answering } = attempt;
-        let (client, patience) = (self.options.client.clone(), self.options.patience);
+        let (client, patience) = (self.client.clone(), self.options.patience);
         Session { wire, spawned, dispatcher, handshake, client, tap: self.tap.clone(), patience, answering }
     }
 
@@ -472,12 +489,6 @@ impl Spawned {
         let Self { process, stdin } = self;
         process.shut_down(Some(stdin), crate::transport::StdinUse::Held, patience).await;
     }
-}
-
-fn attempt(connection: Connection, dispatcher: Arc<Dispatcher>, queue: mpsc::UnboundedReceiver<super::ServerRequest>) -> Attempt {
-    let wire = Arc::new(Wire { connection, headers: OnceLock::new() });
-    let answering = Answering(tokio::spawn(answer_minimally(queue, Arc::downgrade(&wire))));
-    Attempt { wire, dispatcher, answering }
 }
 
 fn discovered(result: Value, transport: TransportKind) -> Handshake {

@@ -1,9 +1,9 @@
 //! Compares an answer with its expectation and says every difference. Pure; knows no suites.
 
-use super::matcher::{Matcher, Others, Test};
+use super::matcher::{Matcher, Others, Test, length_words};
 use super::number::{equal, order};
 use super::payload::{Origin, Payload};
-use crate::suite::{MissingVariable, did_you_mean, interpolate};
+use crate::suite::{did_you_mean, interpolate};
 use mcproof_record::Difference;
 use serde_json::{Map, Value};
 
@@ -17,7 +17,7 @@ impl Matcher {
     /// matches. `scope` holds the saved values.
     pub fn compare(&self, payload: &Payload, scope: &Map<String, Value>) -> Vec<Difference> {
         let raw = payload.text.as_deref().filter(|_| payload.origin == Origin::Text);
-        let mut comparison = Comparison { scope, text: payload.text.as_deref(), differences: Vec::new() };
+        let mut comparison = Comparison { scope, text: payload.text.as_deref(), differences: Vec::new(), undecided: false };
         comparison.compare(self, &payload.value, raw, "");
         comparison.differences.truncate(MAXIMUM_DIFFERENCES);
         comparison.differences
@@ -29,6 +29,8 @@ struct Comparison<'a> {
     /// The text of the whole answer, for `$text`.
     text: Option<&'a str>,
     differences: Vec<Difference>,
+    /// Some part could not be compared at all, so that its opposite is not proven either.
+    undecided: bool,
 }
 
 impl Comparison<'_> {
@@ -43,7 +45,7 @@ impl Comparison<'_> {
                     let same = equal(&expected, actual) || raw.is_some_and(|raw| expected.as_str() == Some(raw));
                     self.require(same, matcher, actual, path);
                 }
-                Err(missing) => self.unknown(&missing, matcher, path),
+                Err(missing) => self.unusable(matcher, path, &missing.to_string()),
             },
             Test::Elements(expected) => self.compare_elements(matcher, expected, actual, path),
             Test::Members { members, others } => self.compare_members(matcher, members, *others, actual, path),
@@ -57,14 +59,14 @@ impl Comparison<'_> {
                     let text = actual.as_str().or(raw);
                     self.require(text.is_some_and(|text| regex.is_match(text)), matcher, actual, path);
                 }
-                Err(reason) => self.push(matcher, path, format!("a pattern that can be used: {reason}"), shown(actual)),
+                Err(reason) => self.unusable(matcher, path, &reason),
             },
             Test::Order { order: relation, bound } => match interpolate(bound, self.scope) {
                 Ok(bound) => {
                     let holds = order(actual, &bound).is_some_and(|ordering| relation.holds(ordering));
                     self.require(holds, matcher, actual, path);
                 }
-                Err(missing) => self.unknown(&missing, matcher, path),
+                Err(missing) => self.unusable(matcher, path, &missing.to_string()),
             },
             Test::Length(expected) => self.compare_length(matcher, expected, actual, path),
             Test::Type(types) => self.require(types.iter().any(|name| name.holds(actual)), matcher, actual, path),
@@ -88,8 +90,13 @@ impl Comparison<'_> {
                 self.require(contained, matcher, actual, path);
             }
             Test::Not(unwanted) => {
+                let before = self.undecided;
                 let matches = self.matches(unwanted, actual, raw);
-                self.require(!matches, matcher, actual, path);
+                if self.undecided && !before {
+                    self.push(matcher, path, matcher.describe(self.scope), "what cannot be checked".to_owned());
+                } else {
+                    self.require(!matches, matcher, actual, path);
+                }
             }
             Test::OneOf(choices) => {
                 let any = choices.iter().any(|choice| self.matches(choice, actual, raw));
@@ -108,6 +115,7 @@ impl Comparison<'_> {
             Test::Datetime => self.require(actual.as_str().is_some_and(is_datetime), matcher, actual, path),
             Test::Schema { schema, compiled } => self.compare_schema(matcher, schema, compiled.as_deref(), actual, path),
             Test::Text(pattern) => match self.text {
+                _ if let Err(reason) = pattern.usable(self.scope) => self.unusable(matcher, path, &reason),
                 Some(text) if pattern.matches_exactly(text, self.scope) => {}
                 Some(text) => {
                     let actual = shown(&Value::String(text.to_owned()));
@@ -174,7 +182,7 @@ impl Comparison<'_> {
         let differences = std::mem::replace(&mut self.differences, outer);
         for difference in differences {
             let actual = format!("a length of {length}: {}", shown(actual));
-            self.differences.push(Difference { expected: format!("a length of {}", difference.expected), actual, ..difference });
+            self.differences.push(Difference { expected: length_words(&difference.expected), actual, ..difference });
         }
     }
 
@@ -184,7 +192,11 @@ impl Comparison<'_> {
             Value::String(text) => match &expected.test {
                 Test::Equals(part) => match interpolate(part, self.scope) {
                     Ok(Value::String(part)) => text.contains(&part),
-                    _ => false,
+                    Ok(_) => false,
+                    Err(_) => {
+                        self.undecided = true;
+                        false
+                    }
                 },
                 _ => self.matches(expected, actual, None),
             },
@@ -193,25 +205,18 @@ impl Comparison<'_> {
         }
     }
 
-    fn compare_schema(
-        &mut self,
-        matcher: &Matcher,
-        schema: &Value,
-        compiled: Option<&jsonschema::Validator>,
-        actual: &Value,
-        path: &str,
-    ) {
+    fn compare_schema(&mut self, matcher: &Matcher, schema: &Value, compiled: Option<&jsonschema::Validator>, actual: &Value, path: &str) {
         let built;
         let validator = match compiled {
             Some(validator) => validator,
             None => {
                 let filled = match interpolate(schema, self.scope) {
                     Ok(filled) => filled,
-                    Err(missing) => return self.unknown(&missing, matcher, path),
+                    Err(missing) => return self.unusable(matcher, path, &missing.to_string()),
                 };
                 match jsonschema::options().build(&filled) {
                     Ok(validator) => built = validator,
-                    Err(error) => return self.push(matcher, path, format!("a valid schema: {error}"), shown(&filled)),
+                    Err(error) => return self.unusable(matcher, path, &format!("this schema is not valid: {error}")),
                 }
                 &built
             }
@@ -226,8 +231,9 @@ impl Comparison<'_> {
 
     /// Whether a part matches on its own; its differences are of no interest.
     fn matches(&mut self, matcher: &Matcher, actual: &Value, raw: Option<&str>) -> bool {
-        let mut part = Comparison { scope: self.scope, text: self.text, differences: Vec::new() };
+        let mut part = Comparison { scope: self.scope, text: self.text, differences: Vec::new(), undecided: false };
         part.compare(matcher, actual, raw, "");
+        self.undecided |= part.undecided;
         part.differences.is_empty()
     }
 
@@ -237,8 +243,9 @@ impl Comparison<'_> {
         }
     }
 
-    fn unknown(&mut self, missing: &MissingVariable, matcher: &Matcher, path: &str) {
-        self.push(matcher, path, format!("a value for `${{{}}}`", missing.name), "missing; no step saved it".to_owned());
+    fn unusable(&mut self, matcher: &Matcher, path: &str, reason: &str) {
+        self.undecided = true;
+        self.push(matcher, path, "an expectation that can be checked".to_owned(), reason.to_owned());
     }
 
     fn push(&mut self, matcher: &Matcher, path: &str, expected: String, actual: String) {
@@ -317,7 +324,8 @@ fn is_datetime(text: &str) -> bool {
         }
         None => rest,
     };
-    let is_offset = zone.len() == 6 && zone.starts_with(['+', '-']) && zone.bytes().zip(b"+dd:dd").skip(1).all(|(byte, shape)| fits(byte, *shape));
+    let is_offset =
+        zone.len() == 6 && zone.starts_with(['+', '-']) && zone.bytes().zip(b"+dd:dd").skip(1).all(|(byte, shape)| fits(byte, *shape));
     // The fraction is checked already, and may be longer than any clock is exact.
     (matches!(zone, "Z" | "z") || is_offset) && format!("{}{zone}", &text[..SHAPE.len()]).parse::<jiff::Timestamp>().is_ok()
 }

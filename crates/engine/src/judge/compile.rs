@@ -29,23 +29,63 @@ pub struct MatcherKey {
 pub const MATCHER_KEYS: &[MatcherKey] = &[
     MatcherKey { name: "$regex", doc: "a string that matches the pattern", read: |compiler, node| compiler.regex(node) },
     MatcherKey { name: "$gt", doc: "a number (or text) above this one", read: |compiler, node| compiler.order(node, Order::Above) },
-    MatcherKey { name: "$gte", doc: "a number (or text) of at least this one", read: |compiler, node| compiler.order(node, Order::AtLeast) },
+    MatcherKey {
+        name: "$gte",
+        doc: "a number (or text) of at least this one",
+        read: |compiler, node| compiler.order(node, Order::AtLeast),
+    },
     MatcherKey { name: "$lt", doc: "a number (or text) below this one", read: |compiler, node| compiler.order(node, Order::Below) },
     MatcherKey { name: "$lte", doc: "a number (or text) of at most this one", read: |compiler, node| compiler.order(node, Order::AtMost) },
-    MatcherKey { name: "$len", doc: "the length of a text (in characters), an array or an object: a number or a matcher", read: |compiler, node| compiler.length(node) },
-    MatcherKey { name: "$type", doc: "one of string, number, integer, boolean, array, object, null, or a list of them", read: |compiler, node| compiler.type_name(node) },
-    MatcherKey { name: "$any", doc: "true: any value, as long as it is there", read: |compiler, node| compiler.flag(node, "$any", Test::Any) },
-    MatcherKey { name: "$all", doc: "a matcher for every element of an array or every value of an object", read: |compiler, node| compiler.nested(node, Test::All) },
-    MatcherKey { name: "$contains", doc: "a part of a text, an element of an array or a key of an object", read: |compiler, node| compiler.nested(node, Test::Contains) },
+    MatcherKey {
+        name: "$len",
+        doc: "the length of a text (in characters), an array or an object: a number or a matcher",
+        read: |compiler, node| compiler.length(node),
+    },
+    MatcherKey {
+        name: "$type",
+        doc: "one of string, number, integer, boolean, array, object, null, or a list of them",
+        read: |compiler, node| compiler.type_name(node),
+    },
+    MatcherKey {
+        name: "$any",
+        doc: "true: any value, as long as it is there",
+        read: |compiler, node| compiler.flag(node, "$any", Test::Any),
+    },
+    MatcherKey {
+        name: "$all",
+        doc: "a matcher for every element of an array or every value of an object",
+        read: |compiler, node| compiler.nested(node, Test::All),
+    },
+    MatcherKey {
+        name: "$contains",
+        doc: "a part of a text, an element of an array or a key of an object",
+        read: |compiler, node| compiler.nested(node, Test::Contains),
+    },
     MatcherKey { name: "$schema", doc: "a JSON Schema that the value has to satisfy", read: |compiler, node| compiler.schema(node) },
     MatcherKey { name: "$text", doc: "the text of the whole answer: exact, or a /pattern/", read: |compiler, node| compiler.text(node) },
     MatcherKey { name: "$not", doc: "a matcher that must not match", read: |compiler, node| compiler.inner(node, Test::Not) },
-    MatcherKey { name: "$one_of", doc: "a list of matchers, of which at least one has to match", read: |compiler, node| compiler.one_of(node) },
+    MatcherKey {
+        name: "$one_of",
+        doc: "a list of matchers, of which at least one has to match",
+        read: |compiler, node| compiler.one_of(node),
+    },
     MatcherKey { name: "$close_to", doc: "a number: {value, within} or [value, within]", read: |compiler, node| compiler.close_to(node) },
     MatcherKey { name: "$uuid", doc: "true: a UUID", read: |compiler, node| compiler.flag(node, "$uuid", Test::Uuid) },
-    MatcherKey { name: "$datetime", doc: "true: a date and time by RFC 3339", read: |compiler, node| compiler.flag(node, "$datetime", Test::Datetime) },
-    MatcherKey { name: "$exact", doc: "a matcher whose objects may have no other keys, at any depth", read: |compiler, node| compiler.exact(node) },
-    MatcherKey { name: "$absent", doc: "true: the key must not be there", read: |compiler, node| compiler.flag(node, "$absent", Test::Absent) },
+    MatcherKey {
+        name: "$datetime",
+        doc: "true: a date and time by RFC 3339",
+        read: |compiler, node| compiler.flag(node, "$datetime", Test::Datetime),
+    },
+    MatcherKey {
+        name: "$exact",
+        doc: "a matcher whose objects may have no other keys, at any depth",
+        read: |compiler, node| compiler.exact(node),
+    },
+    MatcherKey {
+        name: "$absent",
+        doc: "true: the key must not be there",
+        read: |compiler, node| compiler.flag(node, "$absent", Test::Absent),
+    },
 ];
 
 impl Matcher {
@@ -260,7 +300,8 @@ impl Compiler<'_> {
     fn text(&mut self, node: &Node) -> Option<Test> {
         if !self.text_allowed {
             let diagnostic = Diagnostic::error("misplaced-matcher", "`$text` is about the whole answer").at(self.source.place(node.span));
-            self.diagnostics.push(diagnostic.hint("write it directly under `expect:`; for a string inside of it use `$regex` or `$contains`"));
+            self.diagnostics
+                .push(diagnostic.hint("write it directly under `expect:`; for a string inside of it use `$regex` or `$contains`"));
             return None;
         }
         TextPattern::compile(node, self.source, self.diagnostics).map(Test::Text)
@@ -279,7 +320,9 @@ impl Compiler<'_> {
     fn close_to(&mut self, node: &Node) -> Option<Test> {
         let parts = match &node.kind {
             Kind::Seq(items) => (items.len() == 2).then(|| (items[0].to_value(), items[1].to_value())),
-            Kind::Map(entries) if entries.len() == 2 => node.get("value").zip(node.get("within")).map(|(value, within)| (value.to_value(), within.to_value())),
+            Kind::Map(entries) if entries.len() == 2 => {
+                node.get("value").zip(node.get("within")).map(|(value, within)| (value.to_value(), within.to_value()))
+            }
             _ => None,
         };
         let numbers = parts.and_then(|(value, within)| value.as_f64().zip(within.as_f64()));

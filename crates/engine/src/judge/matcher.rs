@@ -28,12 +28,18 @@ pub(super) enum Test {
     Equals(Value),
     /// All of these, element by element.
     Elements(Vec<Matcher>),
-    Members { members: Vec<(String, Matcher)>, others: Others },
+    Members {
+        members: Vec<(String, Matcher)>,
+        others: Others,
+    },
     /// All of these, on the same value.
     Every(Vec<Matcher>),
     Regex(Pattern),
     /// `bound` is a number, a text or a template.
-    Order { order: Order, bound: Value },
+    Order {
+        order: Order,
+        bound: Value,
+    },
     Length(Box<Matcher>),
     Type(Vec<TypeName>),
     Any,
@@ -42,10 +48,16 @@ pub(super) enum Test {
     Contains(Box<Matcher>),
     Not(Box<Matcher>),
     OneOf(Vec<Matcher>),
-    CloseTo { value: f64, within: f64 },
+    CloseTo {
+        value: f64,
+        within: f64,
+    },
     Uuid,
     Datetime,
-    Schema { schema: Value, compiled: Option<Arc<jsonschema::Validator>> },
+    Schema {
+        schema: Value,
+        compiled: Option<Arc<jsonschema::Validator>>,
+    },
     Text(TextPattern),
 }
 
@@ -91,11 +103,11 @@ impl Matcher {
                 let kind = if bound.is_string() { "a string" } else { "a number" };
                 format!("{kind} {} {bound}", order.words())
             }
-            Test::Length(inner) => format!("a length of {}", inner.describe(scope)),
+            Test::Length(inner) => length_words(&inner.describe(scope)),
             Test::Type(types) => types.iter().map(|name| name.words()).collect::<Vec<_>>().join(" or "),
             Test::Any => "any value".to_owned(),
             Test::Absent => "no such key".to_owned(),
-            Test::All(inner) => format!("a list or an object with only {}", inner.describe(scope)),
+            Test::All(inner) => format!("a list or an object whose every value is {}", inner.describe(scope)),
             Test::Contains(inner) => format!("something that contains {}", inner.describe(scope)),
             Test::Not(inner) => format!("not {}", inner.describe(scope)),
             Test::OneOf(choices) => {
@@ -117,6 +129,14 @@ impl Matcher {
             Test::OneOf(choices) => choices.iter().any(Self::accepts_missing),
             _ => false,
         }
+    }
+}
+
+/// What a length has to be, from the words for the number.
+pub(super) fn length_words(number: &str) -> String {
+    match number.strip_prefix("a number ") {
+        Some(relation) => format!("a length {relation}"),
+        None => format!("a length of {number}"),
     }
 }
 

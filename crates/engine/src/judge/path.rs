@@ -38,7 +38,9 @@ impl JsonPath {
             Some("") => {
                 return Err(PathError {
                     message: "`result` alone could mean two things".to_owned(),
-                    hint: Some("write `$.result` for that key of the payload, or a longer path such as `result.content[0].text`".to_owned()),
+                    hint: Some(
+                        "write `$.result` for that key of the payload, or a longer path such as `result.content[0].text`".to_owned(),
+                    ),
                 });
             }
             Some(rest) if rest.starts_with(['.', '[']) => (Root::Result, rest),
@@ -78,7 +80,10 @@ impl JsonPath {
             let kind = if root.is_array() { "a list" } else { "no object" };
             return Some(format!("the {name} is {kind}; `$` is the whole payload"));
         };
-        let rest = self.written.strip_prefix("result").map_or(self.written.as_str(), |rest| rest.trim_start_matches('.'));
+        let rest = match self.root {
+            Root::Payload => self.written.as_str(),
+            Root::Result => self.written.trim_start_matches("result"),
+        };
         let first = rest.trim_start_matches(['$', '.']).split(['.', '[']).next().unwrap_or_default();
         if members.contains_key(first) {
             return None;
@@ -103,6 +108,9 @@ fn normalize(written: &str) -> Option<String> {
         return None;
     }
     let rest = written.strip_prefix('$').unwrap_or(written);
+    if rest == "." {
+        return None;
+    }
     if rest.contains(['*', '?', '\'', '"']) || rest.contains("..") {
         let dot = if rest.is_empty() || rest.starts_with(['.', '[']) { "" } else { "." };
         return Some(format!("${dot}{rest}"));

@@ -34,6 +34,17 @@ impl TextPattern {
         Pattern::compile(text, node, source, diagnostics).map(|pattern| Self(Form::Regex(pattern)))
     }
 
+    /// Whether it can be used at all.
+    ///
+    /// # Errors
+    /// Says which variable has no value, or why the pattern is not valid with its values.
+    pub(crate) fn usable(&self, scope: &Map<String, Value>) -> Result<(), String> {
+        match &self.0 {
+            Form::Plain(plain) => interpolate_text(plain, scope).map(|_| ()).map_err(|missing| missing.to_string()),
+            Form::Regex(pattern) => pattern.regex(scope).map(|_| ()),
+        }
+    }
+
     /// A plain text has to be the whole text. A text whose variables have no value matches nothing.
     pub fn matches_exactly(&self, text: &str, scope: &Map<String, Value>) -> bool {
         match &self.0 {
@@ -159,7 +170,11 @@ mod tests {
         let scope = json!({"id": "a.b", "n": 3}).as_object().cloned().unwrap();
         let check = |pattern: &str, text: &str, exactly: bool, within: bool| {
             let compiled = compile(pattern).0.unwrap();
-            assert_eq!((compiled.matches_exactly(text, &scope), compiled.matches_within(text, &scope)), (exactly, within), "{pattern} {text}");
+            assert_eq!(
+                (compiled.matches_exactly(text, &scope), compiled.matches_within(text, &scope)),
+                (exactly, within),
+                "{pattern} {text}"
+            );
         };
         check("abc", "abc", true, true);
         check("abc", "xabcx", false, true);

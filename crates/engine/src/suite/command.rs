@@ -72,7 +72,9 @@ fn check_without_shell(line: &str) -> Result<(), BadCommand> {
             (None | Some('"'), '`') => return Err(shell("`")),
             (None | Some('"'), '$') if rest.starts_with("$(") => return Err(shell("$(")),
             (None | Some('"'), '$') => {
-                let end = rest[1..].find(|character: char| !character.is_ascii_alphanumeric() && character != '_').map_or(rest.len(), |end| end + 1);
+                let end = rest[1..]
+                    .find(|character: char| !character.is_ascii_alphanumeric() && character != '_')
+                    .map_or(rest.len(), |end| end + 1);
                 if end > 1 && !rest[1..].starts_with(|digit: char| digit.is_ascii_digit()) {
                     let (variable, name) = (&rest[..end], &rest[1..end]);
                     return Err(BadCommand {

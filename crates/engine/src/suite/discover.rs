@@ -4,16 +4,20 @@ use mcproof_record::Diagnostic;
 use std::path::{Path, PathBuf};
 
 /// The suites among and below `paths`, sorted and each once. A file that is named is taken whatever it is called; below a folder,
-/// files called `*.mcproof.yaml`, `*.mcproof.yml` or `mcproof.yaml` are, unless `.gitignore` excludes them.
+/// files called `*.mcproof.yaml`, `*.mcproof.yml` or `mcproof.yaml` (or `.yml`) are, unless `.gitignore` excludes them.
 ///
 /// # Errors
-/// Names every path that does not exist or cannot be read.
-pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Vec<Diagnostic>> {
+/// Names every path that does not exist or cannot be searched.
+pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Diagnostic> {
     let mut found = Vec::new();
     let mut problems = Vec::new();
     for path in paths {
         if path.is_file() {
             found.push(path.clone());
+            continue;
+        }
+        if !path.exists() {
+            problems.push(format!("`{}` does not exist", path.display()));
             continue;
         }
         for entry in ignore::WalkBuilder::new(path).require_git(false).build() {
@@ -22,19 +26,16 @@ pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Vec<Diagnostic>> {
                     found.push(entry.into_path());
                 }
                 Ok(_) => {}
-                Err(error) => {
-                    let message = match path.exists() {
-                        true => format!("`{}` cannot be searched: {error}", path.display()),
-                        false => format!("`{}` does not exist", path.display()),
-                    };
-                    problems.push(Diagnostic::error("unreadable-path", message).hint("name a suite file or a folder"));
-                }
+                Err(error) => problems.push(format!("`{}` cannot be searched: {error}", path.display())),
             }
         }
     }
     found.sort();
     found.dedup();
-    if problems.is_empty() { Ok(found) } else { Err(problems) }
+    match problems.is_empty() {
+        true => Ok(found),
+        false => Err(Diagnostic::error("unreadable-path", problems.join("; ")).hint("name suite files or folders that hold some")),
+    }
 }
 
 fn is_suite(path: &Path) -> bool {
@@ -65,7 +66,8 @@ mod tests {
         check(&["b"], &["b/a.mcproof.yml"]);
         check(&["other.yaml", "z.mcproof.yaml", "z.mcproof.yaml"], &["other.yaml", "z.mcproof.yaml"]);
         check(&[], &[]);
-        let problems = discover(&[at("nope")]).unwrap_err();
-        assert!(problems[0].message.ends_with("nope` does not exist"), "{}", problems[0].message);
+        let problem = discover(&[at("nope"), at("b"), at("nil")]).unwrap_err();
+        let expected = format!("`{}` does not exist; `{}` does not exist", at("nope").display(), at("nil").display());
+        assert_eq!(problem.message, expected);
     }
 }

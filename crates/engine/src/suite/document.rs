@@ -83,9 +83,9 @@ impl Kind {
             Self::Number(number) => Value::Number(number.clone()),
             Self::Text(text) => Value::String(text.clone()),
             Self::Seq(items) => Value::Array(items.iter().map(Node::to_value).collect()),
-            Self::Map(entries) => Value::Object(
-                entries.iter().map(|entry| (entry.key.text.clone(), entry.value.to_value())).collect::<Map<_, _>>(),
-            ),
+            Self::Map(entries) => {
+                Value::Object(entries.iter().map(|entry| (entry.key.text.clone(), entry.value.to_value())).collect::<Map<_, _>>())
+            }
         }
     }
 
@@ -96,6 +96,7 @@ impl Kind {
             Self::Bool(_) => "a boolean",
             Self::Number(_) => "a number",
             Self::Text(_) => "text",
+            Self::Seq(items) if items.is_empty() => "an empty list",
             Self::Seq(_) => "a list",
             Self::Map(_) => "a map",
         }
@@ -314,7 +315,8 @@ impl Builder<'_> {
     fn check_tag(&mut self, tag: Option<&Tag>, span: Span) {
         if let Some(tag) = tag.filter(|tag| !tag.is_yaml_core_schema()) {
             let message = format!("the tag `{}{}` means nothing here", tag.handle, tag.suffix);
-            self.diagnostics.push(Diagnostic::error("unknown-tag", message).at(self.source.place(span)).hint("quote a text that starts with `!`"));
+            self.diagnostics
+                .push(Diagnostic::error("unknown-tag", message).at(self.source.place(span)).hint("quote a text that starts with `!`"));
         }
     }
 

@@ -148,7 +148,21 @@ pub static TEST: Object<TestDraft> = Object {
             },
         },
     ],
-    later: &["rows", "setup", "teardown", "isolation", "tags", "skip_if", "only", "timeout", "retries", "answers", "matrix", "server", "parallel"],
+    later: &[
+        "rows",
+        "setup",
+        "teardown",
+        "isolation",
+        "tags",
+        "skip_if",
+        "only",
+        "timeout",
+        "retries",
+        "answers",
+        "matrix",
+        "server",
+        "parallel",
+    ],
 };
 
 #[derive(Default)]
@@ -296,4 +310,3 @@ fn read_variables(reader: &mut Reader<'_>, node: &Node) {
         reader.wrong_type(&Shape::Values.expected(), variables);
     }
 }
-

@@ -98,12 +98,24 @@ pub struct Step {
 pub enum Action {
     /// What the handshake or discovery said.
     Handshake,
-    Call { tool: String, arguments: Map<String, Value> },
+    Call {
+        tool: String,
+        arguments: Map<String, Value>,
+    },
     /// Lists all pages. The payload is keyed by name (resources by `uri`, templates by `uriTemplate`).
     List(Listing),
-    Read { uri: String },
-    Prompt { name: String, arguments: Map<String, Value> },
-    Complete { reference: Value, argument: String, value: String },
+    Read {
+        uri: String,
+    },
+    Prompt {
+        name: String,
+        arguments: Map<String, Value>,
+    },
+    Complete {
+        reference: Value,
+        argument: String,
+        value: String,
+    },
     Ping,
 }
 

@@ -39,7 +39,11 @@ fn read_number(text: &str) -> Option<Option<Number>> {
     };
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     let has_digits = !whole.is_empty() || fraction.is_some_and(|fraction| !fraction.is_empty());
-    if !has_digits || !digits(whole) || !fraction.is_none_or(digits) || !exponent.is_none_or(|exponent| !exponent.is_empty() && digits(exponent)) {
+    if !has_digits
+        || !digits(whole)
+        || !fraction.is_none_or(digits)
+        || !exponent.is_none_or(|exponent| !exponent.is_empty() && digits(exponent))
+    {
         return None;
     }
     if fraction.is_none() && exponent.is_none() {
@@ -62,15 +66,50 @@ mod tests {
     fn plain_scalars_follow_the_core_schema() {
         let text = |text: &str| json!(text);
         for (plain, expected) in [
-            ("", json!(null)), ("~", json!(null)), ("null", json!(null)), ("NULL", json!(null)), ("nULL", text("nULL")),
-            ("true", json!(true)), ("True", json!(true)), ("false", json!(false)), ("tRUE", text("tRUE")),
-            ("yes", text("yes")), ("no", text("no")), ("on", text("on")), ("off", text("off")), ("y", text("y")),
-            ("0", json!(0)), ("-0", json!(0)), ("12", json!(12)), ("-12", json!(-12)), ("+12", json!(12)), ("007", json!(7)),
-            ("0x1F", json!(31)), ("0o17", json!(15)), ("0xZZ", text("0xZZ")), ("0x", text("0x")), ("0b1", text("0b1")),
-            ("9007199254740993", json!(9_007_199_254_740_993_u64)), ("18446744073709551615", json!(u64::MAX)),
-            ("1.5", json!(1.5)), ("1.", json!(1.0)), (".5", json!(0.5)), ("-.5", json!(-0.5)), ("1e3", json!(1000.0)), ("1E-2", json!(0.01)),
-            (".", text(".")), ("-", text("-")), ("e3", text("e3")), ("1e", text("1e")), ("1_000", text("1_000")), ("1.2.3", text("1.2.3")),
-            ("2025-11-25", text("2025-11-25")), ("5s", text("5s")), ("12:30", text("12:30")), ("+", text("+")), ("--1", text("--1")),
+            ("", json!(null)),
+            ("~", json!(null)),
+            ("null", json!(null)),
+            ("NULL", json!(null)),
+            ("nULL", text("nULL")),
+            ("true", json!(true)),
+            ("True", json!(true)),
+            ("false", json!(false)),
+            ("tRUE", text("tRUE")),
+            ("yes", text("yes")),
+            ("no", text("no")),
+            ("on", text("on")),
+            ("off", text("off")),
+            ("y", text("y")),
+            ("0", json!(0)),
+            ("-0", json!(0)),
+            ("12", json!(12)),
+            ("-12", json!(-12)),
+            ("+12", json!(12)),
+            ("007", json!(7)),
+            ("0x1F", json!(31)),
+            ("0o17", json!(15)),
+            ("0xZZ", text("0xZZ")),
+            ("0x", text("0x")),
+            ("0b1", text("0b1")),
+            ("9007199254740993", json!(9_007_199_254_740_993_u64)),
+            ("18446744073709551615", json!(u64::MAX)),
+            ("1.5", json!(1.5)),
+            ("1.", json!(1.0)),
+            (".5", json!(0.5)),
+            ("-.5", json!(-0.5)),
+            ("1e3", json!(1000.0)),
+            ("1E-2", json!(0.01)),
+            (".", text(".")),
+            ("-", text("-")),
+            ("e3", text("e3")),
+            ("1e", text("1e")),
+            ("1_000", text("1_000")),
+            ("1.2.3", text("1.2.3")),
+            ("2025-11-25", text("2025-11-25")),
+            ("5s", text("5s")),
+            ("12:30", text("12:30")),
+            ("+", text("+")),
+            ("--1", text("--1")),
         ] {
             let kind = read_plain(plain).unwrap();
             assert_eq!(kind.to_value(), expected, "{plain}");

@@ -170,7 +170,8 @@ pub(crate) fn read_server(reader: &mut Reader<'_>, name: &str, key: Span, node: 
         && let Some(era) = Era::of(version)
         && matches!((draft.era, era), (EraChoice::Legacy, Era::Modern) | (EraChoice::Modern, Era::Legacy))
     {
-        let diagnostic = Diagnostic::error("era-mismatch", format!("`{version}` is a revision of the {era} era, not the {} one", draft.era));
+        let diagnostic =
+            Diagnostic::error("era-mismatch", format!("`{version}` is a revision of the {era} era, not the {} one", draft.era));
         reader.report(diagnostic.hint("leave `era` out, or choose another `protocol_version`"), *span);
         return None;
     }
@@ -332,7 +333,7 @@ fn read_url(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
     if url.starts_with("http://") || url.starts_with("https://") {
         return Ok(url);
     }
-    let diagnostic = Diagnostic::error("bad-url", format!("`{url}` is no URL of a server"));
+    let diagnostic = Diagnostic::error("bad-url", "this is no URL of a server");
     reader.report(diagnostic.hint("it starts with `http://` or `https://`"), node.span);
     Err(Fault::Reported)
 }

@@ -2,7 +2,7 @@
 
 use super::document::{Entry, Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
-use super::plan::{Action, ExpectedFailure, Expectations, Listing, Server, Spanned, Step};
+use super::plan::{Action, Expectations, ExpectedFailure, Listing, Server, Spanned, Step};
 use super::reader::Reader;
 use super::source::Span;
 use super::suggest::{did_you_mean, listed};
@@ -233,8 +233,29 @@ pub static STEP: Object<StepDraft> = Object {
         },
     ],
     later: &[
-        "times", "concurrency", "distinct", "notifications", "snapshot", "answers", "discover", "subscribe", "cancel", "raw", "http",
-        "send_bytes", "close_stdin", "signal", "restart", "parallel", "retries", "rows", "setup", "teardown", "isolation", "tags", "skip_if",
+        "times",
+        "concurrency",
+        "distinct",
+        "notifications",
+        "snapshot",
+        "answers",
+        "discover",
+        "subscribe",
+        "cancel",
+        "raw",
+        "http",
+        "send_bytes",
+        "close_stdin",
+        "signal",
+        "restart",
+        "parallel",
+        "retries",
+        "rows",
+        "setup",
+        "teardown",
+        "isolation",
+        "tags",
+        "skip_if",
         "only",
     ],
 };
@@ -269,7 +290,7 @@ pub static COMPLETE: Object<CompleteDraft> = Object {
             shape: Shape::Text,
             presence: Presence::Required,
             read: |reader, node, draft| {
-                draft.argument = reader.template_text(node)?;
+                draft.argument = reader.text(node)?;
                 Ok(())
             },
         },

@@ -10,7 +10,10 @@ pub(crate) fn did_you_mean<'a>(typed: &str, candidates: impl IntoIterator<Item =
         .filter_map(|candidate| {
             let distance = strsim::damerau_levenshtein(&folded, &fold(candidate));
             let allowed = (longest.max(candidate.chars().count()) / 3).max(usize::from(longest > 1));
-            (distance <= allowed).then_some((distance, candidate))
+            match abbreviates(&folded, &fold(candidate)) {
+                true => Some((0, candidate)),
+                false => (distance <= allowed).then_some((distance, candidate)),
+            }
         })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
@@ -26,6 +29,14 @@ pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
+/// `cmd` for `command`: the first letter, then some of the others in their order.
+fn abbreviates(typed: &str, candidate: &str) -> bool {
+    let mut letters = candidate.chars();
+    typed.chars().count() > 2
+        && typed.chars().next() == candidate.chars().next()
+        && typed.chars().all(|letter| letters.any(|other| other == letter))
+}
+
 /// Spelling styles are no distance: `toolError` is `tool_error`.
 fn fold(name: &str) -> String {
     name.chars().filter(|character| !matches!(character, '_' | '-' | ' ')).flat_map(char::to_lowercase).collect()
@@ -38,7 +49,11 @@ mod tests {
     #[test]
     fn only_near_names_are_suggested() {
         let check = |typed, expected| {
-            assert_eq!(did_you_mean(typed, ["call", "tool_error", "expect", "within", "url", "env"]), expected, "{typed}");
+            assert_eq!(
+                did_you_mean(typed, ["call", "cwd", "command", "tool_error", "expect", "within", "url", "env"]),
+                expected,
+                "{typed}"
+            );
         };
         check("cal", Some("call"));
         check("toolError", Some("tool_error"));
@@ -46,6 +61,8 @@ mod tests {
         check("exepct", Some("expect"));
         check("URL", Some("url"));
         check("uri", Some("url"));
+        check("cmd", Some("command"));
+        check("cdw", Some("cwd"));
         check("banana", None);
         check("x", None);
         check("", None);

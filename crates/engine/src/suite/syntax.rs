@@ -16,6 +16,11 @@ pub(crate) fn explain(source: &Source, position: (u32, u32), reason: &str, brack
     if let Some(tab) = indent.chars().position(|character| character == '\t') {
         return error("a tab cannot indent YAML".into(), Span { column: to_u32(tab) + 1, ..spot }).hint("use spaces");
     }
+    if at == Some('{') && before.ends_with('$') {
+        let variable: String = text.chars().skip(before.chars().count() - 1).take_while(|character| *character != '}').collect();
+        let span = Span { column: column - 1, length: to_u32(variable.chars().count()) + 1, ..spot };
+        return error("a variable needs quotes inside of `{ }` and `[ ]`".into(), span).hint(format!("write \"{variable}}}\""));
+    }
     if let Some(bracket) = bracket.filter(|bracket| bracket.line < line || at.is_none()) {
         let character = source.line(bracket.line).chars().nth(usize::try_from(bracket.column - 1).unwrap_or(0)).unwrap_or('[');
         let hint = "close it, and indent the lines between the brackets more than the key before them";
@@ -32,11 +37,15 @@ pub(crate) fn explain(source: &Source, position: (u32, u32), reason: &str, brack
         }
         Some(quote @ ('"' | '\'')) => error(format!("this text in `{quote}` quotes does not end where it should"), spot)
             .hint("close the quote, and double or escape quotes inside of the text"),
+        Some(_) if before.ends_with(['"', '\'']) => error("something follows a text in quotes".into(), source.rest_of_line(line, column))
+            .hint("double or escape quotes inside of the text, or put the other kind of quotes around it"),
         Some(':') if before.contains(": ") => error("a second `: ` in one line".into(), spot).hint("put the value in quotes"),
         Some(':') => error("this `:` starts a map where none can stand".into(), spot)
             .hint("check that the line above has `: ` after its key and the same indentation"),
-        _ if before.trim().is_empty() && at.is_some() => error("this line does not fit the lines above it".into(), source.rest_of_line(line, column))
-            .hint("lines of one list or map start in the same column; check the indentation and the `-`"),
+        _ if before.trim().is_empty() && at.is_some() => {
+            error("this line does not fit the lines above it".into(), source.rest_of_line(line, column))
+                .hint("lines of one list or map start in the same column; check the indentation and the `-`")
+        }
         _ => error(format!("no valid YAML: {reason}"), spot),
     }
 }

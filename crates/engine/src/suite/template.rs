@@ -95,9 +95,7 @@ pub(crate) fn resolve(node: &Node, outcome: Outcome, scope: Scope<'_>, source: &
     let mut walk = |child: &Node| resolve(child, outcome, scope, source, diagnostics);
     let kind = match &node.kind {
         Kind::Seq(items) => Kind::Seq(items.iter().map(walk).collect()),
-        Kind::Map(entries) => {
-            Kind::Map(entries.iter().map(|entry| Entry { key: entry.key.clone(), value: walk(&entry.value) }).collect())
-        }
+        Kind::Map(entries) => Kind::Map(entries.iter().map(|entry| Entry { key: entry.key.clone(), value: walk(&entry.value) }).collect()),
         Kind::Text(text) if is_template(text) => return resolve_text(text, node, outcome, scope, source, diagnostics),
         other => other.clone(),
     };
@@ -119,7 +117,7 @@ fn resolve_text(text: &str, node: &Node, outcome: Outcome, scope: Scope<'_>, sou
                 filled.push_str(if outcome == Outcome::Template { "$${" } else { "${" });
                 None
             }
-            Piece::Malformed(part) => Some((part, malformed(part))),
+            Piece::Malformed(part) => Some((part, Box::new(malformed(part)))),
             Piece::Reference(reference) => match scope.find(&reference) {
                 Ok(Found::Open) => {
                     filled.push_str(reference.written);
@@ -151,7 +149,7 @@ enum Found {
 }
 
 impl Scope<'_> {
-    fn find(&self, reference: &Reference<'_>) -> Result<Found, Diagnostic> {
+    fn find(&self, reference: &Reference<'_>) -> Result<Found, Box<Diagnostic>> {
         if reference.name == "env" {
             return self.find_in_environment(reference).map(Found::Known);
         }
@@ -160,32 +158,38 @@ impl Scope<'_> {
         }
         if reference.default.is_some() {
             let message = format!("`{}` has a default, which only `${{env.NAME:-default}}` may have", reference.written);
-            return Err(Diagnostic::error("bad-variable", message));
+            return Err(Diagnostic::error("bad-variable", message).into());
         }
         if let Some(value) = reference.look_up(self.known) {
             return Ok(Found::Known(value.clone()));
         }
         if let Some(value) = self.known.get(reference.name) {
             let message = format!("`{}` leads nowhere in `{}`", reference.written, reference.name);
-            return Err(Diagnostic::error("unknown-variable", message).hint(format!("`{}` is {value}", reference.name)));
+            // Only the shape of the value: it may come from the environment and be secret.
+            let shape = match value {
+                Value::Object(members) => format!("has the keys {}", listed(members.keys().map(String::as_str))),
+                Value::Array(items) => format!("is a list of {}", items.len()),
+                _ => "is a single value".to_owned(),
+            };
+            return Err(Diagnostic::error("unknown-variable", message).hint(format!("`{}` {shape}", reference.name)).into());
         }
         if let Some((_, line)) = self.later.iter().find(|(name, _)| name == reference.name) {
             let message = format!("`{}` is used before it is saved", reference.written);
-            return Err(Diagnostic::error("variable-not-saved-yet", message).hint(format!("line {line} saves it")));
+            return Err(Diagnostic::error("variable-not-saved-yet", message).hint(format!("line {line} saves it")).into());
         }
         let names: Vec<&str> = self.known.keys().map(String::as_str).chain(self.open.iter().map(String::as_str)).collect();
         let diagnostic = Diagnostic::error("unknown-variable", format!("nothing defines `{}`", reference.written));
-        Err(match did_you_mean(reference.name, names.iter().copied()) {
+        Err(Box::new(match did_you_mean(reference.name, names.iter().copied()) {
             Some(near) => diagnostic.hint(format!("did you mean `${{{near}}}`?")),
             None if names.is_empty() => diagnostic.hint(format!("set it under `vars:` or with `--var {}=…`", reference.name)),
             None => diagnostic.hint(format!("set it under `vars:`; defined here: {}", listed(names))),
-        })
+        }))
     }
 
-    fn find_in_environment(&self, reference: &Reference<'_>) -> Result<Value, Diagnostic> {
+    fn find_in_environment(&self, reference: &Reference<'_>) -> Result<Value, Box<Diagnostic>> {
         let [Access::Key(name)] = reference.path.as_slice() else {
             let message = format!("`{}` does not name an environment variable", reference.written);
-            return Err(Diagnostic::error("bad-variable", message).hint("write `${env.NAME}`"));
+            return Err(Diagnostic::error("bad-variable", message).hint("write `${env.NAME}`").into());
         };
         // As in a shell, `:-` also replaces an empty value.
         match (self.environment.get(*name), reference.default) {
@@ -194,10 +198,10 @@ impl Scope<'_> {
             (_, Some(default)) => Ok(Value::String(default.to_owned())),
             (None, None) => {
                 let diagnostic = Diagnostic::error("missing-environment-variable", format!("the environment variable `{name}` is not set"));
-                Err(match did_you_mean(name, self.environment.keys().map(String::as_str)) {
+                Err(Box::new(match did_you_mean(name, self.environment.keys().map(String::as_str)) {
                     Some(near) => diagnostic.hint(format!("did you mean `{near}`? A default is written `${{env.{name}:-default}}`")),
                     None => diagnostic.hint(format!("set it, or give a default: `${{env.{name}:-default}}`")),
-                })
+                }))
             }
         }
     }
@@ -285,7 +289,10 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
             rest = after;
             return Some(read_reference(written).map_or(Piece::Malformed(written), Piece::Reference));
         }
-        let end = rest.match_indices('$').map(|(index, _)| index).find(|index| rest[*index..].starts_with("${") || rest[*index..].starts_with("$${"));
+        let end = rest
+            .match_indices('$')
+            .map(|(index, _)| index)
+            .find(|index| rest[*index..].starts_with("${") || rest[*index..].starts_with("$${"));
         let (plain, after) = rest.split_at(end.unwrap_or(rest.len()));
         rest = after;
         Some(Piece::Text(plain))
@@ -347,7 +354,8 @@ mod tests {
     use serde_json::json;
 
     fn scope() -> Map<String, Value> {
-        let scope = json!({"n": 2, "name": "Ann", "order": {"id": "ORD-1", "items": [{"sku": "a"}, {"sku": "b"}]}, "raw": "${n}", "list": [1, 2]});
+        let scope =
+            json!({"n": 2, "name": "Ann", "order": {"id": "ORD-1", "items": [{"sku": "a"}, {"sku": "b"}]}, "raw": "${n}", "list": [1, 2]});
         scope.as_object().cloned().unwrap()
     }
 
@@ -390,7 +398,12 @@ mod tests {
             let mut diagnostics = Vec::new();
             let node = resolve(&Node { kind: Kind::Text(text.into()), span }, outcome, scope, &source, &mut diagnostics);
             let found = match diagnostics.first() {
-                Some(problem) => Err(format!("{}: {} ({})", problem.place.as_ref().unwrap().column, problem.message, problem.hint.as_deref().unwrap_or(""))),
+                Some(problem) => Err(format!(
+                    "{}: {} ({})",
+                    problem.place.as_ref().unwrap().column,
+                    problem.message,
+                    problem.hint.as_deref().unwrap_or("")
+                )),
                 None => Ok(node.to_value()),
             };
             assert_eq!(found, expected.map_err(str::to_owned), "{text}");
@@ -408,12 +421,24 @@ mod tests {
         check("${env.NOPE:-d:-e}", Outcome::Final, Ok(json!("d:-e")));
         check("${env.EMPTY:-d}", Outcome::Final, Ok(json!("d")));
         check("${env.EMPTY}", Outcome::Final, Ok(json!("")));
-        check("x ${env.HOMR}", Outcome::Final, Err("3: the environment variable `HOMR` is not set (did you mean `HOME`? A default is written `${env.HOMR:-default}`)"));
-        check("${env.ZZZZ}", Outcome::Final, Err("1: the environment variable `ZZZZ` is not set (set it, or give a default: `${env.ZZZZ:-default}`)"));
+        check(
+            "x ${env.HOMR}",
+            Outcome::Final,
+            Err("3: the environment variable `HOMR` is not set (did you mean `HOME`? A default is written `${env.HOMR:-default}`)"),
+        );
+        check(
+            "${env.ZZZZ}",
+            Outcome::Final,
+            Err("1: the environment variable `ZZZZ` is not set (set it, or give a default: `${env.ZZZZ:-default}`)"),
+        );
         check("é ${nam}", Outcome::Final, Err("3: nothing defines `${nam}` (did you mean `${name}`?)"));
-        check("${order.nope}", Outcome::Final, Err("1: `${order.nope}` leads nowhere in `order` (`order` is {\"id\":\"ORD-1\",\"items\":[{\"sku\":\"a\"},{\"sku\":\"b\"}]})"));
+        check("${order.nope}", Outcome::Final, Err("1: `${order.nope}` leads nowhere in `order` (`order` has the keys `id`, `items`)"));
         check("${late}", Outcome::Final, Err("1: `${late}` is used before it is saved (line 7 saves it)"));
-        check("${zzzzz}", Outcome::Final, Err("1: nothing defines `${zzzzz}` (set it under `vars:`; defined here: `n`, `name`, `order`, `raw`, `list`, `port`)"));
+        check(
+            "${zzzzz}",
+            Outcome::Final,
+            Err("1: nothing defines `${zzzzz}` (set it under `vars:`; defined here: `n`, `name`, `order`, `raw`, `list`, `port`)"),
+        );
         let how = "(a variable is written `${name}`, `${name.key[0]}` or `${env.NAME:-default}`; a literal `${` is written `$${`)";
         check("a ${n", Outcome::Final, Err(&format!("3: this `${{` is never closed {how}")));
         check("${a b}", Outcome::Final, Err(&format!("1: `${{a b}}` is no variable {how}")));

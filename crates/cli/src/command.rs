@@ -1,0 +1,72 @@
+//! The commands, one file each. What they share lies beside this folder.
+
+mod call;
+mod demo;
+pub(crate) mod inspect;
+mod list;
+mod ping;
+mod prompt;
+mod read;
+
+use crate::conversation::Watching;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printing::OutputArgs;
+use crate::target::TargetArgs;
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Send one request and print its answer; takes the flags of MCP Inspector's CLI
+    Inspect(inspect::Arguments),
+    /// List the tools of a server
+    Tools(list::Arguments),
+    /// List the prompts of a server
+    Prompts(list::Arguments),
+    /// List the resources of a server
+    Resources(list::Arguments),
+    /// List the resource templates of a server
+    Templates(list::Arguments),
+    /// Call a tool
+    Call(call::Arguments),
+    /// Read a resource
+    Read(read::Arguments),
+    /// Get a prompt
+    Prompt(prompt::Arguments),
+    /// Ask whether a server answers
+    Ping(ping::Arguments),
+    /// Run a built-in demo server
+    Demo(demo::Arguments),
+}
+
+impl Command {
+    pub(crate) fn run(&self, watching: Watching) -> Result<Exit, Failure> {
+        match self {
+            Self::Inspect(arguments) => inspect::run(arguments, watching),
+            Self::Tools(arguments) => list::run("tools/list", arguments, watching),
+            Self::Prompts(arguments) => list::run("prompts/list", arguments, watching),
+            Self::Resources(arguments) => list::run("resources/list", arguments, watching),
+            Self::Templates(arguments) => list::run("resources/templates/list", arguments, watching),
+            Self::Call(arguments) => call::run(arguments, watching),
+            Self::Read(arguments) => read::run(arguments, watching),
+            Self::Prompt(arguments) => prompt::run(arguments, watching),
+            Self::Ping(arguments) => ping::run(arguments, watching),
+            Self::Demo(arguments) => demo::run(arguments),
+        }
+    }
+}
+
+/// The flags of each command that asks a server one thing.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SharedArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl SharedArgs {
+    /// Parts the positional words: first TARGET, unless `--` or a flag names the server, then the command's own.
+    fn part<'a>(&self, words: &'a [String]) -> (&'a [String], &'a [String]) {
+        if self.target.names_server() { (&[], words) } else { words.split_at(words.len().min(1)) }
+    }
+}

@@ -1,0 +1,64 @@
+//! `mcproof call TARGET TOOL k=v …`.
+
+use super::SharedArgs;
+use crate::arguments;
+use crate::conversation::Watching;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::one_shot;
+use crate::request::Request;
+use crate::target::Words;
+use serde_json::{Map, Value};
+use std::io::Read as _;
+
+/// Arguments are small; a stream that never ends is a mistake.
+const LARGEST_INPUT: u64 = 64 << 20;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof call http://127.0.0.1:3000/mcp echo message=hello
+  mcproof call create_issue title='It breaks' labels:='[\"bug\"]' -- python server.py
+  mcproof call tracker create_issue --args @issue.json
+")]
+pub(crate) struct Arguments {
+    /// The server (URL or name), unless a command follows after `--`; then the tool and its arguments: key=value takes
+    /// its type from the tool's schema, key:=JSON says it
+    #[arg(value_name = "TARGET TOOL KEY=VALUE", required = true, num_args = 1..)]
+    words: Vec<String>,
+    /// All arguments as one JSON object, as @FILE that holds one, or as - for stdin
+    #[arg(long, value_name = "JSON")]
+    args: Option<String>,
+    #[command(flatten)]
+    shared: SharedArgs,
+}
+
+pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
+    let printer = arguments.shared.output.printer();
+    printer.settle((|| {
+        let (target, rest) = arguments.shared.part(&arguments.words);
+        let Some((tool, given)) = rest.split_first() else {
+            return Err(Failure::bad_input("bad-arguments", "no tool is named")
+                .hint("mcproof call TARGET TOOL key=value, or with a command: mcproof call TOOL key=value -- COMMAND"));
+        };
+        let mut request = Request::new("tools/call").with("name", tool.as_str());
+        request.arguments = arguments::parse(given)?;
+        let base = arguments.args.as_deref().map(read_arguments).transpose()?;
+        request = request.with("arguments", base.unwrap_or_default());
+        let resolved = arguments.shared.target.resolve(target, Words::Name)?;
+        one_shot::run(&resolved, &request, &printer, watching)
+    })())
+}
+
+fn read_arguments(text: &str) -> Result<Map<String, Value>, Failure> {
+    let unreadable = |error: std::io::Error| Failure::bad_input("cannot-read", format!("--args {text} cannot be read: {error}"));
+    let text = match text.strip_prefix('@') {
+        Some(path) => std::fs::read_to_string(path).map_err(unreadable)?,
+        None if text == "-" => {
+            let mut input = String::new();
+            std::io::stdin().take(LARGEST_INPUT).read_to_string(&mut input).map_err(unreadable)?;
+            input
+        }
+        None => text.to_owned(),
+    };
+    arguments::parse_object("--args", &text)
+}

@@ -1,0 +1,92 @@
+//! `mcproof demo NAME`: the built-in servers to try things on.
+
+use crate::conversation::{self, Interrupts};
+use crate::duration;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use clap::builder::PossibleValuesParser;
+use mcproof_record::Diagnostic;
+use mcproof_testkit::demo::{DEFAULT_HOST, DemoError, DemoName, DemoOptions, DemoTransport, NAMES, serve};
+use std::time::Duration;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof tools -- mcproof demo tracker
+  mcproof demo shop --http --port 3000
+")]
+pub(crate) struct Arguments {
+    #[arg(value_name = "NAME", help = names_help(), hide_possible_values = true, value_parser = PossibleValuesParser::new(NAMES.map(DemoName::as_str)))]
+    name: String,
+    /// How the server is reached
+    #[arg(long, value_name = "KIND", default_value = "stdio")]
+    transport: Kind,
+    /// The same as --transport http: Streamable HTTP at /mcp
+    #[arg(long, conflicts_with_all = ["transport", "sse"])]
+    http: bool,
+    /// The same as --transport sse: HTTP+SSE at /sse
+    #[arg(long, conflicts_with = "transport")]
+    sse: bool,
+    /// Port to listen on; 0 takes a free one, which is told on stderr
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// Address to listen on
+    #[arg(long, default_value = DEFAULT_HOST)]
+    host: String,
+    /// Makes the shop take one item too many out of its stock
+    #[arg(long)]
+    miscount: bool,
+    /// How long the slow tools take
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    slow: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Kind {
+    Stdio,
+    Http,
+    Sse,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let options = arguments.options()?;
+    conversation::run(async {
+        let mut interrupts = Interrupts::new()?;
+        let stop = async {
+            interrupts.next().await;
+        };
+        match serve(options, stop).await {
+            Ok(()) => Ok(Exit::Passed),
+            // The client is gone, which is how it ends a server.
+            Err(DemoError::Transport(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Passed),
+            Err(error @ DemoError::Bind { .. }) => {
+                Err(Failure::bad_input("cannot-listen", error.to_string()).hint("choose another --port, or 0 for a free one"))
+            }
+            Err(error) => Err(Failure::new(Exit::Failed, Diagnostic::error("demo-failed", error.to_string()))),
+        }
+    })?
+}
+
+impl Arguments {
+    fn options(&self) -> Result<DemoOptions, Failure> {
+        let name = self.name.parse().map_err(|error: mcproof_testkit::demo::UnknownDemo| Failure::bad_input("unknown-demo", error.to_string()))?;
+        let mut options = DemoOptions::new(name);
+        let kind = match (self.http, self.sse) {
+            (true, _) => Kind::Http,
+            (_, true) => Kind::Sse,
+            _ => self.transport,
+        };
+        let (host, port) = (self.host.clone(), self.port);
+        options.transport = match kind {
+            Kind::Stdio => DemoTransport::Stdio,
+            Kind::Http => DemoTransport::Http { host, port },
+            Kind::Sse => DemoTransport::Sse { host, port },
+        };
+        options.miscount = self.miscount;
+        options.slow = self.slow.unwrap_or(options.slow);
+        Ok(options)
+    }
+}
+
+fn names_help() -> String {
+    NAMES.map(|name| format!("{name}: {}", name.about())).join("\n")
+}

@@ -1,0 +1,212 @@
+//! `mcproof inspect TARGET --method M …`: any request, with the flags of MCP Inspector's CLI.
+
+mod rewrite;
+
+pub(crate) use rewrite::rewrite;
+
+use super::SharedArgs;
+use crate::arguments;
+use crate::conversation::Watching;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::one_shot;
+use crate::request::Request;
+use crate::suggest;
+use crate::target::Words;
+use clap::builder::PossibleValuesParser;
+use mcproof_client::EraChoice;
+use serde_json::{Map, Value, json};
+
+/// The levels of RFC 5424, which `logging/setLevel` takes.
+const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+/// The methods that the flags below are made for, for "did you mean".
+const METHODS: [&str; 14] = [
+    "initialize",
+    "server/discover",
+    "ping",
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
+    "logging/setLevel",
+];
+
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "mcproof inspect TARGET --method METHOD [FLAGS]\n       mcproof inspect COMMAND ARGUMENTS --method METHOD [FLAGS]\n       mcproof inspect --method METHOD [FLAGS] -- COMMAND ARGUMENTS",
+    after_help = "Examples:
+  mcproof inspect http://127.0.0.1:3000/mcp --method tools/list
+  mcproof inspect python server.py --method tools/call --tool-name echo --tool-arg message=hello
+  mcproof inspect --method completion/complete --ref prompt:greet --argument name=A -- python server.py
+  mcproof inspect tracker --method prompts/list | jq '.prompts[].name'
+
+Unlike MCP Inspector's CLI, which exits with 4 (unreachable) or 5 (tool error), this one exits with 3 and 1; the era is
+found out unless --era says it.
+"
+)]
+pub(crate) struct Arguments {
+    /// URL, name of a server in .mcp.json, or a command with its arguments
+    #[arg(value_name = "TARGET")]
+    words: Vec<String>,
+    /// Method to ask: tools/list, tools/call, resources/read, or any other
+    #[arg(long, value_name = "METHOD", help_heading = "Request")]
+    method: String,
+    /// Tool of tools/call
+    #[arg(long, value_name = "NAME", help_heading = "Request")]
+    tool_name: Option<String>,
+    /// Arguments of the tool: key=value takes its type from the tool's schema, key:=JSON says it
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., help_heading = "Request", conflicts_with = "tool_args_json")]
+    tool_arg: Vec<String>,
+    /// Arguments of the tool as one JSON object
+    #[arg(long, value_name = "JSON", help_heading = "Request")]
+    tool_args_json: Option<String>,
+    /// Resource of resources/read, resources/subscribe and resources/unsubscribe
+    #[arg(long, value_name = "URI", help_heading = "Request")]
+    uri: Option<String>,
+    /// Page of a list; without it all pages are asked for and printed as one list
+    #[arg(long, value_name = "CURSOR", help_heading = "Request")]
+    cursor: Option<String>,
+    /// Prompt of prompts/get
+    #[arg(long, value_name = "NAME", help_heading = "Request")]
+    prompt_name: Option<String>,
+    /// Arguments of the prompt
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., help_heading = "Request")]
+    prompt_args: Vec<String>,
+    /// Level of logging/setLevel
+    #[arg(long, value_name = "LEVEL", help_heading = "Request", value_parser = PossibleValuesParser::new(LEVELS))]
+    log_level: Option<String>,
+    /// What completion/complete completes: prompt:NAME or resource:URI
+    #[arg(long = "ref", value_name = "REFERENCE", help_heading = "Request")]
+    reference: Option<String>,
+    /// Argument of completion/complete, with what is typed so far
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Request")]
+    argument: Option<String>,
+    /// Entries of `_meta` in each request
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., help_heading = "Request")]
+    metadata: Vec<String>,
+    /// Entries of `_meta` in tools/call only
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., help_heading = "Request")]
+    tool_metadata: Vec<String>,
+    /// Parameters of any method as one JSON object; the other flags are added to it
+    #[arg(long, value_name = "JSON", help_heading = "Request")]
+    params: Option<String>,
+    #[command(flatten)]
+    shared: SharedArgs,
+}
+
+pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
+    let printer = arguments.shared.output.printer();
+    printer.settle((|| {
+        let request = arguments.request()?;
+        if let [first, second, ..] = arguments.words.as_slice()
+            && first.contains("://")
+        {
+            return Err(Failure::bad_input("bad-arguments", format!("`{second}` follows a URL, which is a server by itself")));
+        }
+        let mut resolved = arguments.shared.target.resolve(&arguments.words, Words::NameOrCommand)?;
+        // Who asks for `initialize` means the era that has it.
+        if request.method == "initialize" && resolved.options.era == EraChoice::Auto {
+            resolved.options.era = EraChoice::Legacy;
+        }
+        one_shot::run(&resolved, &request, &printer, watching)
+    })())
+}
+
+impl Arguments {
+    fn request(&self) -> Result<Request, Failure> {
+        let method = self.method.as_str();
+        let mut request = Request::new(method);
+        if let Some(params) = &self.params {
+            request.params = arguments::parse_object("--params", params)?;
+        }
+        self.add_metadata(&mut request)?;
+        match method {
+            "tools/call" => {
+                request = self.with(request, "name", "--tool-name", self.tool_name.as_deref())?;
+                if let Some(json) = &self.tool_args_json {
+                    request = request.with("arguments", arguments::parse_object("--tool-args-json", json)?);
+                }
+                request.arguments = arguments::parse(&self.tool_arg)?;
+                request.params.entry("arguments").or_insert_with(|| json!({}));
+            }
+            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
+                request = self.with(request, "uri", "--uri", self.uri.as_deref())?;
+            }
+            "prompts/get" => {
+                request = self.with(request, "name", "--prompt-name", self.prompt_name.as_deref())?;
+                let given = arguments::to_strings(&arguments::parse(&self.prompt_args)?);
+                if !given.is_empty() {
+                    request = request.with("arguments", given);
+                }
+            }
+            "logging/setLevel" => request = self.with(request, "level", "--log-level", self.log_level.as_deref())?,
+            "completion/complete" => request = self.completion(request)?,
+            _ if method.starts_with("notifications/") => {
+                return Err(Failure::unsupported(format!("`{method}` is a notification, which this version cannot send")));
+            }
+            _ if method.starts_with("servers/") => {
+                return Err(Failure::unsupported("this version has no catalog of servers").hint("name servers in .mcp.json"));
+            }
+            _ if self.params.is_none() && !METHODS.contains(&method) => {
+                // Any method may be sent; but a slip of the fingers would only earn "method not found".
+                if let Some(near) = suggest::nearest(method, METHODS) {
+                    return Err(Failure::bad_input("unknown-method", format!("there is no method `{method}`"))
+                        .hint(format!("did you mean `{near}`? To send it all the same, add --params '{{}}'")));
+                }
+            }
+            _ => {}
+        }
+        if let Some(cursor) = &self.cursor {
+            request = request.with("cursor", cursor.as_str());
+        }
+        Ok(request)
+    }
+
+    /// Adds a parameter that the method cannot do without.
+    fn with(&self, request: Request, key: &str, flag: &str, value: Option<&str>) -> Result<Request, Failure> {
+        match value {
+            Some(value) => Ok(request.with(key, value)),
+            // Whoever writes the parameters by hand may want to send wrong ones.
+            None if self.params.is_some() => Ok(request),
+            None => Err(Failure::bad_input("bad-arguments", format!("{} needs {flag}", self.method))),
+        }
+    }
+
+    fn completion(&self, request: Request) -> Result<Request, Failure> {
+        let wrong = |message: &str| Failure::bad_input("bad-arguments", message).hint("--ref prompt:NAME --argument KEY=VALUE");
+        if self.params.is_some() && self.reference.is_none() && self.argument.is_none() {
+            return Ok(request);
+        }
+        let reference = self.reference.as_deref().ok_or_else(|| wrong("completion/complete needs --ref"))?;
+        let reference = match reference.split_once(':') {
+            Some(("prompt", name)) => json!({ "type": "ref/prompt", "name": name }),
+            Some(("resource", uri)) => json!({ "type": "ref/resource", "uri": uri }),
+            _ => return Err(wrong("--ref is neither prompt:NAME nor resource:URI")),
+        };
+        let argument = self.argument.as_deref().ok_or_else(|| wrong("completion/complete needs --argument"))?;
+        let (name, value) = argument.split_once('=').ok_or_else(|| wrong("--argument has no `=`"))?;
+        Ok(request.with("ref", reference).with("argument", json!({ "name": name, "value": value })))
+    }
+
+    fn add_metadata(&self, request: &mut Request) -> Result<(), Failure> {
+        let mut entries: Map<String, Value> = arguments::to_json(&arguments::parse(&self.metadata)?, None);
+        if self.method == "tools/call" {
+            entries.extend(arguments::to_json(&arguments::parse(&self.tool_metadata)?, None));
+        }
+        if entries.is_empty() {
+            return Ok(());
+        }
+        match request.params.entry("_meta").or_insert_with(|| json!({})) {
+            Value::Object(meta) => meta.extend(entries),
+            _ => return Err(Failure::bad_input("bad-arguments", "`_meta` in --params is no object")),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,265 @@
+//! Brings the ways in which MCP Inspector's CLI takes a command line into the one that our grammar takes.
+//! Knows which flags there are, not what they do.
+//!
+//! - `COMMAND --its-flag --method M`: a flag that is not ours belongs to the command, unless it looks like a slip.
+//! - `COMMAND -- --method M`: the target first, the flags after `--`.
+//! - `-- COMMAND --method M`: with no `--method` before, the flags from `--method` on are ours.
+
+use crate::failure::Failure;
+use crate::suggest;
+use clap::{Arg, ArgAction, Command};
+use std::ffi::{OsStr, OsString};
+use std::iter::Peekable;
+
+/// Flags of MCP Inspector's CLI that mean something which this version does not do.
+const UNSUPPORTED: [(&[&str], &str); 6] = [
+    (&["--catalog", "--rename"], "name servers in a file and give it with --config"),
+    (
+        &[
+            "--client-config",
+            "--client-id",
+            "--client-secret",
+            "--client-metadata-url",
+            "--callback-url",
+            "--use-stored-auth",
+            "--stored-auth-only",
+            "--relogin",
+            "--no-revoke",
+            "--wait-for-auth",
+            "--list-stored-auth",
+            "--print-handoff",
+        ],
+        "there is no OAuth yet: send a token with --header 'Authorization: Bearer …'",
+    ),
+    (&["--app-info", "--advertise-apps"], "there is no support for MCP Apps yet"),
+    (
+        &["--strict", "--verify", "--require-digests", "--skill-catalog-max-skills", "--skill-catalog-max-bytes"],
+        "there are no checks of what a server offers yet",
+    ),
+    (&["--load", "--load-concurrency", "--load-duration", "--load-requests", "--load-rate"], "there is no load test yet"),
+    (&["--completion"], "there are no shell completions yet"),
+];
+
+/// The command line as the grammar takes it. Only `inspect` is touched.
+pub(crate) fn rewrite(typed: Vec<OsString>, grammar: &Command) -> Result<Vec<OsString>, Failure> {
+    let globals = Flags::of(&[grammar]);
+    let Some(start) = position_of_inspect(&typed, &globals) else { return Ok(typed) };
+    let Some(inspect) = grammar.find_subcommand("inspect") else { return Ok(typed) };
+    let flags = Flags::of(&[inspect, grammar]);
+    let (head, rest) = typed.split_at(start + 1);
+    let mut rewritten = head.to_vec();
+    rewritten.extend(rewrite_rest(rest, &flags)?);
+    Ok(rewritten)
+}
+
+fn position_of_inspect(typed: &[OsString], globals: &Flags) -> Option<usize> {
+    let mut index = 1;
+    while let Some(token) = typed.get(index).and_then(|token| token.to_str()) {
+        match globals.find(token) {
+            _ if token == "inspect" => return Some(index),
+            Some(Takes::One | Takes::Many) => index += 2,
+            Some(_) => index += 1,
+            None => return None,
+        }
+    }
+    None
+}
+
+fn rewrite_rest(rest: &[OsString], flags: &Flags) -> Result<Vec<OsString>, Failure> {
+    let separator = OsStr::new("--");
+    let is_method = |token: &OsString| token.to_str().is_some_and(|token| token == "--method" || token.starts_with("--method="));
+    let Some(at) = rest.iter().position(|token| token == separator) else { return parted(rest, flags) };
+    let (before, after) = (&rest[..at], &rest[at + 1..]);
+    let is_flag = |token: &OsString| token.to_str().is_some_and(|token| flags.find(token).is_some());
+    if !before.is_empty() && !looks_like_flag(&before[0]) && !before.iter().any(is_flag) {
+        return Ok(joined(after.to_vec(), before.to_vec()));
+    }
+    refuse_unsupported(before)?;
+    match after.iter().position(is_method) {
+        Some(start) if !before.iter().any(is_method) => {
+            let (command, ours) = after.split_at(start);
+            Ok(joined([before, ours].concat(), command.to_vec()))
+        }
+        _ => Ok(rest.to_vec()),
+    }
+}
+
+/// Parts a command line without `--` into our flags and the words of the target.
+fn parted(rest: &[OsString], flags: &Flags) -> Result<Vec<OsString>, Failure> {
+    refuse_unsupported(rest)?;
+    let (mut ours, mut words) = (Vec::new(), Vec::new());
+    let mut tokens = rest.iter().peekable();
+    while let Some(token) = tokens.next() {
+        let known = token.to_str().and_then(|text| flags.find(text));
+        match known {
+            Some(takes) => {
+                ours.push(token.clone());
+                take_values(takes, &mut tokens, &mut ours);
+            }
+            // Before the target, or nearly one of ours: clap says what is wrong with it.
+            None if looks_like_flag(token) && (words.is_empty() || flags.is_slip(token)) => ours.push(token.clone()),
+            None => words.push(token.clone()),
+        }
+    }
+    Ok(joined(ours, words))
+}
+
+fn take_values<'a>(takes: Takes, tokens: &mut Peekable<impl Iterator<Item = &'a OsString>>, into: &mut Vec<OsString>) {
+    match takes {
+        Takes::Nothing => {}
+        Takes::One => into.extend(tokens.next().cloned()),
+        Takes::Many => {
+            into.extend(tokens.next().cloned());
+            while let Some(value) = tokens.next_if(|token| !looks_like_flag(token)) {
+                into.push(value.clone());
+            }
+        }
+    }
+}
+
+/// A single word or a URL stays a word, which may be a name; more are a command.
+fn joined(flags: Vec<OsString>, words: Vec<OsString>) -> Vec<OsString> {
+    let is_url = words.first().and_then(|word| word.to_str()).is_some_and(|word| word.contains("://"));
+    if words.len() <= 1 || is_url { [words, flags].concat() } else { [flags, vec!["--".into()], words].concat() }
+}
+
+fn refuse_unsupported(tokens: &[OsString]) -> Result<(), Failure> {
+    for token in tokens.iter().filter_map(|token| token.to_str()) {
+        let name = token.split_once('=').map_or(token, |(name, _)| name);
+        if let Some((_, why)) = UNSUPPORTED.iter().find(|(names, _)| names.contains(&name)) {
+            return Err(Failure::unsupported(format!("`{name}` is not supported by this version")).hint(*why));
+        }
+    }
+    Ok(())
+}
+
+fn looks_like_flag(token: &OsString) -> bool {
+    let bytes = token.as_encoded_bytes();
+    bytes.len() > 1 && bytes[0] == b'-'
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Takes {
+    Nothing,
+    One,
+    Many,
+}
+
+/// The flags of some commands, by name.
+struct Flags {
+    long: Vec<(String, Takes)>,
+    short: Vec<(char, Takes)>,
+}
+
+impl Flags {
+    fn of(commands: &[&Command]) -> Self {
+        let mut flags = Self {
+            long: vec![("help".into(), Takes::Nothing), ("version".into(), Takes::Nothing)],
+            short: vec![('h', Takes::Nothing), ('V', Takes::Nothing)],
+        };
+        for argument in commands.iter().flat_map(|command| command.get_arguments()) {
+            let takes = takes(argument);
+            let names = argument.get_long().into_iter().chain(argument.get_all_aliases().unwrap_or_default());
+            flags.long.extend(names.map(|name| (name.to_owned(), takes)));
+            flags.short.extend(argument.get_short().map(|name| (name, takes)));
+        }
+        flags
+    }
+
+    /// What of the following tokens belongs to this one; `None` if it is none of these flags.
+    fn find(&self, token: &str) -> Option<Takes> {
+        if let Some(long) = token.strip_prefix("--") {
+            let (name, takes) = match long.split_once('=') {
+                Some((name, _)) => (name, Some(Takes::Nothing)),
+                None => (long, None),
+            };
+            let (_, known) = self.long.iter().find(|(known, _)| known == name)?;
+            return Some(takes.unwrap_or(*known));
+        }
+        let mut letters = token.strip_prefix('-')?.chars();
+        let first = letters.next()?;
+        let (_, known) = self.short.iter().find(|(known, _)| *known == first)?;
+        // The value may be part of the token: `-eKEY=VALUE`.
+        Some(if letters.next().is_some() { Takes::Nothing } else { *known })
+    }
+
+    /// Whether a flag that is none of ours nearly is one.
+    fn is_slip(&self, token: &OsString) -> bool {
+        let Some(name) = token.to_str().and_then(|token| token.strip_prefix("--")) else { return false };
+        let name = name.split_once('=').map_or(name, |(name, _)| name);
+        name.len() > 3 && suggest::nearest(name, self.long.iter().map(|(known, _)| known.as_str())).is_some()
+    }
+}
+
+fn takes(argument: &Arg) -> Takes {
+    match argument.get_action() {
+        ArgAction::Set | ArgAction::Append => match argument.get_num_args() {
+            Some(range) if range.max_values() > 1 => Takes::Many,
+            _ => Takes::One,
+        },
+        _ => Takes::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split_whitespace().map(OsString::from).collect()
+    }
+
+    fn check(typed: &str, expected: &str) {
+        let rewritten = rewrite(words(typed), &crate::CommandLine::command()).map_err(|failure| failure.diagnostic.message);
+        assert_eq!(rewritten, Ok(words(expected)), "{typed}");
+    }
+
+    #[test]
+    fn a_command_may_come_without_separator() {
+        check("m inspect python s.py --method tools/list", "m inspect --method tools/list -- python s.py");
+        check("m inspect --method tools/list python s.py", "m inspect --method tools/list -- python s.py");
+        check("m inspect npx -y pkg --port 80 --method ping", "m inspect --method ping -- npx -y pkg --port 80");
+        check("m inspect s.py --cli --era=legacy -q x --method=ping", "m inspect --era=legacy -q --method=ping -- s.py --cli x");
+        check("m inspect -e A=1 s.py x --tool-arg a=1 b=2 --method m", "m inspect -e A=1 --tool-arg a=1 b=2 --method m -- s.py x");
+        check("m -v --color never inspect s.py x --method m", "m -v --color never inspect --method m -- s.py x");
+    }
+
+    #[test]
+    fn a_url_or_a_name_stays_a_word() {
+        check("m inspect http://h/mcp --method ping", "m inspect http://h/mcp --method ping");
+        check("m inspect --method ping tracker", "m inspect tracker --method ping");
+        check("m inspect http://h/mcp extra --method ping", "m inspect http://h/mcp extra --method ping");
+    }
+
+    #[test]
+    fn the_separator_works_both_ways() {
+        check("m inspect --method ping -- python s.py --method x", "m inspect --method ping -- python s.py --method x");
+        check("m inspect python s.py -x -- --method ping", "m inspect --method ping -- python s.py -x");
+        check("m inspect -- python s.py --method ping --json", "m inspect --method ping --json -- python s.py");
+        check("m inspect -q -- s.py x --method ping", "m inspect -q --method ping -- s.py x");
+    }
+
+    #[test]
+    fn slips_and_flags_without_a_target_are_left_to_clap() {
+        check("m inspect s.py x --methd ping", "m inspect --methd -- s.py x ping");
+        check("m inspect --nonsense", "m inspect --nonsense");
+        check("m inspect", "m inspect");
+        check("m inspect --help", "m inspect --help");
+        check("m inspect --method", "m inspect --method");
+    }
+
+    #[test]
+    fn other_commands_are_not_touched() {
+        check("m call inspect a b --x", "m call inspect a b --x");
+        check("m", "m");
+        check("m --version", "m --version");
+    }
+
+    #[test]
+    fn what_is_not_there_yet_is_refused_by_name() {
+        let refused = |typed| rewrite(words(typed), &crate::CommandLine::command()).unwrap_err().diagnostic.message;
+        assert_eq!(refused("m inspect --catalog=x --method ping s.py"), "`--catalog` is not supported by this version");
+        assert_eq!(refused("m inspect s.py --load --method ping"), "`--load` is not supported by this version");
+    }
+}

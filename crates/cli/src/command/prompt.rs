@@ -1,0 +1,41 @@
+//! `mcproof prompt TARGET NAME k=v …`.
+
+use super::SharedArgs;
+use crate::arguments;
+use crate::conversation::Watching;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::one_shot;
+use crate::request::Request;
+use crate::target::Words;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof prompt http://127.0.0.1:3000/mcp greet name=Ada
+  mcproof prompt greet name=Ada -- python server.py
+")]
+pub(crate) struct Arguments {
+    /// The server (URL or name), unless a command follows after `--`; then the prompt and its arguments
+    #[arg(value_name = "TARGET NAME KEY=VALUE", required = true, num_args = 1..)]
+    words: Vec<String>,
+    #[command(flatten)]
+    shared: SharedArgs,
+}
+
+pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
+    let printer = arguments.shared.output.printer();
+    printer.settle((|| {
+        let (target, rest) = arguments.shared.part(&arguments.words);
+        let Some((name, given)) = rest.split_first() else {
+            return Err(Failure::bad_input("bad-arguments", "no prompt is named")
+                .hint("mcproof prompt TARGET NAME key=value, or with a command: mcproof prompt NAME key=value -- COMMAND"));
+        };
+        let given = arguments::to_strings(&arguments::parse(given)?);
+        let mut request = Request::new("prompts/get").with("name", name.as_str());
+        if !given.is_empty() {
+            request = request.with("arguments", given);
+        }
+        let resolved = arguments.shared.target.resolve(target, Words::Name)?;
+        one_shot::run(&resolved, &request, &printer, watching)
+    })())
+}

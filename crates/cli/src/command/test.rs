@@ -1,0 +1,240 @@
+//! `mcproof test`: finds suites, reads them, runs them, reports.
+
+use crate::duration;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{output, settings};
+use clap::Args;
+use mcproof_client::{EraChoice, Guardian, Patience, TransportKind};
+use mcproof_engine::run::{self, RunOptions};
+use mcproof_engine::suite::plan::{Binding, Launch, Server, Suite};
+use mcproof_engine::suite::{self, Environment};
+use mcproof_record::{Counts, Diagnostic, Event, Place};
+use mcproof_report::diagnostic;
+use mcproof_report::json::JsonLines;
+use mcproof_report::terminal::{Detail, Progress, Terminal};
+use serde_json::{Map, Value};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Run suites over the real wire
+///
+/// Each test runs once for each transport that its suite declares, on a server of its own. Exit code 0 means that all
+/// of them passed.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TestArgs {
+    /// Suite files, or folders to search for `*.mcproof.yaml` and `mcproof.yaml`
+    #[arg(value_name = "PATH", default_value = ".")]
+    paths: Vec<PathBuf>,
+    /// Only these transports (repeat, or separate with commas)
+    #[arg(long, value_name = "stdio|http|sse", value_delimiter = ',')]
+    transport: Vec<TransportKind>,
+    /// The protocol era to speak, in place of what the suite says
+    #[arg(long, alias = "protocol-era", value_name = "auto|legacy|modern")]
+    era: Option<EraChoice>,
+    /// The protocol revision to offer, and no other
+    #[arg(long, value_name = "VERSION")]
+    protocol_version: Option<String>,
+    /// Set a variable of the suites: NAME=TEXT, or NAME:=JSON
+    #[arg(long = "var", value_name = "NAME=VALUE")]
+    variables: Vec<String>,
+    /// Test the server at this URL instead of the suite's own; with a command, `${port}` in it is a free port
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// A header for --url
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
+    /// An environment variable for the command after `--`
+    #[arg(short = 'e', long = "env", value_name = "NAME=VALUE")]
+    env: Vec<String>,
+    /// Working folder for the command after `--`
+    #[arg(long, value_name = "FOLDER")]
+    cwd: Option<PathBuf>,
+    /// Cases at the same time
+    #[arg(short, long, value_name = "N", default_value_t = default_jobs())]
+    jobs: usize,
+    /// Time that each request may take, in place of the suite's
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    timeout: Option<Duration>,
+    /// Time from the start of a server until its handshake is answered, in place of the suite's
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    connect_timeout: Option<Duration>,
+    /// One JSON event a line on stdout
+    #[arg(long)]
+    json: bool,
+    /// Only failures and the summary
+    #[arg(short, long)]
+    quiet: bool,
+    /// Test the server that this command starts instead of the suite's own
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  mcproof test                                  all suites below this folder
+  mcproof test shop.mcproof.yaml --transport stdio
+  mcproof test e2e.mcproof.yaml --var tool=search -- node server.js
+  mcproof test e2e.mcproof.yaml --url https://staging.example.com/mcp --header 'Authorization: Bearer …'";
+
+fn default_jobs() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Runs what was asked for until it is done or `stop` resolves with the exit code for having been stopped.
+pub(crate) async fn run(arguments: TestArgs, detail: Option<Detail>, stop: impl Future<Output = Exit>) -> Result<Exit, Failure> {
+    let suites = match load(&arguments)? {
+        Loaded::Suites(suites) => suites,
+        Loaded::Mistakes(mistakes) => {
+            for mistake in &mistakes {
+                output::talk(&diagnostic::render(mistake, &settings::style()));
+            }
+            let count = mistakes.len();
+            output::talk(&format!("{count} {} found, nothing was run\n", if count == 1 { "mistake" } else { "mistakes" }));
+            return Ok(Exit::BadInput);
+        }
+    };
+    if run::cases(&suites, &arguments.transport).is_empty() {
+        output::talk("nothing to run: no test uses the transports asked for\n");
+        return Ok(Exit::NothingSelected);
+    }
+    let options = RunOptions {
+        jobs: arguments.jobs,
+        transports: arguments.transport.clone(),
+        era: arguments.era,
+        protocol_version: arguments.protocol_version.clone(),
+        connect_timeout: arguments.connect_timeout,
+        request_timeout: arguments.timeout,
+        mcproof: settings::own_binary(),
+        patience: Patience::default(),
+        guardian: Guardian::default(),
+    };
+    let mut stopped = None;
+    let stop = async { stopped = Some(stop.await) };
+    let detail = if arguments.quiet { Detail::Quiet } else { detail.unwrap_or(Detail::Normal) };
+    let (counts, written) = report(suites, options, stop, arguments.json, detail).await;
+    output::written(written)?;
+    Ok(match stopped {
+        Some(exit) => exit,
+        None if counts.failed > 0 || counts.cancelled > 0 => Exit::Failed,
+        None => Exit::Passed,
+    })
+}
+
+/// Runs with a reporter on stdout. A reporter that can no longer write does not end the run.
+async fn report(
+    suites: Vec<Arc<Suite>>,
+    options: RunOptions,
+    stop: impl Future<Output = ()>,
+    json: bool,
+    detail: Detail,
+) -> (Counts, io::Result<()>) {
+    let mut written = Ok(());
+    let mut keep_first = |outcome: io::Result<()>| {
+        if written.is_ok() {
+            written = outcome;
+        }
+    };
+    let counts = if json {
+        let mut lines = JsonLines::new(io::stdout());
+        run::run(suites, options, stop, &mut |event: &Event| keep_first(lines.event(event))).await
+    } else {
+        let progress = if output::stdout_is_terminal() { Progress::Live } else { Progress::Off };
+        let mut terminal = Terminal::new(anstream::stdout(), settings::style(), detail, progress);
+        run::run(suites, options, stop, &mut |event: &Event| keep_first(terminal.event(event))).await
+    };
+    (counts, written)
+}
+
+enum Loaded {
+    Suites(Vec<Arc<Suite>>),
+    /// In the order of files and places.
+    Mistakes(Vec<Diagnostic>),
+}
+
+fn load(arguments: &TestArgs) -> Result<Loaded, Failure> {
+    let files = suite::discover(&arguments.paths).map_err(|diagnostic| Failure::new(Exit::BadInput, diagnostic))?;
+    if files.is_empty() {
+        let paths: Vec<String> = arguments.paths.iter().map(|path| path.display().to_string()).collect();
+        let message = format!("no suite was found in {}", paths.join(", "));
+        let diagnostic = Diagnostic::error("no-suite", message).hint("a suite is a file whose name ends with `.mcproof.yaml`");
+        return Err(Failure::new(Exit::NothingSelected, diagnostic));
+    }
+    let environment =
+        Environment { variables: settings::variables(), overrides: overrides(&arguments.variables)?, server: server(arguments)? };
+    let (mut suites, mut mistakes) = (Vec::new(), Vec::new());
+    for file in files {
+        let named = file.display().to_string();
+        let text = match std::fs::read(&file).map(String::from_utf8) {
+            Ok(Ok(text)) => text,
+            Ok(Err(_)) => {
+                mistakes.push(Diagnostic::error("not-text", format!("`{named}` is not UTF-8 text")));
+                continue;
+            }
+            Err(error) => {
+                mistakes.push(Diagnostic::error("cannot-read", format!("`{named}` cannot be read: {error}")));
+                continue;
+            }
+        };
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        match suite::load(&named, &text, folder, &environment) {
+            Ok(suite) => suites.push(Arc::new(suite)),
+            Err(found) => mistakes.extend(found),
+        }
+    }
+    Ok(if mistakes.is_empty() { Loaded::Suites(suites) } else { Loaded::Mistakes(mistakes) })
+}
+
+fn overrides(variables: &[String]) -> Result<Map<String, Value>, Failure> {
+    let wrong = |text: &str, why: &str| Failure::bad_input("bad-variable", format!("--var {text}: {why}"));
+    let mut map = Map::new();
+    for text in variables {
+        let (name, value) = text.split_once('=').ok_or_else(|| wrong(text, "expected NAME=TEXT or NAME:=JSON"))?;
+        let (name, value) = match name.strip_suffix(':') {
+            Some(name) => (name, serde_json::from_str(value).map_err(|error| wrong(text, &format!("no JSON: {error}")))?),
+            None => (name, Value::from(value)),
+        };
+        map.insert(name.to_owned(), value);
+    }
+    Ok(map)
+}
+
+/// The server of the command line, if it names one.
+fn server(arguments: &TestArgs) -> Result<Option<Server>, Failure> {
+    let TestArgs { url, headers, env, cwd, command, .. } = arguments;
+    if url.is_none() && command.is_empty() {
+        return match (headers.is_empty(), env.is_empty() && cwd.is_none()) {
+            (false, _) => Err(Failure::bad_input("bad-flag", "--header needs --url")),
+            (_, false) => Err(Failure::bad_input("bad-flag", "-e and --cwd need a command after `--`")),
+            _ => Ok(None),
+        };
+    }
+    let text = url.iter().chain(command).cloned().collect::<Vec<_>>().join(" ");
+    let length = u32::try_from(text.chars().count()).unwrap_or(u32::MAX).max(1);
+    let place = Place { file: "command line".into(), line: 1, column: 1, length, text };
+    let pair = |text: &String, separator: char, flag: &str| {
+        let (name, value) = text
+            .split_once(separator)
+            .ok_or_else(|| Failure::bad_input("bad-flag", format!("{flag} {text}: expected a name, `{separator}` and a value")))?;
+        Ok((name.trim().to_owned(), value.trim_start().to_owned()))
+    };
+    let launch = (!command.is_empty())
+        .then(|| {
+            let env = env.iter().map(|text| pair(text, '=', "-e")).collect::<Result<_, Failure>>()?;
+            let folder = cwd.clone().unwrap_or_else(settings::current_folder);
+            Ok::<_, Failure>(Launch { command: command.clone(), env, folder })
+        })
+        .transpose()?;
+    let transport = match (url, arguments.transport.as_slice()) {
+        (None, _) => TransportKind::Stdio,
+        (Some(_), [TransportKind::Sse]) => TransportKind::Sse,
+        (Some(_), _) => TransportKind::Http,
+    };
+    let headers = headers.iter().map(|text| pair(text, ':', "--header")).collect::<Result<_, Failure>>()?;
+    let binding = Binding { transport, place: place.clone(), launch, url: url.clone(), headers, port_from: None };
+    let (era, protocol_version) = (EraChoice::Auto, None);
+    Ok(Some(Server { name: "server".into(), place, bindings: vec![binding], era, protocol_version }))
+}

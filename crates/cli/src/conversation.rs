@@ -1,0 +1,114 @@
+//! Holds a session for a command: opens it, watches the wire, obeys Ctrl-C, writes the trace, ends the server.
+//! Knows nothing of what is asked.
+
+use crate::diagnosis;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use crate::settings;
+use crate::target::Resolved;
+use crate::wire;
+use mcproof_client::{Patience, Session, Tap, TapBounds, open_session};
+use mcproof_record::{FORMAT_VERSION, Frame};
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// How much of the wire is shown while it happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watching {
+    Off,
+    Wire,
+}
+
+/// Opens a session, lets `work` use it, and ends it. Whatever happens, the trace is written and nothing is left running.
+pub(crate) fn hold(
+    resolved: &Resolved,
+    watching: Watching,
+    work: impl AsyncFnOnce(&Session) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    // Before the server is started: a mistyped path must not cost a run.
+    let trace = resolved.trace.as_ref().map(|path| {
+        let failed = |error| Failure::bad_input("cannot-write", format!("{} cannot be written: {error}", path.display()));
+        File::create(path).map_err(failed)
+    });
+    let trace = trace.transpose()?;
+    let tap = Tap::with(TapBounds::default(), resolved.secrets.clone(), observer(watching));
+    let outcome = run(converse(resolved, &tap, work))?;
+    if let Some(file) = trace {
+        write_trace(file, &tap).map_err(|error| Failure::bad_input("cannot-write", format!("the trace cannot be written: {error}")))?;
+    }
+    outcome
+}
+
+/// Runs a future on a runtime of its own, without waiting afterwards for a read of stdin that never ends.
+pub(crate) fn run<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+    let failed = |error| Failure::bad_input("no-runtime", format!("the system gives no resources: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let outcome = runtime.block_on(future);
+    runtime.shutdown_background();
+    Ok(outcome)
+}
+
+/// Ctrl-C and SIGTERM. From the moment that this exists they no longer end the process by themselves.
+pub(crate) struct Interrupts {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Interrupts {
+    pub(crate) fn new() -> Result<Self, Failure> {
+        let listen = |kind| signal(kind).map_err(|error| Failure::bad_input("no-signals", format!("signals cannot be watched: {error}")));
+        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+    }
+
+    /// Waits for the next one. Cancelling this loses none.
+    pub(crate) async fn next(&mut self) -> Exit {
+        tokio::select! {
+            _ = self.interrupt.recv() => Exit::Interrupted,
+            _ = self.terminate.recv() => Exit::Terminated,
+        }
+    }
+}
+
+async fn converse(
+    resolved: &Resolved,
+    tap: &Tap,
+    work: impl AsyncFnOnce(&Session) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let mut interrupts = Interrupts::new()?;
+    let opened = tokio::select! {
+        opened = open_session(&resolved.target, &resolved.options, tap) => opened,
+        exit = interrupts.next() => return Ok(exit),
+    };
+    let session = opened.map_err(|failure| diagnosis::of_connect_failure(&failure, tap, resolved))?;
+    let (outcome, patience) = tokio::select! {
+        outcome = work(&session) => (outcome, Patience::default()),
+        exit = interrupts.next() => (Ok(exit), Patience::SHORT),
+    };
+    tokio::select! {
+        _ = session.close_within(patience) => outcome,
+        exit = interrupts.next() => Ok(exit),
+    }
+}
+
+type Observer = Box<dyn Fn(&Frame) + Send + Sync>;
+
+fn observer(watching: Watching) -> Option<Observer> {
+    match watching {
+        Watching::Off => None,
+        Watching::Wire => {
+            let style = settings::style();
+            Some(Box::new(move |frame| output::talk(&wire::line(frame, &style))))
+        }
+    }
+}
+
+fn write_trace(file: File, tap: &Tap) -> std::io::Result<()> {
+    let transcript = tap.transcript();
+    let document = serde_json::json!({ "version": FORMAT_VERSION, "frames": transcript.frames, "dropped": transcript.dropped });
+    let mut file = BufWriter::new(file);
+    serde_json::to_writer_pretty(&mut file, &document)?;
+    file.write_all(b"\n")?;
+    file.flush()
+}

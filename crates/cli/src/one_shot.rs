@@ -1,0 +1,81 @@
+//! The course of every command that asks one thing: open a session, ask, print, warn, end. Knows no flags of a command.
+
+use crate::conversation::{self, Watching};
+use crate::diagnosis;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use crate::printing::{Form, Printer};
+use crate::request::{self, Answer, Request};
+use crate::settings;
+use crate::target::Resolved;
+use mcproof_client::Session;
+use mcproof_client::jsonrpc::RpcError;
+use mcproof_record::Diagnostic;
+use mcproof_report::{diagnostic, escape};
+
+/// Faults that are told one by one; a flood of noise is counted.
+const FAULTS_TOLD: usize = 5;
+
+/// Asks one thing and prints the answer. Failures come back in the form that the printer prints them in.
+pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, watching: Watching) -> Result<Exit, Failure> {
+    conversation::hold(resolved, watching, async |session| {
+        if watching == Watching::Wire {
+            let handshake = session.handshake();
+            let version = escape(&handshake.protocol_version);
+            output::talk(&format!("session open: {}, {} era, revision {version}\n", handshake.transport, handshake.era));
+        }
+        let asked = request::ask(session, request, resolved.timeout).await;
+        // A diagnosis of silence names the noise already.
+        if asked.is_ok() && !printer.quiet {
+            warn_of_faults(session);
+        }
+        let Answer { method, answer, elapsed } = asked?;
+        match answer {
+            Err(error) => Err(refusal(&method, &error)),
+            Ok(result) if request.method == request::LIVENESS && printer.form == Form::Readable => {
+                let handshake = session.handshake();
+                let millis = elapsed.as_secs_f64() * 1e3;
+                let version = escape(&handshake.protocol_version);
+                output::show(&format!("`{method}` answered in {millis:.1} ms ({}, {} era, {version})\n", handshake.transport, handshake.era))?;
+                drop(result);
+                Ok(Exit::Passed)
+            }
+            Ok(result) => {
+                printer.print(&method, &result)?;
+                match result.get("isError") {
+                    Some(serde_json::Value::Bool(true)) if method == "tools/call" => Err(tool_error(request)),
+                    _ => Ok(Exit::Passed),
+                }
+            }
+        }
+    })
+}
+
+/// An answer that is a JSON-RPC error.
+fn refusal(method: &str, error: &RpcError) -> Failure {
+    let mut diagnostic = Diagnostic::error("rpc-error", format!("server answered `{method}` with {error}"));
+    diagnostic.actual = error.data.as_ref().map(|data| format!("{data:#}"));
+    let mut failure = Failure::new(Exit::Failed, diagnostic);
+    failure.wire = Some(Box::new(error.to_value()));
+    failure
+}
+
+fn tool_error(request: &Request) -> Failure {
+    let name = request.params.get("name").and_then(serde_json::Value::as_str).unwrap_or_default();
+    Failure::new(Exit::Failed, Diagnostic::error("tool_is_error", format!("tool `{name}` answered with `isError`")))
+}
+
+fn warn_of_faults(session: &Session) {
+    let faults = session.faults();
+    if faults.is_empty() {
+        return;
+    }
+    let (transcript, style) = (session.tap().transcript(), settings::style());
+    for fault in faults.iter().take(FAULTS_TOLD) {
+        output::talk(&diagnostic::render(&diagnosis::of_fault(fault, &transcript), &style));
+    }
+    if let Some(more) = faults.len().checked_sub(FAULTS_TOLD).filter(|more| *more > 0) {
+        output::talk(&format!("… and {more} more that fit no conversation; --trace FILE keeps them all\n"));
+    }
+}

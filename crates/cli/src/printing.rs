@@ -1,0 +1,187 @@
+//! In which form a result or a failure leaves the program: for people, as JSON, in an envelope, into a file.
+//! Knows flags and forms; how a result reads for people is `present`'s.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use crate::present;
+use crate::settings;
+use base64::Engine as _;
+use mcproof_report::{diagnostic, escape_block};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// The flags that say what becomes of the result.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArgs {
+    /// Print the result as JSON, as it does anyway when stdout is no terminal
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// text: as without this flag; json: {"result": …} on one line of stdout, {"error": …} on stderr
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// No warnings, only the result or the error
+    #[arg(short, long)]
+    quiet: bool,
+    /// Write the result to this file instead of stdout
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// What of the result goes to the file: all of it as json, or its text or one decoded image, audio or blob (raw)
+    #[arg(long, value_name = "FORMAT", requires = "output")]
+    output_format: Option<FileFormat>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum FileFormat {
+    Json,
+    Raw,
+}
+
+/// How a result is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// For a person at a terminal.
+    Readable,
+    /// The result as it is, with two spaces of indentation.
+    Json,
+    /// One line with `result` or `error`.
+    Envelope,
+}
+
+pub(crate) struct Printer {
+    pub(crate) form: Form,
+    pub(crate) quiet: bool,
+    file: Option<(PathBuf, FileFormat)>,
+}
+
+impl OutputArgs {
+    pub(crate) fn printer(&self) -> Printer {
+        let form = match (self.json, self.format) {
+            (false, Some(Format::Json)) => Form::Envelope,
+            (false, _) if output::stdout_is_terminal() => Form::Readable,
+            _ => Form::Json,
+        };
+        let file = self.output.clone().map(|path| (path, self.output_format.unwrap_or(FileFormat::Json)));
+        Printer { form, quiet: self.quiet, file }
+    }
+}
+
+impl Printer {
+    /// Prints the result of a method.
+    pub(crate) fn print(&self, method: &str, result: &Value) -> Result<(), Failure> {
+        if let Some((path, format)) = &self.file {
+            let bytes = match format {
+                FileFormat::Json => format!("{result:#}\n").into_bytes(),
+                FileFormat::Raw => raw(result)?,
+            };
+            return std::fs::write(path, bytes)
+                .map_err(|error| Failure::bad_input("cannot-write", format!("{} cannot be written: {error}", path.display())));
+        }
+        match self.form {
+            Form::Readable => output::show(&present::result(method, result, &settings::style())),
+            Form::Json => output::data(for_stdout(format!("{result:#}\n")).as_bytes()),
+            Form::Envelope => output::data(for_stdout(format!("{}\n", json!({ "result": result }))).as_bytes()),
+        }
+    }
+
+    /// Tells of a failure in the form that fits; the exit code is all that is left of it.
+    pub(crate) fn settle(&self, outcome: Result<Exit, Failure>) -> Result<Exit, Failure> {
+        match outcome {
+            Err(failure) if self.form == Form::Envelope => {
+                let error = match failure.wire {
+                    Some(error) => *error,
+                    None => json!({ "code": failure.diagnostic.code, "message": failure.diagnostic.message }),
+                };
+                output::talk(&format!("{}\n", safe_json(&json!({ "error": error }).to_string())));
+                Ok(failure.exit)
+            }
+            other => other,
+        }
+    }
+}
+
+/// Tells a person of a failure.
+pub(crate) fn tell(failure: &Failure) {
+    output::talk(&diagnostic::render(&failure.diagnostic, &settings::style()));
+}
+
+/// A pipe gets the JSON as it is; a terminal must not be steered by what a server wrote into it.
+fn for_stdout(json: String) -> String {
+    if output::stdout_is_terminal() { safe_json(&json) } else { json }
+}
+
+/// The same JSON with everything escaped that a terminal would obey or hide.
+fn safe_json(json: &str) -> String {
+    let mut safe = String::with_capacity(json.len());
+    let mut buffer = [0; 4];
+    for character in json.chars() {
+        let text: &str = character.encode_utf8(&mut buffer);
+        if character.is_ascii() && character != '\u{7f}' || escape_block(text) == text {
+            safe.push(character);
+        } else {
+            let mut units = [0; 2];
+            for unit in character.encode_utf16(&mut units) {
+                safe += &format!("\\u{unit:04x}");
+            }
+        }
+    }
+    safe
+}
+
+/// The text of a result, or the bytes of its one binary part.
+fn raw(result: &Value) -> Result<Vec<u8>, Failure> {
+    let failed = |why: &str| Failure::bad_input("no-raw-form", format!("the result {why}, so it has no raw form")).hint("leave out --output-format raw");
+    let parts = ["content", "contents"].into_iter().find_map(|key| result.get(key)?.as_array()).map_or(&[][..], Vec::as_slice);
+    let parts: Vec<&Value> = parts.iter().map(|part| part.get("resource").unwrap_or(part)).collect();
+    let texts: Vec<&str> = parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
+    if !texts.is_empty() {
+        return Ok(texts.join("\n").into_bytes());
+    }
+    let binaries: Vec<&str> = parts.iter().filter_map(|part| part.get("data").or_else(|| part.get("blob"))?.as_str()).collect();
+    match binaries.as_slice() {
+        [] => Err(failed("has neither text nor binary content")),
+        [binary] => base64::engine::general_purpose::STANDARD.decode(binary).map_err(|_| failed("has binary content that is no base64")),
+        several => Err(failed(&format!("has {} binary parts and no text", several.len()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_for_a_terminal_stays_json() {
+        let check = |text: &str, expected: &str| {
+            let json = Value::from(text).to_string();
+            let safe = safe_json(&json);
+            assert_eq!(safe, expected);
+            assert_eq!(serde_json::from_str::<Value>(&safe).unwrap(), text);
+        };
+        check("naïve 日本", "\"naïve 日本\"");
+        check("\u{1b}[31m", r#""\u001b[31m""#);
+        check("a\u{202e}b\u{9b}\u{7f}", r#""a\u202eb\u009b\u007f""#);
+        check("\u{e0041}", r#""\udb40\udc41""#);
+    }
+
+    #[test]
+    fn raw_is_the_text_or_the_one_binary() {
+        let check = |result: Value, expected: Result<&str, &str>| {
+            let found = raw(&result).map(|bytes| String::from_utf8(bytes).unwrap()).map_err(|failure| failure.diagnostic.message);
+            assert_eq!(found, expected.map(str::to_owned).map_err(|why| format!("the result {why}, so it has no raw form")));
+        };
+        check(json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}), Ok("a\nb"));
+        check(json!({"contents": [{"uri": "x", "blob": "aGk="}]}), Ok("hi"));
+        check(json!({"content": [{"type": "image", "data": "aGk="}]}), Ok("hi"));
+        check(json!({"content": [{"type": "resource", "resource": {"uri": "x", "text": "t"}}]}), Ok("t"));
+        check(json!({"content": []}), Err("has neither text nor binary content"));
+        check(json!({"contents": [{"blob": "?"}]}), Err("has binary content that is no base64"));
+        check(json!({"contents": [{"blob": ""}, {"blob": ""}]}), Err("has 2 binary parts and no text"));
+    }
+}

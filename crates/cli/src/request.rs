@@ -1,0 +1,165 @@
+//! One request, as a command asks for it, and its answer. Knows methods, neither flags nor how an answer is shown.
+
+use crate::arguments::{self, Argument};
+use crate::diagnosis;
+use crate::failure::Failure;
+use mcproof_client::jsonrpc::RpcError;
+use mcproof_client::{CallFailure, Era, ListFailure, Reply, Session};
+use mcproof_engine::diagnosis as engine;
+use serde_json::{Map, Value, json};
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// What to ask.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) params: Map<String, Value>,
+    /// Arguments of a tool; its schema may decide what they mean.
+    pub(crate) arguments: Vec<Argument>,
+}
+
+/// What came back.
+pub(crate) struct Answer {
+    /// The method that was really asked.
+    pub(crate) method: String,
+    pub(crate) answer: Result<Value, RpcError>,
+    pub(crate) elapsed: Duration,
+}
+
+/// Stands for the request by which a server of either era shows that it lives: 2026-07-28 has no `ping` any more.
+pub(crate) const LIVENESS: &str = "";
+
+/// Methods whose results come in pages, and the array in each page.
+const LISTS: [(&str, &str); 4] = [
+    ("tools/list", "tools"),
+    ("resources/list", "resources"),
+    ("resources/templates/list", "resourceTemplates"),
+    ("prompts/list", "prompts"),
+];
+
+/// Far above any real server: a bound against one whose cursors never repeat and never end.
+const MOST_PAGES: usize = 10_000;
+
+impl Request {
+    pub(crate) fn new(method: &str) -> Self {
+        Self { method: method.to_owned(), ..Self::default() }
+    }
+
+    #[must_use]
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.params.insert(name.to_owned(), value.into());
+        self
+    }
+}
+
+/// Sends the request, with those that it needs before, and waits for its answer. A JSON-RPC error is an answer.
+pub(crate) async fn ask(session: &Session, request: &Request, timeout: Duration) -> Result<Answer, Failure> {
+    let started = Instant::now();
+    let handshake = session.handshake();
+    let (method, answer) = match (request.method.as_str(), handshake.era) {
+        (LIVENESS, era) => {
+            let method = if era == Era::Modern { "server/discover" } else { "ping" };
+            (method, call(session, method, None, timeout).await?)
+        }
+        // The handshake was this very request.
+        ("initialize", Era::Legacy) | ("server/discover", Era::Modern) => (request.method.as_str(), Ok(handshake.result.clone())),
+        ("initialize", Era::Modern) => ("initialize", Ok(as_initialized(session))),
+        (method, _) => (method, by_method(session, request, timeout).await?),
+    };
+    Ok(Answer { method: method.to_owned(), answer, elapsed: started.elapsed() })
+}
+
+async fn by_method(session: &Session, request: &Request, timeout: Duration) -> Result<Result<Value, RpcError>, Failure> {
+    let method = request.method.as_str();
+    if let Some((_, key)) = LISTS.iter().find(|(list, _)| *list == method)
+        && !request.params.contains_key("cursor")
+    {
+        return match all_pages(session, method, key, &request.params, timeout).await {
+            Ok(items) => Ok(Ok(json!({ *key: items }))),
+            Err(ListFailure::Rpc { error, .. }) => Ok(Err(error)),
+            Err(failure) => {
+                let scene = diagnosis::scene(session).await;
+                Err(diagnosis::of_silence(engine::of_list_failure(&failure, method, &scene)))
+            }
+        };
+    }
+    let mut params = request.params.clone();
+    if !request.arguments.is_empty() {
+        let schema = match arguments::need_schema(&request.arguments) {
+            true => input_schema(session, params.get("name"), timeout).await,
+            false => None,
+        };
+        let typed = arguments::to_json(&request.arguments, schema.as_ref());
+        params.insert("arguments".into(), Value::Object(typed));
+    }
+    let params = (!params.is_empty()).then_some(params);
+    call(session, method, params, timeout).await
+}
+
+async fn call(
+    session: &Session,
+    method: &str,
+    params: Option<Map<String, Value>>,
+    timeout: Duration,
+) -> Result<Result<Value, RpcError>, Failure> {
+    match session.request(method, params, timeout).await {
+        Ok(reply) => Ok(reply.answer),
+        Err(failure) => Err(silence(session, &failure, method).await),
+    }
+}
+
+async fn silence(session: &Session, failure: &CallFailure, method: &str) -> Failure {
+    diagnosis::of_silence(engine::of_call_failure(failure, method, &diagnosis::scene(session).await))
+}
+
+/// The `inputSchema` of a tool. Without it arguments still have a meaning, so a failure here is no failure: if the
+/// server is gone, the call itself tells.
+async fn input_schema(session: &Session, name: Option<&Value>, timeout: Duration) -> Option<Value> {
+    let tools = all_pages(session, "tools/list", "tools", &Map::new(), timeout).await.ok()?;
+    tools.into_iter().find(|tool| tool.get("name") == name)?.get_mut("inputSchema").map(Value::take)
+}
+
+/// The items of all pages. Unlike [`Session::list`], each page is asked for with `params` of the user's.
+async fn all_pages(
+    session: &Session,
+    method: &str,
+    key: &str,
+    params: &Map<String, Value>,
+    timeout: Duration,
+) -> Result<Vec<Value>, ListFailure> {
+    let deadline = Instant::now() + timeout;
+    let mut items = Vec::new();
+    let mut seen = HashSet::new();
+    let mut page_params = params.clone();
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let params = (!page_params.is_empty()).then(|| page_params.clone());
+        let Reply { answer, frame, .. } = session.request(method, params, left).await?;
+        let method = || method.to_owned();
+        let mut result = answer.map_err(|error| ListFailure::Rpc { method: method(), error, frame })?;
+        match result.get_mut(key).map(Value::take) {
+            Some(Value::Array(page)) => items.extend(page),
+            _ => return Err(ListFailure::NoArray { method: method(), key: key.to_owned(), frame }),
+        }
+        let Some(Value::String(cursor)) = result.get_mut("nextCursor").map(Value::take) else { return Ok(items) };
+        if !seen.insert(cursor.clone()) {
+            return Err(ListFailure::RepeatedCursor { method: method(), cursor, frame });
+        }
+        if seen.len() == MOST_PAGES {
+            return Err(ListFailure::TooManyPages { method: method(), frame });
+        }
+        page_params.insert("cursor".into(), cursor.into());
+    }
+}
+
+/// What a modern server said of itself, in the form in which `initialize` would have told it.
+fn as_initialized(session: &Session) -> Value {
+    let handshake = session.handshake();
+    let mut object = Map::new();
+    object.extend(handshake.server_info.clone().map(|info| ("serverInfo".to_owned(), info)));
+    object.insert("protocolVersion".into(), handshake.protocol_version.clone().into());
+    object.insert("capabilities".into(), handshake.capabilities.clone());
+    object.extend(handshake.instructions.clone().map(|text| ("instructions".to_owned(), text.into())));
+    Value::Object(object)
+}

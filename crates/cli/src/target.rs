@@ -1,0 +1,253 @@
+//! The server that a command line names, and how to reach it. Knows flags and configuration files, not requests.
+
+mod config;
+mod secrets;
+
+use crate::duration;
+use crate::failure::Failure;
+use crate::settings;
+use crate::suggest;
+use config::Known;
+use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Launch, Target, TransportKind};
+use std::path::PathBuf;
+use std::time::Duration;
+use url::Url;
+
+const REQUEST_TIMEOUT: &str = "30s";
+const CONNECT_TIMEOUT: &str = "30s";
+
+/// The flags that every command shares which talks to a server.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Server")]
+pub(crate) struct TargetArgs {
+    /// Start this command and talk to it over stdio
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+    /// Take the server of this name from the configuration file
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server: Option<String>,
+    /// Talk to the server at this URL
+    #[arg(long, value_name = "URL")]
+    pub(crate) server_url: Option<String>,
+    /// Read servers from this file (default: .mcp.json or mcp.json here or in a folder above)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// How to reach the server: auto, stdio, http (Streamable HTTP) or sse (HTTP+SSE)
+    #[arg(long, value_name = "KIND", default_value = "auto", value_parser = parse_transport)]
+    pub(crate) transport: Transport,
+    /// Era of the protocol: auto, legacy (`initialize`) or modern (2026-07-28)
+    #[arg(long, alias = "protocol-era", value_name = "ERA", default_value = "auto", value_parser = parse_era)]
+    pub(crate) era: EraChoice,
+    /// Offer this revision of the protocol and take no other
+    #[arg(long, value_name = "DATE")]
+    pub(crate) protocol_version: Option<String>,
+    /// Set a variable in the server's environment
+    #[arg(short, value_name = "KEY=VALUE", value_parser = parse_variable)]
+    pub(crate) env: Vec<(String, String)>,
+    /// Start the server in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Send this header with each HTTP request
+    #[arg(long, value_name = "NAME: VALUE", num_args = 1.., value_parser = parse_header)]
+    pub(crate) header: Vec<(String, String)>,
+    /// Longest wait for an answer: 5s, 200ms, or milliseconds
+    #[arg(long, value_name = "TIME", default_value = REQUEST_TIMEOUT, value_parser = duration::parse)]
+    pub(crate) timeout: Duration,
+    /// Longest wait for the start of the server and its handshake
+    #[arg(long, value_name = "TIME", default_value = CONNECT_TIMEOUT, value_parser = duration::parse)]
+    pub(crate) connect_timeout: Duration,
+    /// Write everything that was on the wire to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Auto,
+    Only(TransportKind),
+}
+
+/// A server, ready to be talked to.
+pub(crate) struct Resolved {
+    pub(crate) target: Target,
+    pub(crate) options: ConnectOptions,
+    /// Never to be recorded or shown.
+    pub(crate) secrets: Vec<String>,
+    /// For each request.
+    pub(crate) timeout: Duration,
+    pub(crate) trace: Option<PathBuf>,
+}
+
+impl Resolved {
+    /// What starts the server, if we do.
+    pub(crate) fn command(&self) -> Option<&[String]> {
+        match &self.target {
+            Target::Stdio(launch) | Target::Http { launch: Some(launch), .. } => Some(&launch.command),
+            Target::Http { launch: None, .. } => None,
+        }
+    }
+}
+
+/// How a server is named on a command line.
+enum Named<'a> {
+    Command(&'a [String]),
+    Url(&'a str),
+    /// A name in a configuration file.
+    Server(&'a str),
+    /// A single word of `inspect`, which may be a command as well.
+    ServerOrCommand(&'a String),
+    Nothing,
+}
+
+/// What a word that is neither a URL nor a name may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// One word: a URL or a name.
+    Name,
+    /// A command, too, as MCP Inspector takes it.
+    NameOrCommand,
+}
+
+impl TargetArgs {
+    /// Whether `--` or a flag names the server, so that no positional word does.
+    pub(crate) fn names_server(&self) -> bool {
+        !self.command.is_empty() || self.server.is_some() || self.server_url.is_some()
+    }
+
+    /// Finds the server. `words` are the positional ones that may name it.
+    pub(crate) fn resolve(&self, words: &[String], meaning: Words) -> Result<Resolved, Failure> {
+        let target = match self.named(words, meaning)? {
+            Named::Command(command) => self.stdio(command.to_vec(), Vec::new(), None)?,
+            Named::Url(url) => self.http(url, Vec::new(), None)?,
+            Named::Server(name) => self.configured(config::find(self.config.as_deref(), name)?)?,
+            Named::Nothing => self.configured(config::only(self.config.as_deref())?)?,
+            Named::ServerOrCommand(word) => match config::find(self.config.as_deref(), word) {
+                Ok(known) => self.configured(known)?,
+                Err(_) if settings::program_exists(word) => self.stdio(vec![word.clone()], Vec::new(), None)?,
+                Err(failure) => return Err(failure),
+            },
+        };
+        let options = ConnectOptions {
+            era: self.era,
+            protocol_version: self.protocol_version.clone(),
+            timeout: Some(self.connect_timeout),
+            ..ConnectOptions::default()
+        };
+        let secrets = secrets::of(&target);
+        Ok(Resolved { target, options, secrets, timeout: self.timeout, trace: self.trace.clone() })
+    }
+
+    fn named<'a>(&'a self, words: &'a [String], meaning: Words) -> Result<Named<'a>, Failure> {
+        let mut found = Vec::new();
+        if !self.command.is_empty() {
+            found.push(("the command after `--`", Named::Command(&self.command)));
+        }
+        if let Some(name) = &self.server {
+            found.push(("--server", Named::Server(name)));
+        }
+        if let Some(url) = &self.server_url {
+            found.push(("--server-url", Named::Url(url)));
+        }
+        match words {
+            [] => {}
+            [word] if word.contains("://") => found.push(("the URL", Named::Url(word))),
+            [word] if meaning == Words::Name => found.push(("the word", Named::Server(word))),
+            [word] => found.push(("the word", Named::ServerOrCommand(word))),
+            command => found.push(("the command", Named::Command(command))),
+        }
+        if let [(one, _), (other, _), ..] = found.as_slice() {
+            return Err(Failure::bad_input("two-servers", format!("the server is named twice: by {one} and by {other}")));
+        }
+        Ok(found.pop().map_or(Named::Nothing, |(_, named)| named))
+    }
+
+    fn configured(&self, known: Known) -> Result<Target, Failure> {
+        match known {
+            Known::Command { command, env, folder } => self.stdio(command, env, folder),
+            Known::Url { url, headers, kind } => self.http(&url, headers, kind),
+        }
+    }
+
+    fn stdio(&self, command: Vec<String>, mut env: Vec<(String, String)>, folder: Option<PathBuf>) -> Result<Target, Failure> {
+        if let Transport::Only(kind @ (TransportKind::Http | TransportKind::Sse)) = self.transport {
+            let message = format!("`--transport {kind}` needs a URL; a command is reached over stdio");
+            return Err(Failure::bad_input("transport-mismatch", message).hint("start the server yourself and give its URL"));
+        }
+        if !self.header.is_empty() {
+            return Err(Failure::bad_input("transport-mismatch", "`--header` needs a URL; a command is reached over stdio")
+                .hint("pass credentials in the server's environment: -e KEY=VALUE"));
+        }
+        env.extend(self.env.iter().cloned());
+        Ok(Target::Stdio(Launch { command, env, folder: self.cwd.clone().or(folder) }))
+    }
+
+    fn http(&self, url: &str, mut headers: Vec<(String, String)>, kind: Option<TransportKind>) -> Result<Target, Failure> {
+        let kind = match self.transport {
+            Transport::Auto => kind,
+            Transport::Only(TransportKind::Stdio) => {
+                return Err(Failure::bad_input("transport-mismatch", "`--transport stdio` needs a command, not a URL"));
+            }
+            Transport::Only(kind) => Some(kind),
+        };
+        for (flag, given) in [("-e", !self.env.is_empty()), ("--cwd", self.cwd.is_some())] {
+            if given {
+                let message = format!("`{flag}` needs a command: a server at a URL is not started by mcproof");
+                return Err(Failure::bad_input("transport-mismatch", message));
+            }
+        }
+        let url = parse_url(url)?;
+        for (name, value) in &self.header {
+            headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+            headers.push((name.clone(), value.clone()));
+        }
+        Ok(Target::Http { endpoint: Endpoint { url, headers }, kind, launch: None, locate: None })
+    }
+}
+
+fn parse_url(text: &str) -> Result<Url, Failure> {
+    let url = Url::parse(text).map_err(|error| Failure::bad_input("bad-url", format!("`{text}` is no URL: {error}")))?;
+    match url.scheme() {
+        "http" => Ok(url),
+        "https" => Err(Failure::unsupported("https:// is not supported by this version: it speaks no TLS yet")
+            .hint("test the server behind its TLS proxy, at its http:// address")),
+        other => Err(Failure::bad_input("bad-url", format!("`{other}://` is no way to reach a server")).hint("write http://HOST:PORT/PATH")),
+    }
+}
+
+fn parse_transport(text: &str) -> Result<Transport, String> {
+    Ok(match text {
+        "auto" => Transport::Auto,
+        "stdio" => Transport::Only(TransportKind::Stdio),
+        "http" | "streamable-http" => Transport::Only(TransportKind::Http),
+        "sse" => Transport::Only(TransportKind::Sse),
+        _ => return Err(choices(text, &["auto", "stdio", "http", "sse"])),
+    })
+}
+
+fn parse_era(text: &str) -> Result<EraChoice, String> {
+    text.parse().map_err(|_| choices(text, &["auto", "legacy", "modern"]))
+}
+
+fn choices(typed: &str, allowed: &[&str]) -> String {
+    match suggest::nearest(typed, allowed.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("one of {}", allowed.join(", ")),
+    }
+}
+
+fn parse_variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write it as KEY=VALUE".into()),
+    }
+}
+
+fn parse_header(text: &str) -> Result<(String, String), String> {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    match text.split_once(':') {
+        Some((name, value)) if !name.is_empty() && name.bytes().all(is_token) && !value.contains(['\r', '\n', '\0']) => {
+            Ok((name.to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("write it as 'Name: value'".into()),
+    }
+}

@@ -1,0 +1,262 @@
+//! Servers by name, from the `mcpServers` files that other clients use as well. Knows their format, no flags.
+
+use crate::failure::Failure;
+use crate::settings;
+use crate::suggest;
+use mcproof_client::TransportKind;
+use mcproof_record::Place;
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+/// A server as a file describes it.
+#[derive(Debug, PartialEq)]
+pub(super) enum Known {
+    Command { command: Vec<String>, env: Vec<(String, String)>, folder: Option<PathBuf> },
+    Url { url: String, headers: Vec<(String, String)>, kind: Option<TransportKind> },
+}
+
+/// Looked for in each folder, in this order.
+const FILES: [&str; 2] = [".mcp.json", "mcp.json"];
+
+/// The server of that name.
+pub(super) fn find(named: Option<&Path>, name: &str) -> Result<Known, Failure> {
+    let files = read(named)?;
+    if let Some((file, entry)) = files.iter().find_map(|file| Some((file, file.servers.get(name)?))) {
+        return file.server(name, entry);
+    }
+    let unknown = Failure::bad_input("unknown-server", unknown(name, &files));
+    let names: Vec<&str> = files.iter().flat_map(|file| file.servers.keys()).map(String::as_str).collect();
+    let hint = suggest::hint(name, &names).unwrap_or_else(|| match name.contains([':', '/']) {
+        true => format!("for a URL write http://{name}; for a command put `--` before it"),
+        false => format!("to start a command put `--` before it: -- {name}"),
+    });
+    Err(unknown.hint(hint))
+}
+
+/// The one server that is there, when none is named.
+pub(super) fn only(named: Option<&Path>) -> Result<Known, Failure> {
+    let files = read(named)?;
+    let all: Vec<(&File, &String, &Value)> =
+        files.iter().flat_map(|file| file.servers.iter().map(move |(name, entry)| (file, name, entry))).collect();
+    match all.as_slice() {
+        [(file, name, entry)] => file.server(name, entry),
+        [] => Err(Failure::bad_input("no-server", "no server is named").hint("give a URL, or a command after `--`")),
+        several => {
+            let names: Vec<&str> = several.iter().map(|(_, name, _)| name.as_str()).collect();
+            Err(Failure::bad_input("no-server", "no server is named").hint(format!("known: {}", names.join(", "))))
+        }
+    }
+}
+
+fn unknown(name: &str, files: &[File]) -> String {
+    match files.first() {
+        Some(file) => format!("no server named `{name}` in {}", file.shown),
+        None => format!("`{name}` is neither a URL nor a known server: there is no {} here or in a folder above", FILES.join(" or ")),
+    }
+}
+
+struct File {
+    /// As to be shown.
+    shown: String,
+    text: String,
+    servers: Map<String, Value>,
+    /// Where its commands run: the folder of a file that was found. One that was named is taken as if it lay here.
+    folder: Option<PathBuf>,
+}
+
+/// The file that is named, or those of the nearest folder that has some.
+fn read(named: Option<&Path>) -> Result<Vec<File>, Failure> {
+    if let Some(path) = named {
+        let shown = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")))?;
+        return Ok(vec![File::parse(shown, text, None)?]);
+    }
+    let here = settings::current_folder();
+    for folder in here.ancestors() {
+        let mut files = Vec::new();
+        for name in FILES {
+            let path = folder.join(name);
+            // What cannot be read is somebody else's: nobody asked for it.
+            let Ok(text) = std::fs::read_to_string(&path) else { continue };
+            let shown = if folder == here { name.to_owned() } else { path.display().to_string() };
+            files.push(File::parse(shown, text, Some(folder.to_owned()))?);
+        }
+        if !files.is_empty() {
+            return Ok(files);
+        }
+    }
+    Ok(Vec::new())
+}
+
+impl File {
+    fn parse(shown: String, text: String, folder: Option<PathBuf>) -> Result<Self, Failure> {
+        let document: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
+            let place = place(&shown, &text, error.line(), error.column());
+            Failure::bad_input("bad-config", format!("no JSON: {error}")).at(place)
+        })?;
+        match document.get("mcpServers") {
+            Some(Value::Object(servers)) => Ok(Self { servers: servers.clone(), shown, text, folder }),
+            Some(_) => Err(Failure::bad_input("bad-config", format!("`mcpServers` in {shown} is no object"))),
+            None => Err(Failure::bad_input("bad-config", format!("{shown} has no `mcpServers`"))),
+        }
+    }
+
+    fn server(&self, name: &str, entry: &Value) -> Result<Known, Failure> {
+        let entry = Entry { file: self, name, value: entry };
+        let kind = match entry.text("type")?.as_deref() {
+            None => None,
+            Some("stdio") => Some(TransportKind::Stdio),
+            Some("http" | "streamable-http" | "streamableHttp") => Some(TransportKind::Http),
+            Some("sse") => Some(TransportKind::Sse),
+            Some(other) => return Err(entry.wrong(&format!("has the type `{other}`")).hint("use stdio, http or sse")),
+        };
+        let (command, url) = (entry.text("command")?, entry.text("url")?);
+        match (command, url, kind) {
+            (Some(program), None, None | Some(TransportKind::Stdio)) => {
+                let mut command = vec![program];
+                command.extend(entry.list("args")?);
+                let folder = match (entry.text("cwd")?.map(PathBuf::from), &self.folder) {
+                    (Some(cwd), Some(folder)) => Some(folder.join(cwd)),
+                    (cwd, folder) => cwd.or_else(|| folder.clone()),
+                };
+                Ok(Known::Command { command, env: entry.pairs("env")?, folder })
+            }
+            (None, Some(url), None | Some(TransportKind::Http | TransportKind::Sse)) => {
+                Ok(Known::Url { url, headers: entry.pairs("headers")?, kind })
+            }
+            (Some(_), Some(_), _) => Err(entry.wrong("has both `command` and `url`")),
+            (Some(_), None, Some(kind)) => Err(entry.wrong(&format!("has a `command`, but the type `{kind}`"))),
+            (None, Some(_), Some(kind)) => Err(entry.wrong(&format!("has a `url`, but the type `{kind}`"))),
+            (None, None, _) => Err(entry.wrong("has neither `command` nor `url`")),
+        }
+    }
+}
+
+/// One server of a file while it is read.
+struct Entry<'a> {
+    file: &'a File,
+    name: &'a str,
+    value: &'a Value,
+}
+
+impl Entry<'_> {
+    fn text(&self, key: &str) -> Result<Option<String>, Failure> {
+        match self.value.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => self.expand(text).map(Some),
+            Some(_) => Err(self.wrong(&format!("has a `{key}` that is no string"))),
+        }
+    }
+
+    fn list(&self, key: &str) -> Result<Vec<String>, Failure> {
+        let wrong = || self.wrong(&format!("has a `{key}` that is no list of strings"));
+        match self.value.get(key) {
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(Value::Array(items)) => items.iter().map(|item| self.expand(item.as_str().ok_or_else(wrong)?)).collect(),
+            Some(_) => Err(wrong()),
+        }
+    }
+
+    fn pairs(&self, key: &str) -> Result<Vec<(String, String)>, Failure> {
+        let wrong = || self.wrong(&format!("has a `{key}` that is no map of strings"));
+        let pair = |(name, value): (&String, &Value)| match value {
+            Value::String(text) => Ok((name.clone(), self.expand(text)?)),
+            Value::Number(_) | Value::Bool(_) => Ok((name.clone(), value.to_string())),
+            _ => Err(wrong()),
+        };
+        match self.value.get(key) {
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(Value::Object(map)) => map.iter().map(pair).collect(),
+            Some(_) => Err(wrong()),
+        }
+    }
+
+    /// Replaces `${NAME}` and `${NAME:-default}`, as the clients do for which these files are written.
+    fn expand(&self, text: &str) -> Result<String, Failure> {
+        expand(text, settings::variable).map_err(|name| {
+            self.wrong(&format!("uses `${{{name}}}`, which is not set")).hint(format!("set {name}, or write ${{{name}:-default}}"))
+        })
+    }
+
+    fn wrong(&self, what: &str) -> Failure {
+        let failure = Failure::bad_input("bad-config", format!("the server `{}` {what}", self.name));
+        let key = Value::from(self.name).to_string();
+        let line = self.file.text.lines().zip(1..).find_map(|(line, number)| Some((number, line.find(&key)?)));
+        match line {
+            Some((number, column)) => failure.at(place(&self.file.shown, &self.file.text, number, column + 1)),
+            None => failure,
+        }
+    }
+}
+
+fn expand(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((inner, behind)) = after.split_once('}') else { break };
+        let (name, default) = inner.split_once(":-").map_or((inner, None), |(name, default)| (name, Some(default.to_owned())));
+        expanded += before;
+        expanded += &variable(name).filter(|value| !value.is_empty() || default.is_none()).or(default).ok_or(name)?;
+        rest = behind;
+    }
+    Ok(expanded + rest)
+}
+
+/// `line` and `column` count from 1, the column in bytes.
+fn place(file: &str, text: &str, line: usize, column: usize) -> Place {
+    let source = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+    let before = source.get(..column.saturating_sub(1)).unwrap_or(source);
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    Place { file: file.to_owned(), line: number(line.max(1)), column: number(before.chars().count() + 1), length: 1, text: source.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(text: &str) -> Result<Known, String> {
+        let file = File::parse("mcp.json".into(), text.to_owned(), Some("/project".into())).map_err(|failure| failure.diagnostic.message)?;
+        let (name, entry) = file.servers.iter().next().expect("the test names a server");
+        file.server(name, entry).map_err(|failure| failure.diagnostic.message)
+    }
+
+    #[test]
+    fn entries_are_commands_or_urls() {
+        let command = |command: &[&str], env: &[(&str, &str)], folder: &str| {
+            let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            Ok(Known::Command { command: command.iter().map(|word| (*word).to_owned()).collect(), env, folder: Some(folder.into()) })
+        };
+        let url = |url: &str, kind| Ok(Known::Url { url: url.into(), headers: vec![], kind });
+        let check = |text: &str, expected: Result<Known, String>| assert_eq!(server(text), expected, "{text}");
+        check(
+            r#"{"mcpServers":{"a":{"command":"node","args":["x.js"],"env":{"A":"1","B":2}}}}"#,
+            command(&["node", "x.js"], &[("A", "1"), ("B", "2")], "/project"),
+        );
+        check(r#"{"mcpServers":{"a":{"type":"stdio","command":"node","cwd":"sub"}}}"#, command(&["node"], &[], "/project/sub"));
+        check(r#"{"mcpServers":{"a":{"url":"http://h/mcp","disabled":true}}}"#, url("http://h/mcp", None));
+        check(r#"{"mcpServers":{"a":{"type":"streamable-http","url":"http://h/mcp"}}}"#, url("http://h/mcp", Some(TransportKind::Http)));
+        check(r#"{"mcpServers":{"a":{"type":"sse","url":"http://h/sse"}}}"#, url("http://h/sse", Some(TransportKind::Sse)));
+        let wrong = |message: &str| Err(message.to_owned());
+        check(r#"{"mcpServers":{"a":{}}}"#, wrong("the server `a` has neither `command` nor `url`"));
+        check(r#"{"mcpServers":{"a":{"command":"x","url":"y"}}}"#, wrong("the server `a` has both `command` and `url`"));
+        check(r#"{"mcpServers":{"a":{"command":"x","type":"sse"}}}"#, wrong("the server `a` has a `command`, but the type `sse`"));
+        check(r#"{"mcpServers":{"a":{"command":"x","args":"y"}}}"#, wrong("the server `a` has a `args` that is no list of strings"));
+        check(r#"{"mcpServers":[]}"#, wrong("`mcpServers` in mcp.json is no object"));
+        check(r#"{"servers":{}}"#, wrong("mcp.json has no `mcpServers`"));
+        check("{", wrong("no JSON: EOF while parsing an object at line 1 column 1"));
+    }
+
+    #[test]
+    fn variables_are_replaced() {
+        let check = |text, expected: Result<&str, &str>| {
+            let variable = |name: &str| (name == "HOME").then(|| "/root".to_owned());
+            assert_eq!(expand(text, variable), expected.map(str::to_owned).map_err(str::to_owned), "{text}");
+        };
+        check("plain $HOME", Ok("plain $HOME"));
+        check("${HOME}/x-${HOME}", Ok("/root/x-/root"));
+        check("${NOPE:-d}", Ok("d"));
+        check("${NOPE}", Err("NOPE"));
+        check("${open", Ok("${open"));
+    }
+}

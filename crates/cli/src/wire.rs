@@ -1,0 +1,54 @@
+//! One frame as one line, for `--verbose`. Knows frames, not messages.
+
+use mcproof_record::{Direction, Frame, FrameBody};
+use mcproof_report::{Charset, Style, escape_line};
+
+/// Columns that a frame may fill: far more than a terminal has, for whoever asks for the wire wants to see it.
+const WIDTH: usize = 4000;
+
+pub(crate) fn line(frame: &Frame, style: &Style) -> String {
+    let (to, from, local) = match style.charset {
+        Charset::Unicode => ("→", "←", "•"),
+        Charset::Ascii => (">", "<", "-"),
+    };
+    let arrow = match frame.direction {
+        Direction::ToServer => to,
+        Direction::FromServer => from,
+        Direction::Local => local,
+    };
+    let dim = anstyle::Style::new().dimmed();
+    let seconds = frame.at.as_secs_f64();
+    format!("{dim}+{seconds:.3}s{dim:#} {arrow} {}\n", escape_line(&describe(&frame.body), WIDTH))
+}
+
+fn describe(body: &FrameBody) -> String {
+    match body {
+        FrameBody::Line { bytes, unterminated: false } => bytes.to_text().into_owned(),
+        FrameBody::Line { bytes, unterminated: true } => format!("{} (no line feed at its end)", bytes.to_text()),
+        FrameBody::Stderr { bytes } => format!("stderr  {}", bytes.to_text()),
+        FrameBody::Stdout { bytes } => format!("stdout  {}", bytes.to_text()),
+        FrameBody::HttpRequest { method, url, headers, body, .. } => {
+            let mut text = format!("{method} {url}{}", list(headers));
+            if !body.is_empty() {
+                text += &format!(" {}", body.to_text());
+            }
+            text
+        }
+        FrameBody::HttpResponse { status, headers, .. } => format!("{status}{}", list(headers)),
+        FrameBody::HttpBody { bytes, .. } => bytes.to_text().into_owned(),
+        FrameBody::SseEvent { bytes, .. } => format!("event  {}", bytes.to_text().trim_end()),
+        FrameBody::HttpEnd { error: None, .. } => "end of the response".into(),
+        FrameBody::HttpEnd { error: Some(error), .. } => format!("the exchange broke: {error}"),
+        FrameBody::Spawned { pid, command } => format!("started process {pid}: {}", command.join(" ")),
+        FrameBody::Exited { code: Some(code), .. } => format!("server exited with code {code}"),
+        FrameBody::Exited { signal: Some(signal), .. } => format!("server was ended by signal {signal}"),
+        FrameBody::Exited { .. } => "server ended".into(),
+        FrameBody::Closed { pipe } => format!("{pipe} closed"),
+        FrameBody::Signalled { signal } => format!("sent {signal} to the server"),
+        FrameBody::Note { text } => text.clone(),
+    }
+}
+
+fn list(headers: &[(String, String)]) -> String {
+    headers.iter().map(|(name, value)| format!(" [{name}: {value}]")).collect()
+}

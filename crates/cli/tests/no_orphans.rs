@@ -1,0 +1,80 @@
+//! However mcproof ends, no server process is left behind.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![cfg(target_os = "linux")]
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Processes whose command line holds `marker`, zombies not counted.
+fn count(marker: &str) -> usize {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
+    let holds = |pid: &i32| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        String::from_utf8_lossy(&command).contains(marker) && !stat.contains(") Z ")
+    };
+    pids.filter(holds).count()
+}
+
+fn until(marker: &str, expected: usize) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while count(marker) != expected {
+        assert!(Instant::now() < deadline, "{} processes instead of {expected}", count(marker));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Starts `mcproof test` on a server that never answers, has children and ignores SIGTERM; ends mcproof with `signal`
+/// once all of that runs; then counts.
+fn check(marker: &str, transports: &str, servers: usize, signal: Signal) -> ExitStatus {
+    // Seconds that nobody else sleeps: they mark the processes of this test.
+    let marker = &format!("86{marker}{}", std::process::id());
+    let folder = tempfile::tempdir().unwrap();
+    let server = format!("trap '' TERM; sleep {marker} & sleep {marker} & wait");
+    let suite = format!(
+        "server:\n  stdio: {{ command: [sh, -c, \"{server}\"] }}\n  http: {{ command: [sh, -c, \"{server}\"], url: \"http://127.0.0.1:${{port}}/\" }}\n\
+         tests:\n  - {{ name: one, steps: [tools] }}\n"
+    );
+    let file = folder.path().join("silent.mcproof.yaml");
+    std::fs::write(&file, suite).unwrap();
+    let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"))
+        .arg("test")
+        .arg(&file)
+        .args(["--transport", transports, "--jobs", "2"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Each server is a shell, which has the marker in its command line, and two that sleep.
+    until(marker, servers * 3);
+    kill(Pid::from_raw(i32::try_from(mcproof.id()).unwrap()), signal).unwrap();
+    let status = mcproof.wait().unwrap();
+    until(marker, 0);
+    status
+}
+
+#[test]
+fn ctrl_c_ends_the_servers() {
+    assert_eq!(check("1", "stdio,http", 2, Signal::SIGINT).code(), Some(130));
+}
+
+#[test]
+fn sigterm_ends_the_servers() {
+    assert_eq!(check("2", "stdio,http", 2, Signal::SIGTERM).code(), Some(143));
+}
+
+#[test]
+fn sigkill_ends_the_servers() {
+    assert_eq!(check("3", "stdio,http", 2, Signal::SIGKILL).signal(), Some(9));
+}
+
+/// What a panic does in the release profile, which aborts.
+#[test]
+fn an_abort_ends_the_servers() {
+    assert_eq!(check("4", "stdio", 1, Signal::SIGABRT).signal(), Some(6));
+}

@@ -1,0 +1,133 @@
+//! How the client answers what a server asks of it: roots, sampling, elicitation. What has a policy is declared as a
+//! capability; what has none is refused. Knows no transport.
+//! Source: 2025-11-25 and 2026-07-28, client/roots, client/sampling, client/elicitation.
+
+use crate::jsonrpc::RpcError;
+use serde_json::{Map, Value, json};
+
+/// The policies of a session. By default a server may ask for nothing but `ping`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answers {
+    /// URIs that `roots/list` gives.
+    pub roots: Option<Vec<String>>,
+    pub elicitation: Option<Elicitation>,
+    pub sampling: Option<Sampling>,
+}
+
+/// What the user would do with a form or a URL.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Elicitation {
+    /// Accepts with these values, and with the schema's defaults for what they leave out.
+    Accept(Map<String, Value>),
+    Decline,
+    Cancel,
+}
+
+/// What the model would say.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sampling {
+    Text(String),
+    /// A whole `CreateMessageResult`.
+    Result(Value),
+    /// The user rejects the request.
+    Reject,
+}
+
+/// "User rejected sampling request" (client/sampling, error handling).
+const REJECTED: i64 = -1;
+const METHOD_NOT_FOUND: i64 = -32601;
+
+impl Answers {
+    /// The capabilities that these policies can keep.
+    pub(crate) fn capabilities(&self) -> Map<String, Value> {
+        let mut capabilities = Map::new();
+        if self.roots.is_some() {
+            capabilities.insert("roots".into(), json!({}));
+        }
+        if self.elicitation.is_some() {
+            capabilities.insert("elicitation".into(), json!({ "form": {}, "url": {} }));
+        }
+        if self.sampling.is_some() {
+            capabilities.insert("sampling".into(), json!({ "tools": {} }));
+        }
+        capabilities
+    }
+
+    /// The answer to one request of the server.
+    ///
+    /// # Errors
+    /// The JSON-RPC error to answer with.
+    pub(crate) fn answer(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
+        match (method, self) {
+            ("ping", _) => Ok(json!({})),
+            ("roots/list", Self { roots: Some(roots), .. }) => {
+                let roots: Vec<Value> = roots.iter().map(|uri| json!({ "uri": uri })).collect();
+                Ok(json!({ "roots": roots }))
+            }
+            ("elicitation/create", Self { elicitation: Some(policy), .. }) => Ok(elicited(policy, params)),
+            ("sampling/createMessage", Self { sampling: Some(policy), .. }) => sampled(policy),
+            _ => Err(RpcError { code: METHOD_NOT_FOUND, message: format!("this client does not offer {method}"), data: None }),
+        }
+    }
+}
+
+fn elicited(policy: &Elicitation, params: &Value) -> Value {
+    match policy {
+        Elicitation::Decline => json!({ "action": "decline" }),
+        Elicitation::Cancel => json!({ "action": "cancel" }),
+        // The content of a URL elicitation never passes through the client.
+        Elicitation::Accept(_) if params.get("mode").and_then(Value::as_str) == Some("url") => json!({ "action": "accept" }),
+        Elicitation::Accept(values) => {
+            let properties = params.pointer("/requestedSchema/properties").and_then(Value::as_object);
+            let defaults =
+                properties.into_iter().flatten().filter_map(|(name, schema)| Some((name.clone(), schema.get("default")?.clone())));
+            let mut content: Map<String, Value> = defaults.collect();
+            content.extend(values.clone());
+            json!({ "action": "accept", "content": content })
+        }
+    }
+}
+
+fn sampled(policy: &Sampling) -> Result<Value, RpcError> {
+    match policy {
+        Sampling::Text(text) => Ok(json!({
+            "role": "assistant",
+            "content": { "type": "text", "text": text },
+            "model": "mcproof",
+            "stopReason": "endTurn",
+        })),
+        Sampling::Result(result) => Ok(result.clone()),
+        Sampling::Reject => Err(RpcError { code: REJECTED, message: "user rejected sampling request".into(), data: None }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_answers_what_it_declares() {
+        let answers = Answers {
+            roots: Some(vec!["file:///a".into()]),
+            elicitation: Some(Elicitation::Accept(Map::from_iter([("b".into(), json!(2))]))),
+            sampling: Some(Sampling::Text("hi".into())),
+        };
+        assert_eq!(answers.capabilities().keys().collect::<Vec<_>>(), ["roots", "elicitation", "sampling"]);
+        let check = |method, params: Value, expected: Value| assert_eq!(answers.answer(method, &params), Ok(expected), "{method}");
+        check("ping", Value::Null, json!({}));
+        check("roots/list", Value::Null, json!({ "roots": [{ "uri": "file:///a" }] }));
+        let schema =
+            json!({ "properties": { "a": { "type": "integer", "default": 1 }, "b": { "default": 0 }, "c": { "type": "string" } } });
+        check("elicitation/create", json!({ "requestedSchema": schema }), json!({ "action": "accept", "content": { "a": 1, "b": 2 } }));
+        check("elicitation/create", json!({ "mode": "url", "url": "https://a" }), json!({ "action": "accept" }));
+        assert_eq!(answers.answer("sampling/createMessage", &Value::Null).unwrap()["content"]["text"], "hi");
+    }
+
+    #[test]
+    fn what_has_no_policy_is_refused() {
+        for method in ["roots/list", "elicitation/create", "sampling/createMessage", "tasks/get"] {
+            assert_eq!(Answers::default().answer(method, &Value::Null).unwrap_err().code, METHOD_NOT_FOUND, "{method}");
+        }
+        assert!(Answers::default().capabilities().is_empty());
+    }
+}

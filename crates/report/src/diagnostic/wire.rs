@@ -1,0 +1,266 @@
+//! Frames as one line each: time, direction, and what was said, cut to the width. Reads messages only to show them shorter.
+
+use crate::Style;
+use crate::escape::columns;
+use crate::style::{CYAN, DIM, GREEN, RED, count};
+use mcproof_record::{Direction, Evidence, ExchangeId, Frame, FrameBody, Raw};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+pub(super) fn lines(evidence: &Evidence, style: &Style, room: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    if evidence.omitted > 0 {
+        let text = format!("{} {}", style.ellipsis(), count(evidence.omitted, "earlier frame"));
+        lines.push(style.paint(DIM, &text));
+    }
+    let times: Vec<String> = evidence.frames.iter().map(|frame| format!("+{:.3}s", frame.at.as_secs_f64())).collect();
+    let widest = times.iter().map(String::len).max().unwrap_or_default();
+    for (index, (frame, time)) in evidence.frames.iter().zip(&times).enumerate() {
+        let earlier = &evidence.frames[..index];
+        let Some(said) = say(frame, earlier) else { continue };
+        let (arrow, color) = match frame.direction {
+            Direction::ToServer => (style.pick("→", "->"), CYAN),
+            Direction::FromServer => (style.pick("←", "<-"), GREEN),
+            Direction::Local => (style.pick("•", "* "), DIM),
+        };
+        let time = style.paint(DIM, &format!("{time:>widest$}"));
+        let text = style.line(&said.text, room.saturating_sub(widest + 1 + columns(arrow) + 1).max(10));
+        let text = if said.is_bad { style.paint(RED, &text) } else { text };
+        lines.push(format!("{time} {} {text}", style.paint(color, arrow)));
+    }
+    lines
+}
+
+struct Said {
+    text: String,
+    /// The line that a reader looks for first.
+    is_bad: bool,
+}
+
+fn say(frame: &Frame, earlier: &[Frame]) -> Option<Said> {
+    let mut is_bad = false;
+    let text = match &frame.body {
+        FrameBody::Line { bytes, unterminated } => {
+            is_bad = *unterminated;
+            let end = if *unterminated { "(no line feed at the end) " } else { "" };
+            format!("{end}{}", line(bytes))
+        }
+        FrameBody::Stderr { bytes } => format!("stderr: {}", bytes.to_text()),
+        FrameBody::Stdout { bytes } => format!("stdout: {}", bytes.to_text()),
+        FrameBody::HttpRequest { method, url, body, .. } => format!("{method} {} {}", path_of(url), document(body)).trim_end().to_owned(),
+        FrameBody::HttpResponse { exchange, status, headers } => {
+            is_bad = *status >= 400;
+            let content_type = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+            let content_type = match content_type {
+                Some((_, value)) => format!(" {value}"),
+                // Others, such as 202, mostly have no content.
+                None if *status == 200 => " (no content type)".to_owned(),
+                None => String::new(),
+            };
+            let time = since_request(frame, *exchange, earlier).map(|time| format!(" {time}")).unwrap_or_default();
+            format!("{}{status}{content_type}{time}", request_of(*exchange, earlier))
+        }
+        FrameBody::HttpBody { bytes, .. } if bytes.is_empty() => return None,
+        FrameBody::HttpBody { bytes, .. } => document(bytes),
+        FrameBody::SseEvent { bytes, event, data, .. } => match (event.as_deref(), data.as_deref()) {
+            (None | Some("message"), Some(data)) => message(data).unwrap_or_else(|| format!("data: {data}")),
+            (Some(event), Some(data)) => format!("event {event}: {data}"),
+            // No event for a client: a comment that keeps the connection open, or a fault in the format, which has to be seen raw.
+            (_, None) => bytes.to_text().trim_end().to_owned(),
+        },
+        FrameBody::HttpEnd { exchange, error: Some(error) } => {
+            is_bad = true;
+            let time = since_request(frame, *exchange, earlier).map(|time| format!(" after {time}")).unwrap_or_default();
+            format!("{}{error}{time}", request_of(*exchange, earlier))
+        }
+        FrameBody::HttpEnd { exchange, error: None } => {
+            if !is_event_stream(*exchange, earlier) {
+                return None;
+            }
+            "the event stream ended".to_owned()
+        }
+        FrameBody::Spawned { command, .. } => format!("started {}", command.join(" ")),
+        FrameBody::Exited { code, signal } => {
+            is_bad = *code != Some(0);
+            exit(*code, *signal)
+        }
+        FrameBody::Closed { pipe } => match pipe.as_str() {
+            "stdin" => "we closed the stdin of the server".to_owned(),
+            pipe => format!("the server closed its {pipe}"),
+        },
+        FrameBody::Signalled { signal } => format!("we sent {signal}"),
+        FrameBody::Note { text } => {
+            is_bad = true;
+            text.clone()
+        }
+    };
+    Some(Said { text, is_bad })
+}
+
+/// A line of a stdio server. One with anything around its JSON is shown raw, since that may be what is wrong with it.
+fn line(bytes: &Raw) -> String {
+    let text = bytes.to_text();
+    let is_bare = text.starts_with('{') && text.ends_with('}');
+    message(&text).filter(|_| is_bare).unwrap_or_else(|| text.into_owned())
+}
+
+fn document(bytes: &Raw) -> String {
+    let text = bytes.to_text();
+    message(&text).unwrap_or_else(|| text.trim_end().to_owned())
+}
+
+fn exit(code: Option<i32>, signal: Option<i32>) -> String {
+    match (code, signal) {
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, Some(signal)) => match signal_name(signal) {
+            Some(name) => format!("killed by {name}"),
+            None => format!("killed by signal {signal}"),
+        },
+        (None, None) => "exited".to_owned(),
+    }
+}
+
+/// The signals whose number is the same on every system that we run on.
+fn signal_name(signal: i32) -> Option<&'static str> {
+    Some(match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        _ => return None,
+    })
+}
+
+/// `/mcp` of `http://127.0.0.1:8000/mcp`.
+fn path_of(url: &str) -> &str {
+    let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+    after_scheme.find('/').map_or("/", |slash| &after_scheme[slash..])
+}
+
+/// `POST /mcp: `, so that an answer tells what it answers.
+fn request_of(exchange: ExchangeId, earlier: &[Frame]) -> String {
+    earlier
+        .iter()
+        .find_map(|frame| match &frame.body {
+            FrameBody::HttpRequest { exchange: id, method, url, .. } if *id == exchange => Some(format!("{method} {}: ", path_of(url))),
+            _ => None,
+        })
+        .unwrap_or_default()
+}
+
+fn since_request(frame: &Frame, exchange: ExchangeId, earlier: &[Frame]) -> Option<String> {
+    let sent = earlier.iter().find(|earlier| matches!(&earlier.body, FrameBody::HttpRequest { exchange: id, .. } if *id == exchange))?;
+    Some(format!("{} ms", frame.at.saturating_sub(sent.at).as_millis()))
+}
+
+fn is_event_stream(exchange: ExchangeId, earlier: &[Frame]) -> bool {
+    earlier.iter().any(|frame| matches!(&frame.body, FrameBody::SseEvent { exchange: id, .. } if *id == exchange))
+}
+
+/// A JSON-RPC message without its envelope: `tools/call #2 {…}`, `#2 result {…}`. None for everything that is not exactly such a
+/// message, so that what is odd is shown as it came.
+fn message(text: &str) -> Option<String> {
+    let message: Envelope = serde_json::from_str(text).ok()?;
+    let id = message.id.map(|id| format!("#{}", id.get()));
+    if message.jsonrpc.get() != r#""2.0""# {
+        return None;
+    }
+    let (head, body) = match (message.method, id, message.result, message.error) {
+        (Some(method), Some(id), None, None) => (format!("{} {id}", plain(method)?), message.params),
+        (Some(method), None, None, None) => (plain(method)?, message.params),
+        (None, Some(id), Some(result), None) if message.params.is_none() => (format!("{id} result"), Some(result)),
+        (None, Some(id), None, Some(error)) if message.params.is_none() => (format!("{id} error"), Some(error)),
+        _ => return None,
+    };
+    Some(body.map_or_else(|| head.clone(), |body| format!("{head} {}", compact(body.get()))))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Envelope<'a> {
+    #[serde(borrow)]
+    jsonrpc: &'a RawValue,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+/// A member that is `null` is there, other than one that is missing.
+fn present<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+fn plain(method: &RawValue) -> Option<String> {
+    serde_json::from_str(method.get()).ok()
+}
+
+/// JSON without the white space between its tokens; nothing else is changed.
+fn compact(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    let mut in_string = false;
+    let mut is_escaped = false;
+    for character in json.chars() {
+        if in_string {
+            in_string = is_escaped || character != '"';
+            is_escaped = !is_escaped && character == '\\';
+        } else if character.is_ascii_whitespace() {
+            continue;
+        } else {
+            in_string = character == '"';
+        }
+        text.push(character);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Option<&str>) {
+        assert_eq!(message(text).as_deref(), expected, "{text}");
+    }
+
+    #[test]
+    fn a_message_is_shown_without_its_envelope() {
+        check(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a"}}"#, Some(r#"tools/call #2 {"name":"a"}"#));
+        check(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, Some("notifications/initialized"));
+        check(r#"{"jsonrpc":"2.0","id":"x","result":{ "b" : [ 1.50, "a \" b" ] }}"#, Some(r#"#"x" result {"b":[1.50,"a \" b"]}"#));
+        check(r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no"}}"#, Some(r#"#2 error {"code":-32602,"message":"no"}"#));
+        check(r#"{"jsonrpc":"2.0","id":2,"result":123456789012345678901234567890}"#, Some("#2 result 123456789012345678901234567890"));
+        check(r#"{"jsonrpc":"2.0","id":2,"method":"a","params":null}"#, Some("a #2 null"));
+    }
+
+    #[test]
+    fn what_is_no_message_is_shown_as_it_came() {
+        check("", None);
+        check("Server listening", None);
+        check(r#"{"id":2,"result":{}}"#, None);
+        check(r#"{"jsonrpc":2.0,"id":2,"result":{}}"#, None);
+        check(r#"{"jsonrpc":"2.0","id":2,"result":{},"error":{}}"#, None);
+        check(r#"{"jsonrpc":"2.0","id":2,"result":{},"extra":1}"#, None);
+        check(r#"{"jsonrpc":"2.0","id":2,"id":3,"result":{}}"#, None);
+        check(r#"[{"jsonrpc":"2.0","id":2,"result":{}}]"#, None);
+    }
+
+    #[test]
+    fn a_path_is_what_follows_the_authority() {
+        assert_eq!(path_of("http://127.0.0.1:8000/mcp?x=1"), "/mcp?x=1");
+        assert_eq!(path_of("http://127.0.0.1:8000"), "/");
+        assert_eq!(path_of("/messages"), "/messages");
+    }
+}
