@@ -7,6 +7,7 @@ mod list;
 mod ping;
 mod prompt;
 mod read;
+mod test;
 
 use crate::conversation::Watching;
 use crate::exit::Exit;
@@ -16,8 +17,10 @@ use crate::target::TargetArgs;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
+    /// Run suites over the real wire
+    Test(test::Arguments),
     /// Send one request and print its answer; takes the flags of MCP Inspector's CLI
-    Inspect(inspect::Arguments),
+    Inspect(Box<inspect::Arguments>),
     /// List the tools of a server
     Tools(list::Arguments),
     /// List the prompts of a server
@@ -41,6 +44,7 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(&self, watching: Watching) -> Result<Exit, Failure> {
         match self {
+            Self::Test(arguments) => test::run(arguments, watching),
             Self::Inspect(arguments) => inspect::run(arguments, watching),
             Self::Tools(arguments) => list::run("tools/list", arguments, watching),
             Self::Prompts(arguments) => list::run("prompts/list", arguments, watching),

@@ -71,11 +71,7 @@ impl Interrupts {
     }
 }
 
-async fn converse(
-    resolved: &Resolved,
-    tap: &Tap,
-    work: impl AsyncFnOnce(&Session) -> Result<Exit, Failure>,
-) -> Result<Exit, Failure> {
+async fn converse(resolved: &Resolved, tap: &Tap, work: impl AsyncFnOnce(&Session) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
     let mut interrupts = Interrupts::new()?;
     let opened = tokio::select! {
         opened = open_session(&resolved.target, &resolved.options, tap) => opened,

@@ -56,13 +56,11 @@ fn names_suite_key(diagnostic: &Diagnostic) -> bool {
 /// The environment variable that a server's last words ask for.
 fn missing_variable(transcript: &Transcript) -> Option<String> {
     const COMPLAINTS: [&str; 6] = ["not set", "required", "missing", "undefined", "must be", "KeyError"];
-    let is_name = |word: &&str| word.contains('_') && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
-    transcript
-        .tail(0, 20)
-        .stderr
-        .iter()
-        .filter(|line| COMPLAINTS.iter().any(|complaint| line.contains(complaint)))
-        .find_map(|line| line.split(|character: char| !character.is_ascii_alphanumeric() && character != '_').find(is_name).map(str::to_owned))
+    let is_name =
+        |word: &&str| word.contains('_') && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+    transcript.tail(0, 20).stderr.iter().filter(|line| COMPLAINTS.iter().any(|complaint| line.contains(complaint))).find_map(|line| {
+        line.split(|character: char| !character.is_ascii_alphanumeric() && character != '_').find(is_name).map(str::to_owned)
+    })
 }
 
 #[cfg(test)]

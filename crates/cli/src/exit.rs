@@ -17,8 +17,8 @@ pub(crate) enum Exit {
 }
 
 const MEANINGS: [(Exit, &str); 8] = [
-    (Exit::Passed, "passed; the server answered"),
-    (Exit::Failed, "a verdict failed; a tool answered with `isError`, or the server with a JSON-RPC error or not at all"),
+    (Exit::Passed, "passed"),
+    (Exit::Failed, "failed: a verdict, a tool (isError), or a request without a result"),
     (Exit::BadInput, "bad input: a flag, a file or a name"),
     (Exit::Unreachable, "the server could not be reached or started"),
     (Exit::NothingSelected, "nothing was selected, so nothing was tested"),

@@ -39,7 +39,7 @@ struct CommandLine {
 }
 
 fn main() -> ExitCode {
-    std::panic::set_hook(Box::new(|panic| blame_us(panic)));
+    std::panic::set_hook(Box::new(blame_us));
     let mut grammar = CommandLine::command();
     let typed = match inspect::rewrite(std::env::args_os().collect(), &grammar) {
         Ok(typed) => typed,
@@ -72,8 +72,12 @@ fn main() -> ExitCode {
 #[expect(clippy::exit, reason = "with an exit code of its own, instead of the signal that an abort would show")]
 fn blame_us(panic: &std::panic::PanicHookInfo<'_>) {
     let place = panic.location().map(|location| format!(" at {}:{}", location.file(), location.line())).unwrap_or_default();
-    let message = panic.payload_as_str().unwrap_or("no message");
-    output::talk(&format!("this is a bug of mcproof, not of your server{place}: {message}\nplease report it with the command that you ran\n"));
+    let payload = panic.payload();
+    let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let message = text.unwrap_or("no message");
+    output::talk(&format!(
+        "this is a bug of mcproof, not of your server{place}: {message}\nplease report it with the command that you ran\n"
+    ));
     std::process::exit(i32::from(Exit::OurBug.code()));
 }
 

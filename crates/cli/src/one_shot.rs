@@ -37,7 +37,10 @@ pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, wat
                 let handshake = session.handshake();
                 let millis = elapsed.as_secs_f64() * 1e3;
                 let version = escape(&handshake.protocol_version);
-                output::show(&format!("`{method}` answered in {millis:.1} ms ({}, {} era, {version})\n", handshake.transport, handshake.era))?;
+                output::show(&format!(
+                    "`{method}` answered in {millis:.1} ms ({}, {} era, {version})\n",
+                    handshake.transport, handshake.era
+                ))?;
                 drop(result);
                 Ok(Exit::Passed)
             }

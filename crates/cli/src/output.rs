@@ -26,7 +26,7 @@ pub(crate) fn stdout_is_terminal() -> bool {
 }
 
 /// A reader that has seen enough, such as `head`, is no failure.
-fn written(outcome: io::Result<()>) -> Result<(), Failure> {
+pub(crate) fn written(outcome: io::Result<()>) -> Result<(), Failure> {
     match outcome {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::bad_input("cannot-write", format!("stdout cannot be written: {error}")))

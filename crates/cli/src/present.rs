@@ -70,7 +70,8 @@ fn server(result: &Value) -> Option<String> {
     };
     lines.push(format!("revision      {}", escape(&versions)));
     let capabilities = result.get("capabilities")?.as_object()?.iter().map(|(name, details)| {
-        let flags: Vec<&str> = details.as_object().into_iter().flatten().filter(|(_, on)| **on != Value::Bool(false)).map(|(flag, _)| flag.as_str()).collect();
+        let flags: Vec<&str> =
+            details.as_object().into_iter().flatten().filter(|(_, on)| **on != Value::Bool(false)).map(|(flag, _)| flag.as_str()).collect();
         if flags.is_empty() { name.clone() } else { format!("{name} ({})", flags.join(", ")) }
     });
     lines.push(format!("capabilities  {}", escape(&capabilities.collect::<Vec<_>>().join(", "))));

@@ -137,7 +137,9 @@ fn safe_json(json: &str) -> String {
 
 /// The text of a result, or the bytes of its one binary part.
 fn raw(result: &Value) -> Result<Vec<u8>, Failure> {
-    let failed = |why: &str| Failure::bad_input("no-raw-form", format!("the result {why}, so it has no raw form")).hint("leave out --output-format raw");
+    let failed = |why: &str| {
+        Failure::bad_input("no-raw-form", format!("the result {why}, so it has no raw form")).hint("leave out --output-format raw")
+    };
     let parts = ["content", "contents"].into_iter().find_map(|key| result.get(key)?.as_array()).map_or(&[][..], Vec::as_slice);
     let parts: Vec<&Value> = parts.iter().map(|part| part.get("resource").unwrap_or(part)).collect();
     let texts: Vec<&str> = parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) params: Map<String, Value>,
-    /// Arguments of a tool; its schema may decide what they mean.
+    /// Arguments of a tool, added to those in `params`; its schema may decide what they mean.
     pub(crate) arguments: Vec<Argument>,
 }
 
@@ -91,7 +91,10 @@ async fn by_method(session: &Session, request: &Request, timeout: Duration) -> R
             false => None,
         };
         let typed = arguments::to_json(&request.arguments, schema.as_ref());
-        params.insert("arguments".into(), Value::Object(typed));
+        match params.entry("arguments").or_insert_with(|| json!({})) {
+            Value::Object(given) => given.extend(typed),
+            other => *other = Value::Object(typed),
+        }
     }
     let params = (!params.is_empty()).then_some(params);
     call(session, method, params, timeout).await
@@ -120,7 +123,8 @@ async fn input_schema(session: &Session, name: Option<&Value>, timeout: Duration
     tools.into_iter().find(|tool| tool.get("name") == name)?.get_mut("inputSchema").map(Value::take)
 }
 
-/// The items of all pages. Unlike [`Session::list`], each page is asked for with `params` of the user's.
+/// The items of all pages, each of which may take `timeout`. Unlike with [`Session::list`], each page is asked for with
+/// `params` of the user's.
 async fn all_pages(
     session: &Session,
     method: &str,
@@ -128,14 +132,12 @@ async fn all_pages(
     params: &Map<String, Value>,
     timeout: Duration,
 ) -> Result<Vec<Value>, ListFailure> {
-    let deadline = Instant::now() + timeout;
     let mut items = Vec::new();
     let mut seen = HashSet::new();
     let mut page_params = params.clone();
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
         let params = (!page_params.is_empty()).then(|| page_params.clone());
-        let Reply { answer, frame, .. } = session.request(method, params, left).await?;
+        let Reply { answer, frame, .. } = session.request(method, params, timeout).await?;
         let method = || method.to_owned();
         let mut result = answer.map_err(|error| ListFailure::Rpc { method: method(), error, frame })?;
         match result.get_mut(key).map(Value::take) {

@@ -3,6 +3,7 @@
 
 use crate::output;
 use mcproof_report::{Charset, Color, Style};
+use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +38,16 @@ pub(crate) fn style() -> Style {
 #[expect(clippy::disallowed_methods, reason = "this is the module that reads the environment")]
 pub(crate) fn variable(name: &str) -> Option<String> {
     env::var(name).ok()
+}
+
+/// All variables that are text.
+pub(crate) fn variables() -> BTreeMap<String, String> {
+    env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
+}
+
+/// The file that this process runs.
+pub(crate) fn own_binary() -> Option<PathBuf> {
+    env::current_exe().ok()
 }
 
 /// Whether a shell would find this program.

@@ -9,6 +9,7 @@ use crate::settings;
 use crate::suggest;
 use config::Known;
 use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Launch, Target, TransportKind};
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
@@ -41,14 +42,17 @@ pub(crate) struct TargetArgs {
     /// Offer this revision of the protocol and take no other
     #[arg(long, value_name = "DATE")]
     pub(crate) protocol_version: Option<String>,
-    /// Set a variable in the server's environment
+    /// Client capabilities to declare, as a JSON object: some servers offer more to a client that has them
+    #[arg(long, value_name = "JSON", value_parser = parse_capabilities)]
+    pub(crate) capabilities: Option<Capabilities>,
+    /// Set a variable in the server's environment; may be repeated
     #[arg(short, value_name = "KEY=VALUE", value_parser = parse_variable)]
     pub(crate) env: Vec<(String, String)>,
     /// Start the server in this folder
     #[arg(long, value_name = "FOLDER")]
     pub(crate) cwd: Option<PathBuf>,
-    /// Send this header with each HTTP request
-    #[arg(long, value_name = "NAME: VALUE", num_args = 1.., value_parser = parse_header)]
+    /// Send this header with each HTTP request; may be repeated
+    #[arg(long, value_name = "NAME: VALUE", value_parser = parse_header)]
     pub(crate) header: Vec<(String, String)>,
     /// Longest wait for an answer: 5s, 200ms, or milliseconds
     #[arg(long, value_name = "TIME", default_value = REQUEST_TIMEOUT, value_parser = duration::parse)]
@@ -60,6 +64,10 @@ pub(crate) struct TargetArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 }
+
+/// What we say that we can do.
+#[derive(Clone, Debug)]
+pub(crate) struct Capabilities(Map<String, Value>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
@@ -127,12 +135,15 @@ impl TargetArgs {
                 Err(failure) => return Err(failure),
             },
         };
-        let options = ConnectOptions {
+        let mut options = ConnectOptions {
             era: self.era,
             protocol_version: self.protocol_version.clone(),
             timeout: Some(self.connect_timeout),
             ..ConnectOptions::default()
         };
+        if let Some(Capabilities(capabilities)) = &self.capabilities {
+            options.client.capabilities = capabilities.clone();
+        }
         let secrets = secrets::of(&target);
         Ok(Resolved { target, options, secrets, timeout: self.timeout, trace: self.trace.clone() })
     }
@@ -210,7 +221,9 @@ fn parse_url(text: &str) -> Result<Url, Failure> {
         "http" => Ok(url),
         "https" => Err(Failure::unsupported("https:// is not supported by this version: it speaks no TLS yet")
             .hint("test the server behind its TLS proxy, at its http:// address")),
-        other => Err(Failure::bad_input("bad-url", format!("`{other}://` is no way to reach a server")).hint("write http://HOST:PORT/PATH")),
+        other => {
+            Err(Failure::bad_input("bad-url", format!("`{other}://` is no way to reach a server")).hint("write http://HOST:PORT/PATH"))
+        }
     }
 }
 
@@ -226,6 +239,10 @@ fn parse_transport(text: &str) -> Result<Transport, String> {
 
 fn parse_era(text: &str) -> Result<EraChoice, String> {
     text.parse().map_err(|_| choices(text, &["auto", "legacy", "modern"]))
+}
+
+fn parse_capabilities(text: &str) -> Result<Capabilities, String> {
+    serde_json::from_str(text).map(Capabilities).map_err(|error| format!("no JSON object: {error}"))
 }
 
 fn choices(typed: &str, allowed: &[&str]) -> String {

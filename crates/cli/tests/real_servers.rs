@@ -24,11 +24,7 @@ fn run(name: &str, transport: &str) -> (Option<i32>, Vec<(String, String)>, Stri
     let start = &server[transport];
     assert!(start.is_object(), "{name} has no {transport}");
     let command: Vec<&str> = start["command"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
-    assert!(
-        !command[0].contains('/') || Path::new(command[0]).exists(),
-        "{} is not installed: run `cargo xtask peers` first",
-        command[0]
-    );
+    assert!(!command[0].contains('/') || Path::new(command[0]).exists(), "{} is not installed: run `cargo xtask peers` first", command[0]);
     let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
     mcproof.current_dir(root()).args(["test", "examples/e2e.mcproof.yaml", "--json", "--connect-timeout", "60s", "--timeout", "60s"]);
     mcproof.args(["--transport", transport]);

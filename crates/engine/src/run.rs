@@ -60,6 +60,9 @@ pub async fn run(suites: Vec<Arc<Suite>>, options: RunOptions, stop: impl Future
             recorder.record(Event::CaseStarted { id: work.plan.id });
             running.spawn(case::run_case(work, Arc::clone(&options), addresses.clone()));
         }
+        if running.is_empty() && ending.is_empty() {
+            break;
+        }
         tokio::select! {
             biased;
             () = &mut stop => {
@@ -74,7 +77,6 @@ pub async fn run(suites: Vec<Arc<Suite>>, options: RunOptions, stop: impl Future
                 ending.spawn(leftovers.end());
             }
             Some(ended) = ending.join_next() => unless_panicked(ended),
-            else => break,
         }
     }
     for event in recorder.summary.transport_specific() {

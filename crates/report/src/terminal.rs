@@ -42,7 +42,9 @@ pub struct Terminal<W> {
     style: Style,
     detail: Detail,
     progress: Progress,
+    /// By id: an id is a position in the plan.
     planned: Vec<CasePlan>,
+    transport_columns: usize,
     running: BTreeSet<CaseId>,
     finished: usize,
     /// What is told at the end, by its position in the plan.
@@ -64,6 +66,7 @@ impl<W: Write> Terminal<W> {
             detail,
             progress,
             planned: Vec::new(),
+            transport_columns: 0,
             running: BTreeSet::new(),
             finished: 0,
             findings: BTreeMap::new(),
@@ -78,6 +81,7 @@ impl<W: Write> Terminal<W> {
         match event {
             Event::RunStarted { cases, .. } => {
                 self.planned.clone_from(cases);
+                self.transport_columns = cases.iter().map(|case| columns(&self.transports(&[&case.transport]))).max().unwrap_or_default();
                 if self.detail != Detail::Quiet {
                     text = self.opening();
                 }
@@ -124,8 +128,7 @@ impl<W: Write> Terminal<W> {
     fn case_line(&self, outcome: &CaseOutcome) -> String {
         let duration = format!("{:>8}", format!("{:.3} s", outcome.duration.as_secs_f64()));
         let transport = self.plan(outcome.id).map(|case| self.transports(&[&case.transport])).unwrap_or_default();
-        let widest = self.planned.iter().map(|case| columns(&case.transport)).max().unwrap_or_default() + "[]".len();
-        let padding = " ".repeat(widest.saturating_sub(columns(&transport)));
+        let padding = " ".repeat(self.transport_columns.saturating_sub(columns(&transport)));
         let has_warnings = outcome.verdict == Verdict::Pass && !outcome.diagnostics.is_empty();
         let mark = if has_warnings { self.warned() } else { self.mark(outcome.verdict) };
         let mut text = format!("{mark} {duration} {}{padding} {}\n", self.style.paint(CYAN, &transport), self.title(outcome.id));
@@ -179,7 +182,7 @@ impl<W: Write> Terminal<W> {
     }
 
     fn plan(&self, id: CaseId) -> Option<&CasePlan> {
-        self.planned.iter().find(|case| case.id == id)
+        self.planned.get(id.0 as usize)
     }
 
     /// Keeps what is told at the end: not the transcripts, which may be large.

@@ -158,6 +158,17 @@ fn an_outcome_without_differences_shows_what_was_found() {
 }
 
 #[test]
+fn a_text_that_came_is_read_as_text_and_only_once() {
+    let mut diagnostic =
+        Diagnostic::error("unexpected-outcome", "expected a failure, but the call succeeded").at(place(30, "        fails: true", "true"));
+    diagnostic.actual = Some(format!("\"It went well:\\n  \\u001b[31m3 orders\\n{}\"", "and so on, ".repeat(12)));
+    assert_snapshot!(render(&diagnostic, &plain()));
+    let mut told = Diagnostic::error("unexpected-outcome", "expected success, found an `isError` result: no \"such\" tool");
+    told.actual = Some("\"no \\\"such\\\" tool\"".into());
+    assert_eq!(render(&told, &plain()), "error: expected success, found an `isError` result: no \"such\" tool\n");
+}
+
+#[test]
 fn a_server_that_exits_at_start_is_named() {
     let text = "  stdio: { command: node server.js }";
     let diagnostic = Diagnostic::error("server-exited", "server exited with code 1, 212 ms after start, before answering `initialize`")
@@ -186,7 +197,7 @@ fn a_timeout_shows_what_the_server_said_instead() {
                 (35, '>', line(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"long_operation","arguments":{"id":"1"},"_meta":{"progressToken":1}}}"#)),
                 (36, '<', line(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1,"total":100}}"#)),
                 (40, '<', line("starting worker...")),
-                (10035, '.', FrameBody::Note { text: "no answer to request #7 within 10.0 s".into() }),
+                (10035, '.', FrameBody::Note { text: "no answer to request #7 within 10.0 s; the next request was not sent because the server was still busy with this one".into() }),
             ]),
             4,
             &["worker pool: 0 of 4 free"],
@@ -298,6 +309,34 @@ fn wide_characters_and_endless_lines_keep_their_carets() {
     let text = render(&diagnostic, &plain());
     assert!(text.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 100), "{text}");
     assert_snapshot!(text);
+}
+
+#[test]
+fn odd_places_and_widths_do_no_harm() {
+    let odd = |line, column, length, text: &str| Place { file: "".into(), line, column, length, text: text.into() };
+    let places = [
+        odd(0, 0, 0, ""),
+        odd(1, 9, 9, "abc"),
+        odd(u32::MAX, u32::MAX, u32::MAX, "a\nb\rc"),
+        odd(5, 2, 400, "é\u{301}日\t\u{1b}"),
+        odd(7, 1, 1, "e\u{301}"),
+        odd(1, 2500, 1, &"日".repeat(5000)),
+        odd(1, 10, 1, &"日".repeat(5000)),
+    ];
+    for width in [0, 1, 20, 41, 100, 10_000] {
+        for color in [Color::Plain, Color::Ansi] {
+            for charset in [Charset::Unicode, Charset::Ascii] {
+                let style = Style { color, charset, width };
+                let mut all = two_differences();
+                all.differences.extend(places.iter().map(|place| difference("a[0]", "1", "2", Some(place.clone()))));
+                let text = render(&all, &style);
+                assert!(text.ends_with('\n') && (charset == Charset::Unicode || text.is_ascii()), "{text}");
+                for place in &places {
+                    assert!(render(&Diagnostic::error("a", "b").at(place.clone()), &style).starts_with(['e', '\u{1b}']));
+                }
+            }
+        }
+    }
 }
 
 fn outcome(id: u32, verdict: Verdict, millis: u64, transport: &str, diagnostics: Vec<Diagnostic>) -> Event {

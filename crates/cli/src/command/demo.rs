@@ -68,7 +68,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 
 impl Arguments {
     fn options(&self) -> Result<DemoOptions, Failure> {
-        let name = self.name.parse().map_err(|error: mcproof_testkit::demo::UnknownDemo| Failure::bad_input("unknown-demo", error.to_string()))?;
+        let name =
+            self.name.parse().map_err(|error: mcproof_testkit::demo::UnknownDemo| Failure::bad_input("unknown-demo", error.to_string()))?;
         let mut options = DemoOptions::new(name);
         let kind = match (self.http, self.sse) {
             (true, _) => Kind::Http,

@@ -61,8 +61,8 @@ pub(crate) struct Arguments {
     /// Tool of tools/call
     #[arg(long, value_name = "NAME", help_heading = "Request")]
     tool_name: Option<String>,
-    /// Arguments of the tool: key=value takes its type from the tool's schema, key:=JSON says it
-    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., help_heading = "Request", conflicts_with = "tool_args_json")]
+    /// Argument of the tool, or several: key=value takes its type from the tool's schema, key:=JSON says it
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Request", conflicts_with = "tool_args_json")]
     tool_arg: Vec<String>,
     /// Arguments of the tool as one JSON object
     #[arg(long, value_name = "JSON", help_heading = "Request")]
@@ -76,8 +76,8 @@ pub(crate) struct Arguments {
     /// Prompt of prompts/get
     #[arg(long, value_name = "NAME", help_heading = "Request")]
     prompt_name: Option<String>,
-    /// Arguments of the prompt
-    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., help_heading = "Request")]
+    /// Argument of the prompt, or several
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Request")]
     prompt_args: Vec<String>,
     /// Level of logging/setLevel
     #[arg(long, value_name = "LEVEL", help_heading = "Request", value_parser = PossibleValuesParser::new(LEVELS))]
@@ -88,11 +88,11 @@ pub(crate) struct Arguments {
     /// Argument of completion/complete, with what is typed so far
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Request")]
     argument: Option<String>,
-    /// Entries of `_meta` in each request
-    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., help_heading = "Request")]
+    /// Entry of `_meta` in each request, or several
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Request")]
     metadata: Vec<String>,
-    /// Entries of `_meta` in tools/call only
-    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., help_heading = "Request")]
+    /// Entry of `_meta` in tools/call only, or several
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Request")]
     tool_metadata: Vec<String>,
     /// Parameters of any method as one JSON object; the other flags are added to it
     #[arg(long, value_name = "JSON", help_heading = "Request")]

@@ -1,10 +1,10 @@
 //! `mcproof test`: finds suites, reads them, runs them, reports.
 
+use crate::conversation::{self, Interrupts, Watching};
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{output, settings};
-use clap::Args;
 use mcproof_client::{EraChoice, Guardian, Patience, TransportKind};
 use mcproof_engine::run::{self, RunOptions};
 use mcproof_engine::suite::plan::{Binding, Launch, Server, Suite};
@@ -21,11 +21,10 @@ use std::time::Duration;
 
 /// Run suites over the real wire
 ///
-/// Each test runs once for each transport that its suite declares, on a server of its own. Exit code 0 means that all
-/// of them passed.
-#[derive(Args, Debug)]
+/// Each test runs once for each transport that its suite declares, on a server of its own.
+#[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct TestArgs {
+pub(crate) struct Arguments {
     /// Suite files, or folders to search for `*.mcproof.yaml` and `mcproof.yaml`
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
@@ -84,22 +83,19 @@ fn default_jobs() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Runs what was asked for until it is done or `stop` resolves with the exit code for having been stopped.
-pub(crate) async fn run(arguments: TestArgs, detail: Option<Detail>, stop: impl Future<Output = Exit>) -> Result<Exit, Failure> {
-    let suites = match load(&arguments)? {
+pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
+    let suites = match load(arguments)? {
         Loaded::Suites(suites) => suites,
         Loaded::Mistakes(mistakes) => {
-            for mistake in &mistakes {
-                output::talk(&diagnostic::render(mistake, &settings::style()));
-            }
             let count = mistakes.len();
-            output::talk(&format!("{count} {} found, nothing was run\n", if count == 1 { "mistake" } else { "mistakes" }));
+            output::talk(&diagnostic::render_all(&mistakes, &settings::style()));
+            output::talk(&format!("\n{count} {}, nothing was run\n", if count == 1 { "mistake" } else { "mistakes" }));
             return Ok(Exit::BadInput);
         }
     };
     if run::cases(&suites, &arguments.transport).is_empty() {
-        output::talk("nothing to run: no test uses the transports asked for\n");
-        return Ok(Exit::NothingSelected);
+        let message = "no test uses a transport that was asked for";
+        return Err(Failure::new(Exit::NothingSelected, Diagnostic::error("nothing-selected", message)).hint("leave out --transport"));
     }
     let options = RunOptions {
         jobs: arguments.jobs,
@@ -112,10 +108,17 @@ pub(crate) async fn run(arguments: TestArgs, detail: Option<Detail>, stop: impl 
         patience: Patience::default(),
         guardian: Guardian::default(),
     };
+    let detail = match (arguments.quiet, watching) {
+        (true, _) => Detail::Quiet,
+        (_, Watching::Wire) => Detail::Verbose,
+        (_, Watching::Off) => Detail::Normal,
+    };
     let mut stopped = None;
-    let stop = async { stopped = Some(stop.await) };
-    let detail = if arguments.quiet { Detail::Quiet } else { detail.unwrap_or(Detail::Normal) };
-    let (counts, written) = report(suites, options, stop, arguments.json, detail).await;
+    let (counts, written) = conversation::run(async {
+        let mut interrupts = Interrupts::new()?;
+        let stop = async { stopped = Some(interrupts.next().await) };
+        Ok::<_, Failure>(report(suites, options, stop, arguments.json, detail).await)
+    })??;
     output::written(written)?;
     Ok(match stopped {
         Some(exit) => exit,
@@ -155,7 +158,7 @@ enum Loaded {
     Mistakes(Vec<Diagnostic>),
 }
 
-fn load(arguments: &TestArgs) -> Result<Loaded, Failure> {
+fn load(arguments: &Arguments) -> Result<Loaded, Failure> {
     let files = suite::discover(&arguments.paths).map_err(|diagnostic| Failure::new(Exit::BadInput, diagnostic))?;
     if files.is_empty() {
         let paths: Vec<String> = arguments.paths.iter().map(|path| path.display().to_string()).collect();
@@ -203,8 +206,8 @@ fn overrides(variables: &[String]) -> Result<Map<String, Value>, Failure> {
 }
 
 /// The server of the command line, if it names one.
-fn server(arguments: &TestArgs) -> Result<Option<Server>, Failure> {
-    let TestArgs { url, headers, env, cwd, command, .. } = arguments;
+fn server(arguments: &Arguments) -> Result<Option<Server>, Failure> {
+    let Arguments { url, headers, env, cwd, command, .. } = arguments;
     if url.is_none() && command.is_empty() {
         return match (headers.is_empty(), env.is_empty() && cwd.is_none()) {
             (false, _) => Err(Failure::bad_input("bad-flag", "--header needs --url")),

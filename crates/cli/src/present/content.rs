@@ -9,7 +9,8 @@ pub(super) fn of_call(result: &Value) -> Option<String> {
     let blocks = result.get("content")?.as_array()?;
     let mut parts: Vec<String> = blocks.iter().map(block).collect();
     if let Some(structured) = result.get("structuredContent") {
-        let repeated = |block: &Value| text(block, "text").and_then(|text| serde_json::from_str::<Value>(text).ok()).as_ref() == Some(structured);
+        let repeated =
+            |block: &Value| text(block, "text").and_then(|text| serde_json::from_str::<Value>(text).ok()).as_ref() == Some(structured);
         if !blocks.iter().any(repeated) {
             parts.push(json(structured));
         }
@@ -43,9 +44,7 @@ pub(super) fn of_prompt(result: &Value) -> Option<String> {
 fn block(block: &Value) -> String {
     match text(block, "type") {
         Some("text") => text(block, "text").map(|text| escape_block(text).into_owned()),
-        Some(kind @ ("image" | "audio")) => {
-            text(block, "data").map(|data| binary(kind, text(block, "mimeType"), data))
-        }
+        Some(kind @ ("image" | "audio")) => text(block, "data").map(|data| binary(kind, text(block, "mimeType"), data)),
         Some("resource_link") => text(block, "uri").map(|uri| {
             let name = text(block, "title").or_else(|| text(block, "name")).unwrap_or_default();
             format!("{DIM}link{DIM:#} {} {}", escape(uri), escape(name))

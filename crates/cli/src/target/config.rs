@@ -68,8 +68,8 @@ struct File {
 fn read(named: Option<&Path>) -> Result<Vec<File>, Failure> {
     if let Some(path) = named {
         let shown = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")))?;
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")))?;
         return Ok(vec![File::parse(shown, text, None)?]);
     }
     let here = settings::current_folder();
@@ -208,7 +208,13 @@ fn place(file: &str, text: &str, line: usize, column: usize) -> Place {
     let source = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
     let before = source.get(..column.saturating_sub(1)).unwrap_or(source);
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    Place { file: file.to_owned(), line: number(line.max(1)), column: number(before.chars().count() + 1), length: 1, text: source.to_owned() }
+    Place {
+        file: file.to_owned(),
+        line: number(line.max(1)),
+        column: number(before.chars().count() + 1),
+        length: 1,
+        text: source.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -216,7 +222,8 @@ mod tests {
     use super::*;
 
     fn server(text: &str) -> Result<Known, String> {
-        let file = File::parse("mcp.json".into(), text.to_owned(), Some("/project".into())).map_err(|failure| failure.diagnostic.message)?;
+        let file =
+            File::parse("mcp.json".into(), text.to_owned(), Some("/project".into())).map_err(|failure| failure.diagnostic.message)?;
         let (name, entry) = file.servers.iter().next().expect("the test names a server");
         file.server(name, entry).map_err(|failure| failure.diagnostic.message)
     }

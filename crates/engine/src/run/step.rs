@@ -148,7 +148,7 @@ fn judge_outcome(expected: Option<&ExpectedFailure>, answer: &Answer, scope: &Ma
             unexpected(format!("{wanted}, found {error}"))
         }
         (None, Ok(_)) if is_error => unexpected(format!("expected success, found an `isError` result: {}", text())),
-        (None | Some(ExpectedFailure::Either), Err(_)) | (None, Ok(_)) => Ok(()),
+        (Some(ExpectedFailure::Either), Err(_)) | (None, Ok(_)) => Ok(()),
         (Some(ExpectedFailure::Either), Ok(_)) if is_error => Ok(()),
         (Some(ExpectedFailure::Either), Ok(_)) => unexpected("expected a failure, but the call succeeded".into()),
         (Some(ExpectedFailure::Tool(_)), Ok(_)) if !is_error => unexpected("expected an `isError` result, but the call succeeded".into()),

@@ -24,11 +24,18 @@ pub(super) enum Shown {
 pub(super) fn of(diagnostic: &Diagnostic, style: &Style, room: usize) -> Option<Shown> {
     let actual = diagnostic.actual.as_deref().filter(|actual| !actual.trim().is_empty())?;
     let differences = &diagnostic.differences;
-    let is_told = diagnostic.message.contains(actual.trim()) || differences.iter().any(|difference| difference.actual == actual);
+    let text: Option<String> = serde_json::from_str(actual).ok();
+    let is_told = diagnostic.message.contains(text.as_deref().unwrap_or(actual).trim())
+        || differences.iter().any(|difference| difference.actual == actual);
     let is_asked_for =
         differences.is_empty() || differences.len() >= MANY || differences.iter().any(|difference| is_missing(&difference.actual));
     if is_told || !is_asked_for {
         return None;
+    }
+    if let Some(text) = text {
+        // A text is read as its lines, not as the JSON that carried it.
+        let lines = text.lines().flat_map(|line| style.wrap(line, room, MAXIMUM_LINES)).collect();
+        return Some(Shown::Whole(capped(lines, style)));
     }
     let whole = || Shown::Whole(capped(actual.lines().map(|line| style.line(line, room)).collect(), style));
     Some(expected_text(diagnostic, actual).map_or_else(whole, |expected| Shown::Diff(diff(&expected, actual, style, room))))

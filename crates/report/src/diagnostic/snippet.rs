@@ -79,7 +79,7 @@ fn carets<'a>(diagnostic: &'a Diagnostic, style: &Style) -> (Vec<Caret<'a>>, Vec
 /// its middle.
 fn fits(label: &str, place: &Place, style: &Style) -> bool {
     let gutter = place.line.to_string().len() + " | ".len();
-    let end = (place.column + place.length).saturating_sub(1) as usize;
+    let end = place.column.saturating_add(place.length).saturating_sub(1) as usize;
     let before: String = place.text.chars().take(end).collect();
     let at = gutter + columns(&before.replace('\t', "    "));
     let long = gutter + columns(&place.text) > style.width;
@@ -99,7 +99,10 @@ fn hunks(carets: Vec<Caret<'_>>, width: usize) -> Vec<Hunk<'_>> {
     for caret in carets {
         let near = |hunk: &&mut Hunk| {
             let mut known = hunk.lines.values().flatten();
-            hunk.file == caret.place.file && known.any(|known| can_share(known.place, caret.place, width))
+            let is_same_text = |carets: &Vec<Caret>| carets.iter().all(|known| known.place.text == caret.place.text);
+            hunk.file == caret.place.file
+                && hunk.lines.get(&caret.place.line).is_none_or(is_same_text)
+                && known.any(|known| can_share(known.place, caret.place, width))
         };
         match hunks.iter_mut().find(near) {
             Some(hunk) => hunk.lines.entry(caret.place.line).or_default().push(caret),
@@ -137,8 +140,9 @@ impl<'a> Hunk<'a> {
             };
             let line = carets.first().map(|caret| style.source(&caret.place.text)).unwrap_or_default();
             for caret in carets {
-                let start = source.len() + byte_offset(&line, caret.place.column.saturating_sub(1));
-                let end = source.len() + byte_offset(&line, caret.place.column.saturating_sub(1) + caret.place.length.max(1));
+                let before = caret.place.column.saturating_sub(1);
+                let start = source.len() + byte_offset(&line, before);
+                let end = source.len() + byte_offset(&line, before.saturating_add(caret.place.length.max(1)));
                 annotations.push(AnnotationKind::Primary.span(start..end).label(caret.label.clone()));
             }
             source.push_str(&line);

@@ -7,6 +7,9 @@ use mcproof_record::{Direction, Evidence, ExchangeId, Frame, FrameBody, Raw};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+/// Rows for a fact that neither side said.
+const FACT_ROWS: usize = 3;
+
 pub(super) fn lines(evidence: &Evidence, style: &Style, room: usize) -> Vec<String> {
     let mut lines = Vec::new();
     if evidence.omitted > 0 {
@@ -24,9 +27,15 @@ pub(super) fn lines(evidence: &Evidence, style: &Style, room: usize) -> Vec<Stri
             Direction::Local => (style.pick("•", "* "), DIM),
         };
         let time = style.paint(DIM, &format!("{time:>widest$}"));
-        let text = style.line(&said.text, room.saturating_sub(widest + 1 + columns(arrow) + 1).max(10));
-        let text = if said.is_bad { style.paint(RED, &text) } else { text };
-        lines.push(format!("{time} {} {text}", style.paint(color, arrow)));
+        let indent = widest + 1 + columns(arrow) + 1;
+        // A message is mostly known from the differences; a fact of ours is told nowhere else.
+        let rows = if frame.direction == Direction::Local { FACT_ROWS } else { 1 };
+        let mut head = format!("{time} {} ", style.paint(color, arrow));
+        for row in style.wrap(&said.text, room.saturating_sub(indent).max(10), rows) {
+            let row = if said.is_bad { style.paint(RED, &row) } else { row };
+            lines.push(format!("{head}{row}"));
+            head = " ".repeat(indent);
+        }
     }
     lines
 }
@@ -89,10 +98,7 @@ fn say(frame: &Frame, earlier: &[Frame]) -> Option<Said> {
             pipe => format!("the server closed its {pipe}"),
         },
         FrameBody::Signalled { signal } => format!("we sent {signal}"),
-        FrameBody::Note { text } => {
-            is_bad = true;
-            text.clone()
-        }
+        FrameBody::Note { text } => text.clone(),
     };
     Some(Said { text, is_bad })
 }

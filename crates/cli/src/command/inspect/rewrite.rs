@@ -4,6 +4,7 @@
 //! - `COMMAND --its-flag --method M`: a flag that is not ours belongs to the command, unless it looks like a slip.
 //! - `COMMAND -- --method M`: the target first, the flags after `--`.
 //! - `-- COMMAND --method M`: with no `--method` before, the flags from `--method` on are ours.
+//! - `--tool-arg a=1 b=2`: several values after one flag.
 
 use crate::failure::Failure;
 use crate::suggest;
@@ -57,7 +58,7 @@ fn position_of_inspect(typed: &[OsString], globals: &Flags) -> Option<usize> {
     while let Some(token) = typed.get(index).and_then(|token| token.to_str()) {
         match globals.find(token) {
             _ if token == "inspect" => return Some(index),
-            Some(Takes::One | Takes::Many) => index += 2,
+            Some(Takes::One | Takes::Pairs(_)) => index += 2,
             Some(_) => index += 1,
             None => return None,
         }
@@ -66,55 +67,68 @@ fn position_of_inspect(typed: &[OsString], globals: &Flags) -> Option<usize> {
 }
 
 fn rewrite_rest(rest: &[OsString], flags: &Flags) -> Result<Vec<OsString>, Failure> {
-    let separator = OsStr::new("--");
     let is_method = |token: &OsString| token.to_str().is_some_and(|token| token == "--method" || token.starts_with("--method="));
-    let Some(at) = rest.iter().position(|token| token == separator) else { return parted(rest, flags) };
-    let (before, after) = (&rest[..at], &rest[at + 1..]);
     let is_flag = |token: &OsString| token.to_str().is_some_and(|token| flags.find(token).is_some());
+    let Some(at) = rest.iter().position(|token| token == OsStr::new("--")) else {
+        let Parted { ours, words } = part(rest, flags)?;
+        return Ok(joined(ours, words));
+    };
+    let (before, after) = (&rest[..at], &rest[at + 1..]);
     if !before.is_empty() && !looks_like_flag(&before[0]) && !before.iter().any(is_flag) {
-        return Ok(joined(after.to_vec(), before.to_vec()));
+        let Parted { ours, words } = part(after, flags)?;
+        return Ok(joined(ours, [before, words.as_slice()].concat()));
     }
-    refuse_unsupported(before)?;
-    match after.iter().position(is_method) {
-        Some(start) if !before.iter().any(is_method) => {
-            let (command, ours) = after.split_at(start);
-            Ok(joined([before, ours].concat(), command.to_vec()))
-        }
-        _ => Ok(rest.to_vec()),
-    }
+    let (command, behind) = match after.iter().position(is_method) {
+        Some(start) if !before.iter().any(is_method) => after.split_at(start),
+        _ => (after, &[][..]),
+    };
+    // Words here are a second target, or a mistake: the grammar tells.
+    let Parted { ours, words } = part(&[before, behind].concat(), flags)?;
+    Ok([words.as_slice(), ours.as_slice(), &["--".into()], command].concat())
 }
 
-/// Parts a command line without `--` into our flags and the words of the target.
-fn parted(rest: &[OsString], flags: &Flags) -> Result<Vec<OsString>, Failure> {
-    refuse_unsupported(rest)?;
+/// Our flags with their values, and all else.
+struct Parted {
+    ours: Vec<OsString>,
+    words: Vec<OsString>,
+}
+
+fn part(tokens: &[OsString], flags: &Flags) -> Result<Parted, Failure> {
+    refuse_unsupported(tokens)?;
     let (mut ours, mut words) = (Vec::new(), Vec::new());
-    let mut tokens = rest.iter().peekable();
+    let mut tokens = tokens.iter().peekable();
     while let Some(token) = tokens.next() {
-        let known = token.to_str().and_then(|text| flags.find(text));
-        match known {
+        match token.to_str().and_then(|text| flags.find(text)) {
             Some(takes) => {
                 ours.push(token.clone());
-                take_values(takes, &mut tokens, &mut ours);
+                take_values(takes, token, &mut tokens, &mut ours);
             }
             // Before the target, or nearly one of ours: clap says what is wrong with it.
             None if looks_like_flag(token) && (words.is_empty() || flags.is_slip(token)) => ours.push(token.clone()),
             None => words.push(token.clone()),
         }
     }
-    Ok(joined(ours, words))
+    Ok(Parted { ours, words })
 }
 
-fn take_values<'a>(takes: Takes, tokens: &mut Peekable<impl Iterator<Item = &'a OsString>>, into: &mut Vec<OsString>) {
+fn take_values<'a>(takes: Takes, flag: &OsString, tokens: &mut Peekable<impl Iterator<Item = &'a OsString>>, into: &mut Vec<OsString>) {
     match takes {
         Takes::Nothing => {}
         Takes::One => into.extend(tokens.next().cloned()),
-        Takes::Many => {
+        Takes::Pairs(sign) => {
             into.extend(tokens.next().cloned());
-            while let Some(value) = tokens.next_if(|token| !looks_like_flag(token)) {
-                into.push(value.clone());
+            while let Some(value) = tokens.next_if(|token| is_pair(token, sign)) {
+                into.extend([flag.clone(), value.clone()]);
             }
         }
     }
+}
+
+/// Whether a word is one more `key=value`, `key:=JSON` or `Name: value`, and neither a flag nor a URL.
+fn is_pair(token: &OsString, sign: char) -> bool {
+    let Some((name, value)) = token.to_str().and_then(|token| token.split_once(sign)) else { return false };
+    let name = name.strip_suffix(':').unwrap_or(name);
+    !looks_like_flag(token) && !name.contains([':', '/']) && !value.starts_with("//")
 }
 
 /// A single word or a URL stays a word, which may be a name; more are a command.
@@ -142,8 +156,12 @@ fn looks_like_flag(token: &OsString) -> bool {
 enum Takes {
     Nothing,
     One,
-    Many,
+    /// One, and then as many as there are pairs around this sign.
+    Pairs(char),
 }
+
+/// The flags after which MCP Inspector takes several values.
+const SEVERAL: [(&str, char); 5] = [("tool-arg", '='), ("prompt-args", '='), ("metadata", '='), ("tool-metadata", '='), ("header", ':')];
 
 /// The flags of some commands, by name.
 struct Flags {
@@ -192,11 +210,10 @@ impl Flags {
 }
 
 fn takes(argument: &Arg) -> Takes {
-    match argument.get_action() {
-        ArgAction::Set | ArgAction::Append => match argument.get_num_args() {
-            Some(range) if range.max_values() > 1 => Takes::Many,
-            _ => Takes::One,
-        },
+    let several = argument.get_long().and_then(|name| SEVERAL.iter().find(|(known, _)| *known == name));
+    match (argument.get_action(), several) {
+        (ArgAction::Set | ArgAction::Append, Some((_, sign))) => Takes::Pairs(*sign),
+        (ArgAction::Set | ArgAction::Append, None) => Takes::One,
         _ => Takes::Nothing,
     }
 }
@@ -221,7 +238,10 @@ mod tests {
         check("m inspect --method tools/list python s.py", "m inspect --method tools/list -- python s.py");
         check("m inspect npx -y pkg --port 80 --method ping", "m inspect --method ping -- npx -y pkg --port 80");
         check("m inspect s.py --cli --era=legacy -q x --method=ping", "m inspect --era=legacy -q --method=ping -- s.py --cli x");
-        check("m inspect -e A=1 s.py x --tool-arg a=1 b=2 --method m", "m inspect -e A=1 --tool-arg a=1 b=2 --method m -- s.py x");
+        check(
+            "m inspect -e A=1 s.py x --tool-arg a=1 b=2 --method m",
+            "m inspect -e A=1 --tool-arg a=1 --tool-arg b=2 --method m -- s.py x",
+        );
         check("m -v --color never inspect s.py x --method m", "m -v --color never inspect --method m -- s.py x");
     }
 
@@ -247,6 +267,17 @@ mod tests {
         check("m inspect", "m inspect");
         check("m inspect --help", "m inspect --help");
         check("m inspect --method", "m inspect --method");
+    }
+
+    #[test]
+    fn one_flag_takes_several_pairs() {
+        check(
+            "m inspect --tool-arg a=1 b:=2 http://h/?x=1 --method m",
+            "m inspect http://h/?x=1 --tool-arg a=1 --tool-arg b:=2 --method m",
+        );
+        check("m inspect --header A:1 B:2 http://h/ --method m", "m inspect http://h/ --header A:1 --header B:2 --method m");
+        check("m inspect --metadata a=1 b=x/y --method m -- s.py", "m inspect --metadata a=1 --metadata b=x/y --method m -- s.py");
+        check("m inspect --tool-arg a=1 python s.py --method m", "m inspect --tool-arg a=1 --method m -- python s.py");
     }
 
     #[test]
