@@ -33,7 +33,7 @@ pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, wat
         let Answer { method, answer, elapsed } = asked?;
         match answer {
             Err(error) => Err(refusal(&method, &error)),
-            Ok(result) if request.method == request::LIVENESS && printer.form == Form::Readable => {
+            Ok(_) if request.method == request::LIVENESS && printer.form == Form::Readable => {
                 let handshake = session.handshake();
                 let millis = elapsed.as_secs_f64() * 1e3;
                 let version = escape(&handshake.protocol_version);
@@ -41,7 +41,6 @@ pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, wat
                     "`{method}` answered in {millis:.1} ms ({}, {} era, {version})\n",
                     handshake.transport, handshake.era
                 ))?;
-                drop(result);
                 Ok(Exit::Passed)
             }
             Ok(result) => {

@@ -37,7 +37,7 @@ fn check(marker: &str, transports: &str, servers: usize, signal: Signal) -> Exit
     let folder = tempfile::tempdir().unwrap();
     let server = format!("trap '' TERM; sleep {marker} & sleep {marker} & wait");
     let suite = format!(
-        "server:\n  stdio: {{ command: [sh, -c, \"{server}\"] }}\n  http: {{ command: [sh, -c, \"{server}\"], url: \"http://127.0.0.1:${{port}}/\" }}\n\
+        "server:\n  stdio: {{ command: [sh, -c, \"{server}\"] }}\n  http: {{ command: [sh, -c, \"{server}\"], env: {{ PORT: \"${{port}}\" }}, url: \"http://127.0.0.1:${{port}}/\" }}\n\
          tests:\n  - {{ name: one, steps: [tools] }}\n"
     );
     let file = folder.path().join("silent.mcproof.yaml");

@@ -3,28 +3,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod peers;
+
+use peers::{Peer, root};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
 use std::process::Command;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-fn servers() -> Value {
-    let text = std::fs::read_to_string(root().join("peers/servers.json")).unwrap();
-    let peers = root().join("target/peers");
-    serde_json::from_str(&text.replace("${peers}", peers.to_str().unwrap())).unwrap()
-}
 
 /// Runs the suite against one server over one transport; gives the exit code and the verdicts by test name.
 fn run(name: &str, transport: &str) -> (Option<i32>, Vec<(String, String)>, String) {
-    let servers = servers();
-    let server = &servers[name];
-    let start = &server[transport];
-    assert!(start.is_object(), "{name} has no {transport}");
-    let command: Vec<&str> = start["command"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
-    assert!(!command[0].contains('/') || Path::new(command[0]).exists(), "{} is not installed: run `cargo xtask peers` first", command[0]);
+    let peer = Peer::named(name);
+    let (server, start) = (&peer.0, peer.start(transport));
     let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
     mcproof.current_dir(root()).args(["test", "examples/e2e.mcproof.yaml", "--json", "--connect-timeout", "60s", "--timeout", "60s"]);
     mcproof.args(["--transport", transport]);
@@ -33,16 +21,12 @@ fn run(name: &str, transport: &str) -> (Option<i32>, Vec<(String, String)>, Stri
     mcproof.arg("--var").arg(format!("arguments:={}", example["arguments"]));
     mcproof.arg("--var").arg(format!("text=/{}/", example["text"].as_str().unwrap().replace('/', "\\/")));
     mcproof.arg("--var").arg(format!("strict:={}", server["refuses_empty"]));
-    if let Some(url) = start["url"].as_str() {
-        mcproof.args(["--url", url]);
+    mcproof.args(start.url.iter().flat_map(|url| ["--url", url]));
+    for (key, value) in &start.env {
+        mcproof.arg("-e").arg(format!("{key}={value}"));
     }
-    for (key, value) in start["env"].as_object().into_iter().flatten() {
-        mcproof.arg("-e").arg(format!("{key}={}", value.as_str().unwrap()));
-    }
-    if let Some(folder) = start["cwd"].as_str() {
-        mcproof.args(["--cwd", folder]);
-    }
-    let output = mcproof.arg("--").args(&command).output().unwrap();
+    mcproof.args(start.cwd.iter().flat_map(|folder| ["--cwd", folder]));
+    let output = mcproof.arg("--").args(&start.command).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let cases = events.first().map(|event| event["cases"].as_array().unwrap().clone()).unwrap_or_default();

@@ -15,11 +15,14 @@ use std::io::Read as _;
 const LARGEST_INPUT: u64 = 64 << 20;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
+#[command(
+    override_usage = "mcproof call TARGET TOOL [KEY=VALUE]... [FLAGS]\n       mcproof call TOOL [KEY=VALUE]... [FLAGS] -- COMMAND [ARGUMENT]...",
+    after_help = "Examples:
   mcproof call http://127.0.0.1:3000/mcp echo message=hello
   mcproof call create_issue title='It breaks' labels:='[\"bug\"]' -- python server.py
   mcproof call tracker create_issue --args @issue.json
-")]
+"
+)]
 pub(crate) struct Arguments {
     /// The server (URL or name), unless a command follows after `--`; then the tool and its arguments: key=value takes
     /// its type from the tool's schema, key:=JSON says it

@@ -10,10 +10,13 @@ use crate::request::Request;
 use crate::target::Words;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
+#[command(
+    override_usage = "mcproof prompt TARGET NAME [KEY=VALUE]... [FLAGS]\n       mcproof prompt NAME [KEY=VALUE]... [FLAGS] -- COMMAND [ARGUMENT]...",
+    after_help = "Examples:
   mcproof prompt http://127.0.0.1:3000/mcp greet name=Ada
   mcproof prompt greet name=Ada -- python server.py
-")]
+"
+)]
 pub(crate) struct Arguments {
     /// The server (URL or name), unless a command follows after `--`; then the prompt and its arguments
     #[arg(value_name = "TARGET NAME KEY=VALUE", required = true, num_args = 1..)]

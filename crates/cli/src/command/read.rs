@@ -9,10 +9,13 @@ use crate::request::Request;
 use crate::target::Words;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
+#[command(
+    override_usage = "mcproof read TARGET URI [FLAGS]\n       mcproof read URI [FLAGS] -- COMMAND [ARGUMENT]...",
+    after_help = "Examples:
   mcproof read http://127.0.0.1:3000/mcp issues://1
   mcproof read issues://1 -- mcproof demo tracker
-")]
+"
+)]
 pub(crate) struct Arguments {
     /// The server (URL or name), unless a command follows after `--`; then the URI of the resource
     #[arg(value_names = ["TARGET", "URI"], required = true, num_args = 1..=2)]
