@@ -41,6 +41,7 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 }
 
 /// All variables that are text.
+#[expect(clippy::disallowed_methods, reason = "this is the module that reads the environment")]
 pub(crate) fn variables() -> BTreeMap<String, String> {
     env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
 }

@@ -45,6 +45,9 @@ pub(crate) struct TargetArgs {
     /// Client capabilities to declare, as a JSON object: some servers offer more to a client that has them
     #[arg(long, value_name = "JSON", value_parser = parse_capabilities)]
     pub(crate) capabilities: Option<Capabilities>,
+    /// Offer this root to the server, and answer `roots/list` with it; may be repeated
+    #[arg(long, value_name = "URI")]
+    pub(crate) root: Vec<String>,
     /// Set a variable in the server's environment; may be repeated
     #[arg(short, value_name = "KEY=VALUE", value_parser = parse_variable)]
     pub(crate) env: Vec<(String, String)>,
@@ -144,6 +147,7 @@ impl TargetArgs {
         if let Some(Capabilities(capabilities)) = &self.capabilities {
             options.client.capabilities = capabilities.clone();
         }
+        options.answers.roots = (!self.root.is_empty()).then(|| self.root.clone());
         let secrets = secrets::of(&target);
         Ok(Resolved { target, options, secrets, timeout: self.timeout, trace: self.trace.clone() })
     }

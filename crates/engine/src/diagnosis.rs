@@ -60,7 +60,9 @@ pub fn of_connect_failure(failure: &ConnectFailure, transcript: &Transcript, com
         F::OtherVersion { .. } | F::UnknownVersion { .. } | F::NoCommonVersion { .. } => {
             ("version-mismatch", Some("ask for a revision that the server speaks, with `--protocol-version`".into()))
         }
-        F::Sse(_) | F::SseTimedOut { .. } => ("no-event-stream", Some("check that the URL is the one of the event stream, mostly `/sse`".into())),
+        F::Sse(_) | F::SseTimedOut { .. } => {
+            ("no-event-stream", Some("check that the URL is the one of the event stream, mostly `/sse`".into()))
+        }
         F::NoModernSse => ("version-mismatch", Some("use the `http` transport, or drop `--era modern`".into())),
     };
     let diagnostic = Diagnostic::error(code, failure.to_string());
@@ -182,7 +184,8 @@ fn missing_piece(transcript: &Transcript) -> Option<String> {
     let lines = transcript.tail(0, 40).stderr;
     let after = |line: &str, mark: &str| {
         let rest = &line[line.find(mark)? + mark.len()..];
-        let name: String = rest.trim_start_matches(['\'', '"', ' ', '`', ':']).chars().take_while(|c| !matches!(c, '\'' | '"' | '`')).collect();
+        let name: String =
+            rest.trim_start_matches(['\'', '"', ' ', '`', ':']).chars().take_while(|c| !matches!(c, '\'' | '"' | '`')).collect();
         (!name.is_empty()).then_some(name)
     };
     lines.iter().find_map(|line| {

@@ -2,6 +2,7 @@
 
 use crate::Raw;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Position of a frame in its transcript, counted from 0.
@@ -96,23 +97,25 @@ impl Transcript {
     }
 
     /// Like [`Transcript::tail`], but ending at frame `end` instead of the newest one. Stderr is not cut there:
-    /// what a server says last is mostly why it failed.
+    /// what a server says last is mostly why it failed. A server that was started again has only its last life shown.
     pub fn around(&self, end: Option<FrameId>, frames: usize, stderr: usize) -> Evidence {
-        let is_stderr = |frame: &&Frame| matches!(frame.body, FrameBody::Stderr { .. });
-        let wire: Vec<&Frame> = self.frames.iter().filter(|frame| !is_stderr(frame) && end.is_none_or(|end| frame.id <= end)).collect();
+        let born = self.frames.iter().rposition(|frame| matches!(frame.body, FrameBody::Spawned { .. })).unwrap_or(0);
+        let mut wire = Vec::new();
+        let mut lines = Vec::new();
+        for frame in &self.frames[born..] {
+            match &frame.body {
+                FrameBody::Stderr { bytes } => lines.push(bytes.to_text()),
+                _ if end.is_none_or(|end| frame.id <= end) => wire.push(frame),
+                _ => {}
+            }
+        }
         let skipped = wire.len().saturating_sub(frames);
-        let mut lines: Vec<String> = self
-            .frames
-            .iter()
-            .rev()
-            .filter_map(|frame| match &frame.body {
-                FrameBody::Stderr { bytes } => Some(bytes.to_text().into_owned()),
-                _ => None,
-            })
-            .take(stderr)
-            .collect();
-        lines.reverse();
-        Evidence { frames: wire.into_iter().skip(skipped).cloned().collect(), omitted: skipped as u64 + self.dropped, stderr: lines }
+        let silent = lines.len().saturating_sub(stderr);
+        Evidence {
+            frames: wire.into_iter().skip(skipped).cloned().collect(),
+            omitted: (born + skipped) as u64 + self.dropped,
+            stderr: lines.into_iter().skip(silent).map(Cow::into_owned).collect(),
+        }
     }
 }
 
@@ -163,6 +166,15 @@ mod tests {
         let evidence = transcript().around(Some(FrameId(2)), 9, 9);
         assert_eq!(evidence.frames.iter().map(|frame| frame.id.0).collect::<Vec<_>>(), [0, 2]);
         assert_eq!(evidence.stderr, ["x", "y"]);
+    }
+
+    #[test]
+    fn evidence_shows_the_last_life_of_a_server() {
+        let mut transcript = transcript();
+        transcript.frames.insert(2, frame(9, FrameBody::Spawned { pid: 1, command: vec![] }));
+        let evidence = transcript.tail(9, 9);
+        assert_eq!(evidence.frames.iter().map(|frame| frame.id.0).collect::<Vec<_>>(), [9, 2, 3]);
+        assert_eq!((evidence.omitted, evidence.stderr), (2, vec!["y".to_owned()]));
     }
 
     #[test]

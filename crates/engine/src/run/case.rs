@@ -155,9 +155,8 @@ impl Sessions<'_> {
             let port = port.map_err(|error| Diagnostic::error("no-free-port", format!("no free port on 127.0.0.1: {error}")))?;
             scope.insert("port".into(), json!(port));
         }
-        let fill = |text: &str| {
-            interpolate_text(text, &scope).map_err(|missing| Diagnostic::error("unknown-variable", missing.to_string()))
-        };
+        let fill =
+            |text: &str| interpolate_text(text, &scope).map_err(|missing| Diagnostic::error("unknown-variable", missing.to_string()));
         let launch = match &binding.launch {
             Some(launch) => Some(Launch {
                 command: self.own_binary(launch.command.iter().map(|word| fill(word)).collect::<Result<_, _>>()?),
@@ -171,15 +170,14 @@ impl Sessions<'_> {
             (None, launch) => return Ok((Target::Stdio(launch.expect("the parser takes no binding without command and url")), None)),
         };
         let (template, launch) = template;
-        let parse = |text: &str| {
-            Url::parse(text).map_err(|error| Diagnostic::error("bad-url", format!("`{text}` is no URL: {error}")))
-        };
+        let parse = |text: &str| Url::parse(text).map_err(|error| Diagnostic::error("bad-url", format!("`{text}` is no URL: {error}")));
         let (url, locate) = match &binding.port_from {
             Some(pattern) => {
                 let locate = locate(pattern.clone(), template.clone());
                 // Only its form counts: the real port is not known before the server tells it.
                 let scope = Map::from_iter([("port".to_owned(), json!(1))]);
-                let example = interpolate_text(template, &scope).map_err(|missing| Diagnostic::error("unknown-variable", missing.to_string()))?;
+                let example =
+                    interpolate_text(template, &scope).map_err(|missing| Diagnostic::error("unknown-variable", missing.to_string()))?;
                 (parse(&example)?, Some(locate))
             }
             None => (parse(&fill(template)?)?, None),

@@ -3,7 +3,7 @@
 use crate::diagnosis::{self, Scene};
 use crate::judge::Payload;
 use crate::suite::interpolate;
-use crate::suite::plan::{Action, ExpectedFailure, Expectations, Listing, Step};
+use crate::suite::plan::{Action, Expectations, ExpectedFailure, Listing, Step};
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{Session, Tap};
 use mcproof_record::{Diagnostic, Difference, FrameId};
@@ -19,7 +19,13 @@ struct Answer {
 }
 
 /// Empty when the step passed. Values that it saves go into `scope`.
-pub(super) async fn run_step(step: &Step, session: &Session, tap: &Tap, scope: &mut Map<String, Value>, deadline: Duration) -> Vec<Diagnostic> {
+pub(super) async fn run_step(
+    step: &Step,
+    session: &Session,
+    tap: &Tap,
+    scope: &mut Map<String, Value>,
+    deadline: Duration,
+) -> Vec<Diagnostic> {
     let answer = match act(&step.action, session, tap, scope, deadline).await {
         Ok(answer) => answer,
         Err(diagnostic) => return vec![diagnostic.at(step.place.clone())],
@@ -141,7 +147,9 @@ fn judge(step: &Step, answer: &Answer, scope: &Map<String, Value>) -> Vec<Diagno
 fn judge_outcome(expected: Option<&ExpectedFailure>, answer: &Answer, scope: &Map<String, Value>) -> Result<(), Diagnostic> {
     let is_error = matches!(&answer.result, Ok(result) if result.get("isError") == Some(&Value::Bool(true)));
     let text = || answer.payload.text.clone().unwrap_or_else(|| answer.payload.value.to_string());
-    let unexpected = |message: String| Err(Diagnostic { actual: Some(pretty(&answer.payload.value)), ..Diagnostic::error("unexpected-outcome", message) });
+    let unexpected = |message: String| {
+        Err(Diagnostic { actual: Some(pretty(&answer.payload.value)), ..Diagnostic::error("unexpected-outcome", message) })
+    };
     match (expected, &answer.result) {
         (None | Some(ExpectedFailure::Tool(_)), Err(error)) => {
             let wanted = if expected.is_some() { "expected an `isError` result" } else { "expected a result" };
@@ -195,7 +203,8 @@ fn save(step: &Step, answer: &Answer, scope: &mut Map<String, Value>) -> Vec<Dia
                 scope.insert(name.clone(), value.clone());
             }
             Err(error) => {
-                let mut diagnostic = Diagnostic::error("nothing-to-save", format!("`{name}` cannot be saved: {error}")).at(path.place.clone());
+                let mut diagnostic =
+                    Diagnostic::error("nothing-to-save", format!("`{name}` cannot be saved: {error}")).at(path.place.clone());
                 diagnostic.actual = Some(pretty(&answer.payload.value));
                 diagnostic.hint = error.hint;
                 diagnostics.push(diagnostic);
