@@ -58,10 +58,9 @@ pub(super) async fn run_case(work: Work, options: Arc<RunOptions>, addresses: Ad
             protocol_version: handshake.protocol_version.clone(),
         });
         let transcript = tap.transcript();
-        // One is enough: a server that prints noise prints it often. Where a step failed, it names the fault itself.
-        if diagnostics.is_empty()
-            && let Some(fault) = session.faults().first()
-        {
+        // One is enough: a server that prints noise prints it often. A missing answer is blamed on its fault already.
+        let blamed = diagnostics.iter().any(|diagnostic| diagnostic.code == "no-answer");
+        if let Some(fault) = session.faults().first().filter(|_| !blamed) {
             diagnostics.push(diagnosis::of_fault(fault, &transcript));
         }
         transcripts.push(transcript);
