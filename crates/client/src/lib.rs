@@ -11,8 +11,8 @@ pub mod transport;
 pub use answers::{Answers, Elicitation, Sampling};
 pub use revision::{Era, EraChoice, ParseChoiceError, TransportKind};
 pub use session::{
-    CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Fault, FaultKind, Handshake, ListFailure, Listed, Locate, Reply, Session,
-    Target, open_session,
+    CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Fault, FaultKind, Handshake, ListFailure, Listed, Locate,
+    Notification, Reply, Session, Target, open_session,
 };
 pub use tap::{Tap, TapBounds};
 pub use transport::{Closed, Endpoint, Exit, Guardian, Launch, Limits, Patience, ShutdownReport, StartFailure, Unanswered};

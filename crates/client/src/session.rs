@@ -2,29 +2,31 @@
 
 mod dispatcher;
 mod listing;
+mod modern;
 mod open;
+mod param_headers;
+mod rounds;
+mod wire;
 
-pub use dispatcher::{Fault, FaultKind};
+pub use dispatcher::{Fault, FaultKind, Notification};
 pub use listing::{ListFailure, Listed};
 pub use open::{ConnectFailure, ConnectOptions, Locate, Target, open_session};
 
 use crate::Tap;
 use crate::answers::Answers;
-use crate::jsonrpc::{self, RpcError};
+use crate::jsonrpc::RpcError;
 use crate::revision::{Era, TransportKind};
-use crate::transport::{
-    Closed, Envelope, Exit, HttpConnection, HttpHead, Patience, Process, Purpose, ShutdownReport, SseConnection, StdinUse, StdioConnection,
-    Unanswered,
-};
-use dispatcher::{Dispatcher, ServerRequest};
+use crate::transport::{Closed, Exit, HttpHead, Patience, Process, Resume, ShutdownReport, StdinUse, Unanswered};
+use dispatcher::Dispatcher;
 use mcproof_record::FrameId;
+use modern::mirrored;
+use open::Offer;
+use param_headers::ParamHeaders;
 use serde_json::{Map, Value, json};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::process::ChildStdin;
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use wire::{Answering, Connection, Outgoing, Wire};
 
 /// What a server said of itself in the answer to `initialize` or `server/discover`.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,11 +74,28 @@ pub struct Reply {
     pub http: Option<Arc<HttpHead>>,
 }
 
+/// How long to wait for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    /// From the request, or from the last progress, to the answer.
+    pub idle: Duration,
+    /// If set, progress is asked for, and each progress notification starts `idle` anew, up to this in all.
+    pub maximum: Option<Duration>,
+}
+
+impl From<Duration> for Deadline {
+    fn from(idle: Duration) -> Self {
+        Self { idle, maximum: None }
+    }
+}
+
 /// Why a request got no answer.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CallFailure {
     #[error("no answer to `{method}` within {}", show(*.after))]
     TimedOut { method: String, after: Duration },
+    #[error("`{method}` was cancelled after {}, as asked for", show(*.after))]
+    Cancelled { method: String, after: Duration },
     #[error("{0}")]
     Closed(Closed),
     #[error("{}", describe_unanswered(.0))]
@@ -120,31 +139,13 @@ pub struct Session {
     dispatcher: Arc<Dispatcher>,
     handshake: Handshake,
     client: ClientProfile,
+    answers: Answers,
+    offer: Offer,
+    /// Modern HTTP: which arguments of which tool are mirrored into headers, as far as tools have been listed.
+    param_headers: Mutex<ParamHeaders>,
     tap: Tap,
     patience: Patience,
     answering: Answering,
-}
-
-/// The connection, shared with the task that answers the server's requests.
-struct Wire {
-    connection: Connection,
-    /// Legacy HTTP: what each message after the handshake carries.
-    headers: OnceLock<Vec<(&'static str, String)>>,
-}
-
-/// The task that answers the server's requests. Ends with its session.
-struct Answering(JoinHandle<()>);
-
-impl Drop for Answering {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-enum Connection {
-    Stdio(StdioConnection),
-    Http(HttpConnection),
-    Sse(SseConnection),
 }
 
 /// A process that listens, and its stdin.
@@ -173,6 +174,9 @@ impl ClientProfile {
     }
 }
 
+/// Headers of a message, names in lower case.
+pub(crate) type Headers = Vec<(String, String)>;
+
 const VERSION_HEADER: &str = "mcp-protocol-version";
 const SESSION_HEADER: &str = "mcp-session-id";
 
@@ -195,18 +199,66 @@ impl Session {
         self.dispatcher.closed_because()
     }
 
-    /// Sends a request and waits for its answer. A JSON-RPC error is an answer.
+    /// Notifications of the server, oldest first. Of a flood only the newest are kept here; the tap counts the rest.
+    pub fn notifications(&self) -> Vec<Notification> {
+        self.dispatcher.notifications()
+    }
+
+    /// Sends a request and waits for its answer. A JSON-RPC error is an answer. When the deadline passes, the server is
+    /// told so, as the protocol asks (2025-11-25, basic/lifecycle, timeouts).
     ///
     /// # Errors
     /// No answer came: the deadline passed, the connection ended, or the HTTP response carried none.
-    pub async fn request(&self, method: &str, params: Option<Map<String, Value>>, deadline: Duration) -> Result<Reply, CallFailure> {
-        match self.handshake.era {
-            Era::Legacy => self.wire.ask(&self.dispatcher, method, params, self.wire.headers(), deadline).await,
-            Era::Modern => {
-                let (params, headers) = modern(&self.client, &self.handshake.protocol_version, method, params);
-                self.wire.ask(&self.dispatcher, method, Some(params), headers, deadline).await
+    pub async fn request(
+        &self,
+        method: &str,
+        params: Option<Map<String, Value>>,
+        deadline: impl Into<Deadline>,
+    ) -> Result<Reply, CallFailure> {
+        let deadline = deadline.into();
+        let outcome = self.send(method, params.clone(), deadline).await;
+        match &outcome {
+            // 404 for a session id means that the session is over: a client starts a new one (2025-11-25, transports,
+            // session management). The request was not taken, so it is sent again.
+            Err(CallFailure::Unanswered(Unanswered::Response { head, .. })) if head.status == 404 && self.wire.has_session() => {
+                self.tap.note("the server does not know our session any more: initializing anew");
+                match open::initialize(&self.wire, &self.dispatcher, &self.client, &self.offer, self.handshake.transport).await {
+                    Ok(_) => self.send(method, params, deadline).await,
+                    Err(_) => outcome,
+                }
             }
+            _ => outcome,
         }
+    }
+
+    /// Sends a request and cancels it after a while, as the transport and the era have it.
+    ///
+    /// # Errors
+    /// [`CallFailure::Cancelled`] if it went as asked for; another failure, or the answer, if that came before.
+    pub async fn request_and_cancel(
+        &self,
+        method: &str,
+        params: Option<Map<String, Value>>,
+        after: Duration,
+    ) -> Result<Reply, CallFailure> {
+        match self.send(method, params, after.into()).await {
+            Err(CallFailure::TimedOut { method, after }) => Err(CallFailure::Cancelled { method, after }),
+            other => other,
+        }
+    }
+
+    async fn send(&self, method: &str, params: Option<Map<String, Value>>, deadline: Deadline) -> Result<Reply, CallFailure> {
+        let outgoing = match self.handshake.era {
+            Era::Legacy => Outgoing { method, params, headers: self.wire.headers(), resume: Resume::FromLastEvent },
+            Era::Modern => {
+                let (params, mut headers) = mirrored(&self.client, &self.handshake.protocol_version, method, params);
+                if self.handshake.transport == TransportKind::Http && method == "tools/call" {
+                    headers.extend(self.param_headers.lock().unwrap_or_else(PoisonError::into_inner).of_call(&params));
+                }
+                Outgoing { method, params: Some(params), headers, resume: Resume::Never }
+            }
+        };
+        self.wire.ask(&self.dispatcher, outgoing, deadline, self.handshake.era).await
     }
 
     /// Ends the session and, if we started it, the server.
@@ -217,15 +269,14 @@ impl Session {
 
     /// Like [`Session::close`] with other patience.
     pub async fn close_within(self, patience: Patience) -> ShutdownReport {
-        let Self { wire, spawned, mut answering, .. } = self;
-        answering.0.abort();
-        let _ = (&mut answering.0).await;
-        if let Some(Wire { connection, headers }) = Arc::into_inner(wire) {
-            match connection {
+        let Self { wire, spawned, answering, .. } = self;
+        answering.end().await;
+        if let Some(wire) = Arc::into_inner(wire) {
+            let session = wire.has_session().then(|| wire.headers());
+            match wire.connection {
                 Connection::Stdio(stdio) => return stdio.close(patience).await,
                 Connection::Http(http) => {
-                    let headers = headers.into_inner().unwrap_or_default();
-                    if headers.iter().any(|(name, _)| *name == SESSION_HEADER) {
+                    if let Some(headers) = session {
                         http.delete(&headers, patience.end_of_input).await;
                     }
                 }
@@ -254,114 +305,5 @@ impl Session {
             (_, Some(spawned)) => spawned.process.exit(),
             _ => None,
         }
-    }
-}
-
-impl Wire {
-    fn headers(&self) -> Vec<(&'static str, String)> {
-        self.headers.get().cloned().unwrap_or_default()
-    }
-
-    /// Sends a request and waits for its answer; the handshake may still be ahead.
-    async fn ask(
-        &self,
-        dispatcher: &Dispatcher,
-        method: &str,
-        params: Option<Map<String, Value>>,
-        headers: Vec<(&'static str, String)>,
-        deadline: Duration,
-    ) -> Result<Reply, CallFailure> {
-        let mut waiting = dispatcher.expect_answer()?;
-        let body = jsonrpc::request(&waiting.id, method, params.as_ref());
-        waiting.sent(self.connection.send(Envelope { body, purpose: Purpose::Request(waiting.id.clone()), headers }));
-        match timeout(deadline, waiting.answer()).await {
-            Ok(answered) => answered,
-            Err(_) => Err(CallFailure::TimedOut { method: method.to_owned(), after: deadline }),
-        }
-    }
-
-    /// Sends a notification and waits, at most that long, until an HTTP server has taken it: what is sent next must not
-    /// overtake it on another connection.
-    async fn notify(&self, method: &str, deadline: Duration) {
-        let body = jsonrpc::notification(method, None);
-        let (done, taken) = oneshot::channel();
-        self.connection.send(Envelope { body, purpose: Purpose::Notification(done), headers: self.headers() });
-        let _ = timeout(deadline, taken).await;
-    }
-}
-
-impl Connection {
-    fn send(&self, envelope: Envelope) -> FrameId {
-        match self {
-            Self::Stdio(stdio) => stdio.send(envelope),
-            Self::Http(http) => http.send(envelope),
-            Self::Sse(sse) => sse.send(envelope),
-        }
-    }
-}
-
-/// The parameters and headers of a modern request (2026-07-28, basic, `_meta`, and Streamable HTTP, request metadata).
-fn modern(
-    client: &ClientProfile,
-    version: &str,
-    method: &str,
-    params: Option<Map<String, Value>>,
-) -> (Map<String, Value>, Vec<(&'static str, String)>) {
-    let mut params = params.unwrap_or_default();
-    let mut headers = vec![(VERSION_HEADER, version.to_owned()), ("mcp-method", method.to_owned())];
-    let name = match method {
-        "tools/call" | "prompts/get" => params.get("name"),
-        "resources/read" => params.get("uri"),
-        _ => None,
-    };
-    headers.extend(name.and_then(Value::as_str).map(|name| ("mcp-name", header_value(name))));
-    let own = [
-        ("io.modelcontextprotocol/protocolVersion", Value::from(version)),
-        ("io.modelcontextprotocol/clientInfo", client.info()),
-        ("io.modelcontextprotocol/clientCapabilities", Value::Object(client.capabilities.clone())),
-    ];
-    let meta = params.entry("_meta").or_insert_with(|| json!({}));
-    if let Some(meta) = meta.as_object_mut() {
-        for (key, value) in own {
-            // What a plan says stands: it may want to send something wrong.
-            meta.entry(key).or_insert(value);
-        }
-    }
-    (params, headers)
-}
-
-/// A value as a header can carry it, else in the Base64 sentinel form (2026-07-28, Streamable HTTP, value encoding).
-fn header_value(value: &str) -> String {
-    let plain = value.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
-    let padded = value.starts_with([' ', '\t']) || value.ends_with([' ', '\t']);
-    let looks_encoded = value.starts_with("=?base64?") && value.ends_with("?=");
-    if plain && !padded && !looks_encoded {
-        return value.to_owned();
-    }
-    use base64::Engine as _;
-    format!("=?base64?{}?=", base64::engine::general_purpose::STANDARD.encode(value))
-}
-
-/// Answers what the server asks, as the policies say.
-async fn answer_requests(mut queue: mpsc::UnboundedReceiver<ServerRequest>, wire: Weak<Wire>, answers: Answers) {
-    while let Some(ServerRequest { id, method, params }) = queue.recv().await {
-        let Some(wire) = wire.upgrade() else { return };
-        let body = jsonrpc::response(&id, answers.answer(&method, &params));
-        wire.connection.send(Envelope { body, purpose: Purpose::Response, headers: wire.headers() });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn header_values_are_encoded_when_they_have_to_be() {
-        let check = |value, expected| assert_eq!(header_value(value), expected);
-        check("us-west1", "us-west1");
-        check("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?=");
-        check(" padded ", "=?base64?IHBhZGRlZCA=?=");
-        check("line1\nline2", "=?base64?bGluZTEKbGluZTI=?=");
-        check("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=");
     }
 }

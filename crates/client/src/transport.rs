@@ -24,6 +24,7 @@ pub use sse::SseFailure;
 pub(crate) use stdio::StdioConnection;
 
 use crate::jsonrpc::RequestId;
+use crate::session::Headers;
 use mcproof_record::{ExchangeId, FrameId};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -53,7 +54,16 @@ pub(crate) struct Envelope {
     pub(crate) body: Vec<u8>,
     pub(crate) purpose: Purpose,
     /// Only for HTTP.
-    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) headers: Headers,
+    pub(crate) resume: Resume,
+}
+
+/// Whether an event stream that ends before its answer is taken up again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resume {
+    Never,
+    /// By a GET with `Last-Event-ID` (2025-03-26 to 2025-11-25, transports, resumability).
+    FromLastEvent,
 }
 
 /// Who wants to know what became of a message.
@@ -109,6 +119,9 @@ pub(crate) trait Inbox: Send + Sync + 'static {
     /// Bytes that should be one message. `head` is there when an HTTP exchange carried them, `request` when that
     /// exchange was opened for one.
     fn message(&self, bytes: &[u8], frame: FrameId, head: Option<&Arc<HttpHead>>, request: Option<&RequestId>);
+
+    /// Whether this request still waits for its answer.
+    fn waits_for(&self, request: &RequestId) -> bool;
 
     /// The HTTP exchange of a request is over. Of no consequence if the answer came.
     fn unanswered(&self, request: &RequestId, why: Unanswered);

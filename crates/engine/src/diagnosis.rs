@@ -87,6 +87,7 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
             }
             None => ("no-answer", Some("raise `timeouts.request`, or `timeout` of the step, if the server needs longer".into())),
         },
+        (CallFailure::Cancelled { .. }, None) => ("cancelled", None),
         (CallFailure::Closed(_), None) => ("connection-closed", None),
         (CallFailure::Unanswered(Unanswered::Unreachable(_)), None) => {
             ("server-unreachable", Some("check that the server runs, and its URL".into()))

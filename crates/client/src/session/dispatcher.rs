@@ -1,15 +1,16 @@
 //! Matches answers to requests, and keeps what fits nothing as a fault. Waits for nobody.
 
-use super::{CallFailure, Reply};
+use super::{CallFailure, Deadline, Reply};
 use crate::Tap;
 use crate::jsonrpc::{self, Message, RequestId};
 use crate::transport::{Closed, HttpHead, Inbox, Unanswered};
 use mcproof_record::{Direction, FrameId};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::sleep_until;
 
 /// Something a server sent that no conforming server sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,14 @@ pub enum FaultKind {
     NoId(String),
 }
 
+/// A notification from the server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notification {
+    pub frame: FrameId,
+    pub method: String,
+    pub params: Option<Value>,
+}
+
 /// A request from the server, which the session's policy has to answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ServerRequest {
@@ -38,8 +47,8 @@ pub(super) struct ServerRequest {
     pub(super) params: Value,
 }
 
-/// Faults kept; a flood of noise is counted by the tap, not here.
-const MOST_FAULTS: usize = 1000;
+/// Faults and notifications kept; a flood of them is counted by the tap, not here.
+const MOST_KEPT: usize = 1000;
 
 pub(super) struct Dispatcher {
     state: Mutex<State>,
@@ -53,12 +62,15 @@ struct State {
     pending: HashMap<RequestId, Pending>,
     closed: Option<Closed>,
     faults: Vec<Fault>,
+    notifications: VecDeque<Notification>,
 }
 
 struct Pending {
     answer: oneshot::Sender<Result<Reply, CallFailure>>,
     asked: Instant,
     request: Option<FrameId>,
+    /// Counts the progress notifications for this request; its id is the progress token.
+    progress: watch::Sender<u64>,
 }
 
 /// A request that waits for its answer. Dropping it forgets the request: an answer then is a late one.
@@ -66,6 +78,7 @@ pub(super) struct Waiting<'a> {
     pub(super) id: RequestId,
     dispatcher: &'a Dispatcher,
     answer: oneshot::Receiver<Result<Reply, CallFailure>>,
+    progress: watch::Receiver<u64>,
 }
 
 impl Waiting<'_> {
@@ -76,8 +89,18 @@ impl Waiting<'_> {
         }
     }
 
-    pub(super) async fn answer(&mut self) -> Result<Reply, CallFailure> {
-        (&mut self.answer).await.unwrap_or(Err(CallFailure::Closed(Closed::StreamEnded)))
+    /// Waits for the answer; `None` when `deadline` passes. Progress starts it anew, but never beyond its maximum.
+    pub(super) async fn answer(&mut self, deadline: Deadline) -> Option<Result<Reply, CallFailure>> {
+        let end = deadline.maximum.map(|maximum| Instant::now() + maximum);
+        loop {
+            let next = Instant::now() + deadline.idle;
+            tokio::select! {
+                biased;
+                answer = &mut self.answer => return Some(answer.unwrap_or(Err(CallFailure::Closed(Closed::StreamEnded)))),
+                Ok(()) = self.progress.changed(), if end.is_some() => {}
+                () = sleep_until(end.map_or(next, |end| end.min(next)).into()) => return None,
+            }
+        }
     }
 }
 
@@ -103,12 +126,31 @@ impl Dispatcher {
         state.next += 1;
         let id = RequestId::Number(state.next);
         let (sender, answer) = oneshot::channel();
-        state.pending.insert(id.clone(), Pending { answer: sender, asked: Instant::now(), request: None });
-        Ok(Waiting { id, dispatcher: self, answer })
+        let (progress, progressed) = watch::channel(0);
+        state.pending.insert(id.clone(), Pending { answer: sender, asked: Instant::now(), request: None, progress });
+        Ok(Waiting { id, dispatcher: self, answer, progress: progressed })
     }
 
     pub(super) fn faults(&self) -> Vec<Fault> {
         self.state().faults.clone()
+    }
+
+    pub(super) fn notifications(&self) -> Vec<Notification> {
+        self.state().notifications.iter().cloned().collect()
+    }
+
+    fn notified(&self, notification: Notification) {
+        let mut state = self.state();
+        if notification.method == "notifications/progress"
+            && let Some(token) = notification.params.as_ref().and_then(|params| params.get("progressToken")).and_then(Value::as_i64)
+            && let Some(pending) = state.pending.get(&RequestId::Number(token))
+        {
+            pending.progress.send_modify(|count| *count += 1);
+        }
+        if state.notifications.len() == MOST_KEPT {
+            state.notifications.pop_front();
+        }
+        state.notifications.push_back(notification);
     }
 
     pub(super) fn closed_because(&self) -> Option<Closed> {
@@ -117,7 +159,7 @@ impl Dispatcher {
 
     fn fault(&self, frame: FrameId, kind: FaultKind) {
         let mut state = self.state();
-        if state.faults.len() < MOST_FAULTS {
+        if state.faults.len() < MOST_KEPT {
             state.faults.push(Fault { frame, kind });
         }
     }
@@ -131,7 +173,7 @@ impl Inbox for Dispatcher {
     fn message(&self, bytes: &[u8], frame: FrameId, head: Option<&Arc<HttpHead>>, request: Option<&RequestId>) {
         match jsonrpc::parse(bytes) {
             Err(malformed) => self.fault(frame, FaultKind::Malformed(malformed)),
-            Ok(Message::Notification { .. }) => {}
+            Ok(Message::Notification { method, params }) => self.notified(Notification { frame, method, params }),
             Ok(Message::Request { id, method, params }) => {
                 // The receiver lives as long as the session; after that nobody has to answer.
                 let _ = self.requests.send(ServerRequest { id, method, params: params.unwrap_or_default() });
@@ -162,6 +204,10 @@ impl Inbox for Dispatcher {
                 let _ = pending.answer.send(Ok(reply));
             }
         }
+    }
+
+    fn waits_for(&self, request: &RequestId) -> bool {
+        self.state().pending.contains_key(request)
     }
 
     fn unanswered(&self, request: &RequestId, why: Unanswered) {

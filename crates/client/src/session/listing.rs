@@ -2,9 +2,11 @@
 
 use super::{CallFailure, Reply, Session};
 use crate::jsonrpc::RpcError;
+use crate::revision::{Era, TransportKind};
 use mcproof_record::FrameId;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 /// A whole list.
@@ -12,6 +14,8 @@ use std::time::{Duration, Instant};
 pub struct Listed {
     pub items: Vec<Value>,
     pub pages: usize,
+    /// Modern HTTP: tools left out because of their `x-mcp-header` annotations, by name, each with the reason.
+    pub rejected: Vec<(String, String)>,
     /// The frame of the last page.
     pub frame: FrameId,
     pub elapsed: Duration,
@@ -48,24 +52,43 @@ impl Session {
         for pages in 1..=MOST_PAGES {
             let left = deadline.saturating_sub(started.elapsed());
             let Reply { answer, frame, .. } = self.request(method, params.take(), left).await?;
-            let method = || method.to_owned();
-            let mut result = answer.map_err(|error| ListFailure::Rpc { method: method(), error, frame })?;
+            let named = || method.to_owned();
+            let mut result = answer.map_err(|error| ListFailure::Rpc { method: named(), error, frame })?;
             match result.get_mut(key).map(Value::take) {
                 Some(Value::Array(page)) => items.extend(page),
-                _ => return Err(ListFailure::NoArray { method: method(), key: key.to_owned(), frame }),
+                _ => return Err(ListFailure::NoArray { method: named(), key: key.to_owned(), frame }),
             }
             // An empty cursor is a valid one in 2026-07-28; only its absence (or null) ends the list.
             let Some(cursor) = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned) else {
-                return Ok(Listed { items, pages, frame, elapsed: started.elapsed() });
+                let rejected = self.learn(method, &mut items);
+                return Ok(Listed { items, pages, rejected, frame, elapsed: started.elapsed() });
             };
             if !seen.insert(cursor.clone()) {
-                return Err(ListFailure::RepeatedCursor { method: method(), cursor, frame });
+                return Err(ListFailure::RepeatedCursor { method: named(), cursor, frame });
             }
             if pages == MOST_PAGES {
-                return Err(ListFailure::TooManyPages { method: method(), frame });
+                return Err(ListFailure::TooManyPages { method: named(), frame });
             }
             params = json!({ "cursor": cursor }).as_object().cloned();
         }
         unreachable!("the loop returns on its last page")
+    }
+
+    /// Remembers which arguments go into headers, and takes out the tools that say so in a way that is not allowed.
+    fn learn(&self, method: &str, items: &mut Vec<Value>) -> Vec<(String, String)> {
+        let mut rejected = Vec::new();
+        if method == "tools/list" && self.handshake.era == Era::Modern && self.handshake.transport == TransportKind::Http {
+            let mut known = self.param_headers.lock().unwrap_or_else(PoisonError::into_inner);
+            items.retain(|tool| match known.learn(tool) {
+                Ok(()) => true,
+                Err(reason) => {
+                    let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+                    self.tap.note(format!("tool `{name}` is left out: {reason}"));
+                    rejected.push((name.to_owned(), reason));
+                    false
+                }
+            });
+        }
+        rejected
     }
 }

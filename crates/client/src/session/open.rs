@@ -1,20 +1,21 @@
 //! Opens a session: starts or finds the server, finds out its era, does the handshake.
 //! Source of the era rules: 2026-07-28, basic/versioning and basic/transports, "backward compatibility".
 
-use super::dispatcher::Dispatcher;
-use super::{Answering, CallFailure, ClientProfile, Connection, Handshake, Reply, SESSION_HEADER, Session, Spawned, VERSION_HEADER, Wire};
-use super::{answer_requests, modern, show};
+use super::dispatcher::{Dispatcher, ServerRequest};
+use super::modern::mirrored;
+use super::wire::{Answering, Connection, Outgoing, Wire};
+use super::{CallFailure, ClientProfile, Handshake, Reply, SESSION_HEADER, Session, Spawned, VERSION_HEADER, show};
 use crate::Tap;
 use crate::answers::Answers;
 use crate::jsonrpc::RpcError;
 use crate::revision::{self, Era, EraChoice, LEGACY, MODERN, TransportKind};
 use crate::transport::{
     AddressFailure, Endpoint, Exchanger, Exit, Guardian, HttpConnection, HttpHead, Launch, Limits, OutputWatcher, Patience, Process,
-    SseConnection, SseFailure, StartFailure, StdioConnection, Stream, Unanswered, copy_output, exited, listening_addresses,
+    Resume, SseConnection, SseFailure, StartFailure, StdioConnection, Stream, Unanswered, copy_output, exited, listening_addresses,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -245,7 +246,7 @@ impl Opening<'_> {
         endpoint: &Endpoint,
         spawned: Option<Spawned>,
         dispatcher: Arc<Dispatcher>,
-        queue: mpsc::UnboundedReceiver<super::ServerRequest>,
+        queue: mpsc::UnboundedReceiver<ServerRequest>,
     ) -> Result<Session, ConnectFailure> {
         let opening = SseConnection::open(endpoint, self.options.limits, self.tap, Arc::clone(&dispatcher) as _);
         let failure = match timeout(self.budget, opening).await {
@@ -331,8 +332,9 @@ impl Opening<'_> {
         let mut retried = false;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let (params, headers) = modern(&self.client, MODERN, DISCOVER, None);
-            let reply = attempt.wire.ask(&attempt.dispatcher, DISCOVER, Some(params), headers, left).await;
+            let (params, headers) = mirrored(&self.client, MODERN, DISCOVER, None);
+            let outgoing = Outgoing { method: DISCOVER, params: Some(params), headers, resume: Resume::Never };
+            let reply = attempt.wire.ask(&attempt.dispatcher, outgoing, left.into(), Era::Modern).await;
             let Reply { answer, http, .. } = match reply {
                 Ok(reply) => reply,
                 Err(failure) => match &failure {
@@ -349,7 +351,7 @@ impl Opening<'_> {
                     }
                     _ if pinned => return Err(ConnectFailure::Unanswered { method: DISCOVER, failure }),
                     CallFailure::Unanswered(_) => return Ok(Probed::Legacy),
-                    CallFailure::TimedOut { .. } | CallFailure::Closed(_) => return Ok(Probed::Silent),
+                    CallFailure::TimedOut { .. } | CallFailure::Cancelled { .. } | CallFailure::Closed(_) => return Ok(Probed::Silent),
                 },
             };
             let supported = match &answer {
@@ -381,62 +383,35 @@ impl Opening<'_> {
         }
     }
 
-    /// The handshake of the legacy era (2025-11-25, basic/lifecycle).
     async fn initialize(&self, attempt: &Attempt, transport: TransportKind) -> Result<Handshake, ConnectFailure> {
-        let client = &self.client;
-        let pinned = self.options.protocol_version.as_deref();
-        let offered = pinned.unwrap_or(LEGACY[0]);
-        let params = json!({ "protocolVersion": offered, "capabilities": client.capabilities, "clientInfo": client.info() });
-        let params: Option<Map<String, Value>> = params.as_object().cloned();
-        let reply = match attempt.wire.ask(&attempt.dispatcher, INITIALIZE, params, Vec::new(), self.budget).await {
-            Ok(reply) => reply,
-            Err(CallFailure::Unanswered(Unanswered::Response { head, .. })) if matches!(head.status, 401 | 403) => {
-                return Err(ConnectFailure::Unauthorized { method: INITIALIZE, head });
-            }
-            Err(failure) => return Err(ConnectFailure::Unanswered { method: INITIALIZE, failure }),
-        };
-        let result = reply.answer.map_err(|error| ConnectFailure::Refused { method: INITIALIZE, error })?;
-        let bad = |reason: &str| ConnectFailure::BadResult { method: INITIALIZE, reason: reason.to_owned() };
-        let version = result.get("protocolVersion").and_then(Value::as_str).ok_or_else(|| bad("has no `protocolVersion`"))?.to_owned();
-        match pinned {
-            Some(wanted) if wanted != version => return Err(ConnectFailure::OtherVersion { wanted: wanted.to_owned(), found: version }),
-            None if Era::of(&version).is_none() => return Err(ConnectFailure::UnknownVersion { found: version }),
-            _ => {}
-        }
-        let mut headers = Vec::new();
-        if transport != TransportKind::Stdio && revision::has_version_header(&version) {
-            headers.push((VERSION_HEADER, version.clone()));
-        }
-        let session = reply.http.as_ref().and_then(|head| head.header(SESSION_HEADER));
-        headers.extend(session.map(|id| (SESSION_HEADER, id.to_owned())));
-        let _ = attempt.wire.headers.set(headers);
-        attempt.wire.notify("notifications/initialized", self.budget).await;
-        Ok(Handshake {
-            era: Era::Legacy,
-            transport,
-            protocol_version: version,
-            server_info: result.get("serverInfo").cloned(),
-            capabilities: result.get("capabilities").cloned().unwrap_or_else(|| json!({})),
-            instructions: text(result.get("instructions")),
-            result,
-        })
+        initialize(&attempt.wire, &attempt.dispatcher, &self.client, &self.offer(), transport).await
     }
 
-    fn attempt(
-        &self,
-        connection: Connection,
-        dispatcher: Arc<Dispatcher>,
-        queue: mpsc::UnboundedReceiver<super::ServerRequest>,
-    ) -> Attempt {
-        let wire = Arc::new(Wire { connection, headers: OnceLock::new() });
-        let answering = Answering(tokio::spawn(answer_requests(queue, Arc::downgrade(&wire), self.options.answers.clone())));
+    fn offer(&self) -> Offer {
+        Offer { version: self.options.protocol_version.clone(), budget: self.budget }
+    }
+
+    fn attempt(&self, connection: Connection, dispatcher: Arc<Dispatcher>, queue: mpsc::UnboundedReceiver<ServerRequest>) -> Attempt {
+        let wire = Arc::new(Wire::new(connection));
+        let answering = Answering::start(queue, &wire, self.options.answers.clone());
         Attempt { wire, dispatcher, answering }
     }
 
     fn session(&self, attempt: Attempt, spawned: Option<Spawned>, handshake: Handshake) -> Session {
         let Attempt { wire, dispatcher, answering } = attempt;
-        let (client, patience) = (self.client.clone(), self.options.patience);
-        Session { wire, spawned, dispatcher, handshake, client, tap: self.tap.clone(), patience, answering }
+        Session {
+            wire,
+            spawned,
+            dispatcher,
+            handshake,
+            client: self.client.clone(),
+            answers: self.options.answers.clone(),
+            offer: self.offer(),
+            param_headers: Mutex::default(),
+            tap: self.tap.clone(),
+            patience: self.options.patience,
+            answering,
+        }
     }
 
     /// Ends what was started, and blames the process where it is the cause.
@@ -469,7 +444,7 @@ impl Opening<'_> {
 impl Attempt {
     async fn discard(self, patience: Patience) {
         let Self { wire, .. } = self;
-        if let Some(Wire { connection: Connection::Stdio(stdio), .. }) = Arc::into_inner(wire) {
+        if let Some(Connection::Stdio(stdio)) = Arc::into_inner(wire).map(|wire| wire.connection) {
             stdio.close(Patience { end_of_input: patience.end_of_input.min(Patience::SHORT.end_of_input), ..patience }).await;
         }
     }
@@ -489,6 +464,63 @@ impl Spawned {
         let Self { process, stdin } = self;
         process.shut_down(Some(stdin), crate::transport::StdinUse::Held, patience).await;
     }
+}
+
+/// What a legacy handshake offers.
+#[derive(Clone, Debug)]
+pub(super) struct Offer {
+    /// This revision and no other; else our newest legacy one.
+    version: Option<String>,
+    budget: Duration,
+}
+
+/// The handshake of the legacy era (2025-11-25, basic/lifecycle).
+pub(super) async fn initialize(
+    wire: &Wire,
+    dispatcher: &Dispatcher,
+    client: &ClientProfile,
+    offer: &Offer,
+    transport: TransportKind,
+) -> Result<Handshake, ConnectFailure> {
+    let pinned = offer.version.as_deref();
+    let params =
+        json!({ "protocolVersion": pinned.unwrap_or(LEGACY[0]), "capabilities": client.capabilities, "clientInfo": client.info() });
+    let outgoing = Outgoing { method: INITIALIZE, params: params.as_object().cloned(), headers: Vec::new(), resume: Resume::FromLastEvent };
+    let reply = match wire.ask(dispatcher, outgoing, offer.budget.into(), Era::Legacy).await {
+        Ok(reply) => reply,
+        Err(CallFailure::Unanswered(Unanswered::Response { head, .. })) if matches!(head.status, 401 | 403) => {
+            return Err(ConnectFailure::Unauthorized { method: INITIALIZE, head });
+        }
+        Err(failure) => return Err(ConnectFailure::Unanswered { method: INITIALIZE, failure }),
+    };
+    let result = reply.answer.map_err(|error| ConnectFailure::Refused { method: INITIALIZE, error })?;
+    let bad = |reason: &str| ConnectFailure::BadResult { method: INITIALIZE, reason: reason.to_owned() };
+    let version = result.get("protocolVersion").and_then(Value::as_str).ok_or_else(|| bad("has no `protocolVersion`"))?.to_owned();
+    match pinned {
+        Some(wanted) if wanted != version => return Err(ConnectFailure::OtherVersion { wanted: wanted.to_owned(), found: version }),
+        None if Era::of(&version).is_none() => return Err(ConnectFailure::UnknownVersion { found: version }),
+        _ => {}
+    }
+    let mut headers = Vec::new();
+    if transport != TransportKind::Stdio && revision::has_version_header(&version) {
+        headers.push((VERSION_HEADER.to_owned(), version.clone()));
+    }
+    let session = reply.http.as_ref().and_then(|head| head.header(SESSION_HEADER));
+    headers.extend(session.map(|id| (SESSION_HEADER.to_owned(), id.to_owned())));
+    wire.set_headers(headers.clone());
+    wire.notify("notifications/initialized", offer.budget).await;
+    if let Connection::Http(http) = &wire.connection {
+        http.listen(headers);
+    }
+    Ok(Handshake {
+        era: Era::Legacy,
+        transport,
+        protocol_version: version,
+        server_info: result.get("serverInfo").cloned(),
+        capabilities: result.get("capabilities").cloned().unwrap_or_else(|| json!({})),
+        instructions: text(result.get("instructions")),
+        result,
+    })
 }
 
 fn discovered(result: Value, transport: TransportKind) -> Handshake {

@@ -4,19 +4,21 @@
 
 use super::pool::{AddressFailure, Lease, Pool, describe};
 use super::sse_events::{Event, EventParser};
-use super::{Envelope, HttpHead, Inbox, Limits, Unanswered};
+use super::{Envelope, HttpHead, Inbox, Limits, Resume, Unanswered};
 use crate::Tap;
 use crate::jsonrpc::RequestId;
+use crate::session::Headers;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response};
 use mcproof_record::{Direction, ExchangeId, FrameBody, FrameId};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{sleep, timeout};
 use url::Url;
 
 /// Where an HTTP server listens, and what to send along.
@@ -58,12 +60,12 @@ impl Exchanger {
         &self,
         method: Method,
         url: &Url,
-        headers: &[(&str, String)],
+        headers: &Headers,
         body: Vec<u8>,
     ) -> (ExchangeId, FrameId, Result<Request<Full<Bytes>>, String>) {
         let exchange = ExchangeId(self.next.fetch_add(1, Ordering::Relaxed));
         let mut all: Vec<(String, String)> = vec![("host".into(), authority(url))];
-        all.extend(headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        all.extend(headers.iter().cloned());
         for (name, value) in &self.headers {
             // What the user asks for replaces what we would send.
             all.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
@@ -196,72 +198,182 @@ pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
 /// A connection to a Streamable HTTP endpoint.
 pub(crate) struct HttpConnection {
-    exchanger: Arc<Exchanger>,
+    shared: Arc<Shared>,
+    tasks: Mutex<Tasks>,
+}
+
+struct Shared {
+    exchanger: Exchanger,
     url: Url,
     inbox: Arc<dyn Inbox>,
-    /// One task an exchange. Aborted together when the connection is dropped.
-    exchanges: Mutex<JoinSet<()>>,
 }
+
+/// One task an exchange. Aborted together when the connection is dropped.
+#[derive(Default)]
+struct Tasks {
+    all: JoinSet<()>,
+    requests: HashMap<RequestId, AbortHandle>,
+}
+
+/// How long to wait before a stream is taken up again, where the server does not say.
+const RETRY: Duration = Duration::from_secs(1);
+/// The longest wait that a server may ask for.
+const LONGEST_RETRY: Duration = Duration::from_secs(60);
+/// Attempts to take up a stream that bring no event at all.
+const FRUITLESS_ATTEMPTS: usize = 5;
 
 impl HttpConnection {
     pub(crate) fn new(endpoint: &Endpoint, limits: Limits, tap: &Tap, inbox: Arc<dyn Inbox>) -> Result<Self, AddressFailure> {
-        let exchanger = Arc::new(Exchanger::new(endpoint, limits, tap)?);
-        Ok(Self { exchanger, url: endpoint.url.clone(), inbox, exchanges: Mutex::default() })
+        let exchanger = Exchanger::new(endpoint, limits, tap)?;
+        Ok(Self { shared: Arc::new(Shared { exchanger, url: endpoint.url.clone(), inbox }), tasks: Mutex::default() })
     }
 
     /// Posts the message in the background; whatever comes back goes to the inbox.
     pub(crate) fn send(&self, envelope: Envelope) -> FrameId {
-        let mut headers = vec![("content-type", "application/json".to_owned()), ("accept", format!("application/json, {EVENT_STREAM}"))];
-        headers.extend(envelope.headers);
-        let (exchange, frame, prepared) = self.exchanger.prepare(Method::POST, &self.url, &headers, envelope.body);
-        let (exchanger, inbox) = (Arc::clone(&self.exchanger), Arc::clone(&self.inbox));
-        let mut exchanges = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
-        while exchanges.try_join_next().is_some() {}
-        exchanges.spawn(async move {
+        let Envelope { body, purpose, headers, resume } = envelope;
+        let mut all = vec![
+            ("content-type".to_owned(), "application/json".to_owned()),
+            ("accept".to_owned(), format!("application/json, {EVENT_STREAM}")),
+        ];
+        all.extend(headers.iter().cloned());
+        let (exchange, frame, prepared) = self.shared.exchanger.prepare(Method::POST, &self.shared.url, &all, body);
+        let shared = Arc::clone(&self.shared);
+        let request = purpose.request().cloned();
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.all.try_join_next().is_some() {}
+        if tasks.requests.len() > 2 * tasks.all.len() {
+            tasks.requests.retain(|_, task| !task.is_finished());
+        }
+        let task = tasks.all.spawn(async move {
             let unanswered = match prepared {
                 Err(reason) => Unanswered::Unreachable(reason),
-                Ok(request) => match exchanger.open(exchange, request).await {
+                Ok(prepared) => match shared.exchanger.open(exchange, prepared).await {
                     Err(reason) => Unanswered::Unreachable(reason),
-                    Ok(open) => receive(&exchanger, open, &*inbox, envelope.purpose.request()).await,
+                    Ok(open) => shared.receive(open, purpose.request(), resume, &headers).await,
                 },
             };
-            envelope.purpose.conclude(&*inbox, unanswered);
+            purpose.conclude(&*shared.inbox, unanswered);
         });
+        if let Some(request) = request {
+            tasks.requests.insert(request, task);
+        }
         frame
     }
 
+    /// Closes the exchange of a request, which cancels it in the modern era (2026-07-28, Streamable HTTP, cancellation).
+    pub(crate) fn abandon(&self, request: &RequestId) {
+        let task = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).requests.remove(request);
+        if let Some(task) = task {
+            task.abort();
+            self.shared.exchanger.tap.note(format!("the HTTP exchange of request {request} is closed by us"));
+        }
+    }
+
+    /// Opens the stream for what the server says unasked (2025-03-26 to 2025-11-25, transports, listening for messages),
+    /// and keeps it open. A server that offers none answers 405.
+    pub(crate) fn listen(&self, headers: Headers) {
+        let shared = Arc::clone(&self.shared);
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.all.spawn(async move { shared.follow(&headers, Position::default(), None).await });
+    }
+
     /// Asks the server to end the session (2025-03-26 and later, session management), and waits shortly for the answer.
-    pub(crate) async fn delete(&self, headers: &[(&str, String)], patience: Duration) {
-        let (exchange, _, prepared) = self.exchanger.prepare(Method::DELETE, &self.url, headers, Vec::new());
+    pub(crate) async fn delete(&self, headers: &Headers, patience: Duration) {
+        let Shared { exchanger, url, .. } = &*self.shared;
+        let (exchange, _, prepared) = exchanger.prepare(Method::DELETE, url, headers, Vec::new());
         let Ok(request) = prepared else { return };
         let exchange = async {
-            if let Ok(open) = self.exchanger.open(exchange, request).await {
-                self.exchanger.body(open).await;
+            if let Ok(open) = exchanger.open(exchange, request).await {
+                exchanger.body(open).await;
             }
         };
         let _ = timeout(patience, exchange).await;
     }
 }
 
-/// Takes in one response; gives what to tell a request that it did not answer.
-async fn receive(exchanger: &Exchanger, open: OpenExchange, inbox: &dyn Inbox, request: Option<&RequestId>) -> Unanswered {
-    let head = Arc::clone(&open.head);
-    let media_type = media_type(&head);
-    if media_type == EVENT_STREAM {
-        let deliver = |event: &Event, frame| {
-            if let Some(data) = event.data.as_ref().filter(|data| !data.is_empty() && !event.unfinished) {
-                inbox.message(data, frame, Some(&head), request);
-            }
-        };
-        let broken = exchanger.events(open, deliver).await;
-        return Unanswered::Response { head, excerpt: String::new(), broken };
-    }
-    let (bytes, broken, frame) = exchanger.body(open).await;
-    if is_json(&media_type) && broken.is_none() && !bytes.is_empty() {
-        inbox.message(&bytes, frame, Some(&head), request);
-    }
-    let excerpt = String::from_utf8_lossy(&bytes[..bytes.len().min(EXCERPT)]).into_owned();
-    Unanswered::Response { head, excerpt, broken }
+/// How far an event stream was read.
+#[derive(Default)]
+struct Position {
+    last_event: Option<String>,
+    retry: Option<Duration>,
+    /// Whether anything came since the stream was last opened.
+    moved: bool,
 }
 
-const EXCERPT: usize = 300;
+impl Position {
+    fn pass(&mut self, event: &Event) {
+        self.moved = true;
+        if event.id.is_some() {
+            self.last_event.clone_from(&event.id);
+        }
+        if let Some(millis) = event.retry {
+            self.retry = Some(Duration::from_millis(millis).min(LONGEST_RETRY));
+        }
+    }
+}
+
+impl Shared {
+    /// Takes in one response; gives what to tell a request that it did not answer.
+    async fn receive(&self, open: OpenExchange, request: Option<&RequestId>, resume: Resume, headers: &Headers) -> Unanswered {
+        let head = Arc::clone(&open.head);
+        let media_type = media_type(&head);
+        if media_type == EVENT_STREAM {
+            let mut position = Position::default();
+            let broken = self.read(open, request, &mut position).await;
+            let waits = request.is_some_and(|request| self.inbox.waits_for(request));
+            if waits && resume == Resume::FromLastEvent && position.last_event.is_some() {
+                sleep(position.retry.unwrap_or(RETRY)).await;
+                self.follow(headers, position, request).await;
+            }
+            return Unanswered::Response { head, excerpt: String::new(), broken };
+        }
+        let (bytes, broken, frame) = self.exchanger.body(open).await;
+        if is_json(&media_type) && broken.is_none() && !bytes.is_empty() {
+            self.inbox.message(&bytes, frame, Some(&head), request);
+        }
+        Unanswered::Response { head, excerpt: excerpt(&bytes), broken }
+    }
+
+    async fn read(&self, open: OpenExchange, request: Option<&RequestId>, position: &mut Position) -> Option<String> {
+        let head = Arc::clone(&open.head);
+        let deliver = |event: &Event, frame| {
+            position.pass(event);
+            // Without data it is a comment, or only moves the position.
+            if let Some(data) = event.data.as_ref().filter(|data| !data.is_empty() && !event.unfinished) {
+                self.inbox.message(data, frame, Some(&head), request);
+            }
+        };
+        self.exchanger.events(open, deliver).await
+    }
+
+    /// Opens a stream by GET, again and again, until the server offers none, or `request` has its answer.
+    async fn follow(&self, headers: &Headers, mut position: Position, request: Option<&RequestId>) {
+        let mut fruitless = 0;
+        while fruitless < FRUITLESS_ATTEMPTS {
+            let mut all = vec![("accept".to_owned(), EVENT_STREAM.to_owned())];
+            all.extend(headers.iter().cloned());
+            all.extend(position.last_event.clone().map(|id| ("last-event-id".to_owned(), id)));
+            let (exchange, _, prepared) = self.exchanger.prepare(Method::GET, &self.url, &all, Vec::new());
+            let Ok(prepared) = prepared else { return };
+            position.moved = false;
+            if let Ok(open) = self.exchanger.open(exchange, prepared).await {
+                if open.head.status != 200 || media_type(&open.head) != EVENT_STREAM {
+                    self.exchanger.body(open).await;
+                    return;
+                }
+                self.read(open, None, &mut position).await;
+            }
+            if request.is_some_and(|request| !self.inbox.waits_for(request)) {
+                return;
+            }
+            fruitless = if position.moved { 0 } else { fruitless + 1 };
+            sleep(position.retry.unwrap_or(RETRY)).await;
+        }
+    }
+}
+
+/// The beginning of a body, for people.
+pub(crate) fn excerpt(bytes: &[u8]) -> String {
+    const MOST: usize = 300;
+    String::from_utf8_lossy(&bytes[..bytes.len().min(MOST)]).into_owned()
+}

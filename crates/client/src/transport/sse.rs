@@ -1,7 +1,7 @@
 //! HTTP+SSE of 2024-11-05: one long event stream brings everything, POSTs to the endpoint that it names carry what we say.
 //! Source: 2024-11-05, basic/transports, HTTP with SSE.
 
-use super::http::{EVENT_STREAM, Exchanger, media_type};
+use super::http::{EVENT_STREAM, Exchanger, excerpt, media_type};
 use super::pool::AddressFailure;
 use super::sse_events::Event;
 use super::{Closed, Endpoint, Envelope, HttpHead, Inbox, Limits, Unanswered};
@@ -43,7 +43,7 @@ impl SseConnection {
     /// Opens the stream and waits for its endpoint; the caller sets the deadline.
     pub(crate) async fn open(endpoint: &Endpoint, limits: Limits, tap: &Tap, inbox: Arc<dyn Inbox>) -> Result<Self, SseFailure> {
         let exchanger = Arc::new(Exchanger::new(endpoint, limits, tap)?);
-        let headers = [("accept", EVENT_STREAM.to_owned())];
+        let headers = vec![("accept".to_owned(), EVENT_STREAM.to_owned())];
         let (exchange, _, prepared) = exchanger.prepare(Method::GET, &endpoint.url, &headers, Vec::new());
         let open = exchanger.open(exchange, prepared.map_err(SseFailure::Unreachable)?).await.map_err(SseFailure::Unreachable)?;
         if open.head.status != 200 || media_type(&open.head) != EVENT_STREAM {
@@ -86,7 +86,7 @@ impl SseConnection {
     }
 
     pub(crate) fn send(&self, envelope: Envelope) -> FrameId {
-        let mut headers = vec![("content-type", "application/json".to_owned())];
+        let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
         headers.extend(envelope.headers);
         let (exchange, frame, prepared) = self.exchanger.prepare(Method::POST, &self.messages, &headers, envelope.body);
         let (exchanger, inbox) = (Arc::clone(&self.exchanger), Arc::clone(&self.inbox));
@@ -106,7 +106,7 @@ impl SseConnection {
                     if (200..300).contains(&head.status) && envelope.purpose.request().is_some() {
                         return;
                     }
-                    Unanswered::Response { head, excerpt: String::from_utf8_lossy(&bytes[..bytes.len().min(300)]).into_owned(), broken }
+                    Unanswered::Response { head, excerpt: excerpt(&bytes), broken }
                 }
             };
             envelope.purpose.conclude(&*inbox, unanswered);

@@ -69,7 +69,7 @@ async fn act(action: &Action, session: &Session, tap: &Tap, scope: &Map<String, 
         }
         Action::Ping => ("ping", Value::Null),
     };
-    let reply = session.request(method, params.as_object().cloned(), deadline).await;
+    let reply = session.request_rounds(method, params.as_object().cloned(), deadline).await;
     let reply = match reply {
         Ok(reply) => reply,
         Err(failure) => {

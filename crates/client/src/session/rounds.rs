@@ -1,0 +1,84 @@
+//! Multi round-trip requests: a modern server asks for input in its result, and the request goes out again with it.
+//! Source: 2026-07-28, basic/patterns/mrtr.
+
+use super::{CallFailure, Deadline, Reply, Session};
+use crate::answers::Answers;
+use serde_json::{Map, Value};
+
+/// More rounds than any sane dialogue: a bound against a server that asks for ever.
+const MOST_ROUNDS: usize = 16;
+
+impl Session {
+    /// Like [`Session::request`], but gives the input that the server asks for, as the session's answers say, until the
+    /// result is complete. A result that asks for something without a policy is given back as it is. The deadline counts
+    /// for each round.
+    ///
+    /// # Errors
+    /// As [`Session::request`].
+    pub async fn request_rounds(
+        &self,
+        method: &str,
+        params: Option<Map<String, Value>>,
+        deadline: impl Into<Deadline>,
+    ) -> Result<Reply, CallFailure> {
+        let deadline = deadline.into();
+        let original = params.unwrap_or_default();
+        let mut reply = self.request(method, Some(original.clone()), deadline).await?;
+        for _ in 1..MOST_ROUNDS {
+            let Some(input) = reply.answer.as_ref().ok().and_then(|result| input(&self.answers, result)) else { break };
+            let params = original.clone().into_iter().chain(input).collect();
+            reply = self.request(method, Some(params), deadline).await?;
+        }
+        Ok(reply)
+    }
+}
+
+/// What the retry carries besides the original parameters; `None` if there is nothing to retry with.
+fn input(answers: &Answers, result: &Value) -> Option<Map<String, Value>> {
+    if result.get("resultType")?.as_str()? != "input_required" {
+        return None;
+    }
+    let mut input = Map::new();
+    if let Some(requests) = result.get("inputRequests").and_then(Value::as_object) {
+        let answer = |(key, request): (&String, &Value)| {
+            let params = request.get("params").unwrap_or(&Value::Null);
+            Some((key.clone(), answers.answer(request.get("method")?.as_str()?, params).ok()?))
+        };
+        let responses: Map<String, Value> = requests.iter().map(answer).collect::<Option<_>>()?;
+        input.insert("inputResponses".into(), Value::Object(responses));
+    }
+    // Echoed byte for byte, and only if it was there.
+    input.extend(result.get("requestState").map(|state| ("requestState".to_owned(), state.clone())));
+    (!input.is_empty()).then_some(input)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answers::Elicitation;
+    use serde_json::json;
+
+    #[test]
+    fn a_retry_carries_the_answers_and_the_state() {
+        let answers = Answers { elicitation: Some(Elicitation::Decline), ..Answers::default() };
+        let check = |result: Value, expected: Value| {
+            assert_eq!(input(&answers, &result).map_or(Value::Null, Value::Object), expected, "{result}");
+        };
+        let ask = json!({ "a": { "method": "elicitation/create", "params": { "mode": "form" } } });
+        check(json!({ "resultType": "complete" }), Value::Null);
+        check(json!({}), Value::Null);
+        check(json!({ "resultType": "input_required" }), Value::Null);
+        check(json!({ "resultType": "input_required", "requestState": "ä\n" }), json!({ "requestState": "ä\n" }));
+        check(
+            json!({ "resultType": "input_required", "inputRequests": ask, "requestState": "s" }),
+            json!({ "inputResponses": { "a": { "action": "decline" } }, "requestState": "s" }),
+        );
+        check(
+            json!({ "resultType": "input_required", "inputRequests": ask }),
+            json!({ "inputResponses": { "a": { "action": "decline" } } }),
+        );
+        // No policy for sampling: the result stays as it is.
+        let sampling = json!({ "b": { "method": "sampling/createMessage", "params": {} } });
+        check(json!({ "resultType": "input_required", "inputRequests": sampling, "requestState": "s" }), Value::Null);
+    }
+}
