@@ -12,7 +12,7 @@ pub use answers::{Answers, Elicitation, Sampling};
 pub use revision::{Era, EraChoice, ParseChoiceError, TransportKind};
 pub use session::{
     CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Fault, FaultKind, Handshake, ListFailure, Listed, Locate,
-    Notification, Reply, Session, Target, open_session,
+    Notification, Reply, Session, Target, open_in_memory, open_session,
 };
 pub use tap::{Tap, TapBounds};
 pub use transport::{Closed, Endpoint, Exit, Guardian, Launch, Limits, Patience, ShutdownReport, StartFailure, Unanswered};

@@ -10,7 +10,7 @@ mod wire;
 
 pub use dispatcher::{Fault, FaultKind, Notification};
 pub use listing::{ListFailure, Listed};
-pub use open::{ConnectFailure, ConnectOptions, Locate, Target, open_session};
+pub use open::{ConnectFailure, ConnectOptions, Locate, Target, open_in_memory, open_session};
 
 use crate::Tap;
 use crate::answers::Answers;
@@ -281,10 +281,14 @@ impl Session {
                     }
                 }
                 Connection::Sse(sse) => drop(sse),
+                Connection::InMemory(mut channel) => {
+                    channel.close_output(patience.end_of_input).await;
+                    channel.end().await;
+                }
             }
         }
         match spawned {
-            Some(Spawned { process, stdin }) => process.shut_down(Some(stdin), StdinUse::Held, patience).await,
+            Some(Spawned { process, stdin }) => process.shut_down(async { drop(stdin) }, StdinUse::Held, patience).await,
             None => ShutdownReport::default(),
         }
     }

@@ -2,6 +2,7 @@
 
 mod guardian;
 mod http;
+mod line_channel;
 mod lines;
 mod listening;
 mod pool;
@@ -17,6 +18,7 @@ pub use process::{Exit, Launch, Patience, ShutdownReport, StartFailure};
 pub use sse_events::{Event, EventParser};
 
 pub(crate) use http::{Exchanger, HttpConnection};
+pub(crate) use line_channel::{Ending, LineChannel};
 pub(crate) use listening::listening_addresses;
 pub(crate) use process::{OutputWatcher, Process, StdinUse, Stream, copy_output, exited};
 pub(crate) use sse::SseConnection;

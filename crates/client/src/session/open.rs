@@ -10,13 +10,15 @@ use crate::answers::Answers;
 use crate::jsonrpc::RpcError;
 use crate::revision::{self, Era, EraChoice, LEGACY, MODERN, TransportKind};
 use crate::transport::{
-    AddressFailure, Endpoint, Exchanger, Exit, Guardian, HttpConnection, HttpHead, Launch, Limits, OutputWatcher, Patience, Process,
-    Resume, SseConnection, SseFailure, StartFailure, StdioConnection, Stream, Unanswered, copy_output, exited, listening_addresses,
+    AddressFailure, Ending, Endpoint, Exchanger, Exit, Guardian, HttpConnection, HttpHead, Launch, Limits, LineChannel, OutputWatcher,
+    Patience, Process, Resume, SseConnection, SseFailure, StartFailure, StdinUse, StdioConnection, Stream, Unanswered, copy_output, exited,
+    listening_addresses,
 };
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use url::Url;
@@ -108,13 +110,35 @@ fn not_listening(url: &str, after: Duration, elsewhere: &[SocketAddr]) -> String
 /// # Errors
 /// Says what kept the session from opening.
 pub async fn open_session(target: &Target, options: &ConnectOptions, tap: &Tap) -> Result<Session, ConnectFailure> {
-    let mut client = options.client.clone();
-    client.capabilities.extend(options.answers.capabilities());
-    let opening = Opening { options, client, tap, budget: options.timeout.unwrap_or(CONNECT_TIMEOUT) };
+    let opening = Opening::new(options, tap);
     match target {
         Target::Stdio(launch) => opening.stdio(launch).await,
         Target::Http { endpoint, kind, launch, locate } => opening.http(endpoint, *kind, launch.as_ref(), locate.as_ref()).await,
     }
+}
+
+/// Opens a session over any pair of byte streams, such as the two halves of `tokio::io::duplex`: `input` is what the
+/// server writes. Messages are framed as on stdio, so that a server in this process is tested with its framing.
+///
+/// # Errors
+/// As [`open_session`].
+pub async fn open_in_memory(
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+    options: &ConnectOptions,
+    tap: &Tap,
+) -> Result<Session, ConnectFailure> {
+    let opening = Opening::new(options, tap);
+    let (dispatcher, queue) = Dispatcher::new(tap);
+    let channel = LineChannel::open(input, output, Ending::Stream, options.limits, tap, Arc::clone(&dispatcher) as _);
+    let attempt = opening.attempt(Connection::InMemory(channel), dispatcher, queue);
+    if opening.era() != EraChoice::Legacy
+        && let Probed::Modern(handshake) = opening.probe(&attempt, TransportKind::InMemory, None).await?
+    {
+        return Ok(opening.session(attempt, None, *handshake));
+    }
+    let handshake = opening.initialize(&attempt, TransportKind::InMemory).await?;
+    Ok(opening.session(attempt, None, handshake))
 }
 
 const DISCOVER: &str = "server/discover";
@@ -147,7 +171,13 @@ enum Probed {
     Silent,
 }
 
-impl Opening<'_> {
+impl<'a> Opening<'a> {
+    fn new(options: &'a ConnectOptions, tap: &'a Tap) -> Self {
+        let mut client = options.client.clone();
+        client.capabilities.extend(options.answers.capabilities());
+        Self { options, client, tap, budget: options.timeout.unwrap_or(CONNECT_TIMEOUT) }
+    }
+
     fn era(&self) -> EraChoice {
         match self.options.protocol_version.as_deref().and_then(Era::of) {
             Some(Era::Modern) => EraChoice::Modern,
@@ -462,7 +492,7 @@ impl Spawned {
 
     async fn discard(self, patience: Patience) {
         let Self { process, stdin } = self;
-        process.shut_down(Some(stdin), crate::transport::StdinUse::Held, patience).await;
+        process.shut_down(async { drop(stdin) }, StdinUse::Held, patience).await;
     }
 }
 
@@ -502,7 +532,7 @@ pub(super) async fn initialize(
         _ => {}
     }
     let mut headers = Vec::new();
-    if transport != TransportKind::Stdio && revision::has_version_header(&version) {
+    if matches!(transport, TransportKind::Http | TransportKind::Sse) && revision::has_version_header(&version) {
         headers.push((VERSION_HEADER.to_owned(), version.clone()));
     }
     let session = reply.http.as_ref().and_then(|head| head.header(SESSION_HEADER));

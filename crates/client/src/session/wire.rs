@@ -5,7 +5,7 @@ use super::{CallFailure, Deadline, Headers, Reply, SESSION_HEADER};
 use crate::answers::Answers;
 use crate::jsonrpc::{self, RequestId};
 use crate::revision::Era;
-use crate::transport::{Envelope, HttpConnection, Purpose, Resume, SseConnection, StdioConnection};
+use crate::transport::{Envelope, HttpConnection, LineChannel, Purpose, Resume, SseConnection, StdioConnection};
 use mcproof_record::FrameId;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -25,6 +25,7 @@ pub(super) enum Connection {
     Stdio(StdioConnection),
     Http(HttpConnection),
     Sse(SseConnection),
+    InMemory(LineChannel),
 }
 
 /// A request on its way.
@@ -140,6 +141,7 @@ impl Connection {
             Self::Stdio(stdio) => stdio.send(envelope),
             Self::Http(http) => http.send(envelope),
             Self::Sse(sse) => sse.send(envelope),
+            Self::InMemory(channel) => channel.send(envelope),
         }
     }
 }

@@ -199,14 +199,12 @@ impl Process {
     }
 
     /// Asks the server to end, ends it if it does not, and reports how that went.
-    pub(crate) async fn shut_down(mut self, stdin: Option<ChildStdin>, usage: StdinUse, patience: Patience) -> ShutdownReport {
+    pub(crate) async fn shut_down(mut self, close_stdin: impl Future<Output = ()>, usage: StdinUse, patience: Patience) -> ShutdownReport {
         let mut report = ShutdownReport::default();
         let descendants = descendants(self.group);
         let mut exit = self.exit.clone();
-        if let Some(stdin) = stdin {
-            drop(stdin);
-            self.tap.record(Direction::Local, FrameBody::Closed { pipe: "stdin".into() });
-        }
+        close_stdin.await;
+        self.tap.record(Direction::Local, FrameBody::Closed { pipe: "stdin".into() });
         let mut gone = match usage {
             StdinUse::Protocol => {
                 let gone = timeout(patience.end_of_input, exited(&mut exit)).await.is_ok();

@@ -1,0 +1,153 @@
+//! Messages as lines over a pair of byte streams: pipes of a process, or any other pair in memory. Knows newlines and the
+//! tap, not JSON.
+
+use super::lines::{Line, LineReader};
+use super::process::exited;
+use super::{Closed, Envelope, Exit, Inbox, Limits};
+use crate::Tap;
+use mcproof_record::{Direction, FrameBody, FrameId};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// How the end of the peer's stream is explained.
+pub(crate) enum Ending {
+    /// By the end of the process that holds the other side.
+    Process(watch::Receiver<Option<Exit>>),
+    /// There is nothing behind the stream that could tell more.
+    Stream,
+}
+
+pub(crate) struct LineChannel {
+    /// `None` once the output was closed.
+    outgoing: Option<mpsc::UnboundedSender<Vec<u8>>>,
+    writer: JoinHandle<()>,
+    reader: JoinHandle<()>,
+    tap: Tap,
+}
+
+impl LineChannel {
+    pub(crate) fn open(
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+        ending: Ending,
+        limits: Limits,
+        tap: &Tap,
+        inbox: Arc<dyn Inbox>,
+    ) -> Self {
+        // Bounded by the requests in flight: a caller waits for its answer, or gives up, before it sends the next.
+        let (outgoing, queue) = mpsc::unbounded_channel();
+        let writer = tokio::spawn(write_lines(output, queue, tap.clone()));
+        let reader = tokio::spawn(read_lines(input, ending, limits, tap.clone(), inbox));
+        Self { outgoing: Some(outgoing), writer, reader, tap: tap.clone() }
+    }
+
+    /// Queues the message. Whole messages are written by one task, so that a caller that gives up cannot tear one.
+    pub(crate) fn send(&self, envelope: Envelope) -> FrameId {
+        let id = self.tap.record(Direction::ToServer, FrameBody::Line { bytes: envelope.body.as_slice().into(), unterminated: false });
+        let mut line = envelope.body;
+        line.push(b'\n');
+        if let Some(outgoing) = &self.outgoing {
+            // This fails only after the writer has ended, which the tap and the reader tell better.
+            let _ = outgoing.send(line);
+        }
+        id
+    }
+
+    /// Closes our side once everything is written. A peer that does not read keeps the writer waiting: then the stream is
+    /// closed by ending the task.
+    pub(crate) async fn close_output(&mut self, patience: Duration) {
+        self.outgoing = None;
+        if timeout(patience, &mut self.writer).await.is_err() {
+            self.writer.abort();
+        }
+    }
+
+    /// Waits shortly for the end of the peer's side.
+    pub(crate) async fn end(mut self) {
+        let _ = timeout(LINGER, &mut self.reader).await;
+    }
+}
+
+impl Drop for LineChannel {
+    fn drop(&mut self) {
+        self.writer.abort();
+        self.reader.abort();
+    }
+}
+
+/// How long the end of a stream and the end of its process may lie apart.
+const LINGER: Duration = Duration::from_millis(500);
+
+async fn write_lines(mut output: impl AsyncWrite + Unpin, mut queue: mpsc::UnboundedReceiver<Vec<u8>>, tap: Tap) {
+    while let Some(mut bytes) = queue.recv().await {
+        // What has queued up meanwhile goes out in one write.
+        while let Ok(more) = queue.try_recv() {
+            bytes.extend_from_slice(&more);
+        }
+        let written = async {
+            output.write_all(&bytes).await?;
+            output.flush().await
+        };
+        if let Err(error) = written.await {
+            tap.note(format!("writing to the server failed: {error}"));
+            break;
+        }
+    }
+    // Half of a split stream does not close it by being dropped.
+    let _ = output.shutdown().await;
+}
+
+async fn read_lines(input: impl AsyncRead + Unpin, ending: Ending, limits: Limits, tap: Tap, inbox: Arc<dyn Inbox>) {
+    let mut reader = LineReader::new(input, limits.line);
+    let closed = match ending {
+        Ending::Stream => {
+            deliver_lines(&mut reader, &tap, &*inbox).await.unwrap_or(Some(Closed::StreamEnded)).unwrap_or(Closed::StreamEnded)
+        }
+        Ending::Process(mut exit) => {
+            let mut ended = exit.clone();
+            let outcome = tokio::select! {
+                biased;
+                outcome = deliver_lines(&mut reader, &tap, &*inbox) => outcome,
+                // The process is gone, but a child of it may hold stdout open: read what is there, but do not wait for its end.
+                _ = exited(&mut ended) => timeout(LINGER, deliver_lines(&mut reader, &tap, &*inbox)).await.unwrap_or(Ok(None)),
+            };
+            match outcome {
+                Ok(Some(closed)) => closed,
+                Ok(None) | Err(_) => {
+                    let exit = timeout(LINGER, exited(&mut exit)).await.ok().flatten();
+                    exit.map_or(Closed::StdoutClosed, Closed::Exited)
+                }
+            }
+        }
+    };
+    inbox.closed(closed);
+}
+
+/// Delivers lines until the stream ends, or says why it is given up.
+async fn deliver_lines(reader: &mut LineReader<impl AsyncRead + Unpin>, tap: &Tap, inbox: &dyn Inbox) -> io::Result<Option<Closed>> {
+    loop {
+        let (bytes, unterminated) = match reader.next().await? {
+            Line::Whole(bytes) => (bytes, false),
+            Line::Unterminated(bytes) => (bytes, true),
+            Line::TooLong(bytes) => {
+                let limit = bytes.len();
+                let shown = bytes[..limit.min(SHOWN_OF_LONG_LINE)].into();
+                tap.record(Direction::FromServer, FrameBody::Line { bytes: shown, unterminated: true });
+                return Ok(Some(Closed::TooLong { unit: "line", limit }));
+            }
+            Line::End => {
+                tap.record(Direction::FromServer, FrameBody::Closed { pipe: "stdout".into() });
+                return Ok(None);
+            }
+        };
+        let frame = tap.record(Direction::FromServer, FrameBody::Line { bytes: bytes.into(), unterminated });
+        inbox.message(bytes, frame, None, None);
+    }
+}
+
+const SHOWN_OF_LONG_LINE: usize = 1024;

@@ -1,0 +1,63 @@
+//! A server in this process is tested with the bytes that a pipe would carry.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use mcproof::{Client, ConnectOptions, Era, EraChoice};
+use mcproof_testkit::demo::{DemoName, DemoOptions, serve_stream};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+async fn open(era: EraChoice) -> Client {
+    let (ours, theirs) = tokio::io::duplex(64 << 10);
+    tokio::spawn(async move {
+        let (input, output) = tokio::io::split(theirs);
+        serve_stream(&DemoOptions::new(DemoName::Tracker), input, output, std::future::pending()).await
+    });
+    let (input, output) = tokio::io::split(ours);
+    Client::over(input, output, &ConnectOptions { era, ..ConnectOptions::default() }).await.unwrap()
+}
+
+async fn echo(client: &Client) -> Value {
+    let params = json!({ "name": "echo", "arguments": { "message": "hi" } });
+    let reply = client.request("tools/call", params.as_object().cloned(), Duration::from_secs(5)).await.unwrap();
+    reply.answer.unwrap()["content"][0]["text"].clone()
+}
+
+#[tokio::test]
+async fn both_eras_work_over_a_pair_of_streams() {
+    for (choice, era) in [(EraChoice::Auto, Era::Modern), (EraChoice::Legacy, Era::Legacy)] {
+        let client = open(choice).await;
+        assert_eq!(client.handshake().era, era);
+        assert_eq!(echo(&client).await, "hi");
+        assert!(client.faults().is_empty());
+        client.close().await;
+    }
+}
+
+#[cfg(feature = "rmcp")]
+mod rmcp_handler {
+    use super::*;
+    use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ServerCapabilities, ServerConfig};
+    use rmcp::service::RequestContext;
+    use rmcp::{ErrorData, RoleServer, ServerHandler};
+
+    struct Echo;
+
+    impl ServerHandler for Echo {
+        fn get_info(&self) -> ServerConfig {
+            ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        }
+
+        async fn call_tool(&self, _: CallToolRequestParams, _: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+            let result: CallToolResult = serde_json::from_value(json!({ "content": [{ "type": "text", "text": "hi" }] })).unwrap();
+            Ok(result.into())
+        }
+    }
+
+    #[tokio::test]
+    async fn an_rmcp_handler_is_one_line_away() {
+        let client = Client::in_memory(Echo).await.unwrap();
+        assert_eq!(echo(&client).await, "hi");
+        client.close().await;
+    }
+}
