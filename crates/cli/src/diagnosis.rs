@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::target::Resolved;
-use mcproof_client::{ConnectFailure, Fault, Session, StartFailure, Tap};
+use mcproof_client::{CallFailure, ConnectFailure, Fault, Session, StartFailure, Tap, Target, Unanswered};
 use mcproof_engine::diagnosis::{self, Scene};
 use mcproof_record::{Diagnostic, Severity, Transcript};
 
@@ -21,6 +21,9 @@ pub(crate) fn of_connect_failure(failure: &ConnectFailure, tap: &Tap, resolved: 
         ConnectFailure::Unanswered { .. } if diagnostic.code == "no-answer" && names_suite_key(&diagnostic) => {
             Some("watch the wire with -v, or raise --connect-timeout if the server starts slowly".into())
         }
+        ConnectFailure::Unanswered { failure: CallFailure::Unanswered(Unanswered::Unreachable(_)), .. } if over_tls(&resolved.target) => {
+            Some("check the URL; --cacert names an authority to trust, --cert the certificate to show, --proxy the way out".into())
+        }
         _ => None,
     };
     diagnostic.hint = hint.or(diagnostic.hint);
@@ -29,6 +32,10 @@ pub(crate) fn of_connect_failure(failure: &ConnectFailure, tap: &Tap, resolved: 
         _ => Exit::Unreachable,
     };
     Failure::new(exit, diagnostic)
+}
+
+fn over_tls(target: &Target) -> bool {
+    matches!(target, Target::Http { endpoint, .. } if endpoint.url.scheme() == "https")
 }
 
 /// A request without an answer, from what the engine says of it.

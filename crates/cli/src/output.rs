@@ -21,6 +21,11 @@ pub(crate) fn talk(text: &str) {
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
+/// Whether escape sequences reach stdout.
+pub(crate) fn colors_are_on() -> bool {
+    anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
+}
+
 pub(crate) fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
 }

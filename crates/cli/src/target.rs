@@ -5,10 +5,11 @@ mod secrets;
 
 use crate::duration;
 use crate::failure::Failure;
+use crate::network::NetworkArgs;
 use crate::settings;
 use crate::suggest;
 use config::Known;
-use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Launch, Target, TransportKind};
+use mcproof_client::{ConnectOptions, Endpoint, Guardian, EraChoice, Launch, Target, TransportKind};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -66,6 +67,8 @@ pub(crate) struct TargetArgs {
     /// Write everything that was on the wire to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
+    #[command(flatten)]
+    network: NetworkArgs,
 }
 
 /// What we say that we can do.
@@ -142,6 +145,9 @@ impl TargetArgs {
             era: self.era,
             protocol_version: self.protocol_version.clone(),
             timeout: Some(self.connect_timeout),
+            guardian: Guardian::of_whole_process(),
+            limits: self.network.limits(),
+            network: self.network.network()?,
             ..ConnectOptions::default()
         };
         if let Some(Capabilities(capabilities)) = &self.capabilities {
@@ -222,9 +228,7 @@ impl TargetArgs {
 fn parse_url(text: &str) -> Result<Url, Failure> {
     let url = Url::parse(text).map_err(|error| Failure::bad_input("bad-url", format!("`{text}` is no URL: {error}")))?;
     match url.scheme() {
-        "http" => Ok(url),
-        "https" => Err(Failure::unsupported("https:// is not supported by this version: it speaks no TLS yet")
-            .hint("test the server behind its TLS proxy, at its http:// address")),
+        "http" | "https" => Ok(url),
         other => {
             Err(Failure::bad_input("bad-url", format!("`{other}://` is no way to reach a server")).hint("write http://HOST:PORT/PATH"))
         }

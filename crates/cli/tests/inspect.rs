@@ -340,7 +340,9 @@ fn what_is_mistyped_exits_2_and_says_what_was_meant() {
     run(&["tols"]).check_failed(2, &["'tols'", "'tools'"]);
     run(&["inspect", "--method", "tool/list", "--", "true"]).check_failed(2, &["did you mean `tools/list`?"]);
     run(&["inspect", "--method", "tools/call", "--", "true"]).check_failed(2, &["tools/call needs --tool-name"]);
-    run(&["tools", "https://localhost/mcp"]).check_failed(2, &["https:// is not supported by this version", "TLS"]);
+    run(&["tools", "--max-body", "much", "--", "true"]).check_failed(2, &["`much` is no size such as 64KiB"]);
+    run(&["tools", "--cacert", "no-such-file", "--", "true"]).check_failed(2, &["--cacert: no-such-file cannot be read"]);
+    run(&["tools", "--proxy", "socks5://h:1", "--", "true"]).check_failed(2, &["--proxy", "`socks5://` proxies are not supported"]);
     run(&["tools", "ftp://localhost/"]).check_failed(2, &["`ftp://` is no way to reach a server"]);
     run(&["tools", "http://h/", "--", "true"]).check_failed(2, &["the server is named twice"]);
     run(&["tools", "--timeout", "soon", "--", "true"]).check_failed(2, &["`soon` is no duration"]);

@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 messages as MCP uses them. Parses and writes; knows no methods and no transport.
+//! JSON-RPC 2.0 messages as MCP uses them. Reads and writes; knows no methods and no transport.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -65,55 +65,133 @@ pub enum Message {
     },
 }
 
+/// Some bytes that are no message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{flaw}")]
+pub struct Malformed {
+    pub flaw: Flaw,
+    /// The request that they were meant to answer, as far as that can be told.
+    pub answers: Option<RequestId>,
+}
+
 /// Why some bytes are no message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
+pub enum Flaw {
+    #[error("not UTF-8 from byte {0} on")]
+    NotUtf8(usize),
+    #[error("it begins with a byte order mark")]
+    ByteOrderMark,
     #[error("not JSON: {0}")]
     NotJson(String),
+    #[error("JSON nested deeper than {DEEPEST} levels")]
+    TooDeep,
+    #[error("more than {MOST_VALUES} JSON values in one message")]
+    TooManyValues,
     #[error("a JSON-RPC message has to be an object, found {0}")]
     NotAnObject(&'static str),
     #[error("neither a request, a notification nor a response: {0}")]
     NotAMessage(&'static str),
 }
 
-/// Reads one message. Nothing is repaired; what is legal JSON-RPC but odd (a missing `jsonrpc`) is left to rules.
+/// Far above what a model could read, and few enough for memory.
+const MOST_VALUES: usize = 250_000;
+/// What the parser takes: a bound on its stack.
+const DEEPEST: usize = 127;
+
+/// Reads one message. Nothing is repaired.
 ///
 /// # Errors
-/// Says why the bytes are no message. JSON nested deeper than 128 levels counts as malformed.
+/// Says why the bytes are no message, or which bound they break.
 pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| Malformed::NotJson(error.to_string()))?;
-    let mut object = match value {
-        Value::Object(object) => object,
-        other => return Err(Malformed::NotAnObject(kind(&other))),
-    };
+    let mut object = parse_object(bytes).map_err(|flaw| Malformed { flaw, answers: None })?;
     let id = match object.remove("id") {
-        None => Id::Missing,
-        Some(Value::Null) => Id::Null,
-        Some(Value::String(text)) => Id::Valid(RequestId::Text(text)),
+        None => Ok(Id::Missing),
+        Some(Value::Null) => Ok(Id::Null),
+        Some(Value::String(text)) => Ok(Id::Valid(RequestId::Text(text))),
         Some(Value::Number(number)) => match number.as_i64() {
-            Some(number) => Id::Valid(RequestId::Number(number)),
-            None => return Err(Malformed::NotAMessage("`id` is no integer that fits 64 bits")),
+            Some(number) => Ok(Id::Valid(RequestId::Number(number))),
+            None => Err("`id` is no integer that fits 64 bits"),
         },
-        Some(_) => return Err(Malformed::NotAMessage("`id` is neither a string nor an integer")),
+        Some(_) => Err("`id` is neither a string nor an integer"),
     };
+    let answers = match &id {
+        Ok(Id::Valid(id)) if !object.contains_key("method") => Some(id.clone()),
+        _ => None,
+    };
+    let message = id.and_then(|id| read(object, id));
+    message.map_err(|reason| Malformed { flaw: Flaw::NotAMessage(reason), answers })
+}
+
+fn parse_object(bytes: &[u8]) -> Result<Map<String, Value>, Flaw> {
+    let text = std::str::from_utf8(bytes).map_err(|error| Flaw::NotUtf8(error.valid_up_to()))?;
+    if text.starts_with('\u{feff}') {
+        return Err(Flaw::ByteOrderMark);
+    }
+    // Counted before anything is built. Commas inside strings do not count, so a long text is looked at more closely.
+    if memchr::memchr3_iter(b',', b'[', b'{', bytes).nth(MOST_VALUES).is_some() && Size::of(bytes).values > MOST_VALUES {
+        return Err(Flaw::TooManyValues);
+    }
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(other) => Err(Flaw::NotAnObject(kind(&other))),
+        Err(_) if Size::of(bytes).depth > DEEPEST => Err(Flaw::TooDeep),
+        Err(error) => Err(Flaw::NotJson(error.to_string())),
+    }
+}
+
+/// What some JSON would become.
+struct Size {
+    /// Each value but the first of a list follows a comma, a bracket or a brace.
+    values: usize,
+    depth: usize,
+}
+
+impl Size {
+    fn of(bytes: &[u8]) -> Self {
+        let mut size = Self { values: 0, depth: 0 };
+        let (mut open, mut in_string, mut escaped) = (0_usize, false, false);
+        for byte in bytes {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' if in_string => escaped = true,
+                b'"' => in_string = !in_string,
+                _ if in_string => {}
+                b'[' | b'{' => {
+                    size.values += 1;
+                    open += 1;
+                    size.depth = size.depth.max(open);
+                }
+                b']' | b'}' => open = open.saturating_sub(1),
+                b',' => size.values += 1,
+                _ => {}
+            }
+        }
+        size
+    }
+}
+
+fn read(mut object: Map<String, Value>, id: Id) -> Result<Message, &'static str> {
+    if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err("`jsonrpc` is not \"2.0\"");
+    }
     let id_of_response = |id| match id {
         Id::Valid(id) => Some(id),
         Id::Missing | Id::Null => None,
     };
     match (object.remove("method"), object.remove("result"), object.remove("error")) {
-        (None, Some(_), Some(_)) => Err(Malformed::NotAMessage("it has both `result` and `error`")),
+        (None, Some(_), Some(_)) => Err("it has both `result` and `error`"),
         (None, Some(result), None) => Ok(Message::Response { id: id_of_response(id), answer: Ok(result) }),
         (None, None, Some(error)) => Ok(Message::Response { id: id_of_response(id), answer: Err(parse_error(error)?) }),
-        (None, None, None) => Err(Malformed::NotAMessage("none of `method`, `result` and `error` is there")),
+        (None, None, None) => Err("none of `method`, `result` and `error` is there"),
         (Some(Value::String(method)), _, _) => {
             let params = object.remove("params");
             match id {
                 Id::Missing => Ok(Message::Notification { method, params }),
                 Id::Valid(id) => Ok(Message::Request { id, method, params }),
-                Id::Null => Err(Malformed::NotAMessage("a request with `id: null`")),
+                Id::Null => Err("a request with `id: null`"),
             }
         }
-        (Some(_), _, _) => Err(Malformed::NotAMessage("`method` is no string")),
+        (Some(_), _, _) => Err("`method` is no string"),
     }
 }
 
@@ -123,12 +201,10 @@ enum Id {
     Valid(RequestId),
 }
 
-fn parse_error(error: Value) -> Result<RpcError, Malformed> {
-    let Value::Object(mut error) = error else { return Err(Malformed::NotAMessage("`error` is no object")) };
-    let code = error.get("code").and_then(Value::as_i64).ok_or(Malformed::NotAMessage("`error.code` is no integer"))?;
-    let Some(Value::String(message)) = error.remove("message") else {
-        return Err(Malformed::NotAMessage("`error.message` is no string"));
-    };
+fn parse_error(error: Value) -> Result<RpcError, &'static str> {
+    let Value::Object(mut error) = error else { return Err("`error` is no object") };
+    let code = error.get("code").and_then(Value::as_i64).ok_or("`error.code` is no integer")?;
+    let Some(Value::String(message)) = error.remove("message") else { return Err("`error.message` is no string") };
     Ok(RpcError { code, message, data: error.remove("data") })
 }
 
@@ -185,36 +261,66 @@ mod tests {
         assert_eq!(found, expected.map_err(str::to_owned), "{text}");
     }
 
+    /// `members` besides `jsonrpc`.
+    fn check_message(members: &str, expected: Message) {
+        check(&format!(r#"{{"jsonrpc":"2.0",{members}}}"#), Ok(expected));
+    }
+
+    fn check_no_message(members: &str, expected: &str) {
+        let expected = format!("neither a request, a notification nor a response: {expected}");
+        check(&format!(r#"{{"jsonrpc":"2.0",{members}}}"#), Err(&expected));
+    }
+
     #[test]
     fn messages_are_told_apart() {
         let number = |id| Some(RequestId::Number(id));
-        check(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, Ok(Message::Response { id: number(1), answer: Ok(json!({})) }));
-        check(
-            r#"{"id":"1","error":{"code":-1,"message":"m","data":[1]}}"#,
-            Ok(Message::Response {
+        check_message(r#""id":1,"result":{}"#, Message::Response { id: number(1), answer: Ok(json!({})) });
+        check_message(
+            r#""id":"1","error":{"code":-1,"message":"m","data":[1]}"#,
+            Message::Response {
                 id: Some(RequestId::Text("1".into())),
                 answer: Err(RpcError { code: -1, message: "m".into(), data: Some(json!([1])) }),
-            }),
+            },
         );
-        check(r#"{"id":null,"result":1}"#, Ok(Message::Response { id: None, answer: Ok(json!(1)) }));
-        check(r#"{"method":"a","params":[]}"#, Ok(Message::Notification { method: "a".into(), params: Some(json!([])) }));
-        check(r#"{"id":7,"method":"a"}"#, Ok(Message::Request { id: RequestId::Number(7), method: "a".into(), params: None }));
+        check_message(r#""id":null,"result":1"#, Message::Response { id: None, answer: Ok(json!(1)) });
+        check_message(r#""method":"a","params":[]"#, Message::Notification { method: "a".into(), params: Some(json!([])) });
+        check_message(r#""id":7,"method":"a""#, Message::Request { id: RequestId::Number(7), method: "a".into(), params: None });
     }
 
     #[test]
     fn what_is_no_message_says_why() {
         check("Server ready", Err("not JSON: expected value at line 1 column 1"));
         check("[]", Err("a JSON-RPC message has to be an object, found an array"));
-        check("{}", Err("neither a request, a notification nor a response: none of `method`, `result` and `error` is there"));
-        check(r#"{"id":1.5,"result":1}"#, Err("neither a request, a notification nor a response: `id` is no integer that fits 64 bits"));
-        check(
-            r#"{"id":1,"result":1,"error":{}}"#,
-            Err("neither a request, a notification nor a response: it has both `result` and `error`"),
-        );
-        check(r#"{"id":1,"error":"no"}"#, Err("neither a request, a notification nor a response: `error` is no object"));
-        check(r#"{"id":null,"method":"a"}"#, Err("neither a request, a notification nor a response: a request with `id: null`"));
+        check("\u{feff}{}", Err("it begins with a byte order mark"));
+        check(r#"{"id":1,"result":{}}"#, Err("neither a request, a notification nor a response: `jsonrpc` is not \"2.0\""));
+        check_no_message(r#""id":1"#, "none of `method`, `result` and `error` is there");
+        check_no_message(r#""id":1.5,"result":1"#, "`id` is no integer that fits 64 bits");
+        check_no_message(r#""id":1,"result":1,"error":{}"#, "it has both `result` and `error`");
+        check_no_message(r#""id":1,"error":"no""#, "`error` is no object");
+        check_no_message(r#""id":null,"method":"a""#, "a request with `id: null`");
         let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
-        check(&deep, Err("not JSON: recursion limit exceeded at line 1 column 128"));
+        check(&deep, Err("JSON nested deeper than 127 levels"));
+        let deepest = format!("{}{}", "[".repeat(127), "]".repeat(127));
+        check(&deepest, Err("a JSON-RPC message has to be an object, found an array"));
+        assert_eq!(parse(b"{\"a\":\"\xff\"}").unwrap_err().flaw, Flaw::NotUtf8(6));
+    }
+
+    #[test]
+    fn a_flawed_answer_tells_whom_it_was_for() {
+        let check = |text: &str, expected| assert_eq!(parse(text.as_bytes()).unwrap_err().answers, expected, "{text}");
+        check(r#"{"id":1,"result":{}}"#, Some(RequestId::Number(1)));
+        check(r#"{"jsonrpc":"2.0","id":1}"#, Some(RequestId::Number(1)));
+        check(r#"{"id":1,"method":"a"}"#, None);
+        check("{", None);
+    }
+
+    #[test]
+    fn values_are_counted_but_not_their_text() {
+        let many = format!(r#"{{"a":[{}0]}}"#, "0,".repeat(MOST_VALUES));
+        check(&many, Err("more than 250000 JSON values in one message"));
+        let text = format!(r#""method":"a","params":{{"t":"\\\"{}"}}"#, ",".repeat(MOST_VALUES * 2));
+        let text = format!(r#"{{"jsonrpc":"2.0",{text}}}"#);
+        assert!(parse(text.as_bytes()).is_ok());
     }
 
     #[test]

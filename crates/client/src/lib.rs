@@ -2,6 +2,7 @@
 //! Knows no suites and no rules; it never repairs, drops or answers anything that its caller did not ask for.
 
 mod answers;
+pub mod auth;
 pub mod jsonrpc;
 pub mod revision;
 pub mod session;
@@ -11,8 +12,11 @@ pub mod transport;
 pub use answers::{Answers, Elicitation, Sampling};
 pub use revision::{Era, EraChoice, ParseChoiceError, TransportKind};
 pub use session::{
-    CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Fault, FaultKind, Handshake, ListFailure, Listed, Locate,
+    CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Fault, Handshake, ListFailure, Listed, Locate,
     Notification, Reply, Session, Target, open_in_memory, open_session,
 };
 pub use tap::{Tap, TapBounds};
-pub use transport::{Closed, Endpoint, Exit, Guardian, Launch, Limits, Patience, ShutdownReport, StartFailure, Unanswered};
+pub use transport::{
+    Closed, Endpoint, Exit, FaultKind, Guardian, HttpHead, Launch, Limits, Network, Patience, Proxies, Proxy, ProxyVariables, ShutdownReport, Stage,
+    StartFailure, Tls, TlsFailure, Unanswered, Verification,
+};

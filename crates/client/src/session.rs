@@ -8,15 +8,16 @@ mod param_headers;
 mod rounds;
 mod wire;
 
-pub use dispatcher::{Fault, FaultKind, Notification};
+pub use dispatcher::{Fault, Notification};
 pub use listing::{ListFailure, Listed};
 pub use open::{ConnectFailure, ConnectOptions, Locate, Target, open_in_memory, open_session};
 
 use crate::Tap;
 use crate::answers::Answers;
-use crate::jsonrpc::RpcError;
+use crate::auth::AuthorizationFailure;
+use crate::jsonrpc::{Malformed, RpcError};
 use crate::revision::{Era, TransportKind};
-use crate::transport::{Closed, Exit, HttpHead, Patience, Process, Resume, ShutdownReport, StdinUse, Unanswered};
+use crate::transport::{Closed, Exit, HttpHead, Patience, Process, Resume, ShutdownReport, Stage, StdinUse, Unanswered};
 use dispatcher::Dispatcher;
 use mcproof_record::FrameId;
 use modern::mirrored;
@@ -92,10 +93,19 @@ impl From<Duration> for Deadline {
 /// Why a request got no answer.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CallFailure {
-    #[error("no answer to `{method}` within {}", show(*.after))]
-    TimedOut { method: String, after: Duration },
+    #[error("no answer to `{method}` within {}{}", show(*.after), .stage.map(|stage| format!(": {stage}")).unwrap_or_default())]
+    TimedOut {
+        method: String,
+        after: Duration,
+        /// How far its exchange had come, where HTTP carries it.
+        stage: Option<Stage>,
+    },
     #[error("`{method}` was cancelled after {}, as asked for", show(*.after))]
     Cancelled { method: String, after: Duration },
+    #[error("the answer is no message: {0}")]
+    NotAnAnswer(Malformed),
+    #[error("server wants authorization (status {}), which failed: {failure}", .head.status)]
+    Unauthorized { head: Arc<HttpHead>, failure: AuthorizationFailure },
     #[error("{0}")]
     Closed(Closed),
     #[error("{}", describe_unanswered(.0))]
@@ -242,7 +252,7 @@ impl Session {
         after: Duration,
     ) -> Result<Reply, CallFailure> {
         match self.send(method, params, after.into()).await {
-            Err(CallFailure::TimedOut { method, after }) => Err(CallFailure::Cancelled { method, after }),
+            Err(CallFailure::TimedOut { method, after, .. }) => Err(CallFailure::Cancelled { method, after }),
             other => other,
         }
     }

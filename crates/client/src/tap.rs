@@ -1,16 +1,23 @@
 //! The tap: every byte of a session passes it on its way, below JSON, and is kept as a frame with its time.
 //! Knows no messages.
 
-use mcproof_record::{Direction, Frame, FrameBody, FrameId, Raw, Transcript};
+use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Raw, Transcript};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
 type Observer = Box<dyn Fn(&Frame) + Send + Sync>;
 
+/// Finds the secrets in a frame that is about to be recorded.
+pub(crate) type FindSecrets = fn(&FrameBody) -> Vec<String>;
+
 /// Records frames. Clones share one transcript.
 #[derive(Clone)]
-pub struct Tap(Arc<Inner>);
+pub struct Tap {
+    shared: Arc<Inner>,
+    find_secrets: Option<FindSecrets>,
+}
 
 struct Inner {
     start: Instant,
@@ -18,7 +25,9 @@ struct Inner {
     /// Sees each frame as it is recorded, also those that are later dropped.
     observer: Option<Observer>,
     bounds: TapBounds,
-    secrets: Vec<String>,
+    secrets: RwLock<Vec<String>>,
+    /// HTTP exchanges begun so far, on whatever connection.
+    exchanges: AtomicU64,
 }
 
 #[derive(Default)]
@@ -55,27 +64,66 @@ impl Tap {
 
     /// `secrets` are replaced before anything is recorded; `observer` is called for each frame.
     pub fn with(bounds: TapBounds, secrets: Vec<String>, observer: Option<Observer>) -> Self {
-        // Very short values would blank out half of a transcript without hiding anything worth hiding.
-        let secrets = secrets.into_iter().filter(|secret| secret.len() >= 4).collect();
-        Self(Arc::new(Inner { start: Instant::now(), state: Mutex::default(), observer, bounds, secrets }))
+        let shared = Inner {
+            start: Instant::now(),
+            state: Mutex::default(),
+            observer,
+            bounds,
+            secrets: RwLock::default(),
+            exchanges: AtomicU64::new(0),
+        };
+        let tap = Self { shared: Arc::new(shared), find_secrets: None };
+        secrets.into_iter().for_each(|secret| tap.keep_secret(secret));
+        tap
+    }
+
+    /// From now on this is replaced before anything is recorded. Values of fewer than four bytes are not: they would
+    /// blank out half of a transcript without hiding anything worth hiding.
+    pub fn keep_secret(&self, secret: String) {
+        let mut secrets = self.shared.secrets.write().unwrap_or_else(PoisonError::into_inner);
+        if secret.len() >= SHORTEST_SECRET && !secrets.contains(&secret) {
+            secrets.push(secret);
+            // One secret may be part of another: the longer one has to go first, or its rest would stay.
+            secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        }
+    }
+
+    /// The same transcript, for frames that may tell secrets which are not known before they are seen.
+    pub(crate) fn finding(&self, find_secrets: FindSecrets) -> Self {
+        Self { shared: Arc::clone(&self.shared), find_secrets: Some(find_secrets) }
+    }
+
+    /// A number for an HTTP exchange, unique in the transcript.
+    pub(crate) fn next_exchange(&self) -> ExchangeId {
+        ExchangeId(self.shared.exchanges.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A text without the secrets that are known by now.
+    pub(crate) fn redacted(&self, text: String) -> String {
+        without(text, &self.shared.secrets.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub fn record(&self, direction: Direction, body: FrameBody) -> FrameId {
-        let body = if self.0.secrets.is_empty() { body } else { redact(body, &self.0.secrets) };
+        if let Some(find_secrets) = self.find_secrets {
+            find_secrets(&body).into_iter().for_each(|secret| self.keep_secret(secret));
+        }
+        let secrets = self.shared.secrets.read().unwrap_or_else(PoisonError::into_inner);
+        let body = if secrets.is_empty() { body } else { redact(body, &secrets) };
+        drop(secrets);
         let mut state = self.state();
         // The clock is read under the lock: frames are ordered by id and by time alike.
-        let frame = Frame { id: FrameId(state.next), at: self.0.start.elapsed(), direction, body };
+        let frame = Frame { id: FrameId(state.next), at: self.shared.start.elapsed(), direction, body };
         state.next += 1;
-        if let Some(observer) = &self.0.observer {
+        if let Some(observer) = &self.shared.observer {
             observer(&frame);
         }
         let id = frame.id;
-        if state.first.len() < self.0.bounds.first {
+        if state.first.len() < self.shared.bounds.first {
             state.first.push(frame);
         } else {
             state.bytes += size(&frame);
             state.last.push_back(frame);
-            while state.bytes > self.0.bounds.bytes && state.last.len() > 1 {
+            while state.bytes > self.shared.bounds.bytes && state.last.len() > 1 {
                 if let Some(old) = state.last.pop_front() {
                     state.bytes -= size(&old);
                     state.dropped += 1;
@@ -97,7 +145,7 @@ impl Tap {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -126,13 +174,35 @@ fn headers_size(headers: &[(String, String)]) -> usize {
 }
 
 const REDACTED: &str = "[redacted]";
+const SHORTEST_SECRET: usize = 4;
+
+fn without(text: String, secrets: &[String]) -> String {
+    secrets.iter().fold(text, |text, secret| if text.contains(secret.as_str()) { text.replace(secret.as_str(), REDACTED) } else { text })
+}
+
+/// On bytes, because a secret in a frame that is no UTF-8 is a secret all the same.
+fn without_raw(raw: Raw, secrets: &[String]) -> Raw {
+    secrets.iter().fold(raw, |raw, secret| {
+        let bytes = raw.as_bytes();
+        let mut places = memchr::memmem::find_iter(bytes, secret).peekable();
+        if places.peek().is_none() {
+            return raw;
+        }
+        let mut clean = Vec::with_capacity(bytes.len());
+        let mut rest = 0;
+        for place in places {
+            clean.extend_from_slice(&bytes[rest..place]);
+            clean.extend_from_slice(REDACTED.as_bytes());
+            rest = place + secret.len();
+        }
+        clean.extend_from_slice(&bytes[rest..]);
+        clean.as_slice().into()
+    })
+}
 
 fn redact(body: FrameBody, secrets: &[String]) -> FrameBody {
-    let text = |value: String| secrets.iter().fold(value, |value, secret| value.replace(secret.as_str(), REDACTED));
-    let raw = |value: Raw| match std::str::from_utf8(value.as_bytes()) {
-        Ok(found) if secrets.iter().any(|secret| found.contains(secret.as_str())) => Raw::from(text(found.to_owned()).as_str()),
-        _ => value,
-    };
+    let text = |value: String| without(value, secrets);
+    let raw = |value: Raw| without_raw(value, secrets);
     let pairs = |values: Vec<(String, String)>| values.into_iter().map(|(name, value)| (name, text(value))).collect();
     match body {
         FrameBody::Line { bytes, unterminated } => FrameBody::Line { bytes: raw(bytes), unterminated },
@@ -177,7 +247,7 @@ mod tests {
     fn secrets_never_reach_a_frame() {
         let tap = Tap::with(TapBounds::default(), vec!["hunter2".into()], None);
         tap.record(Direction::ToServer, line(r#"{"token":"hunter2"}"#));
-        let exchange = mcproof_record::ExchangeId(0);
+        let exchange = ExchangeId(0);
         let headers = vec![("authorization".into(), "Bearer hunter2".into())];
         tap.record(
             Direction::ToServer,
@@ -190,5 +260,28 @@ mod tests {
         let text = serde_json::to_string(&tap.transcript()).unwrap();
         assert!(!text.contains("hunter2"), "{text}");
         assert_eq!(text.matches(REDACTED).count(), 6);
+    }
+
+    #[test]
+    fn a_secret_that_is_learned_on_the_way_is_kept_from_then_on() {
+        let find: FindSecrets = |body| match body {
+            FrameBody::Note { text } => text.split(' ').filter_map(|word| word.strip_prefix("token=")).map(str::to_owned).collect(),
+            _ => Vec::new(),
+        };
+        let tap = Tap::new();
+        tap.keep_secret("abc".into());
+        tap.keep_secret("inner".into());
+        tap.keep_secret("outer-inner-outer".into());
+        tap.finding(find).note("token=hunter2 abc");
+        tap.note("a hunter2 outer-inner-outer inner");
+        let bytes = [b"\xff hunter2 hunter2 \xff".as_slice(), b"hunter"].concat();
+        tap.record(Direction::FromServer, FrameBody::Line { bytes: bytes.as_slice().into(), unterminated: false });
+        let frames = tap.transcript().frames;
+        let FrameBody::Note { text } = &frames[0].body else { panic!() };
+        assert_eq!(text, "token=[redacted] abc");
+        let FrameBody::Note { text } = &frames[1].body else { panic!() };
+        assert_eq!(text, "a [redacted] [redacted] [redacted]");
+        let FrameBody::Line { bytes, .. } = &frames[2].body else { panic!() };
+        assert_eq!(bytes.as_bytes(), b"\xff [redacted] [redacted] \xffhunter");
     }
 }

@@ -1,5 +1,6 @@
 //! Ways to reach a server. A transport frames and delivers bytes; it never interprets methods.
 
+mod decode;
 mod guardian;
 mod http;
 mod line_channel;
@@ -7,15 +8,22 @@ mod lines;
 mod listening;
 mod pool;
 mod process;
+mod progress;
+mod proxy;
 mod sse;
 mod sse_events;
 mod stdio;
+mod stream;
+mod tls;
 
 pub use guardian::Guardian;
 pub use http::Endpoint;
 pub use pool::AddressFailure;
 pub use process::{Exit, Launch, Patience, ShutdownReport, StartFailure};
+pub use progress::Stage;
+pub use proxy::{Proxies, Proxy, ProxyVariables};
 pub use sse_events::{Event, EventParser};
+pub use tls::{Tls, TlsFailure, Verification};
 
 pub(crate) use http::{Exchanger, HttpConnection};
 pub(crate) use line_channel::{Ending, LineChannel};
@@ -25,10 +33,11 @@ pub(crate) use sse::SseConnection;
 pub use sse::SseFailure;
 pub(crate) use stdio::StdioConnection;
 
-use crate::jsonrpc::RequestId;
+use crate::jsonrpc::{Malformed, RequestId};
 use crate::session::Headers;
 use mcproof_record::{ExchangeId, FrameId};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Bounds on what a peer may send.
@@ -47,6 +56,21 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self { line: 16 << 20, body: 16 << 20, event: 16 << 20, head: 64 << 10 }
+    }
+}
+
+/// The way to a server over the network.
+#[derive(Clone, Debug)]
+pub struct Network {
+    pub proxies: Proxies,
+    pub tls: Tls,
+    /// Longest wait for a connection: name, TCP, proxy and TLS together.
+    pub connect: Duration,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self { proxies: Proxies::default(), tls: Tls::default(), connect: Duration::from_secs(10) }
     }
 }
 
@@ -92,6 +116,11 @@ impl Purpose {
         match self {
             Self::Request(id) => inbox.unanswered(&id, unanswered),
             Self::Notification(done) => {
+                if let Unanswered::Response { head, .. } = &unanswered
+                    && !(200..300).contains(&head.status)
+                {
+                    inbox.fault(head.frame, FaultKind::NotificationRefused { status: head.status });
+                }
                 // Nobody waits any more when the deadline has passed.
                 let _ = done.send(());
             }
@@ -104,6 +133,7 @@ impl Purpose {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpHead {
     pub exchange: ExchangeId,
+    pub frame: FrameId,
     pub status: u16,
     /// Names in lower case, in the order of the wire.
     pub headers: Vec<(String, String)>,
@@ -122,6 +152,12 @@ pub(crate) trait Inbox: Send + Sync + 'static {
     /// exchange was opened for one.
     fn message(&self, bytes: &[u8], frame: FrameId, head: Option<&Arc<HttpHead>>, request: Option<&RequestId>);
 
+    /// A line has begun and its end lets wait. `note` records that, if it was not known.
+    fn line_begun(&self, note: &dyn Fn() -> FrameId);
+
+    /// Something that no conforming server sends.
+    fn fault(&self, frame: FrameId, kind: FaultKind);
+
     /// Whether this request still waits for its answer.
     fn waits_for(&self, request: &RequestId) -> bool;
 
@@ -130,6 +166,27 @@ pub(crate) trait Inbox: Send + Sync + 'static {
 
     /// Nothing more will come.
     fn closed(&self, why: Closed);
+}
+
+/// Something that no conforming server sends.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FaultKind {
+    #[error("{0}")]
+    Malformed(Malformed),
+    #[error("an answer to id {0}, which was never asked")]
+    UnknownId(RequestId),
+    #[error("another answer to id {0}, which was answered or given up before")]
+    NotWaitedFor(RequestId),
+    #[error("an answer without an id: {0}")]
+    NoId(String),
+    #[error("a message in an event named `{0}`, which clients do not read")]
+    OtherEvent(String),
+    #[error("an event without the blank line that ends it, which clients drop")]
+    UnfinishedEvent,
+    #[error("the beginning of a line without a line feed, which no client reads")]
+    UnfinishedLine,
+    #[error("status {status} for a notification")]
+    NotificationRefused { status: u16 },
 }
 
 /// Why an HTTP exchange brought no answer.

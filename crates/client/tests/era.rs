@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Session, Tap, Target, open_session};
+use mcproof_record::FrameBody;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -154,4 +155,20 @@ async fn a_response_without_an_answer_says_what_it_is() {
     assert_eq!(failure.to_string(), "the HTTP response has no answer in it: status 307, no content type, to /mcp/");
     let failure = session.request("ping", None, Duration::from_secs(5)).await.unwrap_err();
     assert_eq!(failure.to_string(), "the HTTP response has no answer in it: status 202, text/plain");
+}
+
+#[tokio::test]
+async fn a_session_is_open_when_the_server_knows_that_we_listen() {
+    let respond: Respond = Arc::new(|http_method, method, id| match (http_method, method) {
+        ("GET", _) => "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: welcome\n\n".to_owned(),
+        (_, "initialize") => result(id, INITIALIZED),
+        _ => http("202 Accepted", "text/plain", ""),
+    });
+    let session = open(respond, EraChoice::Legacy).await.unwrap();
+    let transcript = session.tap().transcript();
+    let streams = transcript.frames.iter().filter(|frame| match &frame.body {
+        FrameBody::HttpResponse { headers, .. } => headers.iter().any(|(_, value)| value == "text/event-stream"),
+        _ => false,
+    });
+    assert_eq!(streams.count(), 1);
 }

@@ -1,12 +1,17 @@
 //! Turns what went wrong with a server into a diagnosis: named cause, evidence, next step. The one place where these
 //! sentences live, for suites and one-shot commands alike.
 
-use mcproof_client::{CallFailure, Closed, ConnectFailure, Exit, Fault, FaultKind, ListFailure, Session, StartFailure, Tap, Unanswered};
-use mcproof_record::{Diagnostic, Direction, Evidence, FrameBody, FrameId, Transcript};
+use mcproof_client::jsonrpc::Flaw;
+use mcproof_client::{
+    CallFailure, Closed, ConnectFailure, Exit, Fault, FaultKind, HttpHead, ListFailure, Session, StartFailure, Tap, Unanswered,
+};
+use mcproof_record::{Diagnostic, Evidence, ExchangeId, FrameBody, FrameId, Transcript};
 
 /// Frames and stderr lines that a diagnosis shows.
 const FRAMES: usize = 8;
 const STDERR: usize = 12;
+
+const CREDENTIALS_HINT: &str = "send credentials with a header, such as `Authorization: Bearer …`";
 
 /// What is known besides the failure itself.
 pub struct Scene {
@@ -45,13 +50,12 @@ pub fn of_connect_failure(failure: &ConnectFailure, transcript: &Transcript, com
         F::NotListening { .. } => ("server-not-listening", Some("raise `timeouts.connect` if the server starts slowly".into())),
         F::NotLocated { .. } => ("port-not-announced", Some("check `port_from` against the lines that the server prints".into())),
         F::Address(_) => ("bad-url", None),
-        F::Unauthorized { .. } => ("unauthorized", Some("send credentials with a header, such as `Authorization: Bearer …`".into())),
-        F::Unanswered { failure, method } => {
-            let scene = Scene { transcript: transcript.clone(), faults: Vec::new(), exit: None };
+        F::Unauthorized { .. } => ("unauthorized", Some(CREDENTIALS_HINT.into())),
+        F::Unanswered { failure, method, faults } => {
+            let scene = Scene { transcript: transcript.clone(), faults: faults.clone(), exit: None };
             let mut diagnostic = of_call_failure(failure, method, &scene);
-            if let (CallFailure::TimedOut { .. }, Some(noise)) = (failure, noise(transcript)) {
-                diagnostic.message += &format!("; {noise}");
-                diagnostic.hint = Some(NOISE_HINT.into());
+            if matches!(failure, CallFailure::TimedOut { .. }) && faults.is_empty() {
+                diagnostic.hint = Some("raise `timeouts.connect` if the server starts slowly".into());
             }
             return diagnostic;
         }
@@ -69,30 +73,38 @@ pub fn of_connect_failure(failure: &ConnectFailure, transcript: &Transcript, com
     finish(diagnostic, hint, transcript)
 }
 
-const NOISE_HINT: &str = "stdout belongs to the protocol: one message a line, and logs to stderr";
-
 /// Why a request got no answer.
 pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Diagnostic {
     let mut message = failure.to_string();
     let (code, hint) = match (failure, scene.exit.as_ref()) {
         (CallFailure::Closed(Closed::TooLong { .. }), _) => ("too-long", None),
-        (CallFailure::Closed(Closed::Exited(exit)), _) | (_, Some(exit)) => {
-            message = format!("{exit}, before answering `{method}`");
-            ("server-exited", missing_piece(&scene.transcript))
-        }
-        (CallFailure::TimedOut { .. }, None) => match scene.faults.first() {
+        (CallFailure::NotAnAnswer(_), _) => ("not-a-message", scene.faults.last().and_then(|fault| fault_hint(fault, &scene.transcript))),
+        // A process that ends after its deadline ended too late to be the cause.
+        (CallFailure::TimedOut { .. }, _) => match scene.faults.first() {
             Some(fault) => {
                 message += &format!("; meanwhile {}", describe_fault(fault, &scene.transcript));
                 ("no-answer", fault_hint(fault, &scene.transcript))
             }
             None => ("no-answer", Some("raise `timeouts.request`, or `timeout` of the step, if the server needs longer".into())),
         },
+        (CallFailure::Closed(Closed::Exited(exit)), _) | (_, Some(exit)) => {
+            message = format!("{exit}, before answering `{method}`");
+            ("server-exited", missing_piece(&scene.transcript))
+        }
+        (CallFailure::Unauthorized { .. }, None) => ("unauthorized", Some(CREDENTIALS_HINT.into())),
         (CallFailure::Cancelled { .. }, None) => ("cancelled", None),
         (CallFailure::Closed(_), None) => ("connection-closed", None),
         (CallFailure::Unanswered(Unanswered::Unreachable(_)), None) => {
             ("server-unreachable", Some("check that the server runs, and its URL".into()))
         }
-        (CallFailure::Unanswered(Unanswered::Response { head, .. }), None) => ("no-answer-in-response", http_hint(head.status)),
+        (CallFailure::Unanswered(Unanswered::Response { head, .. }), None) => {
+            let fault = scene.faults.last().filter(|fault| belongs_to(fault, head.exchange, &scene.transcript));
+            if let Some(fault) = fault {
+                message += &format!("; {}", describe_fault(fault, &scene.transcript));
+            }
+            let hint = fault.and_then(|fault| fault_hint(fault, &scene.transcript)).or_else(|| http_hint(head));
+            ("no-answer-in-response", hint)
+        }
     };
     finish(Diagnostic::error(code, message), hint, &scene.transcript)
 }
@@ -115,6 +127,10 @@ pub fn of_fault(fault: &Fault, transcript: &Transcript) -> Diagnostic {
         FaultKind::UnknownId(_) => "unknown-id",
         FaultKind::NotWaitedFor(_) => "answered-twice",
         FaultKind::NoId(_) => "answer-without-id",
+        FaultKind::OtherEvent(_) => "sse-event-name",
+        FaultKind::UnfinishedEvent => "sse-event-unfinished",
+        FaultKind::UnfinishedLine => "line-unfinished",
+        FaultKind::NotificationRefused { .. } => "notification-refused",
     };
     let mut diagnostic = Diagnostic::error(code, describe_fault(fault, transcript));
     diagnostic.hint = fault_hint(fault, transcript);
@@ -143,12 +159,36 @@ fn describe_fault(fault: &Fault, transcript: &Transcript) -> String {
 }
 
 fn fault_hint(fault: &Fault, transcript: &Transcript) -> Option<String> {
-    let FaultKind::Malformed(_) = fault.kind else { return None };
-    let line = line_of(fault, transcript)?;
-    Some(if line.trim_start().starts_with(['{', '[', '"', '}']) {
-        "write each message on one line: JSON that is pretty-printed breaks into many".into()
-    } else {
-        NOISE_HINT.into()
+    let flaw = match &fault.kind {
+        FaultKind::Malformed(malformed) => &malformed.flaw,
+        FaultKind::UnknownId(_) | FaultKind::NoId(_) => {
+            return Some("give each answer the `id` of its request, with its type: 1 is not \"1\"".into());
+        }
+        FaultKind::NotWaitedFor(_) => return None,
+        FaultKind::OtherEvent(_) => return Some("send messages as events without a name, or with `event: message`".into()),
+        FaultKind::UnfinishedEvent => return Some("end each event with a blank line".into()),
+        FaultKind::UnfinishedLine => return Some("end each message with a line feed, and flush it".into()),
+        FaultKind::NotificationRefused { .. } => return Some("answer a notification with 202 and no body".into()),
+    };
+    let line = line_of(fault, transcript);
+    Some(match (flaw, line) {
+        (Flaw::NotUtf8(_), _) => "write UTF-8: JSON has no other encoding".into(),
+        (Flaw::ByteOrderMark, _) => "write without a byte order mark".into(),
+        (Flaw::NotAMessage(_) | Flaw::NotAnObject(_) | Flaw::TooManyValues | Flaw::TooDeep, _) => return None,
+        (Flaw::NotJson(_), Some(line)) if line.trim_start().starts_with(['{', '[', '"', '}']) => {
+            "write each message on one line: JSON that is pretty-printed breaks into many".into()
+        }
+        (Flaw::NotJson(_), Some(_)) => "stdout belongs to the protocol: one message a line, and logs to stderr".into(),
+        (Flaw::NotJson(_), None) => return None,
+    })
+}
+
+/// Whether a fault stands in a response of that exchange.
+fn belongs_to(fault: &Fault, exchange: ExchangeId, transcript: &Transcript) -> bool {
+    let frame = transcript.frames.iter().find(|frame| frame.id == fault.frame);
+    frame.is_some_and(|frame| match &frame.body {
+        FrameBody::HttpBody { exchange: found, .. } | FrameBody::SseEvent { exchange: found, .. } => *found == exchange,
+        _ => false,
     })
 }
 
@@ -159,16 +199,6 @@ fn line_of(fault: &Fault, transcript: &Transcript) -> Option<String> {
         FrameBody::Line { bytes, .. } => Some(bytes.to_text().into_owned()),
         _ => None,
     }
-}
-
-/// Lines on stdout that are no messages, when a handshake got no answer.
-fn noise(transcript: &Transcript) -> Option<String> {
-    let lines = transcript.frames.iter().filter_map(|frame| match &frame.body {
-        FrameBody::Line { bytes, .. } if frame.direction == Direction::FromServer => Some(bytes),
-        _ => None,
-    });
-    let line = lines.into_iter().find(|bytes| mcproof_client::jsonrpc::parse(bytes.as_bytes()).is_err())?;
-    Some(format!("it wrote a line on stdout that is no message: {}", excerpt(&line.to_text())))
 }
 
 fn excerpt(line: &str) -> String {
@@ -200,12 +230,16 @@ fn missing_piece(transcript: &Transcript) -> Option<String> {
     })
 }
 
-fn http_hint(status: u16) -> Option<String> {
-    Some(match status {
-        301 | 302 | 307 | 308 => "the server redirects: use the final URL, mostly with or without its last slash".into(),
+fn http_hint(head: &HttpHead) -> Option<String> {
+    let kind = head.header("content-type").unwrap_or_default();
+    Some(match head.status {
+        301 | 302 | 307 | 308 => "the server redirects: use the URL that it names".into(),
         404 => "check the path of the URL; many servers listen at /mcp".into(),
-        401 | 403 => "send credentials with a header, such as `Authorization: Bearer …`".into(),
+        401 => CREDENTIALS_HINT.into(),
         406 => "the server refuses our Accept header, which names application/json and text/event-stream".into(),
+        200 if !kind.starts_with("application/json") && !kind.starts_with("text/event-stream") => {
+            "answer with `Content-Type: application/json` or `text/event-stream`".into()
+        }
         _ => return None,
     })
 }

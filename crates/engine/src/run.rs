@@ -8,8 +8,8 @@ mod step;
 use crate::suite::plan::Suite;
 use case::Finished;
 use expand::{Work, expand};
-use mcproof_client::{EraChoice, Guardian, Patience, TransportKind};
-use mcproof_record::{CaseOutcome, CasePlan, Counts, Event, FORMAT_VERSION, Summary, fold};
+use mcproof_client::{EraChoice, Guardian, Limits, Network, Patience, TransportKind};
+use mcproof_record::{CaseOutcome, CasePlan, Event, FORMAT_VERSION, Summary, fold};
 use ports::Addresses;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -33,6 +33,8 @@ pub struct RunOptions {
     pub mcproof: Option<PathBuf>,
     pub patience: Patience,
     pub guardian: Guardian,
+    pub limits: Limits,
+    pub network: Network,
 }
 
 /// What a run would execute.
@@ -42,7 +44,7 @@ pub fn cases(suites: &[Arc<Suite>], transports: &[TransportKind]) -> Vec<CasePla
 
 /// Runs all cases until they are done or `stop` resolves, and gives what came of them. Each event goes to `sink` as it
 /// happens. Every server that was started has ended when this returns.
-pub async fn run(suites: Vec<Arc<Suite>>, options: RunOptions, stop: impl Future<Output = ()>, sink: &mut dyn FnMut(&Event)) -> Counts {
+pub async fn run(suites: Vec<Arc<Suite>>, options: RunOptions, stop: impl Future<Output = ()>, sink: &mut dyn FnMut(&Event)) -> Summary {
     let started = Instant::now();
     let mut recorder = Recorder { summary: Summary::default(), sink };
     let mut waiting: VecDeque<Work> = expand(&suites, &options.transports).into();
@@ -84,7 +86,7 @@ pub async fn run(suites: Vec<Arc<Suite>>, options: RunOptions, stop: impl Future
     }
     let counts = recorder.summary.counts();
     recorder.record(Event::RunFinished { counts, duration: started.elapsed() });
-    counts
+    recorder.summary
 }
 
 /// Servers that may still be on their way out, for each that runs. They cost memory, not time.

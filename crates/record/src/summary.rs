@@ -44,6 +44,11 @@ impl Summary {
         counts
     }
 
+    /// Whether any case got as far as a handshake.
+    pub fn reached_a_server(&self) -> bool {
+        self.outcomes.values().any(|outcome| !outcome.proof.is_empty())
+    }
+
     /// The cases whose verdict differs between transports, in plan order.
     pub fn transport_specific(&self) -> Vec<Event> {
         let mut groups: Vec<((&str, &str), Vec<&CasePlan>)> = Vec::new();

@@ -4,12 +4,13 @@ use crate::conversation::{self, Interrupts, Watching};
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::network::NetworkArgs;
 use crate::{output, settings};
 use mcproof_client::{EraChoice, Guardian, Patience, TransportKind};
 use mcproof_engine::run::{self, RunOptions};
 use mcproof_engine::suite::plan::{Binding, Launch, Server, Suite};
 use mcproof_engine::suite::{self, Environment};
-use mcproof_record::{Counts, Diagnostic, Event, Place};
+use mcproof_record::{Diagnostic, Event, Place, Summary};
 use mcproof_report::diagnostic;
 use mcproof_report::json::JsonLines;
 use mcproof_report::terminal::{Detail, Progress, Terminal};
@@ -29,7 +30,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
     /// Only these transports (repeat, or separate with commas)
-    #[arg(long, value_name = "stdio|http|sse", value_delimiter = ',')]
+    #[arg(long, value_name = "stdio|http|sse", value_delimiter = ',', value_parser = parse_transport)]
     transport: Vec<TransportKind>,
     /// The protocol era to speak, in place of what the suite says
     #[arg(long, alias = "protocol-era", value_name = "auto|legacy|modern")]
@@ -53,14 +54,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<PathBuf>,
     /// Cases at the same time
-    #[arg(short, long, value_name = "N", default_value_t = default_jobs())]
-    jobs: usize,
+    #[arg(short, long, value_name = "N", default_value_t = default_jobs(), value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: u16,
     /// Time that each request may take, in place of the suite's
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     timeout: Option<Duration>,
     /// Time from the start of a server until its handshake is answered, in place of the suite's
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     connect_timeout: Option<Duration>,
+    #[command(flatten)]
+    network: NetworkArgs,
     /// One JSON event a line on stdout
     #[arg(long)]
     json: bool,
@@ -79,8 +82,15 @@ Examples:
   mcproof test e2e.mcproof.yaml --var tool=search -- node server.js
   mcproof test e2e.mcproof.yaml --url https://staging.example.com/mcp --header 'Authorization: Bearer …'";
 
-fn default_jobs() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+fn parse_transport(text: &str) -> Result<TransportKind, String> {
+    match text.parse() {
+        Ok(kind @ (TransportKind::Stdio | TransportKind::Http | TransportKind::Sse)) => Ok(kind),
+        _ => Err("a suite runs over stdio, http or sse".into()),
+    }
+}
+
+fn default_jobs() -> u16 {
+    std::thread::available_parallelism().ok().and_then(|cores| u16::try_from(cores.get()).ok()).unwrap_or(1)
 }
 
 pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
@@ -98,7 +108,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         return Err(Failure::new(Exit::NothingSelected, Diagnostic::error("nothing-selected", message)).hint("leave out --transport"));
     }
     let options = RunOptions {
-        jobs: arguments.jobs,
+        jobs: arguments.jobs.into(),
         transports: arguments.transport.clone(),
         era: arguments.era,
         protocol_version: arguments.protocol_version.clone(),
@@ -106,7 +116,9 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         request_timeout: arguments.timeout,
         mcproof: settings::own_binary(),
         patience: Patience::default(),
-        guardian: Guardian::default(),
+        guardian: Guardian::of_whole_process(),
+        limits: arguments.network.limits(),
+        network: arguments.network.network()?,
     };
     let detail = match (arguments.quiet, watching) {
         (true, _) => Detail::Quiet,
@@ -114,16 +126,18 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         (_, Watching::Off) => Detail::Normal,
     };
     let mut stopped = None;
-    let (counts, written) = conversation::run(async {
+    let (summary, written) = conversation::run(async {
         let mut interrupts = Interrupts::new()?;
         let stop = async { stopped = Some(interrupts.next().await) };
         Ok::<_, Failure>(report(suites, options, stop, arguments.json, detail).await)
     })??;
     output::written(written)?;
+    let counts = summary.counts();
     Ok(match stopped {
         Some(exit) => exit,
-        None if counts.failed > 0 || counts.cancelled > 0 => Exit::Failed,
-        None => Exit::Passed,
+        None if counts.failed == 0 && counts.cancelled == 0 => Exit::Passed,
+        None if summary.reached_a_server() => Exit::Failed,
+        None => Exit::Unreachable,
     })
 }
 
@@ -134,22 +148,23 @@ async fn report(
     stop: impl Future<Output = ()>,
     json: bool,
     detail: Detail,
-) -> (Counts, io::Result<()>) {
+) -> (Summary, io::Result<()>) {
     let mut written = Ok(());
     let mut keep_first = |outcome: io::Result<()>| {
         if written.is_ok() {
             written = outcome;
         }
     };
-    let counts = if json {
+    let summary = if json {
         let mut lines = JsonLines::new(io::stdout());
         run::run(suites, options, stop, &mut |event: &Event| keep_first(lines.event(event))).await
     } else {
-        let progress = if output::stdout_is_terminal() { Progress::Live } else { Progress::Off };
+        // The progress line is written over with an escape sequence, which goes where colours go.
+        let progress = if output::stdout_is_terminal() && output::colors_are_on() { Progress::Live } else { Progress::Off };
         let mut terminal = Terminal::new(anstream::stdout(), settings::style(), detail, progress);
         run::run(suites, options, stop, &mut |event: &Event| keep_first(terminal.event(event))).await
     };
-    (counts, written)
+    (summary, written)
 }
 
 enum Loaded {

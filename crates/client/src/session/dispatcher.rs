@@ -2,8 +2,8 @@
 
 use super::{CallFailure, Deadline, Reply};
 use crate::Tap;
-use crate::jsonrpc::{self, Message, RequestId};
-use crate::transport::{Closed, HttpHead, Inbox, Unanswered};
+use crate::jsonrpc::{self, Malformed, Message, RequestId};
+use crate::transport::{Closed, FaultKind, HttpHead, Inbox, Unanswered};
 use mcproof_record::{Direction, FrameId};
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
@@ -17,18 +17,6 @@ use tokio::time::sleep_until;
 pub struct Fault {
     pub frame: FrameId,
     pub kind: FaultKind,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FaultKind {
-    #[error("{0}")]
-    Malformed(jsonrpc::Malformed),
-    #[error("an answer to id {0}, which was never asked")]
-    UnknownId(RequestId),
-    #[error("another answer to id {0}, which was answered or given up before")]
-    NotWaitedFor(RequestId),
-    #[error("an answer without an id: {0}")]
-    NoId(String),
 }
 
 /// A notification from the server.
@@ -62,6 +50,8 @@ struct State {
     pending: HashMap<RequestId, Pending>,
     closed: Option<Closed>,
     faults: Vec<Fault>,
+    /// A line that has begun and not ended: a fault only as long as that is so.
+    open_line: Option<FrameId>,
     notifications: VecDeque<Notification>,
 }
 
@@ -132,7 +122,19 @@ impl Dispatcher {
     }
 
     pub(super) fn faults(&self) -> Vec<Fault> {
-        self.state().faults.clone()
+        let state = self.state();
+        let open = state.open_line.map(|frame| Fault { frame, kind: FaultKind::UnfinishedLine });
+        state.faults.iter().cloned().chain(open).collect()
+    }
+
+    /// The request that some malformed bytes were meant to answer: they say so, or the HTTP exchange does, or they look
+    /// like a whole message while only one answer is missing.
+    fn meant(&self, malformed: &Malformed, bytes: &[u8], request: Option<&RequestId>) -> Option<Pending> {
+        let mut state = self.state();
+        let looks_whole = || matches!(bytes.trim_ascii(), [b'{', .., b'}']);
+        let only = || state.pending.keys().next().filter(|_| state.pending.len() == 1 && looks_whole());
+        let id = malformed.answers.as_ref().or(request).or_else(only).cloned()?;
+        state.pending.remove(&id)
     }
 
     pub(super) fn notifications(&self) -> Vec<Notification> {
@@ -157,22 +159,31 @@ impl Dispatcher {
         self.state().closed.clone()
     }
 
-    fn fault(&self, frame: FrameId, kind: FaultKind) {
-        let mut state = self.state();
-        if state.faults.len() < MOST_KEPT {
-            state.faults.push(Fault { frame, kind });
-        }
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Inbox for Dispatcher {
+    fn line_begun(&self, note: &dyn Fn() -> FrameId) {
+        let mut state = self.state();
+        if state.open_line.is_none() {
+            state.open_line = Some(note());
+        }
+    }
+
     fn message(&self, bytes: &[u8], frame: FrameId, head: Option<&Arc<HttpHead>>, request: Option<&RequestId>) {
+        self.state().open_line = None;
         match jsonrpc::parse(bytes) {
-            Err(malformed) => self.fault(frame, FaultKind::Malformed(malformed)),
+            // A refused request may be explained in any form; the status says it all (2025-11-25, transports, sending
+            // messages: the body of an error status may, not must, be a JSON-RPC error).
+            Err(_) if head.is_some_and(|head| head.status >= 400) => {}
+            Err(malformed) => {
+                if let Some(pending) = self.meant(&malformed, bytes, request) {
+                    let _ = pending.answer.send(Err(CallFailure::NotAnAnswer(malformed.clone())));
+                }
+                self.fault(frame, FaultKind::Malformed(malformed));
+            }
             Ok(Message::Notification { method, params }) => self.notified(Notification { frame, method, params }),
             Ok(Message::Request { id, method, params }) => {
                 // The receiver lives as long as the session; after that nobody has to answer.
@@ -203,6 +214,13 @@ impl Inbox for Dispatcher {
                 // The caller may have given up this instant; the tap has the answer all the same.
                 let _ = pending.answer.send(Ok(reply));
             }
+        }
+    }
+
+    fn fault(&self, frame: FrameId, kind: FaultKind) {
+        let mut state = self.state();
+        if state.faults.len() < MOST_KEPT {
+            state.faults.push(Fault { frame, kind });
         }
     }
 

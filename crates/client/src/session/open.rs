@@ -3,14 +3,15 @@
 
 use super::dispatcher::{Dispatcher, ServerRequest};
 use super::modern::mirrored;
-use super::wire::{Answering, Connection, Outgoing, Wire};
-use super::{CallFailure, ClientProfile, Handshake, Reply, SESSION_HEADER, Session, Spawned, VERSION_HEADER, show};
+use super::wire::{Answering, Connection, Outgoing, Wire, refusal};
+use super::{CallFailure, ClientProfile, Fault, Handshake, Reply, SESSION_HEADER, Session, Spawned, VERSION_HEADER, show};
 use crate::Tap;
 use crate::answers::Answers;
+use crate::auth::{Attempts, Authorization, Authorizer, Bearer, Fallback, wants_authorization};
 use crate::jsonrpc::RpcError;
 use crate::revision::{self, Era, EraChoice, LEGACY, MODERN, TransportKind};
 use crate::transport::{
-    AddressFailure, Ending, Endpoint, Exchanger, Exit, Guardian, HttpConnection, HttpHead, Launch, Limits, LineChannel, OutputWatcher,
+    AddressFailure, Ending, Endpoint, Exchanger, Exit, Guardian, HttpConnection, HttpHead, Launch, Limits, LineChannel, Network, OutputWatcher,
     Patience, Process, Resume, SseConnection, SseFailure, StartFailure, StdinUse, StdioConnection, Stream, Unanswered, copy_output, exited,
     listening_addresses,
 };
@@ -50,6 +51,10 @@ pub struct ConnectOptions {
     /// From the start until the handshake is answered; 30 s if not set.
     pub timeout: Option<Duration>,
     pub limits: Limits,
+    /// Proxies and TLS.
+    pub network: Network,
+    /// How to get a token when an HTTP server asks for one. Without it a server that does is a failure.
+    pub authorization: Option<Authorization>,
     pub patience: Patience,
     pub client: ClientProfile,
     /// What the server may ask; declared in addition to the profile's capabilities.
@@ -58,6 +63,8 @@ pub struct ConnectOptions {
 }
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest wait for the head of the stream on which a legacy server speaks unasked.
+const LISTENING: Duration = Duration::from_millis(250);
 
 /// Why no session came about.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -75,7 +82,12 @@ pub enum ConnectFailure {
     #[error("no line that the server printed within {} told its port", show(*.after))]
     NotLocated { after: Duration },
     #[error("`{method}`: {failure}")]
-    Unanswered { method: &'static str, failure: CallFailure },
+    Unanswered {
+        method: &'static str,
+        failure: CallFailure,
+        /// What came instead.
+        faults: Vec<Fault>,
+    },
     #[error("server wants authorization: status {} for `{method}`", .head.status)]
     Unauthorized { method: &'static str, head: Arc<HttpHead> },
     #[error("server refused `{method}`: {error}")]
@@ -131,7 +143,7 @@ pub async fn open_in_memory(
     let opening = Opening::new(options, tap);
     let (dispatcher, queue) = Dispatcher::new(tap);
     let channel = LineChannel::open(input, output, Ending::Stream, options.limits, tap, Arc::clone(&dispatcher) as _);
-    let attempt = opening.attempt(Connection::InMemory(channel), dispatcher, queue);
+    let attempt = opening.attempt(Connection::InMemory(channel), None, dispatcher, queue);
     if opening.era() != EraChoice::Legacy
         && let Probed::Modern(handshake) = opening.probe(&attempt, TransportKind::InMemory, None).await?
     {
@@ -186,6 +198,12 @@ impl<'a> Opening<'a> {
         }
     }
 
+    /// A server that cannot be reached must be told from one that is silent: no connection outlasts a probe.
+    fn network(&self) -> Network {
+        let Network { proxies, tls, connect } = self.options.network.clone();
+        Network { proxies, tls, connect: connect.min(self.budget * 2 / 5) }
+    }
+
     /// How long the probe may take: a slow start must not pass for a legacy server that is silent.
     fn probe_budget(&self) -> Duration {
         match self.era() {
@@ -218,7 +236,7 @@ impl<'a> Opening<'a> {
         let (dispatcher, queue) = Dispatcher::new(self.tap);
         let connection =
             StdioConnection::open(launch, &self.options.guardian, self.options.limits, self.tap, Arc::clone(&dispatcher) as _)?;
-        Ok(self.attempt(Connection::Stdio(connection), dispatcher, queue))
+        Ok(self.attempt(Connection::Stdio(connection), None, dispatcher, queue))
     }
 
     async fn http(
@@ -240,12 +258,15 @@ impl<'a> Opening<'a> {
             }
             None => None,
         };
+        let authorizer = self.authorizer(&endpoint);
         let (dispatcher, queue) = Dispatcher::new(self.tap);
         if kind == Some(TransportKind::Sse) {
-            return self.sse(&endpoint, spawned, dispatcher, queue).await;
+            return self.sse(&endpoint, spawned, authorizer, dispatcher, queue).await;
         }
-        let connection = HttpConnection::new(&endpoint, self.options.limits, self.tap, Arc::clone(&dispatcher) as _)?;
-        let attempt = self.attempt(Connection::Http(connection), dispatcher, queue);
+        let bearer = authorizer.as_ref().map(|authorizer| authorizer.bearer());
+        let inbox = Arc::clone(&dispatcher) as _;
+        let connection = HttpConnection::new(&endpoint, self.options.limits, &self.network(), bearer, self.tap, inbox)?;
+        let attempt = self.attempt(Connection::Http(connection), authorizer.clone(), dispatcher, queue);
         if self.era() != EraChoice::Legacy {
             match self.probe(&attempt, TransportKind::Http, spawned.as_ref()).await {
                 Ok(Probed::Modern(handshake)) => return Ok(self.session(attempt, spawned, *handshake)),
@@ -264,7 +285,7 @@ impl<'a> Opening<'a> {
             return Err(self.failed(attempt, spawned, failure).await);
         }
         let (dispatcher, queue) = Dispatcher::new(self.tap);
-        match self.sse(&endpoint, spawned, dispatcher, queue).await {
+        match self.sse(&endpoint, spawned, authorizer, dispatcher, queue).await {
             // Neither transport: what Streamable HTTP said is the better story.
             Err(ConnectFailure::Sse(SseFailure::NoStream(_))) => Err(failure),
             other => other,
@@ -275,13 +296,30 @@ impl<'a> Opening<'a> {
         &self,
         endpoint: &Endpoint,
         spawned: Option<Spawned>,
+        authorizer: Option<Arc<Authorizer>>,
         dispatcher: Arc<Dispatcher>,
         queue: mpsc::UnboundedReceiver<ServerRequest>,
     ) -> Result<Session, ConnectFailure> {
-        let opening = SseConnection::open(endpoint, self.options.limits, self.tap, Arc::clone(&dispatcher) as _);
-        let failure = match timeout(self.budget, opening).await {
+        let network = self.network();
+        let bearer = authorizer.as_ref().map(|authorizer| authorizer.bearer());
+        let mut attempts = Attempts::default();
+        let opened = loop {
+            let token = bearer.and_then(Bearer::token);
+            let inbox = Arc::clone(&dispatcher) as _;
+            let opening = SseConnection::open(endpoint, self.options.limits, &network, bearer, self.tap, inbox);
+            match (timeout(self.budget, opening).await, &authorizer) {
+                (Ok(Err(SseFailure::NoStream(head))), Some(authorizer)) if wants_authorization(&head) => {
+                    let answered = authorizer.answer("the event stream", &head, token.as_ref(), &mut attempts).await;
+                    if let Err(failure) = answered {
+                        break Ok(Err(SseFailure::Unauthorized { head, failure }));
+                    }
+                }
+                (opened, _) => break opened,
+            }
+        };
+        let failure = match opened {
             Ok(Ok(connection)) => {
-                let attempt = self.attempt(Connection::Sse(connection), dispatcher, queue);
+                let attempt = self.attempt(Connection::Sse(connection), authorizer, dispatcher, queue);
                 return match self.initialize(&attempt, TransportKind::Sse).await {
                     Ok(handshake) => Ok(self.session(attempt, spawned, handshake)),
                     Err(failure) => Err(self.failed(attempt, spawned, failure).await),
@@ -352,7 +390,7 @@ impl<'a> Opening<'a> {
     }
 
     fn exchanger(&self, url: Url) -> Result<Exchanger, AddressFailure> {
-        Exchanger::new(&Endpoint { url, headers: Vec::new() }, self.options.limits, self.tap)
+        Exchanger::new(&Endpoint { url, headers: Vec::new() }, self.options.limits, &self.network(), self.tap)
     }
 
     /// Asks `server/discover`, and tells from the answer which era the server lives in.
@@ -365,6 +403,9 @@ impl<'a> Opening<'a> {
             let (params, headers) = mirrored(&self.client, MODERN, DISCOVER, None);
             let outgoing = Outgoing { method: DISCOVER, params: Some(params), headers, resume: Resume::Never };
             let reply = attempt.wire.ask(&attempt.dispatcher, outgoing, left.into(), Era::Modern).await;
+            if let Some(head) = refusal(&reply) {
+                return Err(ConnectFailure::Unauthorized { method: DISCOVER, head });
+            }
             let Reply { answer, http, .. } = match reply {
                 Ok(reply) => reply,
                 Err(failure) => match &failure {
@@ -377,10 +418,15 @@ impl<'a> Opening<'a> {
                         continue;
                     }
                     CallFailure::Unanswered(Unanswered::Unreachable(_)) => {
-                        return Err(ConnectFailure::Unanswered { method: DISCOVER, failure });
+                        return Err(ConnectFailure::Unanswered { method: DISCOVER, failure, faults: attempt.dispatcher.faults() });
                     }
-                    _ if pinned => return Err(ConnectFailure::Unanswered { method: DISCOVER, failure }),
-                    CallFailure::Unanswered(_) => return Ok(Probed::Legacy),
+                    CallFailure::Unauthorized { .. } => {
+                        return Err(ConnectFailure::Unanswered { method: DISCOVER, failure, faults: attempt.dispatcher.faults() });
+                    }
+                    _ if pinned => {
+                        return Err(ConnectFailure::Unanswered { method: DISCOVER, failure, faults: attempt.dispatcher.faults() });
+                    }
+                    CallFailure::Unanswered(_) | CallFailure::NotAnAnswer(_) => return Ok(Probed::Legacy),
                     CallFailure::TimedOut { .. } | CallFailure::Cancelled { .. } | CallFailure::Closed(_) => return Ok(Probed::Silent),
                 },
             };
@@ -421,8 +467,30 @@ impl<'a> Opening<'a> {
         Offer { version: self.options.protocol_version.clone(), budget: self.budget }
     }
 
-    fn attempt(&self, connection: Connection, dispatcher: Arc<Dispatcher>, queue: mpsc::UnboundedReceiver<ServerRequest>) -> Attempt {
-        let wire = Arc::new(Wire::new(connection));
+    /// `None` also where the user sends a token of their own.
+    fn authorizer(&self, endpoint: &Endpoint) -> Option<Arc<Authorizer>> {
+        let options = self.options.authorization.as_ref()?;
+        if endpoint.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
+            self.tap.note("no authorization is sought: the `Authorization` header is given");
+            return None;
+        }
+        let (fallback, version) = match self.era() {
+            EraChoice::Modern => (Fallback::None, MODERN),
+            EraChoice::Legacy => (Fallback::OwnAuthorizationServer, LEGACY[0]),
+            EraChoice::Auto => (Fallback::OwnAuthorizationServer, MODERN),
+        };
+        let version = self.options.protocol_version.as_deref().unwrap_or(version);
+        Some(Arc::new(Authorizer::new(options, &endpoint.url, fallback, self.options.limits, self.network(), self.tap, version)))
+    }
+
+    fn attempt(
+        &self,
+        connection: Connection,
+        authorizer: Option<Arc<Authorizer>>,
+        dispatcher: Arc<Dispatcher>,
+        queue: mpsc::UnboundedReceiver<ServerRequest>,
+    ) -> Attempt {
+        let wire = Arc::new(Wire::new(connection, authorizer));
         let answering = Answering::start(queue, &wire, self.options.answers.clone());
         Attempt { wire, dispatcher, answering }
     }
@@ -455,7 +523,7 @@ impl<'a> Opening<'a> {
         };
         attempt.discard(self.options.patience).await;
         match (exit, failure) {
-            (Some(exit), ConnectFailure::Unanswered { method, failure: CallFailure::Closed(_) | CallFailure::TimedOut { .. } }) => {
+            (Some(exit), ConnectFailure::Unanswered { method, failure: CallFailure::Closed(_) | CallFailure::TimedOut { .. }, .. }) => {
                 ConnectFailure::Exited { exit, stage: format!("answering `{method}`") }
             }
             (_, failure) => self.blame_process(spawned, failure, "the handshake was done").await,
@@ -516,16 +584,27 @@ pub(super) async fn initialize(
     let params =
         json!({ "protocolVersion": pinned.unwrap_or(LEGACY[0]), "capabilities": client.capabilities, "clientInfo": client.info() });
     let outgoing = Outgoing { method: INITIALIZE, params: params.as_object().cloned(), headers: Vec::new(), resume: Resume::FromLastEvent };
-    let reply = match wire.ask(dispatcher, outgoing, offer.budget.into(), Era::Legacy).await {
+    let outcome = wire.ask(dispatcher, outgoing, offer.budget.into(), Era::Legacy).await;
+    if let Some(head) = refusal(&outcome) {
+        return Err(ConnectFailure::Unauthorized { method: INITIALIZE, head });
+    }
+    let reply = match outcome {
         Ok(reply) => reply,
         Err(CallFailure::Unanswered(Unanswered::Response { head, .. })) if matches!(head.status, 401 | 403) => {
             return Err(ConnectFailure::Unauthorized { method: INITIALIZE, head });
         }
-        Err(failure) => return Err(ConnectFailure::Unanswered { method: INITIALIZE, failure }),
+        Err(failure) => return Err(ConnectFailure::Unanswered { method: INITIALIZE, failure, faults: dispatcher.faults() }),
     };
     let result = reply.answer.map_err(|error| ConnectFailure::Refused { method: INITIALIZE, error })?;
     let bad = |reason: &str| ConnectFailure::BadResult { method: INITIALIZE, reason: reason.to_owned() };
     let version = result.get("protocolVersion").and_then(Value::as_str).ok_or_else(|| bad("has no `protocolVersion`"))?.to_owned();
+    // All legacy revisions require both; SDK clients refuse an answer without them.
+    if !result.get("capabilities").is_some_and(Value::is_object) {
+        return Err(bad("has no object `capabilities`"));
+    }
+    if !result.get("serverInfo").is_some_and(Value::is_object) {
+        return Err(bad("has no object `serverInfo`"));
+    }
     match pinned {
         Some(wanted) if wanted != version => return Err(ConnectFailure::OtherVersion { wanted: wanted.to_owned(), found: version }),
         None if Era::of(&version).is_none() => return Err(ConnectFailure::UnknownVersion { found: version }),
@@ -540,7 +619,9 @@ pub(super) async fn initialize(
     wire.set_headers(headers.clone());
     wire.notify("notifications/initialized", offer.budget).await;
     if let Connection::Http(http) = &wire.connection {
-        http.listen(headers);
+        // What the server says before it knows that we listen is lost, in most SDKs. One that sends no head before its
+        // first event must not cost more than this.
+        let _ = timeout(LISTENING.min(offer.budget), http.listen(headers)).await;
     }
     Ok(Handshake {
         era: Era::Legacy,

@@ -3,9 +3,10 @@
 use super::dispatcher::{Dispatcher, ServerRequest};
 use super::{CallFailure, Deadline, Headers, Reply, SESSION_HEADER};
 use crate::answers::Answers;
+use crate::auth::{Attempts, Authorizer, wants_authorization};
 use crate::jsonrpc::{self, RequestId};
 use crate::revision::Era;
-use crate::transport::{Envelope, HttpConnection, LineChannel, Purpose, Resume, SseConnection, StdioConnection};
+use crate::transport::{Envelope, HttpConnection, HttpHead, LineChannel, Purpose, Resume, SseConnection, StdioConnection, Unanswered};
 use mcproof_record::FrameId;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -17,6 +18,8 @@ use tokio::time::timeout;
 /// The connection, shared with the task that answers the server's requests.
 pub(super) struct Wire {
     pub(super) connection: Connection,
+    /// Set where refused requests get a token and go out again.
+    authorizer: Option<Arc<Authorizer>>,
     /// Legacy HTTP: what each message after the handshake carries.
     headers: Mutex<Headers>,
 }
@@ -29,6 +32,7 @@ pub(super) enum Connection {
 }
 
 /// A request on its way.
+#[derive(Clone)]
 pub(super) struct Outgoing<'a> {
     pub(super) method: &'a str,
     pub(super) params: Option<Map<String, Value>>,
@@ -58,8 +62,8 @@ impl Drop for Answering {
 }
 
 impl Wire {
-    pub(super) fn new(connection: Connection) -> Self {
-        Self { connection, headers: Mutex::default() }
+    pub(super) fn new(connection: Connection, authorizer: Option<Arc<Authorizer>>) -> Self {
+        Self { connection, authorizer, headers: Mutex::default() }
     }
 
     pub(super) fn headers(&self) -> Headers {
@@ -75,8 +79,29 @@ impl Wire {
         self.headers().iter().any(|(name, _)| name == SESSION_HEADER)
     }
 
-    /// Sends a request and waits for its answer. When the deadline passes, the request is cancelled.
+    /// Sends a request and waits for its answer. When the deadline passes, the request is cancelled. A request that is
+    /// refused for want of authorization was not taken: with a token it goes out anew, with a deadline of its own.
     pub(super) async fn ask(
+        &self,
+        dispatcher: &Dispatcher,
+        outgoing: Outgoing<'_>,
+        deadline: Deadline,
+        era: Era,
+    ) -> Result<Reply, CallFailure> {
+        let Some(authorizer) = &self.authorizer else { return self.ask_once(dispatcher, outgoing, deadline, era).await };
+        let operation = operation(&outgoing);
+        let mut attempts = Attempts::default();
+        loop {
+            authorizer.freshen().await;
+            let token = authorizer.bearer().token();
+            let outcome = self.ask_once(dispatcher, outgoing.clone(), deadline, era).await;
+            let Some(head) = refusal(&outcome) else { return outcome };
+            let answered = authorizer.answer(&operation, &head, token.as_ref(), &mut attempts).await;
+            answered.map_err(|failure| CallFailure::Unauthorized { head, failure })?;
+        }
+    }
+
+    async fn ask_once(
         &self,
         dispatcher: &Dispatcher,
         outgoing: Outgoing<'_>,
@@ -93,11 +118,15 @@ impl Wire {
         match waiting.answer(deadline).await {
             Some(answered) => answered,
             None => {
+                let stage = match &self.connection {
+                    Connection::Http(http) => http.stage(&waiting.id),
+                    _ => None,
+                };
                 // `initialize` must not be cancelled, and a probe is not worth it.
                 if !matches!(method, "initialize" | "server/discover") {
                     self.cancel(&waiting.id, era);
                 }
-                Err(CallFailure::TimedOut { method: method.to_owned(), after: deadline.maximum.unwrap_or(deadline.idle) })
+                Err(CallFailure::TimedOut { method: method.to_owned(), after: deadline.maximum.unwrap_or(deadline.idle), stage })
             }
         }
     }
@@ -126,6 +155,22 @@ impl Wire {
         let body = jsonrpc::notification(method, params);
         self.connection.send(Envelope { body, purpose, headers: self.headers(), resume: Resume::Never });
     }
+}
+
+/// The response by which a server asks for authorization; some put a JSON-RPC error into it.
+pub(super) fn refusal(outcome: &Result<Reply, CallFailure>) -> Option<Arc<HttpHead>> {
+    let head = match outcome {
+        Ok(reply) => reply.http.as_ref(),
+        Err(CallFailure::Unanswered(Unanswered::Response { head, .. })) => Some(head),
+        Err(_) => None,
+    };
+    head.filter(|head| wants_authorization(head)).cloned()
+}
+
+/// What a request is about: scopes may differ from tool to tool.
+fn operation(outgoing: &Outgoing<'_>) -> String {
+    let about = outgoing.params.as_ref().and_then(|params| params.get("name").or_else(|| params.get("uri"))?.as_str());
+    about.map_or_else(|| outgoing.method.to_owned(), |about| format!("{} {about}", outgoing.method))
 }
 
 /// The id serves as the token: both are unique among the requests in flight.

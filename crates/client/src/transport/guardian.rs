@@ -6,14 +6,35 @@
 //! registers itself between fork and exec, so there is no moment at which it could be lost.
 
 use nix::libc;
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::{ForkResult, Pid, fork};
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Handle to the guardian. Clones share one; it is started with the first server.
 #[derive(Clone, Default)]
-pub struct Guardian(Arc<Mutex<Option<Started>>>);
+pub struct Guardian(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    started: Option<Started>,
+    /// Groups that have not ended.
+    groups: HashSet<i32>,
+    orphans: Orphans,
+}
+
+/// Whose are the processes that lose their parent somewhere below us?
+#[derive(Default)]
+enum Orphans {
+    /// Not ours: this process may have children that are none of our business.
+    #[default]
+    Ignored,
+    /// Ours: every child of this process belongs to a server, but those that were there before (a shell that started
+    /// something and then became this program).
+    Adopted { before: HashSet<i32> },
+}
 
 struct Started {
     pid: Pid,
@@ -26,24 +47,84 @@ struct Started {
 pub(crate) struct Registration(RawFd);
 
 impl Guardian {
+    /// A guardian for a process that starts nothing but servers. It also ends what has left a server's group and lost its
+    /// parent, once the last server has ended (Linux).
+    pub fn of_whole_process() -> Self {
+        #[cfg(target_os = "linux")]
+        let orphans = match nix::sys::prctl::set_child_subreaper(true) {
+            Ok(()) => Orphans::Adopted { before: children().collect() },
+            Err(_) => Orphans::Ignored,
+        };
+        #[cfg(not(target_os = "linux"))]
+        let orphans = Orphans::Ignored;
+        Self(Arc::new(Mutex::new(State { orphans, ..State::default() })))
+    }
+
     /// # Errors
     /// The guardian could not be started: no process or file descriptor left.
     pub(crate) fn registration(&self) -> io::Result<Registration> {
-        let mut started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if started.is_none() {
-            *started = Some(start()?);
+        let mut state = self.state();
+        if state.started.is_none() {
+            state.started = Some(start()?);
         }
-        let pipe = started.as_ref().and_then(|started| started.pipe.as_ref()).expect("a started guardian has its pipe");
-        Ok(Registration(pipe.as_raw_fd()))
+        Ok(Registration(state.pipe().expect("a started guardian has its pipe")))
     }
 
-    /// Its group has ended; the id may belong to somebody else from now on.
-    pub(crate) fn forget(&self, group: i32) {
-        let started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pipe) = started.as_ref().and_then(|started| started.pipe.as_ref()) {
-            send(pipe.as_raw_fd(), -group);
+    /// The group has a running server.
+    pub(crate) fn remember(&self, group: i32) {
+        self.state().groups.insert(group);
+    }
+
+    /// The group has ended; the id may belong to somebody else from now on. Gives the orphans that were ended with the
+    /// last one.
+    pub(crate) fn forget(&self, group: i32) -> Vec<i32> {
+        let mut state = self.state();
+        state.groups.remove(&group);
+        if let Some(pipe) = state.pipe() {
+            send(pipe, -group);
+        }
+        match (&state.orphans, &state.started) {
+            (Orphans::Adopted { before }, Some(guardian)) if state.groups.is_empty() => {
+                end_orphans(|pid| pid == guardian.pid.as_raw() || before.contains(&pid))
+            }
+            _ => Vec::new(),
         }
     }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn pipe(&self) -> Option<RawFd> {
+        Some(self.started.as_ref()?.pipe.as_ref()?.as_raw_fd())
+    }
+}
+
+/// Kills all children of this process that are not spared, and theirs that come up by that.
+fn end_orphans(is_spared: impl Fn(i32) -> bool) -> Vec<i32> {
+    let mut ended = Vec::new();
+    loop {
+        let left: Vec<i32> = children().filter(|pid| !is_spared(*pid) && !ended.contains(pid)).collect();
+        if left.is_empty() {
+            return ended;
+        }
+        for pid in left {
+            let child = Pid::from_raw(pid);
+            let _ = kill(child, Signal::SIGKILL);
+            // Ours to collect, and gone at once: nothing holds up SIGKILL but the kernel itself.
+            let _ = nix::sys::wait::waitpid(child, None);
+            ended.push(pid);
+        }
+    }
+}
+
+/// Children of this process, zombies included, as far as the system tells (Linux does).
+fn children() -> impl Iterator<Item = i32> {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|pids| pids.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
 }
 
 impl Drop for Started {

@@ -2,10 +2,13 @@
 //! Source: 2025-11-25 and 2026-07-28, basic/transports, Streamable HTTP. Knows no methods and no versions: what a
 //! request's headers say is decided by the session.
 
+use super::decode::{Coding, DecodeFailure};
 use super::pool::{AddressFailure, Lease, Pool, describe};
+use super::progress::{Progress, Stage};
 use super::sse_events::{Event, EventParser};
-use super::{Envelope, HttpHead, Inbox, Limits, Resume, Unanswered};
+use super::{Envelope, FaultKind, HttpHead, Inbox, Limits, Network, Resume, Unanswered};
 use crate::Tap;
+use crate::auth::{Bearer, wants_authorization};
 use crate::jsonrpc::RequestId;
 use crate::session::Headers;
 use bytes::Bytes;
@@ -14,9 +17,10 @@ use hyper::body::Incoming;
 use hyper::{Method, Request, Response};
 use mcproof_record::{Direction, ExchangeId, FrameBody, FrameId};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use url::Url;
@@ -33,9 +37,10 @@ pub struct Endpoint {
 pub(crate) struct Exchanger {
     pool: Pool,
     headers: Vec<(String, String)>,
+    /// Set where the session obtains tokens.
+    bearer: Option<Bearer>,
     limits: Limits,
     tap: Tap,
-    next: AtomicU64,
 }
 
 /// A response whose body has not been read.
@@ -43,12 +48,18 @@ pub(crate) struct OpenExchange {
     pub(crate) head: Arc<HttpHead>,
     body: Incoming,
     lease: Lease,
+    progress: Arc<Progress>,
 }
 
 impl Exchanger {
-    pub(crate) fn new(endpoint: &Endpoint, limits: Limits, tap: &Tap) -> Result<Self, AddressFailure> {
-        let pool = Pool::new(&endpoint.url, limits.head)?;
-        Ok(Self { pool, headers: endpoint.headers.clone(), limits, tap: tap.clone(), next: AtomicU64::new(0) })
+    pub(crate) fn new(endpoint: &Endpoint, limits: Limits, network: &Network, tap: &Tap) -> Result<Self, AddressFailure> {
+        let pool = Pool::new(&endpoint.url, limits, network, tap)?;
+        Ok(Self { pool, headers: endpoint.headers.clone(), bearer: None, limits, tap: tap.clone() })
+    }
+
+    /// Each request is to carry this token.
+    pub(crate) fn bearing(self, bearer: Option<&Bearer>) -> Self {
+        Self { bearer: bearer.cloned(), ..self }
     }
 
     pub(crate) async fn accepts(&self) -> std::io::Result<()> {
@@ -63,9 +74,10 @@ impl Exchanger {
         headers: &Headers,
         body: Vec<u8>,
     ) -> (ExchangeId, FrameId, Result<Request<Full<Bytes>>, String>) {
-        let exchange = ExchangeId(self.next.fetch_add(1, Ordering::Relaxed));
+        let exchange = self.tap.next_exchange();
         let mut all: Vec<(String, String)> = vec![("host".into(), authority(url))];
         all.extend(headers.iter().cloned());
+        all.extend(self.bearer.as_ref().and_then(Bearer::header));
         for (name, value) in &self.headers {
             // What the user asks for replaces what we would send.
             all.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
@@ -94,7 +106,17 @@ impl Exchanger {
 
     /// Sends a prepared request and waits for the head of its response.
     pub(crate) async fn open(&self, exchange: ExchangeId, request: Request<Full<Bytes>>) -> Result<OpenExchange, String> {
-        let (response, lease) = match self.pool.send(request).await {
+        self.open_watched(exchange, request, Arc::default()).await
+    }
+
+    /// Like [`Exchanger::open`], and notes in `progress` how far it came, also while the body is read.
+    pub(crate) async fn open_watched(
+        &self,
+        exchange: ExchangeId,
+        request: Request<Full<Bytes>>,
+        progress: Arc<Progress>,
+    ) -> Result<OpenExchange, String> {
+        let (response, lease) = match self.pool.send(request, &progress).await {
             Ok(opened) => opened,
             Err(error) => {
                 self.end(exchange, Some(error.clone()));
@@ -102,7 +124,7 @@ impl Exchanger {
             }
         };
         let (head, body) = self.head(exchange, response);
-        Ok(OpenExchange { head, body, lease })
+        Ok(OpenExchange { head, body, lease, progress })
     }
 
     fn head(&self, exchange: ExchangeId, response: Response<Incoming>) -> (Arc<HttpHead>, Incoming) {
@@ -110,27 +132,53 @@ impl Exchanger {
         let text = |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let headers: Vec<_> = parts.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
         let status = parts.status.as_u16();
-        self.tap.record(Direction::FromServer, FrameBody::HttpResponse { exchange, status, headers: headers.clone() });
-        (Arc::new(HttpHead { exchange, status, headers }), body)
+        let frame = self.tap.record(Direction::FromServer, FrameBody::HttpResponse { exchange, status, headers: headers.clone() });
+        (Arc::new(HttpHead { exchange, frame, status, headers }), body)
     }
 
-    /// Reads the whole body. `Err` holds what came before it broke, and why.
+    /// Reads the whole body and undoes its content-encoding. Gives what came before it broke, and why it did.
     pub(crate) async fn body(&self, open: OpenExchange) -> (Vec<u8>, Option<String>, FrameId) {
-        let OpenExchange { head, mut body, lease } = open;
+        let OpenExchange { head, mut body, lease, progress } = open;
+        let mut coding = Coding::of(&head);
         let mut bytes = Vec::new();
+        let mut received = 0;
         let mut broken = None;
         while let Some(frame) = body.frame().await {
-            match frame {
-                Ok(frame) => bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
-                Err(error) => broken = Some(describe(&error)),
+            let frame = match frame {
+                Ok(frame) => frame,
+                Err(error) => {
+                    broken = Some(describe(&error));
+                    break;
+                }
+            };
+            let data = frame.data_ref().map_or(&[][..], |data| data);
+            progress.came(data.len());
+            received += data.len();
+            let room = self.limits.body - bytes.len();
+            match &mut coding {
+                Coding::Compressed(decoder) => match decoder.feed(data, room) {
+                    Ok(decoded) => bytes.extend_from_slice(&decoded),
+                    Err(failure) => broken = Some(self.not_decoded(&failure)),
+                },
+                Coding::Plain | Coding::Unknown(_) => bytes.extend_from_slice(&data[..data.len().min(room)]),
             }
-            if bytes.len() > self.limits.body {
-                bytes.truncate(self.limits.body);
-                broken = Some(format!("the body is larger than {} bytes", self.limits.body));
+            if received > self.limits.body {
+                broken = Some(self.too_large());
             }
             if broken.is_some() {
                 break;
             }
+        }
+        match &mut coding {
+            Coding::Compressed(decoder) if broken.is_none() => {
+                match decoder.finish(self.limits.body - bytes.len()) {
+                    Ok(decoded) => bytes.extend_from_slice(&decoded),
+                    Err(failure) => broken = Some(self.not_decoded(&failure)),
+                }
+                self.tap.note(format!("the body is decoded: {received} bytes of {} on the wire, {} bytes of content", decoder.name(), bytes.len()));
+            }
+            Coding::Unknown(reason) => broken = broken.or_else(|| Some(reason.clone())),
+            Coding::Compressed(_) | Coding::Plain => {}
         }
         let frame = self.tap.record(Direction::FromServer, FrameBody::HttpBody { exchange: head.exchange, bytes: bytes.as_slice().into() });
         if broken.is_none() {
@@ -142,10 +190,14 @@ impl Exchanger {
 
     /// Reads an event stream to its end, calling `deliver` for each event. Gives why it broke, if it did.
     pub(crate) async fn events(&self, open: OpenExchange, mut deliver: impl FnMut(&Event, FrameId)) -> Option<String> {
-        let OpenExchange { head, mut body, lease } = open;
+        let OpenExchange { head, mut body, lease, progress } = open;
         let exchange = head.exchange;
+        let mut coding = Coding::of(&head);
         let mut parser = EventParser::default();
-        let mut broken = None;
+        let mut broken = match &coding {
+            Coding::Unknown(reason) => Some(reason.clone()),
+            Coding::Plain | Coding::Compressed(_) => None,
+        };
         let mut record = |event: Event| {
             let data = event.data.as_ref().map(|data| String::from_utf8_lossy(data).into_owned());
             let seen =
@@ -153,19 +205,32 @@ impl Exchanger {
             let frame = self.tap.record(Direction::FromServer, seen);
             deliver(&event, frame);
         };
-        while let Some(frame) = body.frame().await {
-            match frame {
-                Ok(frame) => parser.feed(frame.data_ref().map_or(&[], |data| data), &mut record),
-                Err(error) => broken = Some(describe(&error)),
+        while broken.is_none()
+            && let Some(frame) = body.frame().await
+        {
+            let frame = match frame {
+                Ok(frame) => frame,
+                Err(error) => {
+                    broken = Some(describe(&error));
+                    break;
+                }
+            };
+            let data = frame.data_ref().map_or(&[][..], |data| data);
+            progress.came(data.len());
+            match &mut coding {
+                // A single piece never holds more than one of the largest events, if it is no bomb.
+                Coding::Compressed(decoder) => match decoder.feed(data, self.limits.event) {
+                    Ok(decoded) => parser.feed(&decoded, &mut record),
+                    Err(DecodeFailure::TooLarge) => broken = Some(self.event_too_large()),
+                    Err(failure) => broken = Some(failure.to_string()),
+                },
+                Coding::Plain | Coding::Unknown(_) => parser.feed(data, &mut record),
             }
             if parser.pending() > self.limits.event {
-                broken = Some(format!("an event is larger than {} bytes", self.limits.event));
-            }
-            if broken.is_some() {
-                break;
+                broken = Some(self.event_too_large());
             }
         }
-        if let Some(unfinished) = parser.finish() {
+        if let Some(unfinished) = parser.finish(SHOWN_OF_UNFINISHED_EVENT) {
             record(unfinished);
         }
         if broken.is_none() {
@@ -175,10 +240,28 @@ impl Exchanger {
         broken
     }
 
+    fn not_decoded(&self, failure: &DecodeFailure) -> String {
+        match failure {
+            DecodeFailure::TooLarge => self.too_large(),
+            other => other.to_string(),
+        }
+    }
+
+    fn too_large(&self) -> String {
+        format!("the body is larger than {} bytes", self.limits.body)
+    }
+
+    fn event_too_large(&self) -> String {
+        format!("an event is larger than {} bytes", self.limits.event)
+    }
+
     fn end(&self, exchange: ExchangeId, error: Option<String>) {
         self.tap.record(Direction::Local, FrameBody::HttpEnd { exchange, error });
     }
 }
+
+/// Bytes of an event without an end that are kept.
+const SHOWN_OF_UNFINISHED_EVENT: usize = 64 << 10;
 
 fn authority(url: &Url) -> String {
     url[url::Position::BeforeHost..url::Position::AfterPort].to_owned()
@@ -212,7 +295,13 @@ struct Shared {
 #[derive(Default)]
 struct Tasks {
     all: JoinSet<()>,
-    requests: HashMap<RequestId, AbortHandle>,
+    requests: HashMap<RequestId, Underway>,
+}
+
+/// The exchange of a request.
+struct Underway {
+    task: AbortHandle,
+    progress: Arc<Progress>,
 }
 
 /// How long to wait before a stream is taken up again, where the server does not say.
@@ -223,8 +312,15 @@ const LONGEST_RETRY: Duration = Duration::from_secs(60);
 const FRUITLESS_ATTEMPTS: usize = 5;
 
 impl HttpConnection {
-    pub(crate) fn new(endpoint: &Endpoint, limits: Limits, tap: &Tap, inbox: Arc<dyn Inbox>) -> Result<Self, AddressFailure> {
-        let exchanger = Exchanger::new(endpoint, limits, tap)?;
+    pub(crate) fn new(
+        endpoint: &Endpoint,
+        limits: Limits,
+        network: &Network,
+        bearer: Option<&Bearer>,
+        tap: &Tap,
+        inbox: Arc<dyn Inbox>,
+    ) -> Result<Self, AddressFailure> {
+        let exchanger = Exchanger::new(endpoint, limits, network, tap)?.bearing(bearer);
         Ok(Self { shared: Arc::new(Shared { exchanger, url: endpoint.url.clone(), inbox }), tasks: Mutex::default() })
     }
 
@@ -242,12 +338,14 @@ impl HttpConnection {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.all.try_join_next().is_some() {}
         if tasks.requests.len() > 2 * tasks.all.len() {
-            tasks.requests.retain(|_, task| !task.is_finished());
+            tasks.requests.retain(|_, underway| !underway.task.is_finished());
         }
+        let progress = Arc::<Progress>::default();
+        let watched = Arc::clone(&progress);
         let task = tasks.all.spawn(async move {
             let unanswered = match prepared {
                 Err(reason) => Unanswered::Unreachable(reason),
-                Ok(prepared) => match shared.exchanger.open(exchange, prepared).await {
+                Ok(prepared) => match shared.exchanger.open_watched(exchange, prepared, watched).await {
                     Err(reason) => Unanswered::Unreachable(reason),
                     Ok(open) => shared.receive(open, purpose.request(), resume, &headers).await,
                 },
@@ -255,26 +353,35 @@ impl HttpConnection {
             purpose.conclude(&*shared.inbox, unanswered);
         });
         if let Some(request) = request {
-            tasks.requests.insert(request, task);
+            tasks.requests.insert(request, Underway { task, progress });
         }
         frame
     }
 
+    /// How far the exchange of a request has come.
+    pub(crate) fn stage(&self, request: &RequestId) -> Option<Stage> {
+        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.requests.get(request).map(|underway| underway.progress.stage())
+    }
+
     /// Closes the exchange of a request, which cancels it in the modern era (2026-07-28, Streamable HTTP, cancellation).
     pub(crate) fn abandon(&self, request: &RequestId) {
-        let task = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).requests.remove(request);
-        if let Some(task) = task {
+        let underway = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).requests.remove(request);
+        if let Some(Underway { task, .. }) = underway {
             task.abort();
             self.shared.exchanger.tap.note(format!("the HTTP exchange of request {request} is closed by us"));
         }
     }
 
     /// Opens the stream for what the server says unasked (2025-03-26 to 2025-11-25, transports, listening for messages),
-    /// and keeps it open. A server that offers none answers 405.
-    pub(crate) fn listen(&self, headers: Headers) {
+    /// and keeps it open. A server that offers none answers 405. The receiver resolves (to an error, as nothing is sent)
+    /// once the server has answered the first attempt.
+    pub(crate) fn listen(&self, headers: Headers) -> oneshot::Receiver<Infallible> {
+        let (answered, receiver) = oneshot::channel();
         let shared = Arc::clone(&self.shared);
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        tasks.all.spawn(async move { shared.follow(&headers, Position::default(), None).await });
+        tasks.all.spawn(async move { shared.follow(&headers, Position::default(), None, Some(answered)).await });
+        receiver
     }
 
     /// Asks the server to end the session (2025-03-26 and later, session management), and waits shortly for the answer.
@@ -323,7 +430,7 @@ impl Shared {
             let waits = request.is_some_and(|request| self.inbox.waits_for(request));
             if waits && resume == Resume::FromLastEvent && position.last_event.is_some() {
                 sleep(position.retry.unwrap_or(RETRY)).await;
-                self.follow(headers, position, request).await;
+                self.follow(headers, position, request, None).await;
             }
             return Unanswered::Response { head, excerpt: String::new(), broken };
         }
@@ -336,32 +443,45 @@ impl Shared {
 
     async fn read(&self, open: OpenExchange, request: Option<&RequestId>, position: &mut Position) -> Option<String> {
         let head = Arc::clone(&open.head);
-        let deliver = |event: &Event, frame| {
+        let seen = |event: &Event, frame| {
             position.pass(event);
-            // Without data it is a comment, or only moves the position.
-            if let Some(data) = event.data.as_ref().filter(|data| !data.is_empty() && !event.unfinished) {
-                self.inbox.message(data, frame, Some(&head), request);
-            }
+            deliver(&*self.inbox, event, frame, &head, request);
         };
-        self.exchanger.events(open, deliver).await
+        self.exchanger.events(open, seen).await
     }
 
-    /// Opens a stream by GET, again and again, until the server offers none, or `request` has its answer.
-    async fn follow(&self, headers: &Headers, mut position: Position, request: Option<&RequestId>) {
+    /// Opens a stream by GET, again and again, until the server offers none, or `request` has its answer. `answered` is
+    /// dropped when the server has answered for the first time.
+    async fn follow(
+        &self,
+        headers: &Headers,
+        mut position: Position,
+        request: Option<&RequestId>,
+        mut answered: Option<oneshot::Sender<Infallible>>,
+    ) {
         let mut fruitless = 0;
         while fruitless < FRUITLESS_ATTEMPTS {
             let mut all = vec![("accept".to_owned(), EVENT_STREAM.to_owned())];
             all.extend(headers.iter().cloned());
             all.extend(position.last_event.clone().map(|id| ("last-event-id".to_owned(), id)));
+            let renewal = self.exchanger.bearer.as_ref().map(Bearer::renewal);
             let (exchange, _, prepared) = self.exchanger.prepare(Method::GET, &self.url, &all, Vec::new());
             let Ok(prepared) = prepared else { return };
             position.moved = false;
-            if let Ok(open) = self.exchanger.open(exchange, prepared).await {
+            let opened = self.exchanger.open(exchange, prepared).await;
+            drop(answered.take());
+            if let Ok(open) = opened {
                 if open.head.status != 200 || media_type(&open.head) != EVENT_STREAM {
+                    let refused = wants_authorization(&open.head);
                     self.exchanger.body(open).await;
-                    return;
+                    match renewal.filter(|_| refused) {
+                        // The next request gets a token, or a better one, and this stream needs it as well.
+                        Some(mut renewal) => renewal.renewed().await,
+                        None => return,
+                    }
+                    continue;
                 }
-                self.read(open, None, &mut position).await;
+                self.read(open, request, &mut position).await;
             }
             if request.is_some_and(|request| !self.inbox.waits_for(request)) {
                 return;
@@ -369,6 +489,17 @@ impl Shared {
             fruitless = if position.moved { 0 } else { fruitless + 1 };
             sleep(position.retry.unwrap_or(RETRY)).await;
         }
+    }
+}
+
+/// Hands the message in an event to the inbox, if clients would read it (WHATWG HTML, dispatch of an event).
+pub(crate) fn deliver(inbox: &dyn Inbox, event: &Event, frame: FrameId, head: &Arc<HttpHead>, request: Option<&RequestId>) {
+    // Without data it is a comment, or only moves the position.
+    let Some(data) = event.data.as_ref().filter(|data| !data.is_empty()) else { return };
+    match event.name.as_deref() {
+        _ if event.unfinished => inbox.fault(frame, FaultKind::UnfinishedEvent),
+        None | Some("" | "message") => inbox.message(data, frame, Some(head), request),
+        Some(name) => inbox.fault(frame, FaultKind::OtherEvent(name.to_owned())),
     }
 }
 

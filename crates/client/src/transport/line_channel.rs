@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{interval, timeout};
 
 /// How the end of the peer's stream is explained.
 pub(crate) enum Ending {
@@ -130,8 +130,22 @@ async fn read_lines(input: impl AsyncRead + Unpin, ending: Ending, limits: Limit
 
 /// Delivers lines until the stream ends, or says why it is given up.
 async fn deliver_lines(reader: &mut LineReader<impl AsyncRead + Unpin>, tap: &Tap, inbox: &dyn Inbox) -> io::Result<Option<Closed>> {
+    let mut tick = interval(PAUSE);
     loop {
-        let (bytes, unterminated) = match reader.next().await? {
+        let line = tokio::select! {
+            biased;
+            line = reader.next() => Some(line?),
+            _ = tick.tick() => None,
+        };
+        let Some(line) = line else {
+            // Told once for a line: a message that is written slowly is legal, one that never ends explains a silence.
+            if let Some(begun) = reader.begun() {
+                let shown = String::from_utf8_lossy(&begun[..begun.len().min(SHOWN_OF_OPEN_LINE)]);
+                inbox.line_begun(&|| tap.note(format!("a line of {} bytes has no line feed so far: {shown}", begun.len())));
+            }
+            continue;
+        };
+        let (bytes, unterminated) = match line {
             Line::Whole(bytes) => (bytes, false),
             Line::Unterminated(bytes) => (bytes, true),
             Line::TooLong(bytes) => {
@@ -151,3 +165,6 @@ async fn deliver_lines(reader: &mut LineReader<impl AsyncRead + Unpin>, tap: &Ta
 }
 
 const SHOWN_OF_LONG_LINE: usize = 1024;
+const SHOWN_OF_OPEN_LINE: usize = 80;
+/// How often to look for a line that has begun and does not end.
+const PAUSE: Duration = Duration::from_millis(200);

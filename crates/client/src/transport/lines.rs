@@ -33,6 +33,11 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Self { source, buffer: Vec::new(), start: 0, searched: 0, limit, skipping: false }
     }
 
+    /// The line that has begun and not ended.
+    pub(crate) fn begun(&self) -> Option<&[u8]> {
+        Some(&self.buffer[self.start..]).filter(|begun| !begun.is_empty())
+    }
+
     pub(crate) async fn next(&mut self) -> io::Result<Line<'_>> {
         loop {
             if let Some(offset) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
@@ -88,6 +93,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::collections::VecDeque;
     use std::pin::Pin;
     use std::task::{Context, Poll};
@@ -135,5 +141,19 @@ mod tests {
         check("a\r\n\n b", &["a\r", "", " b…"]).await;
         check("12345678\n123456789\nx\n", &["12345678", "12345678!", "x"]).await;
         check("123456789abcdef", &["12345678!"]).await;
+    }
+
+    proptest! {
+        #[test]
+        fn any_chunks_give_the_lines_of_the_whole_stream(
+            bytes in prop::collection::vec(prop::sample::select(b"ab\r\n\n\xff".to_vec()), 0..200),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
+        ) {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).chain([0, bytes.len()]).collect();
+            cuts.sort_unstable();
+            let chunks = cuts.windows(2).map(|ends| &bytes[ends[0]..ends[1]]);
+            prop_assert_eq!(runtime.block_on(lines(chunks, 8)), runtime.block_on(lines([&bytes[..]], 8)));
+        }
     }
 }

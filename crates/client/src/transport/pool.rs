@@ -1,49 +1,108 @@
-//! Connections to one origin: made when needed, kept while the server keeps them. Knows HTTP, not MCP.
+//! Connections to one origin: made when needed, kept while the server keeps them. Over TLS, HTTP/2 where the server
+//! chooses it: then one connection serves all requests. Knows HTTP, not MCP.
 
+use super::progress::{Progress, Stage};
+use super::proxy::{self, Proxy};
+use super::stream::{Stream, Trouble};
+use super::tls::{self, Tls, Verification};
+use super::{Limits, Network};
+use crate::Tap;
+use crate::session::show;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::client::conn::{TrySendError, http1, http2};
+use hyper::header::{HOST, HeaderValue, PROXY_AUTHORIZATION};
+use hyper::http::uri::{Authority, PathAndQuery, Scheme, Uri};
+use hyper::rt::{Executor, Read, Write};
 use hyper::{Request, Response};
 use std::io;
-use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use url::Url;
 
-/// Idle connections to one origin.
+type Body = Full<Bytes>;
+
+/// Connections to one origin.
 pub(crate) struct Pool {
     host: String,
     port: u16,
+    proxy: Option<Proxy>,
+    /// Set for `https`.
+    tls: Option<Tls>,
+    connect: Duration,
     head_limit: usize,
-    idle: Mutex<Vec<SendRequest<Full<Bytes>>>>,
+    tap: Tap,
+    idle: Mutex<Vec<Single>>,
+    shared: Mutex<Option<Shared>>,
+    /// Over TLS the first connection tells whether it can be shared; until then the other requests wait for it.
+    turn: tokio::sync::Mutex<()>,
+    /// Set when a connection over TLS cannot be shared.
+    one_each: AtomicBool,
 }
 
 /// A connection in use. Give it back once the body was read to its end; drop it to close it.
-pub(crate) struct Lease(SendRequest<Full<Bytes>>);
+pub(crate) struct Lease(Sender);
+
+enum Sender {
+    Single(Single),
+    Shared(Shared),
+}
+
+/// HTTP/1.1: one exchange at a time.
+struct Single {
+    sender: http1::SendRequest<Body>,
+    /// Set over TLS.
+    trouble: Option<Trouble>,
+}
+
+/// HTTP/2: any number of exchanges.
+#[derive(Clone)]
+struct Shared {
+    sender: http2::SendRequest<Body>,
+    trouble: Option<Trouble>,
+}
+
+/// Whether a connection has carried a request before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Age {
+    Fresh,
+    Kept,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressFailure {
-    #[error("`{0}` is no http:// URL")]
+    #[error("`{0}` is no http:// or https:// URL")]
     Scheme(String),
     #[error("the URL names no host")]
     NoHost,
+    #[error("the proxy cannot be used: {0}")]
+    Proxy(String),
 }
 
 impl Pool {
-    pub(crate) fn new(url: &Url, head_limit: usize) -> Result<Self, AddressFailure> {
-        if url.scheme() != "http" {
-            return Err(AddressFailure::Scheme(url.as_str().to_owned()));
-        }
+    pub(crate) fn new(url: &Url, limits: Limits, network: &Network, tap: &Tap) -> Result<Self, AddressFailure> {
+        let tls = match url.scheme() {
+            "http" => None,
+            "https" => Some(network.tls.clone()),
+            _ => return Err(AddressFailure::Scheme(url.as_str().to_owned())),
+        };
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or(AddressFailure::NoHost)?;
         Ok(Self {
             host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
             port: url.port_or_known_default().ok_or(AddressFailure::NoHost)?,
-            head_limit,
+            proxy: network.proxies.for_url(url)?,
+            tls,
+            connect: network.connect,
+            head_limit: limits.head,
+            tap: tap.clone(),
             idle: Mutex::default(),
+            shared: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+            one_each: AtomicBool::new(false),
         })
     }
 
@@ -53,27 +112,30 @@ impl Pool {
     /// nothing is ever sent twice.
     ///
     /// # Errors
-    /// A sentence for people: refused, reset, or what of the response was no HTTP.
-    pub(crate) async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<(Response<Incoming>, Lease), String> {
+    /// A sentence for people: refused, reset, not trusted, or what of the response was no HTTP.
+    pub(crate) async fn send(&self, mut request: Request<Body>, progress: &Progress) -> Result<(Response<Incoming>, Lease), String> {
         loop {
-            let kept = self.idle().pop();
-            let (mut sender, fresh) = match kept {
-                Some(sender) => (sender, false),
-                None => (self.connect().await?, true),
-            };
-            match sender.try_send_request(request).await {
-                Ok(response) => return Ok((response, Lease(sender))),
+            let (mut sender, age) = self.sender(progress).await?;
+            self.address(&mut request, &sender);
+            progress.enter(Stage::Asked);
+            match sender.send(request).await {
+                Ok(response) => {
+                    progress.enter(Stage::Answering { bytes: 0 });
+                    return Ok((response, Lease(sender)));
+                }
                 Err(mut error) => match error.take_message() {
-                    Some(unsent) if !fresh => request = unsent,
-                    _ => return Err(describe(&error.into_error())),
+                    Some(unsent) if age == Age::Kept => request = unsent,
+                    _ => return Err(self.explain(&sender, &error.into_error())),
                 },
             }
         }
     }
 
     pub(crate) fn give_back(&self, lease: Lease) {
-        if !lease.0.is_closed() {
-            self.idle().push(lease.0);
+        if let Sender::Single(single) = lease.0
+            && !single.sender.is_closed()
+        {
+            lock(&self.idle).push(single);
         }
     }
 
@@ -82,26 +144,200 @@ impl Pool {
         TcpStream::connect((self.host.as_str(), self.port)).await.map(drop)
     }
 
-    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, String> {
-        let address = || format!("{}:{}", self.host, self.port);
-        let stream = TcpStream::connect((self.host.as_str(), self.port)).await.map_err(|error| match error.kind() {
-            io::ErrorKind::ConnectionRefused => format!("connection to {} refused", address()),
-            _ => format!("connection to {} failed: {error}", address()),
+    async fn sender(&self, progress: &Progress) -> Result<(Sender, Age), String> {
+        if let Some(kept) = self.kept() {
+            return Ok((kept, Age::Kept));
+        }
+        if self.tls.is_none() || self.one_each.load(Ordering::Relaxed) {
+            return Ok((self.connect(progress).await?, Age::Fresh));
+        }
+        let _turn = self.turn.lock().await;
+        match self.kept() {
+            Some(kept) => Ok((kept, Age::Kept)),
+            None => Ok((self.connect(progress).await?, Age::Fresh)),
+        }
+    }
+
+    fn kept(&self) -> Option<Sender> {
+        if self.tls.is_some() {
+            let mut shared = lock(&self.shared);
+            match &*shared {
+                Some(open) if !open.sender.is_closed() => return Some(Sender::Shared(open.clone())),
+                _ => *shared = None,
+            }
+        }
+        lock(&self.idle).pop().map(Sender::Single)
+    }
+
+    async fn connect(&self, progress: &Progress) -> Result<Sender, String> {
+        progress.enter(Stage::Connecting);
+        timeout(self.connect, self.dial(progress)).await.unwrap_or_else(|_| {
+            let (server, within) = (self.authority(), show(self.connect));
+            Err(match (progress.stage(), &self.proxy) {
+                (Stage::Securing, _) => format!("the TLS handshake with {server} was not finished within {within}"),
+                (Stage::Tunnelling, Some(proxy)) => format!("the proxy {} opened no tunnel to {server} within {within}", proxy.address()),
+                (_, Some(proxy)) => format!("no connection to the proxy {} within {within}", proxy.address()),
+                (_, None) => format!("no connection to {server} within {within}"),
+            })
+        })
+    }
+
+    async fn dial(&self, progress: &Progress) -> Result<Sender, String> {
+        let (host, port) = self.proxy.as_ref().map_or((self.host.as_str(), self.port), |proxy| (proxy.host.as_str(), proxy.port));
+        let mut stream = TcpStream::connect((host, port)).await.map_err(|error| {
+            let whom = self.proxy.as_ref().map_or_else(|| self.authority(), |proxy| format!("the proxy {}", proxy.address()));
+            match error.kind() {
+                io::ErrorKind::ConnectionRefused => format!("connection to {whom} refused"),
+                _ => format!("connection to {whom} failed: {error}"),
+            }
         })?;
         // A request is one small write: waiting for more would only cost time.
         let _ = stream.set_nodelay(true);
-        let (sender, connection) = http1::Builder::new()
-            .max_buf_size(self.head_limit.max(8192))
-            .handshake(Stream(stream))
-            .await
-            .map_err(|error| describe(&error))?;
-        // Ends by itself when the sender is dropped or the server closes.
-        tokio::spawn(connection);
+        let Some(tls) = &self.tls else {
+            let sender = self.single(Stream::new(stream)).await?;
+            return Ok(Sender::Single(Single { sender, trouble: None }));
+        };
+        let server = self.authority();
+        if let Some(proxy) = &self.proxy {
+            progress.enter(Stage::Tunnelling);
+            proxy::open_tunnel(&mut stream, proxy, &server).await?;
+        }
+        progress.enter(Stage::Securing);
+        let secured = tls.secure(stream, &self.host, &server).await?;
+        let shareable = tls::speaks_http2(&secured);
+        let version = tls::version(&secured);
+        let through = self.proxy.as_ref().map(|proxy| format!(" through the proxy {}", proxy.address())).unwrap_or_default();
+        let http = if shareable { "HTTP/2" } else { "HTTP/1.1" };
+        let unverified = if tls.verification() == Verification::Off { "; its certificate is not checked" } else { "" };
+        self.tap.note(format!("connected to {server}{through}: {version}, {http}{unverified}"));
+        let trouble = Trouble::default();
+        let explain = Box::new(move |error: &io::Error| tls::explain_later(error, &server));
+        let stream = Stream::explained(secured, Arc::clone(&trouble), explain);
+        if !shareable {
+            self.one_each.store(true, Ordering::Relaxed);
+            let sender = self.single(stream).await?;
+            return Ok(Sender::Single(Single { sender, trouble: Some(trouble) }));
+        }
+        let shared = Shared { sender: self.shared(stream).await?, trouble: Some(trouble) };
+        *lock(&self.shared) = Some(shared.clone());
+        Ok(Sender::Shared(shared))
+    }
+
+    async fn single(&self, stream: impl Read + Write + Send + Unpin + 'static) -> Result<http1::SendRequest<Body>, String> {
+        let buffer = self.head_limit.max(LEAST_BUFFER);
+        let handshake = http1::Builder::new().max_buf_size(buffer).handshake(stream).await;
+        let (sender, connection) = handshake.map_err(|error| describe(&error))?;
+        self.keep(connection);
         Ok(sender)
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<SendRequest<Full<Bytes>>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    async fn shared(&self, stream: impl Read + Write + Send + Unpin + 'static) -> Result<http2::SendRequest<Body>, String> {
+        let limit = u32::try_from(self.head_limit).unwrap_or(u32::MAX);
+        let handshake = http2::Builder::new(Spawn).max_header_list_size(limit).handshake(stream).await;
+        let (sender, connection) = handshake.map_err(|error| describe(&error))?;
+        self.keep(connection);
+        Ok(sender)
+    }
+
+    /// Drives a connection. It ends by itself when its senders are dropped or the server closes it.
+    fn keep(&self, connection: impl Future<Output = hyper::Result<()>> + Send + 'static) {
+        let (tap, server) = (self.tap.clone(), self.authority());
+        tokio::spawn(async move {
+            // Errors that concern an exchange are told there; this is what came between two of them.
+            if let Err(error) = connection.await {
+                tap.note(format!("a connection to {server} is given up: {}", describe(&error)));
+            }
+        });
+    }
+
+    /// Gives a request the form that the way to the server asks for.
+    fn address(&self, request: &mut Request<Body>, sender: &Sender) {
+        let forwarded = self.tls.is_none() && self.proxy.is_some();
+        match sender {
+            // The usual case: the path, and a `host` header.
+            Sender::Single(_) if !forwarded && request.uri().authority().is_none() => {}
+            Sender::Single(_) => {
+                let headers = request.headers();
+                let authority = headers.get(HOST).cloned().or_else(|| HeaderValue::from_str(request.uri().authority()?.as_str()).ok());
+                *request.uri_mut() = if forwarded { self.absolute(request) } else { path(request).into() };
+                if let Some(authority) = authority {
+                    request.headers_mut().insert(HOST, authority);
+                }
+                let authorization = self.proxy.as_ref().filter(|_| forwarded).and_then(|proxy| proxy.authorization.as_deref());
+                if let Some(Ok(authorization)) = authorization.map(HeaderValue::from_str) {
+                    request.headers_mut().insert(PROXY_AUTHORIZATION, authorization);
+                }
+            }
+            Sender::Shared(_) => {
+                *request.uri_mut() = self.absolute(request);
+                // Its place is taken by `:authority` (RFC 9113, 8.3.1).
+                request.headers_mut().remove(HOST);
+            }
+        }
+    }
+
+    /// The whole URL of a request, whose `host` header may be the user's.
+    fn absolute(&self, request: &Request<Body>) -> Uri {
+        let scheme = if self.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
+        let host = request.headers().get(HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
+        let authority = host.or_else(|| request.uri().authority().cloned()).or_else(|| self.authority().parse().ok());
+        let mut parts = hyper::http::uri::Parts::default();
+        parts.scheme = Some(scheme);
+        parts.authority = authority;
+        parts.path_and_query = Some(path(request));
+        Uri::from_parts(parts).unwrap_or_else(|_| request.uri().clone())
+    }
+
+    /// `host:port`, as people know the server.
+    fn authority(&self) -> String {
+        match self.host.contains(':') {
+            true => format!("[{}]:{}", self.host, self.port),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
+
+    fn explain(&self, sender: &Sender, error: &hyper::Error) -> String {
+        let trouble = match sender {
+            Sender::Single(Single { trouble, .. }) | Sender::Shared(Shared { trouble, .. }) => trouble.as_ref(),
+        };
+        match trouble.and_then(|trouble| trouble.get()) {
+            Some(trouble) => trouble.clone(),
+            None if error.is_parse_too_large() => {
+                format!("the head of the response is larger than {} bytes, or has more than {MOST_HEADERS} headers", self.head_limit)
+            }
+            None => describe(error),
+        }
+    }
+}
+
+/// hyper's own bounds: it reads no head into less, and no more headers.
+const LEAST_BUFFER: usize = 8192;
+const MOST_HEADERS: usize = 100;
+
+fn path(request: &Request<Body>) -> PathAndQuery {
+    request.uri().path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sender {
+    async fn send(&mut self, request: Request<Body>) -> Result<Response<Incoming>, TrySendError<Request<Body>>> {
+        match self {
+            Self::Single(single) => single.sender.try_send_request(request).await,
+            Self::Shared(shared) => shared.sender.try_send_request(request).await,
+        }
+    }
+}
+
+/// Runs the tasks of an HTTP/2 connection; they end with it.
+#[derive(Clone, Copy)]
+struct Spawn;
+
+impl<F: Future<Output: Send> + Send + 'static> Executor<F> for Spawn {
+    fn execute(&self, future: F) {
+        tokio::spawn(future);
     }
 }
 
@@ -117,41 +353,4 @@ pub(crate) fn describe(error: &hyper::Error) -> String {
         source = cause.source();
     }
     text
-}
-
-/// Makes tokio's socket readable and writable for hyper.
-struct Stream(TcpStream);
-
-impl Read for Stream {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, mut into: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
-        // SAFETY: tokio's `poll_read` never writes uninitialized bytes into the buffer it is given.
-        let mut buffer = ReadBuf::uninit(unsafe { into.as_mut() });
-        std::task::ready!(Pin::new(&mut self.0).poll_read(context, &mut buffer))?;
-        let read = buffer.filled().len();
-        // SAFETY: `read` bytes were just filled.
-        unsafe { into.advance(read) };
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl Write for Stream {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
-    }
-
-    fn poll_write_vectored(mut self: Pin<&mut Self>, context: &mut Context<'_>, parts: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write_vectored(context, parts)
-    }
 }

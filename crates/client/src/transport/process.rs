@@ -172,6 +172,7 @@ impl Process {
             exited.send_replace(Some(Exit { code, signal, after: start.elapsed() }));
         });
         let group = i32::try_from(pid).expect("process ids fit an i32");
+        guardian.remember(group);
         let process = Self { group, guardian: guardian.clone(), exit, tap: tap.clone(), stderr, drained, ended: false };
         Ok((process, stdin, stdout))
     }
@@ -218,12 +219,13 @@ impl Process {
             gone = timeout(patience.terminate, exited(&mut exit)).await.is_ok();
             report.ignored_terminate = !gone;
         }
-        self.end_group();
+        let _ = killpg(Pid::from_raw(self.group), Signal::SIGKILL);
         if !gone {
             let _ = timeout(KILL, exited(&mut exit)).await;
         }
         report.exit = *exit.borrow();
         report.left_behind = descendants.into_iter().filter(Descendant::kill_if_alive).map(|descendant| descendant.pid).collect();
+        report.left_behind.extend(self.end_group());
         self.settle().await;
         report
     }
@@ -234,12 +236,13 @@ impl Process {
         }
     }
 
-    fn end_group(&mut self) {
-        if !self.ended {
-            self.ended = true;
-            let _ = killpg(Pid::from_raw(self.group), Signal::SIGKILL);
-            self.guardian.forget(self.group);
+    /// Gives the orphans that were ended with it.
+    fn end_group(&mut self) -> Vec<i32> {
+        if std::mem::replace(&mut self.ended, true) {
+            return Vec::new();
         }
+        let _ = killpg(Pid::from_raw(self.group), Signal::SIGKILL);
+        self.guardian.forget(self.group)
     }
 }
 

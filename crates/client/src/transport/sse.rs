@@ -1,11 +1,12 @@
 //! HTTP+SSE of 2024-11-05: one long event stream brings everything, POSTs to the endpoint that it names carry what we say.
 //! Source: 2024-11-05, basic/transports, HTTP with SSE.
 
-use super::http::{EVENT_STREAM, Exchanger, excerpt, media_type};
+use super::http::{EVENT_STREAM, Exchanger, deliver, excerpt, media_type};
 use super::pool::AddressFailure;
 use super::sse_events::Event;
-use super::{Closed, Endpoint, Envelope, HttpHead, Inbox, Limits, Unanswered};
+use super::{Closed, Endpoint, Envelope, HttpHead, Inbox, Limits, Network, Unanswered};
 use crate::Tap;
+use crate::auth::{AuthorizationFailure, Bearer};
 use hyper::Method;
 use mcproof_record::FrameId;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,6 +32,8 @@ pub enum SseFailure {
     Unreachable(String),
     #[error("GET was answered with status {} and `{}`, not with an event stream", .0.status, .0.header("content-type").unwrap_or("no content type"))]
     NoStream(Arc<HttpHead>),
+    #[error("server wants authorization (status {}), which failed: {failure}", .head.status)]
+    Unauthorized { head: Arc<HttpHead>, failure: AuthorizationFailure },
     #[error("the event stream ended before its `endpoint` event{}", .0.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     Ended(Option<String>),
     #[error("the first event is `{0}`, not `endpoint`")]
@@ -41,8 +44,15 @@ pub enum SseFailure {
 
 impl SseConnection {
     /// Opens the stream and waits for its endpoint; the caller sets the deadline.
-    pub(crate) async fn open(endpoint: &Endpoint, limits: Limits, tap: &Tap, inbox: Arc<dyn Inbox>) -> Result<Self, SseFailure> {
-        let exchanger = Arc::new(Exchanger::new(endpoint, limits, tap)?);
+    pub(crate) async fn open(
+        endpoint: &Endpoint,
+        limits: Limits,
+        network: &Network,
+        bearer: Option<&Bearer>,
+        tap: &Tap,
+        inbox: Arc<dyn Inbox>,
+    ) -> Result<Self, SseFailure> {
+        let exchanger = Arc::new(Exchanger::new(endpoint, limits, network, tap)?.bearing(bearer));
         let headers = vec![("accept".to_owned(), EVENT_STREAM.to_owned())];
         let (exchange, _, prepared) = exchanger.prepare(Method::GET, &endpoint.url, &headers, Vec::new());
         let open = exchanger.open(exchange, prepared.map_err(SseFailure::Unreachable)?).await.map_err(SseFailure::Unreachable)?;
@@ -55,18 +65,17 @@ impl SseConnection {
             async move {
                 let head = Arc::clone(&open.head);
                 let mut announce = Some(announce);
-                let deliver = |event: &Event, frame: FrameId| {
-                    let Some(data) = event.data.as_ref().filter(|_| !event.unfinished) else { return };
-                    match announce.take() {
-                        Some(announce) => {
+                let seen = |event: &Event, frame: FrameId| {
+                    let first = event.data.as_ref().filter(|_| !event.unfinished).and_then(|data| Some((announce.take()?, data)));
+                    match first {
+                        Some((announce, data)) => {
                             let name = event.name.clone().unwrap_or_else(|| "message".into());
                             let _ = announce.send(Ok((name, String::from_utf8_lossy(data).into_owned())));
                         }
-                        None if !data.is_empty() => inbox.message(data, frame, Some(&head), None),
-                        None => {}
+                        None => deliver(&*inbox, event, frame, &head, None),
                     }
                 };
-                let broken = exchanger.events(open, deliver).await;
+                let broken = exchanger.events(open, seen).await;
                 if let Some(announce) = announce.take() {
                     let _ = announce.send(Err(broken.clone()));
                 }

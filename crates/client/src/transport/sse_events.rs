@@ -66,8 +66,13 @@ impl EventParser {
         }
     }
 
-    /// What is left when the stream ends, if it is more than nothing.
-    pub fn finish(mut self) -> Option<Event> {
+    /// What is left when the stream ends, if it is more than nothing; of what is longer than `most` bytes only the
+    /// beginning, uninterpreted.
+    pub fn finish(mut self, most: usize) -> Option<Event> {
+        if self.pending() > most {
+            self.event.raw.truncate(most);
+            return Some(Event { raw: self.event.raw, unfinished: true, ..Event::default() });
+        }
         if !self.line.is_empty() {
             self.end_line();
         }
@@ -119,6 +124,7 @@ impl EventParser {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// Events as text: name, id, data, unknown lines; `…` where the stream broke off.
     fn events<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
@@ -127,7 +133,7 @@ mod tests {
         for chunk in chunks {
             parser.feed(chunk, |event| found.push(event));
         }
-        found.extend(parser.finish());
+        found.extend(parser.finish(usize::MAX));
         found.iter().map(show).collect()
     }
 
@@ -173,13 +179,44 @@ mod tests {
         check("\u{feff}data: a\n\n", &["data=a"]);
     }
 
+    /// Pieces of event streams, so that generated input hits more than comments.
+    fn stream() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop::sample::select(vec![
+            &b"data: "[..],
+            b"data",
+            b"event:x",
+            b"id: 7",
+            b"retry: 5",
+            b":",
+            b"\n",
+            b"\r",
+            b"\r\n",
+            b"\n\n",
+            b"{}",
+            b"\xef\xbb\xbf",
+            b"\xff",
+            b"\0",
+        ]);
+        prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn any_chunks_give_the_events_of_the_whole_stream(bytes in stream(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8)) {
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).chain([0, bytes.len()]).collect();
+            cuts.sort_unstable();
+            let chunks = cuts.windows(2).map(|ends| &bytes[ends[0]..ends[1]]);
+            prop_assert_eq!(events(chunks), events([&bytes[..]]));
+        }
+    }
+
     #[test]
     fn raw_bytes_are_kept() {
         for input in ["data: a\n\ndata: b\r\n\r\n:c\n\nx", "data: a\r\rdata: b\r\n\n"] {
             let mut raw = Vec::new();
             let mut parser = EventParser::default();
             parser.feed(input.as_bytes(), |event| raw.extend(event.raw));
-            raw.extend(parser.finish().into_iter().flat_map(|event| event.raw));
+            raw.extend(parser.finish(usize::MAX).into_iter().flat_map(|event| event.raw));
             assert_eq!(String::from_utf8(raw).unwrap(), input);
         }
     }

@@ -159,6 +159,12 @@ impl Compiler<'_> {
             }
             self.text_allowed = outer;
         }
+        if let (Some((name, _)), Some(scalar)) = (members.first(), tests.iter().find(|matcher| matcher.test.is_for_scalars())) {
+            let message = format!("a value that has a key `{name}` is an object, which this matcher never matches");
+            let hint = format!("`${name}` is the matcher, if that was meant; else give each its own level");
+            self.diagnostics.push(Diagnostic::error("never-matches", message).at(scalar.place.clone()).hint(hint));
+            complete = false;
+        }
         if !complete {
             return None;
         }

@@ -61,6 +61,13 @@ pub(super) enum Test {
     Text(TextPattern),
 }
 
+impl Test {
+    /// Whether only texts and numbers can pass.
+    pub(super) fn is_for_scalars(&self) -> bool {
+        matches!(self, Self::Regex(_) | Self::Order { .. } | Self::CloseTo { .. } | Self::Uuid | Self::Datetime)
+    }
+}
+
 /// Whether an object may have keys that the expectation does not name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Others {

@@ -59,7 +59,7 @@ pub(super) async fn run_case(work: Work, options: Arc<RunOptions>, addresses: Ad
         });
         let transcript = tap.transcript();
         // One is enough: a server that prints noise prints it often. A missing answer is blamed on its fault already.
-        let blamed = diagnostics.iter().any(|diagnostic| diagnostic.code == "no-answer");
+        let blamed = diagnostics.iter().any(|found| matches!(found.code.as_str(), "no-answer" | "no-answer-in-response" | "not-a-message"));
         if let Some(fault) = session.faults().first().filter(|_| !blamed) {
             diagnostics.push(diagnosis::of_fault(fault, &transcript));
         }
@@ -125,6 +125,8 @@ impl Sessions<'_> {
             timeout: Some(self.options.connect_timeout.unwrap_or(self.work.suite.timeouts.connect)),
             patience: self.options.patience,
             guardian: self.options.guardian.clone(),
+            limits: self.options.limits,
+            network: self.options.network.clone(),
             ..ConnectOptions::default()
         };
         match open_session(&target, &connect, &tap).await {

@@ -30,7 +30,10 @@ pub(super) async fn run_step(
         Ok(answer) => answer,
         Err(diagnostic) => return vec![diagnostic.at(step.place.clone())],
     };
-    let mut diagnostics = judge(step, &answer, scope);
+    let mut diagnostics = match shape(&step.action, &answer) {
+        Some(flaw) => vec![flaw.at(step.place.clone())],
+        None => judge(step, &answer, scope),
+    };
     if diagnostics.is_empty() {
         diagnostics = save(step, &answer, scope);
     }
@@ -114,6 +117,24 @@ async fn list(listing: Listing, session: &Session, tap: &Tap, deadline: Duration
     }
     let result = json!({ key: listed.items });
     Ok(Answer { result: Ok(result), payload: Payload::of(Value::Object(by_name)), frame: Some(listed.frame), elapsed: listed.elapsed })
+}
+
+/// What makes a result unusable for every client, whatever the step expects (2024-11-05 to 2026-07-28, schema,
+/// `CallToolResult`).
+fn shape(action: &Action, answer: &Answer) -> Option<Diagnostic> {
+    let (Action::Call { .. }, Ok(result)) = (action, &answer.result) else { return None };
+    let flaw = match (result, result.get("content")) {
+        (Value::Object(_), Some(Value::Array(_))) => return None,
+        (Value::Object(result), None) => match result.get("resultType").and_then(Value::as_str) {
+            Some("input_required") => "the server asks for input, and no policy says how to answer",
+            // An extension's result type has a shape of its own.
+            Some(kind) if kind != "complete" => return None,
+            _ => "the result of a tool has to have `content`",
+        },
+        (Value::Object(_), Some(_)) => "the `content` of a result has to be a list",
+        _ => "the result of a tool has to be an object",
+    };
+    Some(Diagnostic { actual: Some(pretty(result)), ..Diagnostic::error("invalid-result", flaw) })
 }
 
 fn judge(step: &Step, answer: &Answer, scope: &Map<String, Value>) -> Vec<Diagnostic> {

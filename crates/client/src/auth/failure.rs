@@ -1,0 +1,50 @@
+//! Why there is no token: one sentence for each place where a flow can end.
+
+use super::discovery::Document;
+use std::time::Duration;
+use url::Url;
+
+/// Why a server that wants authorization did not get it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AuthorizationFailure {
+    #[error("{url}: {reason}")]
+    Unreachable { url: Box<Url>, reason: String },
+    #[error("the {document} at {url} {reason}")]
+    BadMetadata { document: Document, url: Box<Url>, reason: String },
+    #[error("{server} has no protected-resource metadata, neither at its path nor at its root")]
+    NoResourceMetadata { server: Box<Url> },
+    #[error("no metadata of the authorization server {issuer}, neither for OAuth nor for OpenID Connect")]
+    NoServerMetadata { issuer: String },
+    #[error("the protected-resource metadata at {url} is for `{found}`, not for the server {expected}")]
+    OtherResource { url: Box<Url>, found: String, expected: Box<Url> },
+    #[error("the authorization-server metadata at {url} is of the issuer `{found}`, not of `{expected}`")]
+    OtherIssuer { url: Box<Url>, found: String, expected: String },
+    #[error("the metadata of the authorization server {issuer} has no `{name}`")]
+    NoEndpoint { issuer: String, name: &'static str },
+    #[error("the metadata of the authorization server {issuer} does not say that it supports PKCE with S256")]
+    NoPkce { issuer: String },
+    #[error("no way to get a client id from {issuer}: {reason}")]
+    NoClient { issuer: String, reason: &'static str },
+    #[error("the client is registered with {expected}, but the server now names {found}")]
+    OtherAuthorizationServer { expected: String, found: String },
+    #[error("{url} refused to register the client: {reason}")]
+    NotRegistered { url: Box<Url>, reason: String },
+    #[error("no answer from the authorization page: {0}")]
+    NoRedirect(String),
+    #[error("the authorization response {0}")]
+    BadResponse(String),
+    #[error("the authorization server refused: {0}")]
+    Refused(String),
+    #[error("the token endpoint {url} gave no token: {reason}")]
+    NoToken { url: Box<Url>, reason: String },
+    #[error("the client's key cannot sign: {0}")]
+    Unsigned(String),
+    #[error("the server refuses the token that its own authorization server gave")]
+    TokenRefused,
+    #[error("the server asks again for the scopes `{scopes}`, which it was shown to have been asked for")]
+    ScopesRefused { scopes: String },
+    #[error("the server wants more authorizations for one request than {limit}")]
+    TooMany { limit: usize },
+    #[error("authorization took longer than {}", crate::session::show(*.after))]
+    TimedOut { after: Duration },
+}

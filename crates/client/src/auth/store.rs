@@ -1,0 +1,82 @@
+//! What is remembered between requests and between sessions: tokens for each server, client ids for each authorization
+//! server. In memory only.
+
+use super::discovery::AuthorizationServer;
+use super::registration::Client;
+use super::secret::Secret;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tokio::sync::Mutex as Gate;
+use url::Url;
+
+/// Tokens and registrations. Clones share them.
+#[derive(Clone, Default)]
+pub struct TokenStore(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// Held during an authorization: sessions that start at once need one consent, not one each.
+    gate: Gate<()>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    tokens: HashMap<Url, Held>,
+    /// By issuer: an id is worth nothing elsewhere (2026-07-28, client registration, authorization server binding).
+    clients: HashMap<String, Client>,
+    /// The issuer with which a registered client was first used.
+    bound: HashMap<String, String>,
+}
+
+/// A token, and what is needed to renew it.
+#[derive(Clone)]
+pub(super) struct Held {
+    pub(super) access: Secret,
+    pub(super) refresh: Option<Secret>,
+    pub(super) expires: Option<Instant>,
+    /// Everything that was ever asked for.
+    pub(super) scopes: BTreeSet<String>,
+    pub(super) server: Arc<AuthorizationServer>,
+    pub(super) client: Client,
+    /// The `resource` parameter.
+    pub(super) resource: String,
+}
+
+impl TokenStore {
+    pub(super) fn gate(&self) -> &Gate<()> {
+        &self.0.gate
+    }
+
+    pub(super) fn held(&self, server: &Url) -> Option<Held> {
+        self.state().tokens.get(server).cloned()
+    }
+
+    pub(super) fn hold(&self, server: &Url, held: Held) {
+        self.state().tokens.insert(server.clone(), held);
+    }
+
+    pub(super) fn client(&self, issuer: &str) -> Option<Client> {
+        self.state().clients.get(issuer).cloned()
+    }
+
+    pub(super) fn keep_client(&self, issuer: &str, client: &Client) {
+        self.state().clients.insert(issuer.to_owned(), client.clone());
+    }
+
+    /// The issuer that a registered client belongs to: the first with which it is used.
+    pub(super) fn bind(&self, client: &str, issuer: &str) -> String {
+        self.state().bound.entry(client.to_owned()).or_insert_with(|| issuer.to_owned()).clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for TokenStore {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "TokenStore({} tokens)", self.state().tokens.len())
+    }
+}

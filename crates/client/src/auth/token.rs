@@ -1,0 +1,136 @@
+//! The token endpoint: each grant as a form, the client's authentication, and the answer.
+//! Source: OAuth 2.1 draft 13, 3.2 and 4; RFC 7523; RFC 8707 for `resource`.
+
+use super::assertion::random_text;
+use super::discovery::AuthorizationServer;
+use super::failure::AuthorizationFailure;
+use super::registration::{Authentication, Client};
+use super::secret::Secret;
+use super::web::{Form, Web};
+use crate::session::Headers;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+use url::form_urlencoded;
+
+pub(super) const ASSERTION_GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const CLIENT_ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+/// What a token is asked for with.
+pub(super) enum Ticket<'a> {
+    Code { code: Secret, verifier: Secret, redirect_uri: &'a str },
+    Refresh(&'a Secret),
+    ClientCredentials,
+    Assertion(&'a Secret),
+}
+
+/// Where and for what a token is asked for.
+pub(super) struct Purpose<'a> {
+    pub(super) server: &'a AuthorizationServer,
+    pub(super) client: &'a Client,
+    pub(super) resource: &'a str,
+    pub(super) scopes: &'a BTreeSet<String>,
+}
+
+/// What the token endpoint gave.
+#[derive(Debug)]
+pub(super) struct Tokens {
+    pub(super) access: Secret,
+    pub(super) refresh: Option<Secret>,
+    pub(super) expires: Option<Instant>,
+}
+
+pub(super) async fn redeem(web: &Web, purpose: &Purpose<'_>, ticket: Ticket<'_>) -> Result<Tokens, AuthorizationFailure> {
+    let Purpose { server, client, resource, scopes } = purpose;
+    let url = server.token_endpoint.as_ref();
+    let url = url.ok_or_else(|| AuthorizationFailure::NoEndpoint { issuer: server.issuer.clone(), name: "token_endpoint" })?;
+    let mut form = Form::new();
+    match ticket {
+        Ticket::Code { code, verifier, redirect_uri } => {
+            form.push(("grant_type", "authorization_code".into()));
+            form.push(("code", code.expose().to_owned()));
+            form.push(("redirect_uri", redirect_uri.to_owned()));
+            form.push(("code_verifier", verifier.expose().to_owned()));
+        }
+        Ticket::Refresh(token) => {
+            form.push(("grant_type", "refresh_token".into()));
+            form.push(("refresh_token", token.expose().to_owned()));
+        }
+        Ticket::ClientCredentials => {
+            form.push(("grant_type", "client_credentials".into()));
+            form.extend((!scopes.is_empty()).then(|| ("scope", joined(scopes))));
+        }
+        Ticket::Assertion(assertion) => {
+            web.keep_secret(assertion.expose());
+            form.push(("grant_type", ASSERTION_GRANT.into()));
+            form.push(("assertion", assertion.expose().to_owned()));
+            form.extend((!scopes.is_empty()).then(|| ("scope", joined(scopes))));
+        }
+    }
+    form.push(("resource", (*resource).to_owned()));
+    let headers = authenticate(web, client, &server.issuer, &mut form)?;
+    let answer = web.post_form(url, headers, &form).await?;
+    let refused = |reason: String| AuthorizationFailure::NoToken { url: Box::new(url.clone()), reason: web.redacted(reason) };
+    let document = answer.object().filter(|_| answer.status() == 200).ok_or_else(|| refused(answer.complaint()))?;
+    let text = |name: &str| document.get(name).and_then(Value::as_str);
+    let access = text("access_token").filter(|token| is_token(token));
+    let access = access.ok_or_else(|| refused("its answer has no usable `access_token`".into()))?;
+    match text("token_type") {
+        Some(kind) if kind.eq_ignore_ascii_case("bearer") => {}
+        Some(kind) => return Err(refused(format!("its token is of the type `{kind}`, not `Bearer`"))),
+        None => return Err(refused("its answer has no `token_type`".into())),
+    }
+    let lifetime = document.get("expires_in").and_then(Value::as_u64).map(Duration::from_secs);
+    let tokens = Tokens {
+        access: Secret::new(access),
+        refresh: text("refresh_token").map(Secret::new),
+        expires: lifetime.and_then(|lifetime| Instant::now().checked_add(lifetime)),
+    };
+    web.keep_secret(tokens.access.expose());
+    if let Some(refresh) = &tokens.refresh {
+        web.keep_secret(refresh.expose());
+    }
+    Ok(tokens)
+}
+
+/// Puts the client into headers or form.
+fn authenticate(web: &Web, client: &Client, issuer: &str, form: &mut Form) -> Result<Headers, AuthorizationFailure> {
+    match &client.authentication {
+        Authentication::Basic(secret) => {
+            web.keep_secret(secret.expose());
+            // Both halves are form-encoded before they are joined (RFC 6749, 2.3.1).
+            let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+            let pair = STANDARD.encode(format!("{}:{}", encode(&client.id), encode(secret.expose())));
+            web.keep_secret(&pair);
+            return Ok(vec![("authorization".into(), format!("Basic {pair}"))]);
+        }
+        Authentication::None => form.push(("client_id", client.id.clone())),
+        Authentication::Post(secret) => {
+            web.keep_secret(secret.expose());
+            form.push(("client_id", client.id.clone()));
+            form.push(("client_secret", secret.expose().to_owned()));
+        }
+        Authentication::PrivateKeyJwt(key) => {
+            let assertion = key.assertion(&client.id, issuer).map_err(AuthorizationFailure::Unsigned)?;
+            web.keep_secret(assertion.expose());
+            form.push(("client_id", client.id.clone()));
+            form.push(("client_assertion_type", CLIENT_ASSERTION.into()));
+            form.push(("client_assertion", assertion.expose().to_owned()));
+        }
+    }
+    Ok(Headers::new())
+}
+
+/// A value that may stand in a header: visible ASCII (RFC 6750, 2.1, is stricter still).
+fn is_token(token: &str) -> bool {
+    !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+pub(super) fn joined(scopes: &BTreeSet<String>) -> String {
+    scopes.iter().map(String::as_str).collect::<Vec<_>>().join(" ")
+}
+
+pub(super) fn random_secret() -> Result<Secret, AuthorizationFailure> {
+    random_text().map(Secret::new).map_err(AuthorizationFailure::Unsigned)
+}

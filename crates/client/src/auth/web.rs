@@ -1,0 +1,129 @@
+//! HTTP exchanges with whatever origins a flow leads to: through the tap, one after another, with no redirect followed.
+
+use super::failure::AuthorizationFailure;
+use super::sieve;
+use crate::Tap;
+use crate::session::Headers;
+use crate::transport::{Endpoint, Exchanger, HttpHead, Limits, Network};
+use hyper::Method;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use url::{Url, form_urlencoded};
+
+pub(super) struct Web {
+    limits: Limits,
+    network: Network,
+    tap: Tap,
+    /// Sent with requests for metadata (2025-03-26, authorization, server metadata discovery headers).
+    version: String,
+    exchangers: Mutex<HashMap<String, Arc<Exchanger>>>,
+}
+
+/// A response, read to its end.
+pub(super) struct Answer {
+    pub(super) head: Arc<HttpHead>,
+    body: Vec<u8>,
+}
+
+/// Parameters of a form or a query, in order.
+pub(super) type Form = Vec<(&'static str, String)>;
+
+impl Web {
+    pub(super) fn new(limits: Limits, network: Network, tap: &Tap, version: String) -> Self {
+        Self { limits, network, tap: tap.finding(sieve::secrets), version, exchangers: Mutex::default() }
+    }
+
+    /// Fetches a metadata document.
+    pub(super) async fn metadata(&self, url: &Url) -> Result<Answer, AuthorizationFailure> {
+        let headers =
+            vec![("accept".to_owned(), "application/json".to_owned()), ("mcp-protocol-version".to_owned(), self.version.clone())];
+        self.exchange(Method::GET, url, headers, Vec::new()).await
+    }
+
+    /// Opens a page as a browser would.
+    pub(super) async fn page(&self, url: &Url) -> Result<Answer, AuthorizationFailure> {
+        let headers = vec![("accept".to_owned(), "text/html, */*".to_owned())];
+        self.exchange(Method::GET, url, headers, Vec::new()).await
+    }
+
+    pub(super) async fn post_form(&self, url: &Url, mut headers: Headers, form: &Form) -> Result<Answer, AuthorizationFailure> {
+        headers.push(("accept".to_owned(), "application/json".to_owned()));
+        headers.push(("content-type".to_owned(), "application/x-www-form-urlencoded".to_owned()));
+        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+        self.exchange(Method::POST, url, headers, body.into_bytes()).await
+    }
+
+    pub(super) async fn post_json(&self, url: &Url, document: &Value) -> Result<Answer, AuthorizationFailure> {
+        let json = "application/json".to_owned();
+        let headers = vec![("accept".to_owned(), json.clone()), ("content-type".to_owned(), json)];
+        self.exchange(Method::POST, url, headers, document.to_string().into_bytes()).await
+    }
+
+    /// Hides a value that we are about to send, in each of its spellings.
+    pub(super) fn keep_secret(&self, secret: &str) {
+        sieve::spellings(secret).into_iter().for_each(|spelling| self.tap.keep_secret(spelling));
+    }
+
+    /// What a server said, for a sentence that people read.
+    pub(super) fn redacted(&self, text: String) -> String {
+        self.tap.redacted(text)
+    }
+
+    pub(super) fn note(&self, text: impl Into<String>) {
+        self.tap.note(text);
+    }
+
+    async fn exchange(&self, method: Method, url: &Url, headers: Headers, body: Vec<u8>) -> Result<Answer, AuthorizationFailure> {
+        let unreachable = |reason: String| AuthorizationFailure::Unreachable { url: Box::new(plain(url)), reason };
+        let exchanger = self.exchanger(url).map_err(unreachable)?;
+        let (exchange, _, prepared) = exchanger.prepare(method, url, &headers, body);
+        let open = exchanger.open(exchange, prepared.map_err(unreachable)?).await.map_err(unreachable)?;
+        let head = Arc::clone(&open.head);
+        match exchanger.body(open).await {
+            (body, None, _) => Ok(Answer { head, body }),
+            (_, Some(broken), _) => Err(unreachable(format!("the response broke off: {broken}"))),
+        }
+    }
+
+    fn exchanger(&self, url: &Url) -> Result<Arc<Exchanger>, String> {
+        let mut exchangers = self.exchangers.lock().unwrap_or_else(PoisonError::into_inner);
+        let origin = url.origin().ascii_serialization();
+        if let Some(known) = exchangers.get(&origin) {
+            return Ok(Arc::clone(known));
+        }
+        let endpoint = Endpoint { url: url.clone(), headers: Vec::new() };
+        let made = Arc::new(Exchanger::new(&endpoint, self.limits, &self.network, &self.tap).map_err(|failure| failure.to_string())?);
+        exchangers.insert(origin, Arc::clone(&made));
+        Ok(made)
+    }
+}
+
+impl Answer {
+    pub(super) fn status(&self) -> u16 {
+        self.head.status
+    }
+
+    /// The body, if it is a JSON object.
+    pub(super) fn object(&self) -> Option<serde_json::Map<String, Value>> {
+        serde_json::from_slice(&self.body).ok()
+    }
+
+    /// What an OAuth error response says (RFC 6749, 5.2; RFC 7591, 3.2.2), or else what came.
+    pub(super) fn complaint(&self) -> String {
+        let text = |name: &str| self.object().and_then(|object| Some(object.get(name)?.as_str()?.to_owned()));
+        match (text("error"), text("error_description")) {
+            (Some(error), Some(description)) => format!("`{error}`: {description}"),
+            (Some(error), None) => format!("`{error}`"),
+            (None, _) => format!("status {}, {}", self.status(), self.head.header("content-type").unwrap_or("no content type")),
+        }
+    }
+}
+
+/// Without query and fragment, which hold what is nobody's business.
+pub(super) fn plain(url: &Url) -> Url {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    url
+}

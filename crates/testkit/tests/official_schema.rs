@@ -1,0 +1,370 @@
+//! Every message that our client sends fits the official JSON Schema of the revision that it speaks. The schemas belong to
+//! the specification and are not part of this project: they are read from `../shared/spec`, beside the checkout.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where it stands, helpers included")]
+
+use mcproof_client::{
+    Answers, ConnectOptions, Deadline, Elicitation, Endpoint, Era, EraChoice, Sampling, Session, Tap, Target, TransportKind, jsonrpc,
+    open_in_memory, open_session, revision,
+};
+use mcproof_record::{Direction, FrameBody, Transcript};
+use mcproof_testkit::demo::{self, DEFAULT_HOST, DemoName, DemoOptions, DemoTransport};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex};
+use url::Url;
+
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Revisions, the newest first.
+fn revisions() -> impl Iterator<Item = &'static str> {
+    std::iter::once(revision::MODERN).chain(revision::LEGACY)
+}
+
+/// A server that asks for everything that its revision knows, so that our client has to answer everything.
+#[tokio::test]
+async fn what_we_send_to_an_inquisitive_server_fits_the_schema() {
+    let Some(schemas) = Schemas::find() else { return };
+    for version in revisions() {
+        for elicitation in [Elicitation::Accept(Map::from_iter([("name".into(), json!("Ada"))])), Elicitation::Decline, Elicitation::Cancel] {
+            for sampling in [Sampling::Text("four".into()), Sampling::Reject] {
+                let answers = Answers {
+                    roots: Some(vec!["file:///work".into()]),
+                    elicitation: Some(elicitation.clone()),
+                    sampling: Some(sampling),
+                };
+                let tap = Tap::new();
+                let (ours, theirs) = duplex(1 << 16);
+                let server = tokio::spawn(inquisitive_server(theirs));
+                let (input, output) = tokio::io::split(ours);
+                let session = open_in_memory(input, output, &options(version, answers), &tap).await.unwrap();
+                exercise(&session).await;
+                let reply = session.request_rounds("tools/call", object(json!({ "name": "ask", "arguments": {} })), DEADLINE).await.unwrap();
+                assert!(reply.answer.is_ok(), "{version}: {:?}", reply.answer);
+                let silent = object(json!({ "name": "silent" }));
+                session.request_and_cancel("tools/call", silent, Duration::from_millis(20)).await.unwrap_err();
+                session.request("tools/list", None, DEADLINE).await.unwrap();
+                session.close().await;
+                server.await.unwrap();
+                let methods = schemas.check_sent(version, &tap.transcript());
+                for method in ["tools/call", "notifications/cancelled", "resources/read", "completion/complete"] {
+                    assert!(methods.contains_key(method), "{version}: no {method} was sent");
+                }
+                if version != revision::MODERN {
+                    for answer in ["answer to roots/list", "answer to sampling/createMessage", "answer to elicitation/create", "answer to ping"] {
+                        assert!(methods.contains_key(answer), "{version}: no {answer} was sent: {methods:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_we_send_to_the_demo_servers_fits_the_schema() {
+    let Some(schemas) = Schemas::find() else { return };
+    for name in demo::NAMES {
+        for version in revisions() {
+            let options = options(version, everything());
+            let demo = DemoOptions { slow: Duration::from_millis(1), ..DemoOptions::new(name) };
+            for over in [TransportKind::InMemory, TransportKind::Http, TransportKind::Sse] {
+                if (over, version) == (TransportKind::Sse, revision::MODERN) {
+                    continue;
+                }
+                let tap = Tap::new();
+                let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+                let stopped = async {
+                    let _stopped = stopped.await;
+                };
+                let (session, server) = match over {
+                    TransportKind::InMemory => {
+                        let (ours, theirs) = duplex(1 << 16);
+                        let (theirs_in, theirs_out) = tokio::io::split(theirs);
+                        let demo = demo.clone();
+                        let server = tokio::spawn(async move { demo::serve_stream(&demo, theirs_in, theirs_out, stopped).await.unwrap() });
+                        let (input, output) = tokio::io::split(ours);
+                        (open_in_memory(input, output, &options, &tap).await.unwrap(), server)
+                    }
+                    _ => {
+                        let host = DEFAULT_HOST.to_owned();
+                        let transport = match over {
+                            TransportKind::Http => DemoTransport::Http { host, port: 0 },
+                            _ => DemoTransport::Sse { host, port: 0 },
+                        };
+                        let listening = demo::bind(&DemoOptions { transport, ..demo.clone() }).await.unwrap();
+                        let endpoint = Endpoint { url: Url::parse(&listening.url()).unwrap(), headers: Vec::new() };
+                        let server = tokio::spawn(async move { listening.serve(stopped).await.unwrap() });
+                        let target = Target::Http { endpoint, kind: Some(over), launch: None, locate: None };
+                        (open_session(&target, &options, &tap).await.unwrap(), server)
+                    }
+                };
+                assert_eq!(session.handshake().protocol_version, version);
+                exercise(&session).await;
+                session.close().await;
+                drop(stop);
+                server.await.unwrap();
+                assert!(schemas.check_sent(version, &tap.transcript()).len() > 3, "{version} {over}");
+            }
+        }
+    }
+}
+
+/// The examples of the specification: each fits the definition that it is an example of, and each whole message is one
+/// to our parser.
+#[test]
+fn the_official_examples_fit_the_schema_and_our_parser() {
+    let Some(schemas) = Schemas::find() else { return };
+    let (mut examples, mut messages) = (0, 0);
+    for folder in std::fs::read_dir(schemas.folder.join("examples-2026-07-28")).unwrap() {
+        let folder = folder.unwrap().path();
+        let definition = folder.file_name().unwrap().to_str().unwrap();
+        for file in std::fs::read_dir(&folder).unwrap() {
+            let file = file.unwrap().path();
+            let bytes = std::fs::read(&file).unwrap();
+            let example: Value = serde_json::from_slice(&bytes).unwrap();
+            schemas.assert_fits(revision::MODERN, definition, &example, &file.display());
+            examples += 1;
+            if example.get("jsonrpc").is_some() {
+                messages += 1;
+                assert!(jsonrpc::parse(&bytes).is_ok(), "{}: {:?}", file.display(), jsonrpc::parse(&bytes));
+            }
+        }
+    }
+    println!("{examples} examples, {messages} of them whole messages");
+    assert!(examples >= 88 && messages > 20, "{examples} examples, {messages} messages");
+}
+
+fn options(version: &str, answers: Answers) -> ConnectOptions {
+    let era = match Era::of(version).unwrap() {
+        Era::Legacy => EraChoice::Legacy,
+        Era::Modern => EraChoice::Modern,
+    };
+    let protocol_version = (era == EraChoice::Legacy).then(|| version.to_owned());
+    ConnectOptions { era, protocol_version, answers, timeout: Some(DEADLINE), ..ConnectOptions::default() }
+}
+
+fn everything() -> Answers {
+    Answers {
+        roots: Some(vec!["file:///work".into()]),
+        elicitation: Some(Elicitation::Accept(Map::new())),
+        sampling: Some(Sampling::Text("four".into())),
+    }
+}
+
+fn object(value: Value) -> Option<Map<String, Value>> {
+    value.as_object().cloned()
+}
+
+/// One request of each method that the era has. What a server answers to them does not matter here.
+async fn exercise(session: &Session) {
+    let legacy = session.handshake().era == Era::Legacy;
+    for (method, key) in
+        [("tools/list", "tools"), ("prompts/list", "prompts"), ("resources/list", "resources"), ("resources/templates/list", "resourceTemplates")]
+    {
+        // A server without prompts answers an error.
+        let _ = session.list(method, key, DEADLINE).await;
+    }
+    let uri = json!({ "uri": "tracker://projects" });
+    let completion = json!({ "ref": { "type": "ref/prompt", "name": "p" }, "argument": { "name": "a", "value": "v" } });
+    let mut requests = vec![
+        ("resources/read", Some(uri.clone())),
+        ("prompts/get", Some(json!({ "name": "p", "arguments": { "a": "b" } }))),
+        ("completion/complete", Some(completion)),
+        ("tools/call", Some(json!({ "name": "check_inventory", "arguments": { "product_id": "PROD-123" } }))),
+    ];
+    if legacy {
+        requests.extend([
+            ("ping", None),
+            ("logging/setLevel", Some(json!({ "level": "info" }))),
+            ("resources/subscribe", Some(uri.clone())),
+            ("resources/unsubscribe", Some(uri)),
+        ]);
+    }
+    let patient = Deadline { idle: DEADLINE, maximum: Some(2 * DEADLINE) };
+    for (method, params) in requests {
+        for deadline in [patient, DEADLINE.into()] {
+            let _ = session.request_rounds(method, params.clone().and_then(object), deadline).await.unwrap();
+        }
+    }
+    if !legacy {
+        let listen = object(json!({ "notifications": { "toolsListChanged": true } }));
+        let _ = session.request_and_cancel("subscriptions/listen", listen, Duration::from_millis(20)).await;
+    }
+}
+
+/// Answers any request; a call of `ask` asks our client for everything first, a call of `silent` is never answered.
+async fn inquisitive_server(stream: DuplexStream) {
+    let (input, mut output) = tokio::io::split(stream);
+    let mut lines = BufReader::new(input).lines();
+    let questions = questions();
+    let mut modern = false;
+    let mut asked = None;
+    while let Some(line) = lines.next_line().await.unwrap() {
+        let message: Value = serde_json::from_str(&line).unwrap();
+        let (id, params) = (&message["id"], &message["params"]);
+        let mut say = Vec::new();
+        let answer = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
+        match message["method"].as_str() {
+            Some("server/discover") => {
+                modern = true;
+                say.push(answer(json!({ "resultType": "complete", "supportedVersions": [revision::MODERN], "capabilities": {} })));
+            }
+            Some("initialize") => {
+                let server = json!({ "name": "inquisitive", "version": "1" });
+                say.push(answer(json!({ "protocolVersion": params["protocolVersion"], "capabilities": {}, "serverInfo": server })));
+            }
+            Some("tools/call") if params["name"] == "ask" && modern && params.get("inputResponses").is_none() => {
+                let mut requests = questions.clone();
+                requests.remove("ping");
+                say.push(answer(json!({ "resultType": "input_required", "inputRequests": requests, "requestState": "s" })));
+            }
+            Some("tools/call") if params["name"] == "ask" && !modern => {
+                let ask = |(key, question): (&String, &Value)| {
+                    json!({ "jsonrpc": "2.0", "id": key, "method": question["method"], "params": question["params"] })
+                };
+                say.extend(questions.iter().map(ask));
+                asked = Some((id.clone(), questions.len()));
+            }
+            Some("tools/call") if params["name"] == "silent" => {}
+            Some("tools/list") if params.get("cursor").is_none() => say.push(answer(json!({ "tools": [], "nextCursor": "2" }))),
+            Some("tools/list") => say.push(answer(json!({ "resultType": "complete", "tools": [] }))),
+            Some(_) if !id.is_null() => say.push(answer(json!({ "resultType": "complete", "content": [] }))),
+            Some(_) => {}
+            None => {
+                let (call, left) = asked.take().unwrap();
+                match left {
+                    1 => say.push(json!({ "jsonrpc": "2.0", "id": call, "result": { "content": [] } })),
+                    _ => asked = Some((call, left - 1)),
+                }
+            }
+        }
+        for message in say {
+            // The client may have closed already.
+            let _ = output.write_all(format!("{message}\n").as_bytes()).await;
+        }
+    }
+}
+
+/// What a server may ask, by a name of ours.
+fn questions() -> Map<String, Value> {
+    let properties = json!({
+        "name": { "type": "string" }, "count": { "type": "integer", "default": 3 }, "sure": { "type": "boolean", "default": true },
+        "colours": { "type": "array", "items": { "type": "string", "enum": ["red", "blue"] }, "default": ["red"] },
+    });
+    let message = json!({ "role": "user", "content": { "type": "text", "text": "2 + 2?" } });
+    let questions = json!({
+        "roots": { "method": "roots/list", "params": {} },
+        "sampling": { "method": "sampling/createMessage", "params": { "messages": [message], "maxTokens": 10 } },
+        "form": { "method": "elicitation/create", "params": {
+            "mode": "form", "message": "Who?", "requestedSchema": { "type": "object", "properties": properties } } },
+        "url": { "method": "elicitation/create", "params": {
+            "mode": "url", "message": "Sign in", "url": "https://example.com/sign-in", "elicitationId": "e1" } },
+        "ping": { "method": "ping", "params": {} },
+    });
+    object(questions).unwrap()
+}
+
+/// The schemas of all revisions, each definition compiled when it is first asked for.
+struct Schemas {
+    folder: PathBuf,
+    documents: BTreeMap<&'static str, Value>,
+}
+
+impl Schemas {
+    /// `None` where the specification is not beside the checkout; that is said aloud.
+    fn find() -> Option<Self> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/spec");
+        if !folder.is_dir() {
+            println!("skipped: the official schemas are not at {}", folder.display());
+            return None;
+        }
+        let read = |version| {
+            let text = std::fs::read_to_string(folder.join(format!("{version}.schema.json"))).unwrap();
+            (version, serde_json::from_str(&text).unwrap())
+        };
+        let documents = revisions().map(read).collect();
+        Some(Self { folder, documents })
+    }
+
+    /// Checks all messages to the server, and gives how often each kind was sent.
+    fn check_sent(&self, version: &str, transcript: &Transcript) -> BTreeMap<String, usize> {
+        assert_eq!(transcript.dropped, 0);
+        let mut asked: BTreeMap<String, String> = BTreeMap::new();
+        let mut seen = BTreeMap::new();
+        for frame in &transcript.frames {
+            let bytes = match &frame.body {
+                FrameBody::Line { bytes, .. } | FrameBody::HttpBody { bytes, .. } => bytes.as_bytes().to_vec(),
+                FrameBody::HttpRequest { body, .. } => body.as_bytes().to_vec(),
+                FrameBody::SseEvent { data: Some(data), .. } => data.clone().into_bytes(),
+                _ => continue,
+            };
+            let Ok(message) = serde_json::from_slice::<Value>(&bytes) else { continue };
+            let method = message["method"].as_str();
+            match (frame.direction, method) {
+                (Direction::FromServer, Some(method)) => {
+                    asked.insert(message["id"].to_string(), method.to_owned());
+                }
+                (Direction::ToServer, Some(method)) => {
+                    let definition = self.definition_of(version, method);
+                    self.assert_fits(version, &definition, &message, &frame.id.0);
+                    self.assert_fits(version, "JSONRPCMessage", &message, &frame.id.0);
+                    for (key, response) in message.pointer("/params/inputResponses").and_then(Value::as_object).into_iter().flatten() {
+                        let definition = result_definition(questions()[key]["method"].as_str().unwrap());
+                        self.assert_fits(version, definition, response, key);
+                    }
+                    *seen.entry(method.to_owned()).or_default() += 1;
+                }
+                (Direction::ToServer, None) => {
+                    let method = &asked[&message["id"].to_string()];
+                    self.assert_fits(version, "JSONRPCMessage", &message, &frame.id.0);
+                    if let Some(result) = message.get("result") {
+                        // Revisions before elicitation or sampling with tools know less; they cannot ask for it either.
+                        if self.document(version).1.get(result_definition(method)).is_some() {
+                            self.assert_fits(version, result_definition(method), result, &frame.id.0);
+                        }
+                    }
+                    *seen.entry(format!("answer to {method}")).or_default() += 1;
+                }
+                _ => {}
+            }
+        }
+        seen
+    }
+
+    /// The document, and its definitions.
+    fn document(&self, version: &str) -> (&Value, &Map<String, Value>) {
+        let document = &self.documents[version];
+        let definitions = document.get("$defs").or(document.get("definitions")).unwrap();
+        (document, definitions.as_object().unwrap())
+    }
+
+    /// The definition of the request or notification that a client sends with this method.
+    fn definition_of(&self, version: &str, method: &str) -> String {
+        let (_, definitions) = self.document(version);
+        let found = definitions.iter().find(|(_, definition)| definition.pointer("/properties/method/const") == Some(&json!(method)));
+        let (name, _) = found.unwrap_or_else(|| panic!("{version} has no {method}"));
+        name.clone()
+    }
+
+    fn assert_fits(&self, version: &str, definition: &str, value: &Value, place: &dyn std::fmt::Display) {
+        let (document, _) = self.document(version);
+        let mut schema = document.as_object().unwrap().clone();
+        let key = if schema.contains_key("$defs") { "$defs" } else { "definitions" };
+        schema.insert("$ref".into(), format!("#/{key}/{definition}").into());
+        let validator = jsonschema::options().build(&Value::Object(schema)).unwrap();
+        let errors: Vec<String> = validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(errors.is_empty(), "{version} {definition} at {place}\n{}\n{value:#}", errors.join("\n"));
+    }
+}
+
+/// What answers a request of the server.
+fn result_definition(method: &str) -> &'static str {
+    match method {
+        "roots/list" => "ListRootsResult",
+        "sampling/createMessage" => "CreateMessageResult",
+        "elicitation/create" => "ElicitResult",
+        _ => "EmptyResult",
+    }
+}
