@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
-use world::{World, Wish};
+use world::{Wish, World};
 
 const RESOURCE: &str = "rs/.well-known/oauth-protected-resource";
 const RESOURCE_MCP: &str = "rs/.well-known/oauth-protected-resource/mcp";
@@ -100,7 +100,8 @@ async fn metadata_is_found_wherever_the_specification_lets_it_be() {
     let root = with(resource(), "resource", json!("{rs}"));
     check_discovery(vec![(RESOURCE, root), (OAUTH, server())], "Bearer", auto, &[get_path, get_root, get_oauth]).await;
     let custom = r#"Basic realm="x", Bearer resource_metadata="{rs}/some/where.json""#;
-    check_discovery(vec![("rs/some/where.json", resource()), (OAUTH, server())], custom, auto, &["GET rs/some/where.json", get_oauth]).await;
+    check_discovery(vec![("rs/some/where.json", resource()), (OAUTH, server())], custom, auto, &["GET rs/some/where.json", get_oauth])
+        .await;
     let openid = vec![(RESOURCE_MCP, resource()), ("as/.well-known/openid-configuration", server())];
     check_discovery(openid, HINT, auto, &[get_path, get_oauth, get_openid]).await;
 
@@ -443,7 +444,10 @@ async fn a_client_gets_a_token_for_itself() {
     let key = Credential::Key(SigningKey::from_pem(&pem, SigningAlgorithm::Es256).unwrap());
     let world = open(methods(json!(["private_key_jwt"])), registered(key, None), Grant::ClientCredentials).await;
     let claims = world::verified(&world.last("client_assertion"), &public);
-    assert_eq!((&claims["iss"], &claims["sub"], &claims["aud"]), (&json!("known-client"), &json!("known-client"), &json!(world.filled("{as}"))));
+    assert_eq!(
+        (&claims["iss"], &claims["sub"], &claims["aud"]),
+        (&json!("known-client"), &json!("known-client"), &json!(world.filled("{as}")))
+    );
 
     let assertion = Grant::Assertion(Secret::new("header.claims.signature"));
     let world = open(usual(), registered(Credential::None, None), assertion).await;

@@ -87,9 +87,8 @@ pub(super) async fn protected_resource(
         }
         let answer = web.metadata(&url).await?;
         let document = answer.object().filter(|_| answer.status() == 200);
-        let document = document.ok_or_else(|| {
-            bad(&url, format!("is what the challenge names, but the answer is no JSON object: {}", answer.complaint()))
-        })?;
+        let document = document
+            .ok_or_else(|| bad(&url, format!("is what the challenge names, but the answer is no JSON object: {}", answer.complaint())))?;
         return read_resource(&url, &document, server).map(Some);
     }
     for url in resource_locations(server) {
@@ -326,7 +325,10 @@ mod tests {
         check(with("token_endpoint", "https://as.example/token"), Ok(()));
         check(with("token_endpoint", "http://127.0.0.1:9/token"), Ok(()));
         check(serde_json::json!({}), Err("has no `issuer`"));
-        check(serde_json::json!({ "issuer": "https://as.example/" }), Err("is of the issuer `https://as.example/`, not of `https://as.example`"));
+        check(
+            serde_json::json!({ "issuer": "https://as.example/" }),
+            Err("is of the issuer `https://as.example/`, not of `https://as.example`"),
+        );
         check(with("token_endpoint", "/token"), Err("has no URL as `token_endpoint`"));
         check(
             with("token_endpoint", "http://as.example/token"),

@@ -36,8 +36,7 @@ impl Web {
 
     /// Fetches a metadata document.
     pub(super) async fn metadata(&self, url: &Url) -> Result<Answer, AuthorizationFailure> {
-        let headers =
-            vec![("accept".to_owned(), "application/json".to_owned()), ("mcp-protocol-version".to_owned(), self.version.clone())];
+        let headers = vec![("accept".to_owned(), "application/json".to_owned()), ("mcp-protocol-version".to_owned(), self.version.clone())];
         self.exchange(Method::GET, url, headers, Vec::new()).await
     }
 

@@ -192,7 +192,11 @@ impl World {
     /// Waits until a request was answered so.
     pub(crate) async fn until(&self, step: &str) {
         let mut seen = self.shared.seen.subscribe();
-        let there = async { while self.count(step) == 0 { seen.changed().await.unwrap() } };
+        let there = async {
+            while self.count(step) == 0 {
+                seen.changed().await.unwrap();
+            }
+        };
         tokio::time::timeout(Duration::from_secs(5), there).await.unwrap();
     }
 
