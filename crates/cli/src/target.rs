@@ -9,7 +9,7 @@ use crate::network::NetworkArgs;
 use crate::settings;
 use crate::suggest;
 use config::Known;
-use mcproof_client::{ConnectOptions, Endpoint, Guardian, EraChoice, Launch, Target, TransportKind};
+use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Guardian, Launch, Target, TransportKind};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -67,6 +67,22 @@ fn python_servers_pass() {
     check("fastmcp", "sse");
 }
 
+/// What a server asks of its client is answered by the suite's policies, over every transport that can ask.
+#[test]
+fn answers_reach_a_server_that_asks() {
+    for transport in ["stdio", "http", "sse"] {
+        let start = Peer::named("everything").start(transport);
+        let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
+        mcproof.current_dir(root()).args(["test", "crates/cli/tests/suites/answers.mcproof.yaml", "--transport", transport]);
+        mcproof.args(start.url.iter().flat_map(|url| ["--url", url]));
+        for (key, value) in &start.env {
+            mcproof.arg("-e").arg(format!("{key}={value}"));
+        }
+        let output = mcproof.arg("--").args(&start.command).output().unwrap();
+        assert!(output.status.success(), "{transport}: {}", String::from_utf8_lossy(&output.stdout));
+    }
+}
+
 /// mcp-server-sqlite answers an unknown tool with a plain text that does not say it is an error.
 #[test]
 fn a_real_fault_of_a_real_server_is_found() {

@@ -98,6 +98,20 @@ pub enum Grant {
     ClientCredentials,
     /// A JWT that somebody else issued vouches for the client (RFC 7523), as workload identities do.
     Assertion(Secret),
+    /// An enterprise's identity provider vouches for its user (enterprise-managed authorization): it exchanges what the
+    /// user got from it for an assertion (RFC 8693).
+    IdentityProvider(IdentityProvider),
+}
+
+/// Where a user is signed in already.
+#[derive(Clone, Debug)]
+pub struct IdentityProvider {
+    pub token_endpoint: Url,
+    /// The client's id at the identity provider.
+    pub client: String,
+    pub credential: Credential,
+    /// What the user's signing in gave.
+    pub id_token: Secret,
 }
 
 impl std::fmt::Debug for Grant {
@@ -105,6 +119,7 @@ impl std::fmt::Debug for Grant {
         match self {
             Self::Code { user } => write!(formatter, "Code({})", user.redirect_uri()),
             Self::ClientCredentials => formatter.write_str("ClientCredentials"),
+            Self::IdentityProvider(provider) => formatter.debug_tuple("IdentityProvider").field(provider).finish(),
             Self::Assertion(assertion) => formatter.debug_tuple("Assertion").field(assertion).finish(),
         }
     }

@@ -33,6 +33,7 @@ pub(crate) use sse::SseConnection;
 pub use sse::SseFailure;
 pub(crate) use stdio::StdioConnection;
 
+use crate::auth::wants_authorization;
 use crate::jsonrpc::{Malformed, RequestId};
 use crate::session::Headers;
 use mcproof_record::{ExchangeId, FrameId};
@@ -98,7 +99,7 @@ pub(crate) enum Purpose {
     /// A request: its HTTP exchange has to carry the answer.
     Request(RequestId),
     /// A notification. HTTP transports tell when its exchange is over; on stdio it is out once it is queued.
-    Notification(oneshot::Sender<()>),
+    Notification(oneshot::Sender<Unanswered>),
     /// An answer to a request of the server.
     Response,
 }
@@ -118,11 +119,12 @@ impl Purpose {
             Self::Notification(done) => {
                 if let Unanswered::Response { head, .. } = &unanswered
                     && !(200..300).contains(&head.status)
+                    && !wants_authorization(head)
                 {
                     inbox.fault(head.frame, FaultKind::NotificationRefused { status: head.status });
                 }
                 // Nobody waits any more when the deadline has passed.
-                let _ = done.send(());
+                let _ = done.send(unanswered);
             }
             Self::Response => {}
         }

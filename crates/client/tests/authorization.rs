@@ -7,7 +7,8 @@
 mod world;
 
 use mcproof_client::auth::{
-    Authorization, Credential, DynamicRegistration, Grant, Headless, Identity, Registered, Secret, SigningAlgorithm, SigningKey,
+    Authorization, Credential, DynamicRegistration, Grant, Headless, Identity, IdentityProvider, Registered, Secret, SigningAlgorithm,
+    SigningKey,
 };
 use mcproof_client::{EraChoice, TransportKind};
 use serde_json::{Value, json};
@@ -139,6 +140,9 @@ async fn a_server_of_2025_03_26_is_its_own_authorization_server() {
         check_discovery(documents(), "", era, &[get_path, get_root, get_own]).await;
         check_discovery(Vec::new(), "", era, &[get_path, get_root, get_own]).await;
     }
+    // Nothing there at all: most such servers want a key that people get elsewhere.
+    let failure = steps(Wish { registration: (404, json!({})), ..Wish::default() }, &code(), EraChoice::Auto).await.unwrap_err();
+    assert!(failure.contains("{rs} says nowhere how to get a token: it has no protected-resource metadata,"), "{failure}");
     // The modern revision knows no such thing.
     let failure = steps(Wish { documents: documents(), ..Wish::default() }, &code(), EraChoice::Modern).await.unwrap_err();
     assert!(failure.ends_with("{rs}/mcp has no protected-resource metadata, neither at its path nor at its root"), "{failure}");
@@ -456,6 +460,32 @@ async fn a_client_gets_a_token_for_itself() {
 }
 
 #[tokio::test]
+async fn an_identity_provider_vouches_for_its_user() {
+    let idp = World::new(Wish {
+        token: (
+            200,
+            json!({ "access_token": "{access}", "token_type": "N_A", "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag" }),
+        ),
+        ..Wish::default()
+    })
+    .await;
+    let provider = IdentityProvider {
+        token_endpoint: Url::parse(&idp.filled("{as}/token")).unwrap(),
+        client: "known-to-idp".into(),
+        credential: Credential::None,
+        id_token: Secret::new("id/token"),
+    };
+    let world = World::new(usual()).await;
+    let grant = Grant::IdentityProvider(provider);
+    world.open(Some(&Authorization::new(registered(Credential::None, None), grant)), EraChoice::Auto).await.unwrap();
+    assert_eq!((idp.last("audience"), idp.last("resource")), (world.filled("{as}"), world.filled("{rs}/mcp")));
+    assert_eq!((idp.last("subject_token"), idp.last("client_id")), ("id/token".to_owned(), "known-to-idp".to_owned()));
+    assert_eq!(world.last("assertion"), "access/token-1");
+    world.assert_hidden(&["id/token", "access/token-1"]);
+    world.assert_secrets_are_hidden();
+}
+
+#[tokio::test]
 async fn sessions_that_share_a_store_need_one_consent() {
     let world = World::new(usual()).await;
     let authorization = code();
@@ -491,6 +521,14 @@ async fn an_event_stream_is_opened_with_a_token() {
     assert!(session.request("tools/list", None, Duration::from_secs(5)).await.unwrap().answer.is_ok());
     assert_eq!(world.count("POST as/token"), 1);
     world.assert_secrets_are_hidden();
+}
+
+#[tokio::test]
+async fn a_notification_that_is_refused_is_sent_again_with_a_token() {
+    let world = World::new(Wish { open_to_all: &["initialize"], ..usual() }).await;
+    let session = world.open(Some(&code()), EraChoice::Legacy).await.unwrap();
+    assert_eq!((session.faults(), world.count("POST as/token")), (Vec::new(), 1));
+    assert_eq!((world.count("POST rs/mcp 401"), world.count("POST rs/mcp 202")), (1, 1));
 }
 
 #[tokio::test]

@@ -219,7 +219,8 @@ async fn a_deadline_says_how_far_the_server_came() {
 
 #[tokio::test]
 async fn bodies_are_bounded_before_and_after_they_are_decoded() {
-    let large = format!("the HTTP response has no answer in it: status 200, application/json, broken off (the body is larger than {BOUND} bytes)");
+    let large =
+        format!("the HTTP response has no answer in it: status 200, application/json, broken off (the body is larger than {BOUND} bytes)");
     let json = "content-type: application/json\r\n";
     check(Attack::Repeats(response(json, b""), vec![b' '; 4096]), &large).await;
     for (coding, bomb) in [("gzip", gzip(&vec![b' '; 50_000_000])), ("deflate", zlib(&vec![b' '; 50_000_000]))] {

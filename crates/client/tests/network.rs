@@ -121,8 +121,17 @@ type Seen = Arc<Mutex<Vec<(Version, String, bool)>>>;
 
 async fn answer(request: Request<Incoming>, seen: Seen) -> Result<Response<Full<Bytes>>, Infallible> {
     seen.lock().unwrap().push((request.version(), request.uri().to_string(), request.headers().contains_key("host")));
+    let filler = if request.uri().path() == "/large" { "x".repeat(100_000) } else { String::new() };
+    let silent = request.uri().path() == "/silent";
     let body = request.into_body().collect().await.unwrap().to_bytes();
-    Ok(Response::builder().header("content-type", "application/json").body(Full::from(result_for(&body))).unwrap())
+    if silent {
+        std::future::pending::<()>().await;
+    }
+    Ok(Response::builder()
+        .header("content-type", "application/json")
+        .header("x-filler", filler)
+        .body(Full::from(result_for(&body)))
+        .unwrap())
 }
 
 /// A modern server in one function.
@@ -276,6 +285,29 @@ async fn requests_share_one_connection_over_http2_and_none_over_http1() {
 }
 
 #[tokio::test]
+async fn what_a_server_does_over_http2_is_bounded_as_well() {
+    let authority = Authority::new("ours");
+    for (alpn, too_large) in [
+        (BOTH, "the response breaks a rule of HTTP/2, or its head is larger than 65536 bytes"),
+        (HTTP1, "the head of the response is larger than 65536 bytes, or has more than 100 headers"),
+    ] {
+        let served = Serving { alpn, ..Serving::new(authority.issue(&["localhost"], |_| {})) }.start().await;
+        let fail = async |path: &str| {
+            let network = Network { tls: trusting(&authority), ..Network::default() };
+            let url = format!("https://localhost:{}{path}", served.port);
+            let endpoint = Endpoint { url: Url::parse(&url).unwrap(), headers: Vec::new() };
+            let target = Target::Http { endpoint, kind: None, launch: None, locate: None };
+            let timeout = Some(Duration::from_millis(500));
+            let options = ConnectOptions { era: EraChoice::Modern, timeout, network, ..ConnectOptions::default() };
+            open_session(&target, &options, &Tap::new()).await.err().unwrap().to_string()
+        };
+        assert_eq!(fail("/large").await, format!("`server/discover`: {too_large}"));
+        let silent = fail("/silent").await;
+        assert!(silent.ends_with(" ms: no response began"), "{silent}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_tls_or_hangs_up_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let served = Served { port: listener.local_addr().unwrap().port(), connections: Arc::default(), requests: Arc::default() };
@@ -357,7 +389,8 @@ async fn https_goes_through_a_tunnel_and_the_password_into_no_transcript() {
     open(&format!("https://localhost:{}/mcp", served.port), network, &tap).await.unwrap();
     let target = format!("localhost:{}", served.port);
     // `user:hunter2`
-    let expected = [format!("connect {target} http/1.1"), format!("host: {target}"), "proxy-authorization: basic dxnlcjpodw50zxiy".to_owned()];
+    let expected =
+        [format!("connect {target} http/1.1"), format!("host: {target}"), "proxy-authorization: basic dxnlcjpodw50zxiy".to_owned()];
     assert_eq!(*heads.lock().unwrap(), [expected]);
     assert_eq!(notes(&tap), [format!("connected to {target} through the proxy 127.0.0.1:{port}: TLS 1.3, HTTP/2")]);
     assert!(!serde_json::to_string(&tap.transcript()).unwrap().contains("hunter2"));

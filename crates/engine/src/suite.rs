@@ -1,5 +1,6 @@
 //! From a suite file to a plan: parse into a spanned document, check it, resolve variables. Knows nothing of the wire.
 
+pub mod answers;
 mod command;
 mod discover;
 pub mod document;

@@ -15,7 +15,6 @@ use crate::Tap;
 use crate::transport::{HttpHead, Limits, Network};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 use tokio::time::timeout;
 use url::Url;
 
@@ -34,6 +33,7 @@ pub(crate) struct Authorizer {
 /// What was done so far for one request.
 #[derive(Default)]
 pub(crate) struct Attempts {
+    rounds: usize,
     authorizations: usize,
     /// How the token was come by that the server refused.
     last: Option<Obtained>,
@@ -56,6 +56,9 @@ enum Need {
     Scopes,
 }
 
+/// Tokens tried for one request, wherever they came from: sessions that refresh one store for a server that is never
+/// content would hand each other new tokens for ever.
+const MOST_ROUNDS: usize = 8;
 /// Full authorizations for one request: to get a token at all, and to step up.
 const MOST_AUTHORIZATIONS: usize = 3;
 const INSUFFICIENT_SCOPE: &str = "insufficient_scope";
@@ -101,14 +104,13 @@ impl Authorizer {
 
     /// Renews a token that has expired by its own account, if it can be. Otherwise the server will say what it wants.
     pub(crate) async fn freshen(&self) {
-        let expired = |held: &Held| held.expires.is_some_and(|expires| expires <= Instant::now());
-        if !self.options.store.held(&self.server).is_some_and(|held| expired(&held)) {
+        if !self.options.store.is_expired(&self.server) {
             return;
         }
         let renew = async {
             let _gate = self.options.store.gate().lock().await;
             match self.options.store.held(&self.server) {
-                Some(held) if expired(&held) => drop(self.refresh(held).await),
+                Some(held) if held.is_expired() => drop(self.refresh(held).await),
                 Some(held) => self.take(&held.access),
                 None => {}
             }
@@ -132,6 +134,7 @@ impl Authorizer {
         let after = self.options.timeout;
         let obtained = timeout(after, self.obtain(operation, &challenge, need, refused, attempts)).await;
         let obtained = obtained.unwrap_or(Err(AuthorizationFailure::TimedOut { after }))?;
+        attempts.rounds += 1;
         attempts.authorizations += usize::from(obtained == Obtained::Authorized);
         attempts.last = Some(obtained);
         Ok(())
@@ -145,7 +148,7 @@ impl Authorizer {
         refused: Option<&Secret>,
         attempts: &Attempts,
     ) -> Result<Obtained, AuthorizationFailure> {
-        if need == Need::Token && attempts.last == Some(Obtained::Authorized) {
+        if need == Need::Token && (attempts.last == Some(Obtained::Authorized) || attempts.rounds >= MOST_ROUNDS) {
             return Err(AuthorizationFailure::TokenRefused);
         }
         if attempts.authorizations >= MOST_AUTHORIZATIONS {
@@ -190,6 +193,10 @@ impl Authorizer {
             Grant::Code { user } => code::authorize(&self.web, &**user, &purpose).await,
             Grant::ClientCredentials => token::redeem(&self.web, &purpose, Ticket::ClientCredentials).await,
             Grant::Assertion(assertion) => token::redeem(&self.web, &purpose, Ticket::Assertion(assertion)).await,
+            Grant::IdentityProvider(provider) => {
+                let assertion = token::vouch(&self.web, provider, &purpose).await?;
+                token::redeem(&self.web, &purpose, Ticket::Assertion(&assertion)).await
+            }
         }?;
         self.hold(tokens, None, scopes, Arc::new(server), client, resource);
         Ok(Obtained::Authorized)

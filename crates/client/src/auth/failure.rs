@@ -13,6 +13,11 @@ pub enum AuthorizationFailure {
     BadMetadata { document: Document, url: Box<Url>, reason: String },
     #[error("{server} has no protected-resource metadata, neither at its path nor at its root")]
     NoResourceMetadata { server: Box<Url> },
+    #[error(
+        "{issuer} says nowhere how to get a token: it has no protected-resource metadata, no authorization-server metadata, and nothing at \
+         the default endpoints of 2025-03-26"
+    )]
+    NoMetadata { issuer: String },
     #[error("no metadata of the authorization server {issuer}, neither for OAuth nor for OpenID Connect")]
     NoServerMetadata { issuer: String },
     #[error("the protected-resource metadata at {url} is for `{found}`, not for the server {expected}")]

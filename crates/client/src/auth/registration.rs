@@ -2,7 +2,7 @@
 //! itself.
 //! Source: 2026-07-28, client-registration; RFC 7591.
 
-use super::discovery::AuthorizationServer;
+use super::discovery::{AuthorizationServer, Pkce};
 use super::failure::AuthorizationFailure;
 use super::secret::Secret;
 use super::store::TokenStore;
@@ -103,6 +103,10 @@ async fn register(
 ) -> Result<Client, AuthorizationFailure> {
     let refused = |reason: String| AuthorizationFailure::NotRegistered { url: Box::new(endpoint.clone()), reason: web.redacted(reason) };
     let answer = web.post_json(endpoint, &metadata(grant, server, scopes)).await?;
+    // An endpoint that nobody advertised, and that is not there.
+    if server.pkce == Pkce::Unknown && matches!(answer.status(), 401 | 403 | 404 | 405) {
+        return Err(AuthorizationFailure::NoMetadata { issuer: server.issuer.clone() });
+    }
     let document = answer.object().filter(|_| matches!(answer.status(), 200 | 201)).ok_or_else(|| refused(answer.complaint()))?;
     let text = |name: &str| document.get(name).and_then(Value::as_str);
     let id = text("client_id").ok_or_else(|| refused("its answer has no `client_id`".into()))?.to_owned();
@@ -119,7 +123,7 @@ fn metadata(grant: &Grant, server: &AuthorizationServer, scopes: &BTreeSet<Strin
     let offers = |method: &str| supported.is_some_and(|methods| methods.iter().any(|known| known == method));
     let authentication = match grant {
         // A client on a user's machine cannot keep a secret.
-        Grant::Code { .. } | Grant::Assertion(_) if offers(NONE) => NONE,
+        Grant::Code { .. } | Grant::Assertion(_) | Grant::IdentityProvider(_) if offers(NONE) => NONE,
         _ if offers(POST) && !offers(BASIC) => POST,
         _ => BASIC,
     };
@@ -138,7 +142,7 @@ fn metadata(grant: &Grant, server: &AuthorizationServer, scopes: &BTreeSet<Strin
             set("grant_types", json!(["client_credentials"]));
             set("application_type", json!("native"));
         }
-        Grant::Assertion(_) => {
+        Grant::Assertion(_) | Grant::IdentityProvider(_) => {
             set("grant_types", json!([super::token::ASSERTION_GRANT]));
             set("application_type", json!("native"));
         }

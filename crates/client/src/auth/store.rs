@@ -44,6 +44,12 @@ pub(super) struct Held {
     pub(super) resource: String,
 }
 
+impl Held {
+    pub(super) fn is_expired(&self) -> bool {
+        self.expires.is_some_and(|expires| expires <= Instant::now())
+    }
+}
+
 impl TokenStore {
     pub(super) fn gate(&self) -> &Gate<()> {
         &self.0.gate
@@ -51,6 +57,11 @@ impl TokenStore {
 
     pub(super) fn held(&self, server: &Url) -> Option<Held> {
         self.state().tokens.get(server).cloned()
+    }
+
+    /// Whether there is a token that its own account says is over.
+    pub(super) fn is_expired(&self, server: &Url) -> bool {
+        self.state().tokens.get(server).is_some_and(Held::is_expired)
     }
 
     pub(super) fn hold(&self, server: &Url, held: Held) {

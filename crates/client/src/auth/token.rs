@@ -7,6 +7,7 @@ use super::failure::AuthorizationFailure;
 use super::registration::{Authentication, Client};
 use super::secret::Secret;
 use super::web::{Form, Web};
+use super::{Credential, IdentityProvider};
 use crate::session::Headers;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -15,6 +16,9 @@ use std::time::{Duration, Instant};
 use url::form_urlencoded;
 
 pub(super) const ASSERTION_GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const EXCHANGE_GRANT: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
+const ID_ASSERTION: &str = "urn:ietf:params:oauth:token-type:id-jag";
 const CLIENT_ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// What a token is asked for with.
@@ -92,6 +96,38 @@ pub(super) async fn redeem(web: &Web, purpose: &Purpose<'_>, ticket: Ticket<'_>)
         web.keep_secret(refresh.expose());
     }
     Ok(tokens)
+}
+
+/// Asks the identity provider to vouch for its user at the authorization server: token exchange for an ID-JAG
+/// (enterprise-managed authorization, token exchange; RFC 8693).
+pub(super) async fn vouch(web: &Web, provider: &IdentityProvider, purpose: &Purpose<'_>) -> Result<Secret, AuthorizationFailure> {
+    let IdentityProvider { token_endpoint: url, client, credential, id_token } = provider;
+    web.keep_secret(id_token.expose());
+    let mut form: Form = vec![
+        ("grant_type", EXCHANGE_GRANT.into()),
+        ("requested_token_type", ID_ASSERTION.into()),
+        ("subject_token", id_token.expose().to_owned()),
+        ("subject_token_type", ID_TOKEN.into()),
+        ("audience", purpose.server.issuer.clone()),
+        ("resource", purpose.resource.to_owned()),
+    ];
+    form.extend((!purpose.scopes.is_empty()).then(|| ("scope", joined(purpose.scopes))));
+    let authentication = match credential {
+        Credential::None => Authentication::None,
+        Credential::Secret(secret) => Authentication::Basic(secret.clone()),
+        Credential::Key(key) => Authentication::PrivateKeyJwt(key.clone()),
+    };
+    let client = Client { id: client.clone(), authentication };
+    let headers = authenticate(web, &client, url.as_str(), &mut form)?;
+    let answer = web.post_form(url, headers, &form).await?;
+    let refused = |reason: String| AuthorizationFailure::NoToken { url: Box::new(url.clone()), reason: web.redacted(reason) };
+    let document = answer.object().filter(|_| answer.status() == 200).ok_or_else(|| refused(answer.complaint()))?;
+    let text = |name: &str| document.get(name).and_then(Value::as_str);
+    match (text("issued_token_type"), text("access_token")) {
+        (Some(ID_ASSERTION), Some(assertion)) => Ok(Secret::new(assertion)),
+        (Some(ID_ASSERTION), None) => Err(refused("its answer has no `access_token`".into())),
+        (kind, _) => Err(refused(format!("it issued `{}`, not `{ID_ASSERTION}`", kind.unwrap_or("nothing that it names")))),
+    }
 }
 
 /// Puts the client into headers or form.

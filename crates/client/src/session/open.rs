@@ -165,6 +165,7 @@ struct Opening<'a> {
     client: ClientProfile,
     tap: &'a Tap,
     budget: Duration,
+    began: Instant,
 }
 
 /// A connection without a handshake.
@@ -187,7 +188,7 @@ impl<'a> Opening<'a> {
     fn new(options: &'a ConnectOptions, tap: &'a Tap) -> Self {
         let mut client = options.client.clone();
         client.capabilities.extend(options.answers.capabilities());
-        Self { options, client, tap, budget: options.timeout.unwrap_or(CONNECT_TIMEOUT) }
+        Self { options, client, tap, budget: options.timeout.unwrap_or(CONNECT_TIMEOUT), began: Instant::now() }
     }
 
     fn era(&self) -> EraChoice {
@@ -460,7 +461,12 @@ impl<'a> Opening<'a> {
     }
 
     async fn initialize(&self, attempt: &Attempt, transport: TransportKind) -> Result<Handshake, ConnectFailure> {
-        initialize(&attempt.wire, &attempt.dispatcher, &self.client, &self.offer(), transport).await
+        let mut offer = self.offer();
+        if self.era() != EraChoice::Legacy {
+            // The probe was part of the handshake. A start that took all the time still leaves some for an answer.
+            offer.budget = self.budget.saturating_sub(self.began.elapsed()).max(self.budget / 4);
+        }
+        initialize(&attempt.wire, &attempt.dispatcher, &self.client, &offer, transport).await
     }
 
     fn offer(&self) -> Offer {

@@ -134,9 +134,18 @@ impl Wire {
     /// Sends a notification and waits, at most that long, until an HTTP server has taken it: what is sent next must not
     /// overtake it on another connection.
     pub(super) async fn notify(&self, method: &str, deadline: Duration) {
-        let (done, taken) = oneshot::channel();
-        self.send_notification(method, None, Purpose::Notification(done));
-        let _ = timeout(deadline, taken).await;
+        let mut attempts = Attempts::default();
+        loop {
+            let token = self.authorizer.as_ref().and_then(|authorizer| authorizer.bearer().token());
+            let (done, taken) = oneshot::channel();
+            self.send_notification(method, None, Purpose::Notification(done));
+            let Ok(Ok(Unanswered::Response { head, .. })) = timeout(deadline, taken).await else { return };
+            let Some(authorizer) = self.authorizer.as_ref().filter(|_| wants_authorization(&head)) else { return };
+            // If there is no token to be had, the next request will say why.
+            if authorizer.answer(method, &head, token.as_ref(), &mut attempts).await.is_err() {
+                return;
+            }
+        }
     }
 
     /// 2025-11-25, basic/utilities/cancellation; 2026-07-28, basic/patterns/cancellation: over HTTP the modern era closes

@@ -175,7 +175,11 @@ impl Exchanger {
                     Ok(decoded) => bytes.extend_from_slice(&decoded),
                     Err(failure) => broken = Some(self.not_decoded(&failure)),
                 }
-                self.tap.note(format!("the body is decoded: {received} bytes of {} on the wire, {} bytes of content", decoder.name(), bytes.len()));
+                self.tap.note(format!(
+                    "the body is decoded: {received} bytes of {} on the wire, {} bytes of content",
+                    decoder.name(),
+                    bytes.len()
+                ));
             }
             Coding::Unknown(reason) => broken = broken.or_else(|| Some(reason.clone())),
             Coding::Compressed(_) | Coding::Plain => {}

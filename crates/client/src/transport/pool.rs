@@ -305,7 +305,22 @@ impl Pool {
             None if error.is_parse_too_large() => {
                 format!("the head of the response is larger than {} bytes, or has more than {MOST_HEADERS} headers", self.head_limit)
             }
-            None => describe(error),
+            None => match std::error::Error::source(error).and_then(|source| source.downcast_ref::<h2::Error>()) {
+                Some(error) => self.explain_http2(error),
+                None => describe(error),
+            },
+        }
+    }
+
+    fn explain_http2(&self, error: &h2::Error) -> String {
+        match error.reason() {
+            // We ended the stream; h2 does not say over which rule.
+            Some(h2::Reason::PROTOCOL_ERROR) if error.is_library() => {
+                format!("the response breaks a rule of HTTP/2, or its head is larger than {} bytes", self.head_limit)
+            }
+            Some(reason) if error.is_remote() && error.is_reset() => format!("server broke off the HTTP/2 stream: {reason:?}"),
+            Some(reason) if error.is_remote() && error.is_go_away() => format!("server closed the HTTP/2 connection: {reason:?}"),
+            _ => format!("HTTP/2 failed: {error}"),
         }
     }
 }

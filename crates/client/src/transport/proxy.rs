@@ -216,12 +216,8 @@ mod tests {
     #[test]
     fn the_usual_variables_mean_what_they_usually_mean() {
         let check = |url: &str, no: &str, expected: Option<&str>| {
-            let variables = ProxyVariables {
-                http: Some("http://plain:3128".into()),
-                https: None,
-                all: Some("other:8080".into()),
-                no: Some(no.into()),
-            };
+            let variables =
+                ProxyVariables { http: Some("http://plain:3128".into()), https: None, all: Some("other:8080".into()), no: Some(no.into()) };
             let found = Proxies::Variables(variables).for_url(&Url::parse(url).unwrap()).unwrap();
             assert_eq!(found.map(|proxy| proxy.address()).as_deref(), expected, "{url} with NO_PROXY={no}");
         };

@@ -222,9 +222,16 @@ impl World {
     }
 
     pub(crate) fn assert_secrets_are_hidden(&self) {
+        let secrets = self.shared.state().secrets.clone();
+        self.assert_hidden(&secrets.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+
+    pub(crate) fn assert_hidden(&self, secrets: &[&str]) {
         let transcript = serde_json::to_string(&self.tap.transcript()).unwrap();
-        for secret in &self.shared.state().secrets {
-            let spellings = [secret.clone(), form_urlencoded::byte_serialize(secret.as_bytes()).collect()];
+        for secret in secrets {
+            // The last is what an encoder of JSON may make of it, inside the JSON of the transcript.
+            let spellings =
+                [(*secret).to_owned(), form_urlencoded::byte_serialize(secret.as_bytes()).collect(), secret.replace('/', "\\\\/")];
             assert!(!spellings.iter().any(|spelling| transcript.contains(spelling.as_str())), "{secret} in {transcript}");
         }
     }
@@ -282,7 +289,10 @@ impl Shared {
         if request.method == "GET" {
             let (sender, _) = tokio::sync::mpsc::unbounded_channel();
             state.stream = Some(sender);
-            return "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: endpoint\ndata: /messages\n\n".to_owned();
+            // What opens HTTP+SSE has no place on the stream of Streamable HTTP, which follows a POST.
+            let endpoint =
+                if state.log.iter().any(|step| step.starts_with("POST rs/mcp")) { ": hello" } else { "event: endpoint\ndata: /messages" };
+            return format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n{endpoint}\n\n");
         }
         let id = &message["id"];
         let result = match method {

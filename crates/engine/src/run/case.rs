@@ -125,6 +125,7 @@ impl Sessions<'_> {
             timeout: Some(self.options.connect_timeout.unwrap_or(self.work.suite.timeouts.connect)),
             patience: self.options.patience,
             guardian: self.options.guardian.clone(),
+            answers: self.work.case().answers.clone(),
             limits: self.options.limits,
             network: self.options.network.clone(),
             ..ConnectOptions::default()

@@ -48,6 +48,12 @@ pub enum Shape {
     Command,
     /// One of these words.
     Word(&'static [&'static str]),
+    /// A list of texts.
+    TextList,
+    /// One of three words, or values for a form.
+    Elicitation,
+    /// A text or a result.
+    Sampling,
     /// Names to values of any kind.
     Values,
     /// Names to texts.
@@ -77,6 +83,9 @@ impl Shape {
             Self::Names => "nothing, `all` or a list of names",
             Self::Command => "a command as text or as a list of words",
             Self::Word(words) => return format!("one of {}", listed(words.iter().copied())),
+            Self::TextList => "a list of texts",
+            Self::Elicitation => "`accept`, `decline`, `cancel` or a map of values",
+            Self::Sampling => "text, `reject` or a result as a map",
             Self::Values => "a map of names to values",
             Self::Texts => "a map of names to texts",
             Self::Matcher => "a value or matchers",

@@ -1,5 +1,6 @@
 //! Reads a whole suite from its tree. All mistakes are collected; a suite comes out only when there are none.
 
+use super::answers::ANSWERS;
 use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::plan::{Case, Server, Suite, Timeouts};
@@ -8,6 +9,7 @@ use super::server::{SERVER, read_server};
 use super::source::{Source, Span};
 use super::step::{STEP, read_step, saved_names};
 use super::{Environment, document};
+use mcproof_client::Answers;
 use mcproof_record::Diagnostic;
 
 use std::collections::BTreeMap;
@@ -48,6 +50,16 @@ pub static SUITE: Object<SuiteDraft> = Object {
             },
         },
         Key {
+            name: "answers",
+            doc: "how the client answers what a server asks",
+            shape: Shape::Object(&ANSWERS),
+            presence: Presence::Optional,
+            read: |_, node, draft| {
+                draft.answers = Some(node.clone());
+                Ok(())
+            },
+        },
+        Key {
             name: "vars",
             doc: "variables for `${name}`, in the order in which they are written",
             shape: Shape::Values,
@@ -72,7 +84,7 @@ pub static SUITE: Object<SuiteDraft> = Object {
             },
         },
     ],
-    later: &["isolation", "setup", "teardown", "answers", "retries", "tags", "matrix", "include", "only", "skip_if", "rows"],
+    later: &["isolation", "setup", "teardown", "retries", "tags", "matrix", "include", "only", "skip_if", "rows"],
 };
 
 pub static TIMEOUTS: Object<Timeouts> = Object {
@@ -121,6 +133,16 @@ pub static TEST: Object<TestDraft> = Object {
             },
         },
         Key {
+            name: "answers",
+            doc: "answers of this test alone; what it leaves out is as in the suite",
+            shape: Shape::Object(&ANSWERS),
+            presence: Presence::Optional,
+            read: |_, node, draft| {
+                draft.answers = Some(node.clone());
+                Ok(())
+            },
+        },
+        Key {
             name: "vars",
             doc: "variables of this test alone",
             shape: Shape::Values,
@@ -148,21 +170,7 @@ pub static TEST: Object<TestDraft> = Object {
             },
         },
     ],
-    later: &[
-        "rows",
-        "setup",
-        "teardown",
-        "isolation",
-        "tags",
-        "skip_if",
-        "only",
-        "timeout",
-        "retries",
-        "answers",
-        "matrix",
-        "server",
-        "parallel",
-    ],
+    later: &["rows", "setup", "teardown", "isolation", "tags", "skip_if", "only", "timeout", "retries", "matrix", "server", "parallel"],
 };
 
 #[derive(Default)]
@@ -170,6 +178,7 @@ pub struct SuiteDraft {
     server: Option<(Node, Span)>,
     servers: Option<(Node, Span)>,
     timeouts: Option<Node>,
+    answers: Option<Node>,
     tests: Option<Vec<Node>>,
     tests_key: Span,
 }
@@ -177,6 +186,7 @@ pub struct SuiteDraft {
 #[derive(Default)]
 pub struct TestDraft {
     name: Option<(String, Span)>,
+    answers: Option<Node>,
     steps: Option<Vec<Node>>,
 }
 
@@ -198,11 +208,15 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node) -> Option<Suite> {
     if let Some(node) = &draft.timeouts {
         TIMEOUTS.read(reader, node, &mut timeouts);
     }
+    let mut answers = Answers::default();
+    if let Some(node) = &draft.answers {
+        ANSWERS.read(reader, node, &mut answers);
+    }
     let servers = read_servers(reader, &draft, tree);
     let mut cases = Vec::new();
     let mut names: BTreeMap<String, u32> = BTreeMap::new();
     for test in draft.tests.as_deref().unwrap_or_default() {
-        cases.extend(read_case(reader, test, servers.as_ref(), &mut names));
+        cases.extend(read_case(reader, test, servers.as_ref(), &answers, &mut names));
     }
     if draft.tests.as_ref().is_some_and(Vec::is_empty) {
         let diagnostic = Diagnostic::error("empty-suite", "this suite has no tests");
@@ -260,10 +274,11 @@ fn read_case(
     reader: &mut Reader<'_>,
     node: &Node,
     servers: Option<&BTreeMap<String, Server>>,
+    answers: &Answers,
     names: &mut BTreeMap<String, u32>,
 ) -> Option<Case> {
     let of_suite = reader.known.clone();
-    let case = read_test(reader, node, servers, names);
+    let case = read_test(reader, node, servers, answers, names);
     reader.known = of_suite;
     reader.open.clear();
     reader.later.clear();
@@ -274,6 +289,7 @@ fn read_test(
     reader: &mut Reader<'_>,
     node: &Node,
     servers: Option<&BTreeMap<String, Server>>,
+    answers: &Answers,
     names: &mut BTreeMap<String, u32>,
 ) -> Option<Case> {
     read_variables(reader, node);
@@ -290,6 +306,10 @@ fn read_test(
             }
         }
     }
+    let mut answers = answers.clone();
+    if let Some(node) = &draft.answers {
+        ANSWERS.read(reader, node, &mut answers);
+    }
     let nodes = draft.steps.unwrap_or_default();
     let saved: Vec<Vec<(String, u32)>> = nodes.iter().map(saved_names).collect();
     let mut steps = Vec::new();
@@ -299,7 +319,7 @@ fn read_test(
         steps.extend(read_step(reader, step, servers));
     }
     let (name, _) = draft.name?;
-    Some(Case { name, place: reader.place(node.span), steps, variables: reader.known.clone() })
+    Some(Case { name, place: reader.place(node.span), steps, answers, variables: reader.known.clone() })
 }
 
 /// Reads the `vars:` of a suite or a test.

@@ -2,7 +2,7 @@
 //! `${port}` and the server itself are still open.
 
 use crate::judge::{JsonPath, Matcher, TextPattern};
-use mcproof_client::{EraChoice, TransportKind};
+use mcproof_client::{Answers, EraChoice, TransportKind};
 use mcproof_record::Place;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -74,6 +74,8 @@ pub struct Case {
     pub name: String,
     pub place: Place,
     pub steps: Vec<Step>,
+    /// How the client answers what the server asks.
+    pub answers: Answers,
     /// Variables that are known before the case starts.
     pub variables: Map<String, Value>,
 }

@@ -55,7 +55,7 @@ pub static SERVER: Object<ServerDraft> = Object {
             },
         },
     ],
-    later: &["in-memory", "auth", "setup", "teardown", "isolation", "answers"],
+    later: &["in-memory", "auth", "setup", "teardown", "isolation"],
 };
 
 /// The value of a transport.

@@ -1,0 +1,130 @@
+//! The real binary against a server behind TLS, whose certificates are made when the test runs.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
+
+/// A modern server with one tool, on a thread that ends with the test. Writes its authority to `ca.pem` in the folder.
+fn serve(folder: &Path) -> u16 {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(DnType::CommonName, "test authority");
+    std::fs::write(folder.join("ca.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
+    let issuer = Issuer::new(params, key);
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new(vec!["localhost".to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(certificate.pem().as_bytes()).unwrap()],
+            PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).unwrap(),
+        )
+        .unwrap();
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let config = Arc::clone(&config);
+            std::thread::spawn(move || converse(stream, config));
+        }
+    });
+    port
+}
+
+fn converse(stream: TcpStream, config: Arc<ServerConfig>) -> Option<()> {
+    let mut stream = BufReader::new(StreamOwned::new(ServerConnection::new(config).ok()?, stream));
+    loop {
+        let (mut length, mut line) = (0, String::new());
+        while line != "\r\n" {
+            line.clear();
+            if stream.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().ok()?;
+            }
+        }
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).ok()?;
+        let message: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        let tool = r#"{"name":"echo","inputSchema":{"type":"object"}}"#;
+        let result = match message["method"].as_str() {
+            Some("tools/list") => format!(r#"{{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{tool}]}}"#),
+            _ => r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#.to_owned(),
+        };
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, message["id"]);
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", answer.len());
+        stream.get_mut().write_all((head + &answer).as_bytes()).ok()?;
+    }
+}
+
+fn run(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(MCPROOF);
+    for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy"] {
+        command.env_remove(name).env_remove(name.to_ascii_uppercase());
+    }
+    command.args(arguments).envs(variables.iter().copied()).current_dir(folder).output().unwrap()
+}
+
+#[track_caller]
+fn check(found: &Output, code: i32, stdout: &str, stderr: &str) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&found.stdout), text(&found.stderr));
+    assert!(found.status.code() == Some(code) && out.contains(stdout) && err.contains(stderr), "{}\n{out}\n{err}", found.status);
+}
+
+#[test]
+fn an_https_server_is_reached_when_it_is_trusted_and_only_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("https://localhost:{}/mcp", serve(folder.path()));
+    let run = |arguments: &[&str]| run(folder.path(), &[&["tools", &url], arguments].concat(), &[]);
+    check(&run(&["--cacert", "ca.pem"]), 0, r#""name": "echo""#, "");
+    check(&run(&[]), 3, "", "is from an authority that this machine does not trust");
+    check(&run(&[]), 3, "", "--cacert names an authority to trust");
+    check(&run(&["--insecure"]), 0, r#""name": "echo""#, "warning: --insecure: certificates are not checked");
+    check(&run(&["--cacert", "ca.pem", "--cert", "ca.pem"]), 2, "", "name the file that holds the private key: --key FILE");
+}
+
+#[test]
+fn a_suite_reaches_an_https_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("https://localhost:{}/mcp", serve(folder.path()));
+    let suite = format!("server: {{ http: {{ url: \"{url}\" }} }}\ntests:\n  - name: one tool\n    steps:\n      - tools: [echo]\n");
+    std::fs::write(folder.path().join("one.mcproof.yaml"), suite).unwrap();
+    check(&run(folder.path(), &["test", "--cacert", "ca.pem"], &[]), 0, "", "");
+    check(&run(folder.path(), &["test"], &[]), 3, "is from an authority that this machine does not trust", "");
+}
+
+#[test]
+fn proxies_of_the_environment_are_for_the_world_outside() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = serve(folder.path());
+    let url = format!("https://localhost:{port}/mcp");
+    // Nothing listens there.
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let proxy = format!("http://{closed}");
+    let variables = [("HTTPS_PROXY", proxy.as_str())];
+    check(&run(folder.path(), &["tools", &url, "--cacert", "ca.pem"], &variables), 0, "echo", "");
+    let refused = format!("connection to the proxy {closed} refused");
+    check(&run(folder.path(), &["tools", "https://server.example/"], &variables), 3, "", &refused);
+    check(&run(folder.path(), &["tools", &url, "--cacert", "ca.pem", "--proxy", &proxy], &[]), 3, "", &refused);
+    let socks = [("ALL_PROXY", "socks5://u:hunter2@h:1")];
+    let found = run(folder.path(), &["tools", "https://server.example/"], &socks);
+    check(&found, 2, "", "the proxy cannot be used: `socks5://` proxies are not supported");
+    assert!(!String::from_utf8_lossy(&found.stderr).contains("hunter2"));
+}
