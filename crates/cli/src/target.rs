@@ -1,7 +1,6 @@
 //! The server that a command line names, and how to reach it. Knows flags and configuration files, not requests.
 
 mod config;
-mod secrets;
 
 use crate::duration;
 use crate::failure::Failure;
@@ -154,7 +153,7 @@ impl TargetArgs {
             options.client.capabilities = capabilities.clone();
         }
         options.answers.roots = (!self.root.is_empty()).then(|| self.root.clone());
-        let secrets = secrets::of(&target);
+        let secrets = target.secrets();
         Ok(Resolved { target, options, secrets, timeout: self.timeout, trace: self.trace.clone() })
     }
 
@@ -254,7 +253,7 @@ fn parse_capabilities(text: &str) -> Result<Capabilities, String> {
 }
 
 fn choices(typed: &str, allowed: &[&str]) -> String {
-    match suggest::nearest(typed, allowed.iter().copied()) {
+    match suggest::did_you_mean(typed, allowed.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("one of {}", allowed.join(", ")),
     }

@@ -5,6 +5,7 @@ mod answers;
 pub mod auth;
 pub mod jsonrpc;
 pub mod revision;
+mod secrets;
 pub mod session;
 mod tap;
 pub mod transport;

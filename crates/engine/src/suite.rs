@@ -20,12 +20,14 @@ pub(crate) mod template;
 mod tests;
 
 pub use discover::discover;
+pub use duration::{BadDuration, parse_duration};
 use mcproof_record::Diagnostic;
 use plan::{Server, Suite};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
-pub(crate) use suggest::{did_you_mean, listed};
+pub use suggest::did_you_mean;
+pub(crate) use suggest::listed;
 pub use template::{MissingVariable, interpolate, interpolate_text};
 
 /// What a suite takes from outside.

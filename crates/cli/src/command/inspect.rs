@@ -156,7 +156,7 @@ impl Arguments {
             }
             _ if self.params.is_none() && !METHODS.contains(&method) => {
                 // Any method may be sent; but a slip of the fingers would only earn "method not found".
-                if let Some(near) = suggest::nearest(method, METHODS) {
+                if let Some(near) = suggest::did_you_mean(method, METHODS) {
                     return Err(Failure::bad_input("unknown-method", format!("there is no method `{method}`"))
                         .hint(format!("did you mean `{near}`? To send it all the same, add --params '{{}}'")));
                 }

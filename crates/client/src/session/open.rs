@@ -11,9 +11,9 @@ use crate::auth::{Attempts, Authorization, Authorizer, Bearer, Fallback, wants_a
 use crate::jsonrpc::RpcError;
 use crate::revision::{self, Era, EraChoice, LEGACY, MODERN, TransportKind};
 use crate::transport::{
-    AddressFailure, Ending, Endpoint, Exchanger, Exit, Guardian, HttpConnection, HttpHead, Launch, Limits, LineChannel, Network, OutputWatcher,
-    Patience, Process, Resume, SseConnection, SseFailure, StartFailure, StdinUse, StdioConnection, Stream, Unanswered, copy_output, exited,
-    listening_addresses,
+    AddressFailure, Ending, Endpoint, Exchanger, Exit, Guardian, HttpConnection, HttpHead, Launch, Limits, LineChannel, Network,
+    OutputWatcher, Patience, Process, Resume, SseConnection, SseFailure, StartFailure, StdinUse, StdioConnection, Stream, Unanswered,
+    copy_output, exited, listening_addresses,
 };
 use serde_json::{Value, json};
 use std::net::SocketAddr;

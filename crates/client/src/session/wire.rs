@@ -101,13 +101,7 @@ impl Wire {
         }
     }
 
-    async fn ask_once(
-        &self,
-        dispatcher: &Dispatcher,
-        outgoing: Outgoing<'_>,
-        deadline: Deadline,
-        era: Era,
-    ) -> Result<Reply, CallFailure> {
+    async fn ask_once(&self, dispatcher: &Dispatcher, outgoing: Outgoing<'_>, deadline: Deadline, era: Era) -> Result<Reply, CallFailure> {
         let Outgoing { method, mut params, headers, resume } = outgoing;
         let mut waiting = dispatcher.expect_answer()?;
         if deadline.maximum.is_some() {

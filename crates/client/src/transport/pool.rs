@@ -145,9 +145,14 @@ impl Pool {
     }
 
     async fn sender(&self, progress: &Progress) -> Result<(Sender, Age), String> {
-        if let Some(kept) = self.kept() {
-            return Ok((kept, Age::Kept));
+        match self.kept() {
+            Some(kept) => Ok((kept, Age::Kept)),
+            // On the heap, so that requests on kept connections do not carry the room for a handshake along.
+            None => Box::pin(self.fresh(progress)).await,
         }
+    }
+
+    async fn fresh(&self, progress: &Progress) -> Result<(Sender, Age), String> {
         if self.tls.is_none() || self.one_each.load(Ordering::Relaxed) {
             return Ok((self.connect(progress).await?, Age::Fresh));
         }

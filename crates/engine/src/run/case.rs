@@ -116,9 +116,9 @@ impl Sessions<'_> {
 
     async fn open(&mut self, server: &Server) -> Result<Open, Box<Diagnostic>> {
         let binding = binding(server, self.work.transport);
-        let tap = Tap::with(TapBounds::default(), secrets(binding), None);
         let fail = |diagnostic: Diagnostic| Box::new(diagnostic.at(binding.place.clone()));
         let (target, turn) = self.target(binding).await.map_err(fail)?;
+        let tap = Tap::with(TapBounds::default(), target.secrets(), None);
         let connect = ConnectOptions {
             era: self.options.era.unwrap_or(server.era),
             protocol_version: self.options.protocol_version.clone().or_else(|| server.protocol_version.clone()),
@@ -208,17 +208,4 @@ fn locate(pattern: regex::bytes::Regex, template: String) -> Locate {
         let scope: Map<String, Value> = Map::from_iter([("port".to_owned(), json!(port))]);
         Url::parse(&interpolate_text(&template, &scope).ok()?).ok()
     })
-}
-
-/// Values that must not be recorded: credentials in headers, and environment variables that are named like ones.
-fn secrets(binding: &Binding) -> Vec<String> {
-    let named_secret = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        ["authorization", "cookie", "key", "token", "secret", "password"].iter().any(|mark| name.contains(mark))
-    };
-    let env = binding.launch.iter().flat_map(|launch| &launch.env);
-    let pairs = binding.headers.iter().chain(env);
-    let values = pairs.filter(|(name, _)| named_secret(name)).map(|(_, value)| value);
-    // Of `Bearer abc`, the token alone is secret as well.
-    values.flat_map(|value| [value.clone(), value.rsplit(' ').next().unwrap_or_default().to_owned()]).collect()
 }

@@ -4,15 +4,17 @@ use std::time::Duration;
 
 /// What is wrong with a duration: `reason` continues a sentence that begins with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BadDuration {
-    pub(crate) reason: String,
-    pub(crate) hint: String,
+pub struct BadDuration {
+    pub reason: String,
+    pub hint: String,
 }
 
 /// No server is waited for longer than this.
 const MAXIMUM: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, BadDuration> {
+/// # Errors
+/// Says what is wrong, and how a duration is written.
+pub fn parse_duration(text: &str) -> Result<Duration, BadDuration> {
     let bad = |reason: &str, hint: String| Err(BadDuration { reason: reason.to_owned(), hint });
     let usual = || "durations are written 5s, 200ms, 1m30s or 1h".to_owned();
     let mut rest = text.trim();

@@ -1,7 +1,7 @@
 //! "Did you mean …": names that are near to what someone typed.
 
 /// The nearest candidate, if it is near enough to be a slip of the fingers.
-pub(crate) fn did_you_mean<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn did_you_mean<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = fold(typed);
     let longest = typed.chars().count();
     candidates

@@ -205,7 +205,7 @@ impl Flags {
     fn is_slip(&self, token: &OsString) -> bool {
         let Some(name) = token.to_str().and_then(|token| token.strip_prefix("--")) else { return false };
         let name = name.split_once('=').map_or(name, |(name, _)| name);
-        name.len() > 3 && suggest::nearest(name, self.long.iter().map(|(known, _)| known.as_str())).is_some()
+        name.len() > 3 && suggest::did_you_mean(name, self.long.iter().map(|(known, _)| known.as_str())).is_some()
     }
 }
 

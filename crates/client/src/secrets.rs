@@ -1,24 +1,27 @@
-//! Which values of a command line or a configuration file are secrets, so that no frame ever holds them.
+//! Which values of a target are secrets, so that no frame ever holds them: credentials in headers, URLs and environment
+//! variables, known by their names.
 
-use mcproof_client::Target;
+use crate::session::Target;
 use url::Url;
 
 /// Parts of names whose values are nobody's business.
 const TELLTALES: [&str; 8] = ["authorization", "cookie", "api-key", "apikey", "token", "secret", "password", "credential"];
 
-/// The secrets of a target, the longest first, so that a part never spoils the whole.
-pub(super) fn of(target: &Target) -> Vec<String> {
-    let mut secrets = Vec::new();
-    match target {
-        Target::Stdio(launch) => launch.env.iter().for_each(|(name, value)| take_variable(name, value, &mut secrets)),
-        Target::Http { endpoint, .. } => {
+impl Target {
+    /// Values that must not be recorded, the longest first, so that a part never spoils the whole.
+    pub fn secrets(&self) -> Vec<String> {
+        let mut secrets = Vec::new();
+        if let Self::Stdio(launch) | Self::Http { launch: Some(launch), .. } = self {
+            launch.env.iter().for_each(|(name, value)| take_variable(name, value, &mut secrets));
+        }
+        if let Self::Http { endpoint, .. } = self {
             endpoint.headers.iter().for_each(|(name, value)| take(name, value, &mut secrets));
             take_url(&endpoint.url, &mut secrets);
         }
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        secrets.dedup();
+        secrets
     }
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    secrets.dedup();
-    secrets
 }
 
 fn take(name: &str, value: &str, secrets: &mut Vec<String>) {
@@ -53,7 +56,7 @@ fn take_url(url: &Url, secrets: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mcproof_client::{Endpoint, Launch};
+    use crate::transport::{Endpoint, Launch};
 
     fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -61,7 +64,7 @@ mod tests {
 
     #[test]
     fn credentials_are_known_by_their_names() {
-        let check = |target: &Target, expected: &[&str]| assert_eq!(of(target), expected);
+        let check = |target: &Target, expected: &[&str]| assert_eq!(target.secrets(), expected);
         let launch = |env: &[(&str, &str)]| Target::Stdio(Launch { env: pairs(env), ..Launch::default() });
         check(&launch(&[("API_KEY", "k123"), ("DB_PASSWORD", "p1234"), ("PORT", "8080")]), &["p1234", "k123"]);
         let http = |url: &str, headers: &[(&str, &str)]| Target::Http {
