@@ -2,6 +2,7 @@
 
 use crate::arguments::{self, Argument};
 use crate::diagnosis;
+use crate::exit::Exit;
 use crate::failure::Failure;
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{CallFailure, Era, ListFailure, Reply, Session};
@@ -80,7 +81,7 @@ async fn by_method(session: &Session, request: &Request, timeout: Duration) -> R
             Err(ListFailure::Rpc { error, .. }) => Ok(Err(error)),
             Err(failure) => {
                 let scene = diagnosis::scene(session).await;
-                Err(diagnosis::of_silence(engine::of_list_failure(&failure, method, &scene)))
+                Err(Failure::new(Exit::Failed, engine::of_list_failure(&failure, method, &scene)))
             }
         };
     }
@@ -113,7 +114,7 @@ async fn call(
 }
 
 async fn silence(session: &Session, failure: &CallFailure, method: &str) -> Failure {
-    diagnosis::of_silence(engine::of_call_failure(failure, method, &diagnosis::scene(session).await))
+    Failure::new(Exit::Failed, engine::of_call_failure(failure, method, &diagnosis::scene(session).await))
 }
 
 /// The `inputSchema` of a tool. Without it arguments still have a meaning, so a failure here is no failure: if the

@@ -91,16 +91,6 @@ pub(crate) struct Resolved {
     pub(crate) trace: Option<PathBuf>,
 }
 
-impl Resolved {
-    /// What starts the server, if we do.
-    pub(crate) fn command(&self) -> Option<&[String]> {
-        match &self.target {
-            Target::Stdio(launch) | Target::Http { launch: Some(launch), .. } => Some(&launch.command),
-            Target::Http { launch: None, .. } => None,
-        }
-    }
-}
-
 /// How a server is named on a command line.
 enum Named<'a> {
     Command(&'a [String]),

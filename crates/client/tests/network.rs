@@ -205,7 +205,7 @@ async fn a_certificate_made_for_itself_counts_where_it_is_named() {
     let wrong_host = "the certificate of 127.0.0.1:PORT is not for `127.0.0.1`, only for `localhost`";
     assert_eq!(outcome(&served, "127.0.0.1", tls).await, wrong_host);
     let refused = outcome(&served, "localhost", Tls::default()).await;
-    assert!(refused.contains("that of an authority (`CA:TRUE`)"), "{refused}");
+    assert!(refused.contains("is one of an authority (`CA:TRUE`)"), "{refused}");
 }
 
 #[tokio::test]

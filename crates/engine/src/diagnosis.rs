@@ -3,7 +3,7 @@
 
 use mcproof_client::jsonrpc::Flaw;
 use mcproof_client::{
-    CallFailure, Closed, ConnectFailure, Exit, Fault, FaultKind, HttpHead, ListFailure, Session, StartFailure, Tap, Unanswered,
+    CallFailure, Closed, ConnectFailure, Exit, Fault, FaultKind, HttpHead, ListFailure, Session, StartFailure, Tap, Target, Unanswered,
 };
 use mcproof_record::{Diagnostic, Evidence, ExchangeId, FrameBody, FrameId, Transcript};
 
@@ -11,7 +11,27 @@ use mcproof_record::{Diagnostic, Evidence, ExchangeId, FrameBody, FrameId, Trans
 const FRAMES: usize = 8;
 const STDERR: usize = 12;
 
-const CREDENTIALS_HINT: &str = "send credentials with a header, such as `Authorization: Bearer …`";
+/// Whose words a next step has to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// A suite: its keys.
+    Suite,
+    /// A command line: its flags.
+    CommandLine,
+}
+
+impl Asker {
+    fn says(self, suite: &str, command_line: &str) -> Option<String> {
+        Some(match self {
+            Self::Suite => suite.to_owned(),
+            Self::CommandLine => command_line.to_owned(),
+        })
+    }
+
+    fn credentials(self) -> Option<String> {
+        self.says("send credentials: `headers: { Authorization: Bearer … }`", "send credentials: --header 'Authorization: Bearer …'")
+    }
+}
 
 /// What is known besides the failure itself.
 pub struct Scene {
@@ -19,58 +39,74 @@ pub struct Scene {
     pub faults: Vec<Fault>,
     /// How the server's process ended, if we started it and it has.
     pub exit: Option<Exit>,
+    pub asker: Asker,
 }
 
 impl Scene {
     /// Waits shortly for the last words of a server that is dying.
-    pub async fn of(session: &Session, tap: &Tap) -> Self {
+    pub async fn of(session: &Session, tap: &Tap, asker: Asker) -> Self {
         session.settle().await;
-        Self { transcript: tap.transcript(), faults: session.faults(), exit: session.exit() }
+        Self { transcript: tap.transcript(), faults: session.faults(), exit: session.exit(), asker }
     }
 }
 
-/// Why no session could be opened. `command` is what starts the server, if we do.
-pub fn of_connect_failure(failure: &ConnectFailure, transcript: &Transcript, command: Option<&[String]>) -> Diagnostic {
+/// Why no session could be opened.
+pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Transcript, asker: Asker) -> Diagnostic {
     use ConnectFailure as F;
-    let by_hand = || command.map(|command| format!("run `{}` by hand to see what it prints", shell_line(command)));
+    let by_hand = || target.command().map(|command| format!("run `{}` by hand to see what it prints", shell_line(command)));
+    let own = |text: &str| Some(text.to_owned());
+    let slow_start = || {
+        asker.says(
+            "raise `timeouts.connect` if the server starts slowly",
+            "watch the wire with -v, or raise --connect-timeout if the server starts slowly",
+        )
+    };
     let (code, hint) = match failure {
+        F::Start(StartFailure::NotFound { program }) if program.contains(' ') => {
+            ("command-not-found", own("the whole command is one word: leave out the quotes around it"))
+        }
         F::Start(StartFailure::NotFound { program }) => (
             "command-not-found",
             Some(format!("check the spelling of `{program}`, and that it is installed and on the PATH of this shell")),
         ),
-        F::Start(StartFailure::NoFolder(_)) => ("no-such-folder", Some("check `cwd`; it is relative to the suite file".into())),
+        F::Start(StartFailure::NoFolder(_)) => {
+            ("no-such-folder", asker.says("correct `cwd`; it is relative to the suite file", "correct --cwd"))
+        }
         F::Start(_) => ("server-not-started", by_hand()),
-        F::Exited { .. } => ("server-exited", missing_piece(transcript).or_else(by_hand)),
+        F::Exited { .. } => ("server-exited", missing_piece(transcript, asker).or_else(by_hand)),
         F::AddressTaken { .. } => {
-            ("address-taken", Some("end the process that listens there, or let mcproof choose a free port with `${port}`".into()))
+            ("address-taken", own("end the process that listens there, or let mcproof choose a free port with `${port}`"))
         }
         F::NotListening { elsewhere, .. } if !elsewhere.is_empty() => {
-            ("listens-elsewhere", Some("pass `${port}` to the server and use it in `url`, or correct `url`".into()))
+            ("listens-elsewhere", own("pass `${port}` to the server and use it in `url`, or correct `url`"))
         }
-        F::NotListening { .. } => ("server-not-listening", Some("raise `timeouts.connect` if the server starts slowly".into())),
-        F::NotLocated { .. } => ("port-not-announced", Some("check `port_from` against the lines that the server prints".into())),
+        F::NotListening { .. } => ("server-not-listening", slow_start()),
+        F::NotLocated { .. } => ("port-not-announced", own("check `port_from` against the lines that the server prints")),
         F::Address(_) => ("bad-url", None),
-        F::Unauthorized { .. } => ("unauthorized", Some(CREDENTIALS_HINT.into())),
+        F::Unauthorized { .. } => ("unauthorized", asker.credentials()),
         F::Unanswered { failure, method, faults } => {
-            let scene = Scene { transcript: transcript.clone(), faults: faults.clone(), exit: None };
+            let scene = Scene { transcript: transcript.clone(), faults: faults.clone(), exit: None, asker };
             let mut diagnostic = of_call_failure(failure, method, &scene);
-            if matches!(failure, CallFailure::TimedOut { .. }) && faults.is_empty() {
-                diagnostic.hint = Some("raise `timeouts.connect` if the server starts slowly".into());
+            match failure {
+                CallFailure::TimedOut { .. } if faults.is_empty() => diagnostic.hint = slow_start(),
+                CallFailure::Unanswered(Unanswered::Unreachable(_)) if target.is_over_tls() && asker == Asker::CommandLine => {
+                    let hint = "check the URL; --cacert names an authority to trust, --cert the certificate to show, --proxy the way out";
+                    diagnostic.hint = own(hint);
+                }
+                _ => {}
             }
             return diagnostic;
         }
-        F::Refused { .. } => ("handshake-refused", Some("try another era or revision: `--era`, `--protocol-version`".into())),
+        F::Refused { .. } => ("handshake-refused", own("try another era or revision: --era, --protocol-version")),
         F::BadResult { .. } => ("handshake-invalid", None),
-        F::OtherVersion { .. } | F::UnknownVersion { .. } | F::NoCommonVersion { .. } => {
-            ("version-mismatch", Some("ask for a revision that the server speaks, with `--protocol-version`".into()))
+        F::OtherVersion { found, .. } => ("version-mismatch", Some(format!("ask for that revision: --protocol-version {found}"))),
+        F::UnknownVersion { .. } | F::NoCommonVersion { .. } => {
+            ("version-mismatch", own("ask for a revision that the server speaks, with --protocol-version"))
         }
-        F::Sse(_) | F::SseTimedOut { .. } => {
-            ("no-event-stream", Some("check that the URL is the one of the event stream, mostly `/sse`".into()))
-        }
-        F::NoModernSse => ("version-mismatch", Some("use the `http` transport, or drop `--era modern`".into())),
+        F::Sse(_) | F::SseTimedOut { .. } => ("no-event-stream", own("check that the URL is the one of the event stream, mostly `/sse`")),
+        F::NoModernSse => ("version-mismatch", own("use the `http` transport, or drop `--era modern`")),
     };
-    let diagnostic = Diagnostic::error(code, failure.to_string());
-    finish(diagnostic, hint, transcript)
+    finish(Diagnostic::error(code, failure.to_string()), hint, transcript)
 }
 
 /// Why a request got no answer.
@@ -85,13 +121,19 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
                 message += &format!("; meanwhile {}", describe_fault(fault, &scene.transcript));
                 ("no-answer", fault_hint(fault, &scene.transcript))
             }
-            None => ("no-answer", Some("raise `timeouts.request`, or `timeout` of the step, if the server needs longer".into())),
+            None => {
+                let hint = scene.asker.says(
+                    "raise `timeouts.request`, or `timeout` of the step, if the server needs longer",
+                    "raise --timeout if the server needs longer, or watch the wire with -v",
+                );
+                ("no-answer", hint)
+            }
         },
         (CallFailure::Closed(Closed::Exited(exit)), _) | (_, Some(exit)) => {
             message = format!("{exit}, before answering `{method}`");
-            ("server-exited", missing_piece(&scene.transcript))
+            ("server-exited", missing_piece(&scene.transcript, scene.asker))
         }
-        (CallFailure::Unauthorized { .. }, None) => ("unauthorized", Some(CREDENTIALS_HINT.into())),
+        (CallFailure::Unauthorized { .. }, None) => ("unauthorized", scene.asker.credentials()),
         (CallFailure::Cancelled { .. }, None) => ("cancelled", None),
         (CallFailure::Closed(_), None) => ("connection-closed", None),
         (CallFailure::Unanswered(Unanswered::Unreachable(_)), None) => {
@@ -102,7 +144,7 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
             if let Some(fault) = fault {
                 message += &format!("; {}", describe_fault(fault, &scene.transcript));
             }
-            let hint = fault.and_then(|fault| fault_hint(fault, &scene.transcript)).or_else(|| http_hint(head));
+            let hint = fault.and_then(|fault| fault_hint(fault, &scene.transcript)).or_else(|| http_hint(head, scene.asker));
             ("no-answer-in-response", hint)
         }
     };
@@ -211,7 +253,7 @@ fn excerpt(line: &str) -> String {
 }
 
 /// What the last words of a server say is missing, as the usual runtimes put it.
-fn missing_piece(transcript: &Transcript) -> Option<String> {
+fn missing_piece(transcript: &Transcript, asker: Asker) -> Option<String> {
     let lines = transcript.tail(0, 40).stderr;
     let after = |line: &str, mark: &str| {
         let rest = &line[line.find(mark)? + mark.len()..];
@@ -226,16 +268,26 @@ fn missing_piece(transcript: &Transcript) -> Option<String> {
         if line.contains("EADDRINUSE") || line.contains("ddress already in use") {
             return Some("its port is taken: pass `${port}` to the server, so that mcproof chooses a free one".into());
         }
-        None
+        let name = missing_variable(line)?;
+        asker.says(&format!("set `{name}` in `env` of the server"), &format!("set it: -e {name}=…"))
     })
 }
 
-fn http_hint(head: &HttpHead) -> Option<String> {
+/// The environment variable that a line asks for.
+fn missing_variable(line: &str) -> Option<&str> {
+    const COMPLAINTS: [&str; 6] = ["not set", "required", "missing", "undefined", "must be", "KeyError"];
+    let is_name = |word: &&str| word.contains('_') && word.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_'));
+    let complains = COMPLAINTS.iter().any(|complaint| line.contains(complaint));
+    let mut words = line.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
+    words.find(is_name).filter(|_| complains)
+}
+
+fn http_hint(head: &HttpHead, asker: Asker) -> Option<String> {
     let kind = head.header("content-type").unwrap_or_default();
     Some(match head.status {
         301 | 302 | 307 | 308 => "the server redirects: use the URL that it names".into(),
         404 => "check the path of the URL; many servers listen at /mcp".into(),
-        401 => CREDENTIALS_HINT.into(),
+        401 => return asker.credentials(),
         406 => "the server refuses our Accept header, which names application/json and text/event-stream".into(),
         200 if !kind.starts_with("application/json") && !kind.starts_with("text/event-stream") => {
             "answer with `Content-Type: application/json` or `text/event-stream`".into()
@@ -247,4 +299,19 @@ fn http_hint(head: &HttpHead) -> Option<String> {
 /// A command as a shell would take it.
 pub fn shell_line(command: &[String]) -> String {
     shlex::try_join(command.iter().map(String::as_str)).unwrap_or_else(|_| command.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_that_is_asked_for_is_found() {
+        let check = |line: &str, expected: Option<&str>| assert_eq!(missing_variable(line), expected, "{line}");
+        check("Error: DATABASE_URL environment variable is required", Some("DATABASE_URL"));
+        check("KeyError: 'API_KEY'", Some("API_KEY"));
+        check("BRAVE_API_KEY is not set", Some("BRAVE_API_KEY"));
+        check("the file is missing", None);
+        check("loaded MAX_SIZE", None);
+    }
 }

@@ -42,6 +42,20 @@ pub enum Target {
     },
 }
 
+impl Target {
+    /// What starts the server, if we do.
+    pub fn command(&self) -> Option<&[String]> {
+        match self {
+            Self::Stdio(launch) | Self::Http { launch: Some(launch), .. } => Some(&launch.command),
+            Self::Http { launch: None, .. } => None,
+        }
+    }
+
+    pub fn is_over_tls(&self) -> bool {
+        matches!(self, Self::Http { endpoint, .. } if endpoint.url.scheme() == "https")
+    }
+}
+
 /// How to open a session.
 #[derive(Clone, Default)]
 pub struct ConnectOptions {

@@ -236,7 +236,7 @@ fn explain_certificate(error: &CertificateError, host: &str, address: &str) -> S
         E::Revoked => format!("{what} was revoked"),
         E::InvalidPurpose | E::InvalidPurposeContext { .. } => format!("{what} is not meant for servers"),
         E::Other(other) if is_authoritys_own(other) => {
-            format!("{what} is that of an authority (`CA:TRUE`), which a server may show only where it is trusted by name")
+            format!("{what} is one of an authority (`CA:TRUE`), self-signed most likely, that this machine does not trust")
         }
         other => format!("{what} is not valid: {other}"),
     }

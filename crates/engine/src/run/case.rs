@@ -5,7 +5,7 @@ use super::RunOptions;
 use super::expand::{Work, binding};
 use super::ports::{Addresses, Turn};
 use super::step::run_step;
-use crate::diagnosis;
+use crate::diagnosis::{self, Asker};
 use crate::suite::interpolate_text;
 use crate::suite::plan::{Binding, Server};
 use mcproof_client::{ConnectOptions, Endpoint, Launch, Locate, Session, Tap, TapBounds, Target, open_session};
@@ -134,8 +134,7 @@ impl Sessions<'_> {
             Ok(session) => Ok(Open { session, tap, turn }),
             Err(failure) => {
                 let transcript = tap.transcript();
-                let command = binding.launch.as_ref().map(|launch| launch.command.as_slice());
-                let diagnostic = diagnosis::of_connect_failure(&failure, &transcript, command);
+                let diagnostic = diagnosis::of_connect_failure(&failure, &target, &transcript, Asker::Suite);
                 self.failed.push(transcript);
                 Err(fail(diagnostic))
             }

@@ -1,6 +1,6 @@
 //! One step: does its action and judges the answer against its expectations.
 
-use crate::diagnosis::{self, Scene};
+use crate::diagnosis::{self, Asker, Scene};
 use crate::judge::Payload;
 use crate::suite::interpolate;
 use crate::suite::plan::{Action, Expectations, ExpectedFailure, Listing, Step};
@@ -76,7 +76,7 @@ async fn act(action: &Action, session: &Session, tap: &Tap, scope: &Map<String, 
     let reply = match reply {
         Ok(reply) => reply,
         Err(failure) => {
-            return Err(diagnosis::of_call_failure(&failure, method, &Scene::of(session, tap).await));
+            return Err(diagnosis::of_call_failure(&failure, method, &Scene::of(session, tap, Asker::Suite).await));
         }
     };
     let payload = match (action, &reply.answer) {
@@ -101,7 +101,7 @@ async fn list(listing: Listing, session: &Session, tap: &Tap, deadline: Duration
             return Ok(Answer { result: Err(error), payload, frame: Some(frame), elapsed: Duration::ZERO });
         }
         Err(failure) => {
-            return Err(diagnosis::of_list_failure(&failure, method, &Scene::of(session, tap).await));
+            return Err(diagnosis::of_list_failure(&failure, method, &Scene::of(session, tap, Asker::Suite).await));
         }
     };
     let mut by_name = Map::new();
