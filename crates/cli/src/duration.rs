@@ -4,7 +4,7 @@ use mcproof_engine::suite::{BadDuration, parse_duration};
 use std::time::Duration;
 
 /// What `0` stands for, which elsewhere means "no limit": every wait has an end.
-const NO_LIMIT: Duration = Duration::from_hours(24);
+const NO_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// # Errors
 /// Says what a duration looks like.
