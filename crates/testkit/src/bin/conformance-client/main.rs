@@ -7,6 +7,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own, whose output the suite keeps")]
 #![expect(clippy::disallowed_methods, reason = "the suite tells the scenario in the environment")]
 
+mod authorization;
 mod scenario;
 
 use mcproof_client::{Answers, ClientProfile, ConnectOptions, Elicitation, Endpoint, EraChoice, Sampling, Tap, Target, TransportKind};

@@ -19,7 +19,11 @@ async fn converse(task: &Task, tap: &Tap) -> Result<(), Failure> {
         "sep-2322-client-request-state" => Map::from_iter([("confirmed".to_owned(), json!(true))]),
         _ => Map::new(),
     };
-    let session = task.open(&task.options(form), tap).await?;
+    let mut options = task.options(form);
+    if task.scenario.starts_with("auth/") {
+        options.authorization = Some(task.authorization()?);
+    }
+    let session = task.open(&options, tap).await?;
     let outcome = speak(task, &session).await;
     session.close().await;
     outcome
@@ -38,6 +42,7 @@ async fn speak(task: &Task, session: &Session) -> Result<(), Failure> {
         "http-custom-headers" => calls_of_context(session, &task.context).await?,
         "http-invalid-tool-headers" => call_what_is_left(session).await?,
         "json-schema-2020-12-preservation" => echo_schema(session).await?,
+        name if name.starts_with("auth/") => call_listed(session, "test-tool", json!({})).await?,
         other => return Err(format!("no scenario is called {other}").into()),
     }
     Ok(())
