@@ -13,11 +13,11 @@ pub mod transport;
 pub use answers::{Answers, Elicitation, Sampling};
 pub use revision::{Era, EraChoice, ParseChoiceError, TransportKind};
 pub use session::{
-    CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Fault, Handshake, ListFailure, Listed, Locate,
-    Notification, Reply, Session, Target, open_in_memory, open_session,
+    CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Fault, Handshake, ListFailure, Listed, Locate, Notification,
+    Reply, Session, Target, open_in_memory, open_session,
 };
 pub use tap::{Tap, TapBounds};
 pub use transport::{
-    Closed, Endpoint, Exit, FaultKind, Guardian, HttpHead, Launch, Limits, Network, Patience, Proxies, Proxy, ProxyVariables, ShutdownReport, Stage,
-    StartFailure, Tls, TlsFailure, Unanswered, Verification,
+    Closed, Endpoint, Exit, FaultKind, Guardian, HttpHead, Launch, Limits, Network, Patience, Proxies, Proxy, ProxyVariables,
+    ShutdownReport, Stage, StartFailure, Tls, TlsFailure, Unanswered, Verification,
 };

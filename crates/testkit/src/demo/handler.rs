@@ -37,9 +37,22 @@ pub(crate) struct Demo {
 enum Subject {
     Tracker(Tracker),
     Shop(Shop),
+    Analysis(Part, std::time::Duration),
+}
+
+/// Which servers of the analysis trio this one is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    All,
     DataSource,
-    MlAnalysis { slow: std::time::Duration },
+    MlAnalysis,
     Report,
+}
+
+impl Part {
+    fn holds(self, part: Self) -> bool {
+        self == Self::All || self == part
+    }
 }
 
 impl Demo {
@@ -50,9 +63,10 @@ impl Demo {
                 let counting = if options.miscount { Counting::OneTooMany } else { Counting::Right };
                 Subject::Shop(Shop::new(counting, options.slow))
             }
-            DemoName::DataSource => Subject::DataSource,
-            DemoName::MlAnalysis => Subject::MlAnalysis { slow: options.slow },
-            DemoName::Report => Subject::Report,
+            DemoName::Analysis => Subject::Analysis(Part::All, options.slow),
+            DemoName::DataSource => Subject::Analysis(Part::DataSource, options.slow),
+            DemoName::MlAnalysis => Subject::Analysis(Part::MlAnalysis, options.slow),
+            DemoName::Report => Subject::Analysis(Part::Report, options.slow),
         };
         Self { subject: Arc::new(subject), notes: Arc::default() }
     }
@@ -87,9 +101,14 @@ impl Handler {
         match &*self.subject {
             Subject::Tracker(_) => tracker::tools(),
             Subject::Shop(_) => shop::tools(),
-            Subject::DataSource => vec![analysis::data_source_tool()],
-            Subject::MlAnalysis { .. } => vec![analysis::ml_analysis_tool()],
-            Subject::Report => vec![analysis::report_tool()],
+            Subject::Analysis(own, _) => {
+                let tools = [
+                    (Part::DataSource, analysis::data_source_tool()),
+                    (Part::MlAnalysis, analysis::ml_analysis_tool()),
+                    (Part::Report, analysis::report_tool()),
+                ];
+                tools.into_iter().filter(|(part, _)| own.holds(*part)).map(|(_, tool)| tool).collect()
+            }
         }
     }
 
@@ -99,12 +118,12 @@ impl Handler {
         match (&*self.subject, name) {
             (Subject::Tracker(tracker), _) => tracker.call(name, arguments, &self.session, context).await,
             (Subject::Shop(shop), _) => shop.call(name, arguments, &self.session, context).await,
-            (Subject::DataSource, "fetch_dataset") => Some(analysis::fetch_dataset(name, arguments)),
-            (Subject::MlAnalysis { slow }, "run_analysis") => {
+            (Subject::Analysis(own, _), "fetch_dataset") if own.holds(Part::DataSource) => Some(analysis::fetch_dataset(name, arguments)),
+            (Subject::Analysis(own, slow), "run_analysis") if own.holds(Part::MlAnalysis) => {
                 Some(analysis::run_analysis(name, arguments, *slow, &self.session, context).await)
             }
-            (Subject::Report, "generate_report") => Some(analysis::generate_report(name, arguments)),
-            _ => None,
+            (Subject::Analysis(own, _), "generate_report") if own.holds(Part::Report) => Some(analysis::generate_report(name, arguments)),
+            (Subject::Analysis(..), _) => None,
         }
     }
 }
@@ -131,20 +150,14 @@ impl ServerHandler for Handler {
                 "Check the inventory of PROD-123, order it, then pay for the order.",
                 ServerCapabilities::builder().enable_tools().build(),
             ),
-            Subject::DataSource => (
-                "data-source",
-                "Data source",
-                "Give the location of a data set to the server ml-analysis.",
-                ServerCapabilities::builder().enable_tools().build(),
-            ),
-            Subject::MlAnalysis { .. } => (
-                "ml-analysis",
-                "Analysis",
-                "Give the result of an analysis to the server report.",
-                ServerCapabilities::builder().enable_tools().build(),
-            ),
-            Subject::Report => {
-                ("report", "Report", "Words what the server ml-analysis found.", ServerCapabilities::builder().enable_tools().build())
+            Subject::Analysis(part, _) => {
+                let (name, title, instructions) = match part {
+                    Part::All => ("analysis", "Analysis", "Fetch a data set, run an analysis over its location, then report the result."),
+                    Part::DataSource => ("data-source", "Data source", "Give the location of a data set to the server ml-analysis."),
+                    Part::MlAnalysis => ("ml-analysis", "Analysis", "Give the result of an analysis to the server report."),
+                    Part::Report => ("report", "Report", "Words what the server ml-analysis found."),
+                };
+                (name, title, instructions, ServerCapabilities::builder().enable_tools().build())
             }
         };
         let identity = Implementation::new(format!("mcproof-demo-{name}"), env!("CARGO_PKG_VERSION")).with_title(title);

@@ -9,6 +9,8 @@ pub enum DemoName {
     Tracker,
     /// A shop: orders, stock, and tools that depend on each other.
     Shop,
+    /// The whole analysis trio in one server.
+    Analysis,
     /// First of the analysis trio: finds a data set.
     DataSource,
     /// Second of the analysis trio: runs a model over it.
@@ -18,7 +20,8 @@ pub enum DemoName {
 }
 
 /// All demos, in the order in which help lists them.
-pub const NAMES: [DemoName; 5] = [DemoName::Tracker, DemoName::Shop, DemoName::DataSource, DemoName::MlAnalysis, DemoName::Report];
+pub const NAMES: [DemoName; 6] =
+    [DemoName::Tracker, DemoName::Shop, DemoName::Analysis, DemoName::DataSource, DemoName::MlAnalysis, DemoName::Report];
 
 impl DemoName {
     /// The name as typed: `data-source`.
@@ -27,6 +30,7 @@ impl DemoName {
         match self {
             Self::Tracker => "tracker",
             Self::Shop => "shop",
+            Self::Analysis => "analysis",
             Self::DataSource => "data-source",
             Self::MlAnalysis => "ml-analysis",
             Self::Report => "report",
@@ -39,6 +43,7 @@ impl DemoName {
         match self {
             Self::Tracker => "an issue tracker, with resources, a prompt and completion",
             Self::Shop => "a shop whose orders reduce its stock",
+            Self::Analysis => "the three servers of the analysis trio in one",
             Self::DataSource => "finds a data set, first of the analysis trio",
             Self::MlAnalysis => "runs a model over a data set, second of the analysis trio",
             Self::Report => "words the result of an analysis, third of the analysis trio",

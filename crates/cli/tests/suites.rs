@@ -1,0 +1,115 @@
+//! `mcproof test` as a person meets it: the examples pass on the demos, and each way to fail is told for what it is.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod peers;
+
+use peers::root;
+use std::process::Command;
+
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn run(arguments: &[&str]) -> Ran {
+    let output = Command::new(env!("CARGO_BIN_EXE_mcproof")).current_dir(root()).arg("test").args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// Runs a suite of this text.
+fn run_suite(text: &str, arguments: &[&str]) -> Ran {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("s.mcproof.yaml");
+    std::fs::write(&file, text).unwrap();
+    run(&[&[file.to_str().unwrap()], arguments].concat())
+}
+
+/// The suite fails with this exit code, and says all of this on stdout.
+fn check(text: &str, arguments: &[&str], code: i32, said: &[&str]) {
+    let ran = run_suite(text, arguments);
+    assert_eq!(ran.code, Some(code), "{}{}", ran.stdout, ran.stderr);
+    for part in said {
+        assert!(ran.stdout.contains(part), "{part:?} is not in\n{}", ran.stdout);
+    }
+}
+
+fn shell(server: &str, steps: &str) -> String {
+    format!("server: {{ stdio: {{ command: [sh, -c, {server:?}] }} }}\ntests: [{{ name: a, steps: [{steps}] }}]\n")
+}
+
+#[test]
+fn the_examples_pass_in_both_eras() {
+    for era in [&[][..], &["--era", "modern", "--transport", "stdio,http"], &["--era", "legacy"]] {
+        let ran = run(&[&["examples", "-v"], era].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_shop_that_miscounts_fails_legibly_on_all_transports() {
+    let text = std::fs::read_to_string(root().join("examples/quickstart/shop.mcproof.yaml")).unwrap();
+    let text = text.replace("demo shop", "demo shop --miscount");
+    let said = ["✗ FAIL [stdio, http, sse]", "expect: { available: 8 }", "^ expected 8, found 7", "→ tools/call", "6 passed, 3 failed"];
+    check(&text, &[], 1, &said);
+}
+
+#[test]
+fn a_case_that_fails_on_one_transport_is_called_transport_specific() {
+    let text = "server:\n  stdio: mcproof demo shop\n  http: { command: \"mcproof demo shop --miscount --http --port ${port}\", url: \"http://127.0.0.1:${port}/mcp\" }\n\
+                tests:\n  - name: a\n    steps:\n      - { call: create_order, with: { product_id: PROD-123, quantity: 1 } }\n      \
+                - { call: check_inventory, with: { product_id: PROD-123 }, expect: { available: 9 } }\n";
+    check(text, &[], 1, &["fails on http", "passes on stdio"]);
+}
+
+#[test]
+fn the_port_that_a_server_prints_is_used() {
+    let text = "server:\n  http: { command: mcproof demo tracker --http --port 0, url: \"http://127.0.0.1:${port}/mcp\", port_from: 'listening on http://127\\.0\\.0\\.1:(\\d+)/' }\n\
+                tests: [{ name: a, steps: [tools: [echo, create_issue, get_issue, list_issues]] }]\n";
+    check(text, &[], 0, &["1 passed"]);
+}
+
+#[test]
+fn a_server_that_dies_is_told_with_its_last_words() {
+    let died = "server exited with code 3";
+    let boot = shell("echo 'Error: DATABASE_URL is required' >&2; exit 3", "tools");
+    check(&boot, &[], 3, &[died, "before answering `initialize`", "stderr  Error: DATABASE_URL is required", "set `DATABASE_URL`"]);
+    let answer = r#"printf '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}\n'"#;
+    let later = shell(&format!("read -r l; {answer}; read -r l; read -r l; echo boom >&2; exit 3"), "tools");
+    check(&later, &["--era", "legacy"], 1, &[died, "before answering `tools/list`", "stderr  boom"]);
+    check(&shell("exec nosuchprogram", "tools"), &[], 3, &["nosuchprogram"]);
+}
+
+#[test]
+fn noise_on_stdout_fails_a_case_that_would_pass() {
+    let noisy = shell(&format!("echo 'Server ready'; exec {} demo tracker", env!("CARGO_BIN_EXE_mcproof")), "tools");
+    check(&noisy, &[], 1, &["no message", "`Server ready`", "stdout belongs to the protocol"]);
+}
+
+#[test]
+fn a_server_that_never_answers_runs_into_the_deadline() {
+    let silent = shell("cat >/dev/null", "tools");
+    check(&silent, &["--connect-timeout", "300ms"], 3, &["no answer to `initialize`", "raise `timeouts.connect`"]);
+}
+
+#[test]
+fn all_mistakes_of_a_file_are_told_at_once() {
+    let ran = run_suite(
+        "server: { stdio: mcproof demo shop }\ntests:\n  - name: a\n    steps:\n      - cal: x\n      - { call: y, expect: { $regx: 1 } }\n",
+        &[],
+    );
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("did you mean `call`?") && ran.stderr.contains("did you mean `$regex`?"), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("2 mistakes, nothing was run\n"), "{}", ran.stderr);
+}
+
+#[test]
+fn nothing_to_run_is_never_green() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(run(&[folder.path().to_str().unwrap()]).code, Some(4));
+    assert_eq!(run(&["no/such/path"]).code, Some(2));
+    let only_stdio = "server: { stdio: mcproof demo shop }\ntests: [{ name: a, steps: [tools] }]\n";
+    assert_eq!(run_suite(only_stdio, &["--transport", "sse"]).code, Some(4));
+}
