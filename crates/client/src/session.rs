@@ -1,16 +1,21 @@
 //! One conversation with a server: handshake or discovery, requests, shutdown. Interprets messages, never bytes.
 
+mod connect_failure;
 mod dispatcher;
+mod handshake;
 mod listing;
 mod modern;
 mod open;
 mod param_headers;
 mod rounds;
+mod target;
 mod wire;
 
+pub use connect_failure::ConnectFailure;
 pub use dispatcher::{Fault, Notification};
 pub use listing::{ListFailure, Listed};
-pub use open::{ConnectFailure, ConnectOptions, Locate, Target, open_in_memory, open_session};
+pub use open::{open_in_memory, open_session};
+pub use target::{ConnectOptions, Locate, Target};
 
 use crate::Tap;
 use crate::answers::Answers;
@@ -19,9 +24,9 @@ use crate::jsonrpc::{Malformed, RpcError};
 use crate::revision::{Era, TransportKind};
 use crate::transport::{Closed, Exit, HttpHead, Patience, Process, Resume, ShutdownReport, Stage, StdinUse, Unanswered};
 use dispatcher::Dispatcher;
+use handshake::Offer;
 use mcproof_record::FrameId;
 use modern::mirrored;
-use open::Offer;
 use param_headers::ParamHeaders;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -232,7 +237,7 @@ impl Session {
             // session management). The request was not taken, so it is sent again.
             Err(CallFailure::Unanswered(Unanswered::Response { head, .. })) if head.status == 404 && self.wire.has_session() => {
                 self.tap.note("the server does not know our session any more: initializing anew");
-                match open::initialize(&self.wire, &self.dispatcher, &self.client, &self.offer, self.handshake.transport).await {
+                match handshake::initialize(&self.wire, &self.dispatcher, &self.client, &self.offer, self.handshake.transport).await {
                     Ok(_) => self.send(method, params, deadline).await,
                     Err(_) => outcome,
                 }

@@ -2,134 +2,26 @@
 //! Source of the era rules: 2026-07-28, basic/versioning and basic/transports, "backward compatibility".
 
 use super::dispatcher::{Dispatcher, ServerRequest};
+use super::handshake::{Offer, discovered, initialize, names};
 use super::modern::mirrored;
 use super::wire::{Answering, Connection, Outgoing, Wire, refusal};
-use super::{CallFailure, ClientProfile, Fault, Handshake, Reply, SESSION_HEADER, Session, Spawned, VERSION_HEADER, show};
+use super::{CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Handshake, Locate, Reply, Session, Spawned, Target};
 use crate::Tap;
-use crate::answers::Answers;
-use crate::auth::{Attempts, Authorization, Authorizer, Bearer, Fallback, wants_authorization};
+use crate::auth::{Attempts, Authorizer, Bearer, Fallback, wants_authorization};
 use crate::jsonrpc::RpcError;
-use crate::revision::{self, Era, EraChoice, LEGACY, MODERN, TransportKind};
+use crate::revision::{Era, EraChoice, LEGACY, MODERN, TransportKind};
 use crate::transport::{
-    AddressFailure, Ending, Endpoint, Exchanger, Exit, Guardian, HttpConnection, HttpHead, Launch, Limits, LineChannel, Network,
-    OutputWatcher, Patience, Process, Resume, SseConnection, SseFailure, StartFailure, StdinUse, StdioConnection, Stream, Unanswered,
-    copy_output, exited, listening_addresses,
+    AddressFailure, Ending, Endpoint, Exchanger, HttpConnection, Launch, LineChannel, Network, OutputWatcher, Patience, Process, Resume,
+    SseConnection, SseFailure, StdinUse, StdioConnection, Stream, Unanswered, copy_output, exited, listening_addresses,
 };
-use serde_json::{Value, json};
-use std::net::SocketAddr;
+use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use url::Url;
-
-/// Finds the URL of a server in a line that it printed.
-pub type Locate = Arc<dyn Fn(&[u8]) -> Option<Url> + Send + Sync>;
-
-/// A server, and how to reach it.
-#[derive(Clone)]
-pub enum Target {
-    Stdio(Launch),
-    Http {
-        endpoint: Endpoint,
-        /// Tried in turn where it is left open: Streamable HTTP, then HTTP+SSE.
-        kind: Option<TransportKind>,
-        /// Set when the server is to be started first.
-        launch: Option<Launch>,
-        /// Set when a started server chooses its address by itself; the endpoint's URL counts for nothing then.
-        locate: Option<Locate>,
-    },
-}
-
-impl Target {
-    /// What starts the server, if we do.
-    pub fn command(&self) -> Option<&[String]> {
-        match self {
-            Self::Stdio(launch) | Self::Http { launch: Some(launch), .. } => Some(&launch.command),
-            Self::Http { launch: None, .. } => None,
-        }
-    }
-
-    pub fn is_over_tls(&self) -> bool {
-        matches!(self, Self::Http { endpoint, .. } if endpoint.url.scheme() == "https")
-    }
-}
-
-/// How to open a session.
-#[derive(Clone, Default)]
-pub struct ConnectOptions {
-    pub era: EraChoice,
-    /// Offer this revision, and take no other.
-    pub protocol_version: Option<String>,
-    /// From the start until the handshake is answered; 30 s if not set.
-    pub timeout: Option<Duration>,
-    pub limits: Limits,
-    /// Proxies and TLS.
-    pub network: Network,
-    /// How to get a token when an HTTP server asks for one. Without it a server that does is a failure.
-    pub authorization: Option<Authorization>,
-    pub patience: Patience,
-    pub client: ClientProfile,
-    /// What the server may ask; declared in addition to the profile's capabilities.
-    pub answers: Answers,
-    pub guardian: Guardian,
-}
-
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest wait for the head of the stream on which a legacy server speaks unasked.
-const LISTENING: Duration = Duration::from_millis(250);
-
-/// Why no session came about.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum ConnectFailure {
-    #[error(transparent)]
-    Start(#[from] StartFailure),
-    #[error(transparent)]
-    Address(#[from] AddressFailure),
-    #[error("{exit}, before {stage}")]
-    Exited { exit: Exit, stage: String },
-    #[error("{}", not_listening(.url, *.after, .elsewhere))]
-    NotListening { url: String, after: Duration, elsewhere: Vec<SocketAddr> },
-    #[error("something listens at {url} already, before the server is started")]
-    AddressTaken { url: String },
-    #[error("no line that the server printed within {} told its port", show(*.after))]
-    NotLocated { after: Duration },
-    #[error("`{method}`: {failure}")]
-    Unanswered {
-        method: &'static str,
-        failure: CallFailure,
-        /// What came instead.
-        faults: Vec<Fault>,
-    },
-    #[error("server wants authorization: status {} for `{method}`", .head.status)]
-    Unauthorized { method: &'static str, head: Arc<HttpHead> },
-    #[error("server refused `{method}`: {error}")]
-    Refused { method: &'static str, error: RpcError },
-    #[error("the answer to `{method}` {reason}")]
-    BadResult { method: &'static str, reason: String },
-    #[error("server speaks revision {found}, not {wanted} as asked for")]
-    OtherVersion { wanted: String, found: String },
-    #[error("server negotiated {found:?}, which is no revision that this client knows")]
-    UnknownVersion { found: String },
-    #[error("server speaks none of our revisions, only {}", .supported.join(", "))]
-    NoCommonVersion { supported: Vec<String> },
-    #[error("HTTP+SSE: {0}")]
-    Sse(#[from] SseFailure),
-    #[error("HTTP+SSE belongs to the legacy era; the modern one was asked for")]
-    NoModernSse,
-    #[error("no HTTP+SSE stream within {}", show(*.after))]
-    SseTimedOut { after: Duration },
-}
-
-fn not_listening(url: &str, after: Duration, elsewhere: &[SocketAddr]) -> String {
-    let mut text = format!("nothing accepts connections at {url} after {}", show(after));
-    if !elsewhere.is_empty() {
-        let list: Vec<String> = elsewhere.iter().map(ToString::to_string).collect();
-        text += &format!("; the server listens on {} instead", list.join(" and "));
-    }
-    text
-}
 
 /// Opens a session. Whatever happens on the way is in the tap, also when it fails; then nothing is left running.
 ///
@@ -168,7 +60,6 @@ pub async fn open_in_memory(
 }
 
 const DISCOVER: &str = "server/discover";
-const INITIALIZE: &str = "initialize";
 
 /// Errors by which a modern server shows that it is one (2026-07-28, basic, error codes).
 const MODERN_ERRORS: [i64; 3] = [-32020, -32021, -32022];
@@ -582,94 +473,4 @@ impl Spawned {
         let Self { process, stdin } = self;
         process.shut_down(async { drop(stdin) }, StdinUse::Held, patience).await;
     }
-}
-
-/// What a legacy handshake offers.
-#[derive(Clone, Debug)]
-pub(super) struct Offer {
-    /// This revision and no other; else our newest legacy one.
-    version: Option<String>,
-    budget: Duration,
-}
-
-/// The handshake of the legacy era (2025-11-25, basic/lifecycle).
-pub(super) async fn initialize(
-    wire: &Wire,
-    dispatcher: &Dispatcher,
-    client: &ClientProfile,
-    offer: &Offer,
-    transport: TransportKind,
-) -> Result<Handshake, ConnectFailure> {
-    let pinned = offer.version.as_deref();
-    let params =
-        json!({ "protocolVersion": pinned.unwrap_or(LEGACY[0]), "capabilities": client.capabilities, "clientInfo": client.info() });
-    let outgoing = Outgoing { method: INITIALIZE, params: params.as_object().cloned(), headers: Vec::new(), resume: Resume::FromLastEvent };
-    let outcome = wire.ask(dispatcher, outgoing, offer.budget.into(), Era::Legacy).await;
-    if let Some(head) = refusal(&outcome) {
-        return Err(ConnectFailure::Unauthorized { method: INITIALIZE, head });
-    }
-    let reply = match outcome {
-        Ok(reply) => reply,
-        Err(CallFailure::Unanswered(Unanswered::Response { head, .. })) if matches!(head.status, 401 | 403) => {
-            return Err(ConnectFailure::Unauthorized { method: INITIALIZE, head });
-        }
-        Err(failure) => return Err(ConnectFailure::Unanswered { method: INITIALIZE, failure, faults: dispatcher.faults() }),
-    };
-    let result = reply.answer.map_err(|error| ConnectFailure::Refused { method: INITIALIZE, error })?;
-    let bad = |reason: &str| ConnectFailure::BadResult { method: INITIALIZE, reason: reason.to_owned() };
-    let version = result.get("protocolVersion").and_then(Value::as_str).ok_or_else(|| bad("has no `protocolVersion`"))?.to_owned();
-    // All legacy revisions require both; SDK clients refuse an answer without them.
-    if !result.get("capabilities").is_some_and(Value::is_object) {
-        return Err(bad("has no object `capabilities`"));
-    }
-    if !result.get("serverInfo").is_some_and(Value::is_object) {
-        return Err(bad("has no object `serverInfo`"));
-    }
-    match pinned {
-        Some(wanted) if wanted != version => return Err(ConnectFailure::OtherVersion { wanted: wanted.to_owned(), found: version }),
-        None if Era::of(&version).is_none() => return Err(ConnectFailure::UnknownVersion { found: version }),
-        _ => {}
-    }
-    let mut headers = Vec::new();
-    if matches!(transport, TransportKind::Http | TransportKind::Sse) && revision::has_version_header(&version) {
-        headers.push((VERSION_HEADER.to_owned(), version.clone()));
-    }
-    let session = reply.http.as_ref().and_then(|head| head.header(SESSION_HEADER));
-    headers.extend(session.map(|id| (SESSION_HEADER.to_owned(), id.to_owned())));
-    wire.set_headers(headers.clone());
-    wire.notify("notifications/initialized", offer.budget).await;
-    if let Connection::Http(http) = &wire.connection {
-        // What the server says before it knows that we listen is lost, in most SDKs. One that sends no head before its
-        // first event must not cost more than this.
-        let _ = timeout(LISTENING.min(offer.budget), http.listen(headers)).await;
-    }
-    Ok(Handshake {
-        era: Era::Legacy,
-        transport,
-        protocol_version: version,
-        server_info: result.get("serverInfo").cloned(),
-        capabilities: result.get("capabilities").cloned().unwrap_or_else(|| json!({})),
-        instructions: text(result.get("instructions")),
-        result,
-    })
-}
-
-fn discovered(result: Value, transport: TransportKind) -> Handshake {
-    Handshake {
-        era: Era::Modern,
-        transport,
-        protocol_version: MODERN.to_owned(),
-        server_info: result.pointer("/_meta/io.modelcontextprotocol~1serverInfo").cloned(),
-        capabilities: result.get("capabilities").cloned().unwrap_or_else(|| json!({})),
-        instructions: text(result.get("instructions")),
-        result,
-    }
-}
-
-fn text(value: Option<&Value>) -> Option<String> {
-    value.and_then(Value::as_str).map(str::to_owned)
-}
-
-fn names(value: Option<&Value>) -> Vec<String> {
-    value.and_then(Value::as_array).into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }

@@ -1,0 +1,59 @@
+//! Why no session came about, in sentences.
+
+use super::{CallFailure, Fault, show};
+use crate::jsonrpc::RpcError;
+use crate::transport::{AddressFailure, Exit, HttpHead, SseFailure, StartFailure};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Why no session came about.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ConnectFailure {
+    #[error(transparent)]
+    Start(#[from] StartFailure),
+    #[error(transparent)]
+    Address(#[from] AddressFailure),
+    #[error("{exit}, before {stage}")]
+    Exited { exit: Exit, stage: String },
+    #[error("{}", not_listening(.url, *.after, .elsewhere))]
+    NotListening { url: String, after: Duration, elsewhere: Vec<SocketAddr> },
+    #[error("something listens at {url} already, before the server is started")]
+    AddressTaken { url: String },
+    #[error("no line that the server printed within {} told its port", show(*.after))]
+    NotLocated { after: Duration },
+    #[error("`{method}`: {failure}")]
+    Unanswered {
+        method: &'static str,
+        failure: CallFailure,
+        /// What came instead.
+        faults: Vec<Fault>,
+    },
+    #[error("server wants authorization: status {} for `{method}`", .head.status)]
+    Unauthorized { method: &'static str, head: Arc<HttpHead> },
+    #[error("server refused `{method}`: {error}")]
+    Refused { method: &'static str, error: RpcError },
+    #[error("the answer to `{method}` {reason}")]
+    BadResult { method: &'static str, reason: String },
+    #[error("server speaks revision {found}, not {wanted} as asked for")]
+    OtherVersion { wanted: String, found: String },
+    #[error("server negotiated {found:?}, which is no revision that this client knows")]
+    UnknownVersion { found: String },
+    #[error("server speaks none of our revisions, only {}", .supported.join(", "))]
+    NoCommonVersion { supported: Vec<String> },
+    #[error("HTTP+SSE: {0}")]
+    Sse(#[from] SseFailure),
+    #[error("HTTP+SSE belongs to the legacy era; the modern one was asked for")]
+    NoModernSse,
+    #[error("no HTTP+SSE stream within {}", show(*.after))]
+    SseTimedOut { after: Duration },
+}
+
+fn not_listening(url: &str, after: Duration, elsewhere: &[SocketAddr]) -> String {
+    let mut text = format!("nothing accepts connections at {url} after {}", show(after));
+    if !elsewhere.is_empty() {
+        let list: Vec<String> = elsewhere.iter().map(ToString::to_string).collect();
+        text += &format!("; the server listens on {} instead", list.join(" and "));
+    }
+    text
+}

@@ -1,0 +1,105 @@
+//! The handshakes of both eras as messages: what `initialize` offers, and what its answer and that of `server/discover` say.
+
+use super::dispatcher::Dispatcher;
+use super::wire::{Connection, Outgoing, Wire, refusal};
+use super::{CallFailure, ClientProfile, ConnectFailure, Handshake, SESSION_HEADER, VERSION_HEADER};
+use crate::revision::{self, Era, LEGACY, MODERN, TransportKind};
+use crate::transport::{Resume, Unanswered};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::timeout;
+
+pub(super) const INITIALIZE: &str = "initialize";
+
+/// The longest wait for the head of the stream on which a legacy server speaks unasked.
+const LISTENING: Duration = Duration::from_millis(250);
+
+/// What a legacy handshake offers.
+#[derive(Clone, Debug)]
+pub(super) struct Offer {
+    /// This revision and no other; else our newest legacy one.
+    pub(super) version: Option<String>,
+    pub(super) budget: Duration,
+}
+
+/// The handshake of the legacy era (2025-11-25, basic/lifecycle).
+pub(super) async fn initialize(
+    wire: &Wire,
+    dispatcher: &Dispatcher,
+    client: &ClientProfile,
+    offer: &Offer,
+    transport: TransportKind,
+) -> Result<Handshake, ConnectFailure> {
+    let pinned = offer.version.as_deref();
+    let params =
+        json!({ "protocolVersion": pinned.unwrap_or(LEGACY[0]), "capabilities": client.capabilities, "clientInfo": client.info() });
+    let outgoing = Outgoing { method: INITIALIZE, params: params.as_object().cloned(), headers: Vec::new(), resume: Resume::FromLastEvent };
+    let outcome = wire.ask(dispatcher, outgoing, offer.budget.into(), Era::Legacy).await;
+    if let Some(head) = refusal(&outcome) {
+        return Err(ConnectFailure::Unauthorized { method: INITIALIZE, head });
+    }
+    let reply = match outcome {
+        Ok(reply) => reply,
+        Err(CallFailure::Unanswered(Unanswered::Response { head, .. })) if matches!(head.status, 401 | 403) => {
+            return Err(ConnectFailure::Unauthorized { method: INITIALIZE, head });
+        }
+        Err(failure) => return Err(ConnectFailure::Unanswered { method: INITIALIZE, failure, faults: dispatcher.faults() }),
+    };
+    let result = reply.answer.map_err(|error| ConnectFailure::Refused { method: INITIALIZE, error })?;
+    let bad = |reason: &str| ConnectFailure::BadResult { method: INITIALIZE, reason: reason.to_owned() };
+    let version = result.get("protocolVersion").and_then(Value::as_str).ok_or_else(|| bad("has no `protocolVersion`"))?.to_owned();
+    // All legacy revisions require both; SDK clients refuse an answer without them.
+    if !result.get("capabilities").is_some_and(Value::is_object) {
+        return Err(bad("has no object `capabilities`"));
+    }
+    if !result.get("serverInfo").is_some_and(Value::is_object) {
+        return Err(bad("has no object `serverInfo`"));
+    }
+    match pinned {
+        Some(wanted) if wanted != version => return Err(ConnectFailure::OtherVersion { wanted: wanted.to_owned(), found: version }),
+        None if Era::of(&version).is_none() => return Err(ConnectFailure::UnknownVersion { found: version }),
+        _ => {}
+    }
+    let mut headers = Vec::new();
+    if matches!(transport, TransportKind::Http | TransportKind::Sse) && revision::has_version_header(&version) {
+        headers.push((VERSION_HEADER.to_owned(), version.clone()));
+    }
+    let session = reply.http.as_ref().and_then(|head| head.header(SESSION_HEADER));
+    headers.extend(session.map(|id| (SESSION_HEADER.to_owned(), id.to_owned())));
+    wire.set_headers(headers.clone());
+    wire.notify("notifications/initialized", offer.budget).await;
+    if let Connection::Http(http) = &wire.connection {
+        // What the server says before it knows that we listen is lost, in most SDKs. One that sends no head before its
+        // first event must not cost more than this.
+        let _ = timeout(LISTENING.min(offer.budget), http.listen(headers)).await;
+    }
+    Ok(Handshake {
+        era: Era::Legacy,
+        transport,
+        protocol_version: version,
+        server_info: result.get("serverInfo").cloned(),
+        capabilities: result.get("capabilities").cloned().unwrap_or_else(|| json!({})),
+        instructions: text(result.get("instructions")),
+        result,
+    })
+}
+
+pub(super) fn discovered(result: Value, transport: TransportKind) -> Handshake {
+    Handshake {
+        era: Era::Modern,
+        transport,
+        protocol_version: MODERN.to_owned(),
+        server_info: result.pointer("/_meta/io.modelcontextprotocol~1serverInfo").cloned(),
+        capabilities: result.get("capabilities").cloned().unwrap_or_else(|| json!({})),
+        instructions: text(result.get("instructions")),
+        result,
+    }
+}
+
+fn text(value: Option<&Value>) -> Option<String> {
+    value.and_then(Value::as_str).map(str::to_owned)
+}
+
+pub(super) fn names(value: Option<&Value>) -> Vec<String> {
+    value.and_then(Value::as_array).into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}

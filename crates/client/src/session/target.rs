@@ -1,0 +1,62 @@
+//! What to connect to, and how. Plain values; nothing is opened here.
+
+use super::ClientProfile;
+use crate::answers::Answers;
+use crate::auth::Authorization;
+use crate::revision::{EraChoice, TransportKind};
+use crate::transport::{Endpoint, Guardian, Launch, Limits, Network, Patience};
+use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
+
+/// Finds the URL of a server in a line that it printed.
+pub type Locate = Arc<dyn Fn(&[u8]) -> Option<Url> + Send + Sync>;
+
+/// A server, and how to reach it.
+#[derive(Clone)]
+pub enum Target {
+    Stdio(Launch),
+    Http {
+        endpoint: Endpoint,
+        /// Tried in turn where it is left open: Streamable HTTP, then HTTP+SSE.
+        kind: Option<TransportKind>,
+        /// Set when the server is to be started first.
+        launch: Option<Launch>,
+        /// Set when a started server chooses its address by itself; the endpoint's URL counts for nothing then.
+        locate: Option<Locate>,
+    },
+}
+
+impl Target {
+    /// What starts the server, if we do.
+    pub fn command(&self) -> Option<&[String]> {
+        match self {
+            Self::Stdio(launch) | Self::Http { launch: Some(launch), .. } => Some(&launch.command),
+            Self::Http { launch: None, .. } => None,
+        }
+    }
+
+    pub fn is_over_tls(&self) -> bool {
+        matches!(self, Self::Http { endpoint, .. } if endpoint.url.scheme() == "https")
+    }
+}
+
+/// How to open a session.
+#[derive(Clone, Default)]
+pub struct ConnectOptions {
+    pub era: EraChoice,
+    /// Offer this revision, and take no other.
+    pub protocol_version: Option<String>,
+    /// From the start until the handshake is answered; 30 s if not set.
+    pub timeout: Option<Duration>,
+    pub limits: Limits,
+    /// Proxies and TLS.
+    pub network: Network,
+    /// How to get a token when an HTTP server asks for one. Without it a server that does is a failure.
+    pub authorization: Option<Authorization>,
+    pub patience: Patience,
+    pub client: ClientProfile,
+    /// What the server may ask; declared in addition to the profile's capabilities.
+    pub answers: Answers,
+    pub guardian: Guardian,
+}
