@@ -258,7 +258,8 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         check(root, &["memory", "everything"], Ok(&["everything", "memory"]));
         check(root, &["mcp1"], Ok(&["mcp1"]));
-        check(root, &["mcp1", "nobody"], Err("no peer is called `nobody`; there are context7, "));
+        check(root, &["mcp1", "nobody"], Err("no peer is called `nobody`; there are "));
+        check(root, &["nobody"], Err(", eslint, everything, filesystem, "));
     }
 
     #[test]
