@@ -30,7 +30,7 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(name = "mcproof", version, propagate_version = true, arg_required_else_help = true, after_help = exit::help())]
 struct CommandLine {
-    /// Show the wire on stderr as it happens
+    /// Show more: the wire on stderr as it happens, or with `test` what each case proved
     #[arg(short, long, global = true)]
     verbose: bool,
     /// When to use colours
