@@ -35,6 +35,14 @@ pub struct RunOptions {
     pub guardian: Guardian,
     pub limits: Limits,
     pub network: Network,
+    pub transcripts: Transcripts,
+}
+
+/// Of which cases the whole wire is given to the sink. Their failures carry their evidence in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transcripts {
+    OfFailures,
+    OfAll,
 }
 
 /// What a run would execute.

@@ -1,7 +1,7 @@
 //! The facts of a run, in the order in which they became known. Reporters, stores and dashboards are sinks of this stream;
 //! nothing in it says how to show it.
 
-use crate::{Counts, Diagnostic, Transcript};
+use crate::{CaseOutcome, Counts, Coverage, Diagnostic, millis};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -22,43 +22,13 @@ pub struct CasePlan {
     pub name: String,
     /// `stdio`, `http`, `sse` or `in-memory`.
     pub transport: String,
-}
-
-/// What the wire proved about how a case was really run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Proof {
-    /// The name of the server in the suite.
-    pub server: String,
-    pub transport: String,
-    /// `legacy` or `modern`.
-    pub era: String,
-    pub protocol_version: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    Pass,
-    Fail,
-    /// Not run because the run was told to stop first. Never green.
-    Cancelled,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CaseOutcome {
-    pub id: CaseId,
-    pub verdict: Verdict,
-    /// From the start of the case's first server to its last expectation; the end of the server is not in it.
-    #[serde(rename = "duration_ms", with = "millis")]
-    pub duration: Duration,
+    /// Where the test stands in its suite, 1-based.
+    pub line: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub proof: Vec<Proof>,
-    /// Failures first, then warnings.
+    pub tags: Vec<String>,
+    /// The servers that its steps name, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub diagnostics: Vec<Diagnostic>,
-    /// Everything on the wire, kept for cases that did not pass.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub transcripts: Vec<Transcript>,
+    pub servers: Vec<String>,
 }
 
 /// One fact about a run.
@@ -80,23 +50,15 @@ pub enum Event {
         failed: Vec<String>,
         passed: Vec<String>,
     },
+    /// Something about the run or a suite that belongs to no single case.
+    Notice {
+        diagnostic: Diagnostic,
+    },
+    /// What a server offers, and which of it no case touched.
+    Covered(Coverage),
     RunFinished {
         counts: Counts,
         #[serde(rename = "duration_ms", with = "millis")]
         duration: Duration,
     },
-}
-
-mod millis {
-    use serde::{Deserialize, Deserializer, Serializer};
-    use std::time::Duration;
-
-    pub(crate) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64((value.as_secs_f64() * 1e6).round() / 1e3)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-        let millis = f64::deserialize(deserializer)?;
-        Duration::try_from_secs_f64(millis / 1e3).map_err(serde::de::Error::custom)
-    }
 }

@@ -50,6 +50,7 @@ pub struct Terminal<W> {
     /// What is told at the end, by its position in the plan.
     findings: BTreeMap<CaseId, Finding>,
     transport_notes: Vec<String>,
+    notices: Vec<Diagnostic>,
     is_live_line_shown: bool,
 }
 
@@ -71,6 +72,7 @@ impl<W: Write> Terminal<W> {
             finished: 0,
             findings: BTreeMap::new(),
             transport_notes: Vec::new(),
+            notices: Vec::new(),
             is_live_line_shown: false,
         }
     }
@@ -100,6 +102,8 @@ impl<W: Write> Terminal<W> {
             Event::TransportSpecific { suite, name, failed, passed } => {
                 self.transport_notes.push(self.transport_note(suite, name, failed, passed));
             }
+            Event::Notice { diagnostic } => self.notices.push(diagnostic.clone()),
+            Event::Covered(_) => {}
             Event::RunFinished { counts, duration } => {
                 self.running.clear();
                 text = self.closing(counts, *duration);
@@ -145,6 +149,8 @@ impl<W: Write> Terminal<W> {
         match verdict {
             Verdict::Pass => self.style.paint(GREEN, self.style.pick("✓ PASS", "PASS")),
             Verdict::Fail => self.style.paint(RED.bold(), self.style.pick("✗ FAIL", "FAIL")),
+            Verdict::Flaky => self.style.paint(YELLOW, self.style.pick("~ FLAKY", "FLAKY")),
+            Verdict::Skipped => self.style.paint(DIM, self.style.pick("- SKIP", "SKIP")),
             Verdict::Cancelled => self.style.paint(YELLOW, self.style.pick("• STOP", "STOP")),
         }
     }
@@ -205,6 +211,10 @@ impl<W: Write> Terminal<W> {
             text.push('\n');
             text.push_str(&self.finding(&ids, finding));
         }
+        if !self.notices.is_empty() {
+            text.push('\n');
+            text.push_str(&diagnostic::render_all(&self.notices, &self.style));
+        }
         if !self.transport_notes.is_empty() {
             text.push('\n');
             text.extend(self.transport_notes.iter().map(String::as_str));
@@ -255,7 +265,7 @@ impl<W: Write> Terminal<W> {
     }
 
     fn summary(&self, counts: &Counts, duration: Duration) -> String {
-        let Counts { passed, failed, cancelled } = *counts;
+        let Counts { passed, flaky, failed, skipped, cancelled } = *counts;
         let part = |number: u32, word: &str, style: anstyle::Style| {
             (number > 0).then(|| self.style.paint(style.bold(), &format!("{number} {word}")))
         };
@@ -263,7 +273,9 @@ impl<W: Write> Terminal<W> {
         let warnings = warnings.filter(|diagnostic| diagnostic.severity == Severity::Warning).count() as u64;
         let mut parts: Vec<String> = [
             Some(part(passed, "passed", GREEN).unwrap_or_else(|| "0 passed".to_owned())),
+            part(flaky, "flaky", YELLOW),
             part(failed, "failed", RED),
+            part(skipped, "skipped", DIM),
             part(cancelled, "cancelled", YELLOW),
         ]
         .into_iter()
@@ -272,7 +284,7 @@ impl<W: Write> Terminal<W> {
         if warnings > 0 {
             parts.push(self.style.paint(YELLOW, &count(warnings, "warning")));
         }
-        if passed + failed + cancelled == 0 {
+        if *counts == Counts::default() {
             parts = vec!["no test ran".to_owned()];
         }
         format!("{} in {:.2} s\n", parts.join(", "), duration.as_secs_f64())

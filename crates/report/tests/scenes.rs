@@ -342,7 +342,7 @@ fn odd_places_and_widths_do_no_harm() {
 fn outcome(id: u32, verdict: Verdict, millis: u64, transport: &str, diagnostics: Vec<Diagnostic>) -> Event {
     let proof = Proof { server: "shop".into(), transport: transport.into(), era: "legacy".into(), protocol_version: "2025-11-25".into() };
     let duration = Duration::from_millis(millis);
-    Event::CaseFinished(CaseOutcome { id: CaseId(id), verdict, duration, proof: vec![proof], diagnostics, transcripts: vec![] })
+    Event::CaseFinished(CaseOutcome { proof: vec![proof], diagnostics, ..CaseOutcome::new(CaseId(id), verdict, duration) })
 }
 
 fn run() -> Vec<Event> {
@@ -356,6 +356,9 @@ fn run() -> Vec<Event> {
             suite: "shop.mcproof.yaml".into(),
             name: (*name).into(),
             transport: transport.into(),
+            line: 1,
+            tags: vec![],
+            servers: vec![],
         })
         .collect();
     let refused = || {
@@ -381,7 +384,10 @@ fn run() -> Vec<Event> {
             failed: vec!["http".into()],
             passed: vec!["stdio".into(), "sse".into()],
         },
-        Event::RunFinished { counts: Counts { passed: 2, failed: 3, cancelled: 1 }, duration: Duration::from_millis(842) },
+        Event::RunFinished {
+            counts: Counts { passed: 2, failed: 3, cancelled: 1, ..Counts::default() },
+            duration: Duration::from_millis(842),
+        },
     ]);
     events
 }
@@ -402,14 +408,25 @@ fn a_run_ends_with_its_failures_and_a_summary() {
 #[test]
 fn a_server_that_never_starts_is_one_finding() {
     let cases: Vec<CasePlan> = (0..60)
-        .map(|id| CasePlan { id: CaseId(id), suite: "shop.mcproof.yaml".into(), name: format!("case {id}"), transport: "stdio".into() })
+        .map(|id| CasePlan {
+            id: CaseId(id),
+            suite: "shop.mcproof.yaml".into(),
+            name: format!("case {id}"),
+            transport: "stdio".into(),
+            line: 1,
+            tags: vec![],
+            servers: vec![],
+        })
         .collect();
     let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases }];
     events.extend((0..60).map(|id| {
         let message = format!("server exited with code 1, {} ms after start, before answering `initialize`", 200 + id);
         outcome(id, Verdict::Fail, 200, "stdio", vec![Diagnostic::error("server-exited", message)])
     }));
-    events.push(Event::RunFinished { counts: Counts { passed: 0, failed: 60, cancelled: 0 }, duration: Duration::from_secs(7) });
+    events.push(Event::RunFinished {
+        counts: Counts { passed: 0, failed: 60, cancelled: 0, ..Counts::default() },
+        duration: Duration::from_secs(7),
+    });
     assert_snapshot!(report(&events, plain(), Detail::Quiet, Progress::Off));
 }
 
@@ -424,7 +441,10 @@ fn quiet_says_nothing_of_what_passed() {
     let mut events = run();
     let passed = |event: &Event| !matches!(event, Event::CaseFinished(outcome) if outcome.verdict != Verdict::Pass || !outcome.diagnostics.is_empty());
     events.retain(|event| passed(event) && !matches!(event, Event::TransportSpecific { .. } | Event::RunFinished { .. }));
-    events.push(Event::RunFinished { counts: Counts { passed: 1, failed: 0, cancelled: 0 }, duration: Duration::from_millis(9) });
+    events.push(Event::RunFinished {
+        counts: Counts { passed: 1, failed: 0, cancelled: 0, ..Counts::default() },
+        duration: Duration::from_millis(9),
+    });
     assert_eq!(report(&events, plain(), Detail::Quiet, Progress::Off), "1 passed in 0.01 s\n");
     assert!(report(&run(), plain(), Detail::Quiet, Progress::Off).contains("✗ FAIL [http]"));
 }
@@ -441,11 +461,22 @@ fn a_pipe_gets_no_escape_sequence_and_a_terminal_leaves_no_rest() {
 
 #[test]
 fn one_test_is_no_plural() {
-    let case = CasePlan { id: CaseId(0), suite: "a.mcproof.yaml".into(), name: "x\ny\u{1b}[2J".into(), transport: "stdio".into() };
+    let case = CasePlan {
+        id: CaseId(0),
+        suite: "a.mcproof.yaml".into(),
+        name: "x\ny\u{1b}[2J".into(),
+        transport: "stdio".into(),
+        line: 1,
+        tags: vec![],
+        servers: vec![],
+    };
     let events = [
         Event::RunStarted { version: FORMAT_VERSION, cases: vec![case] },
         outcome(0, Verdict::Pass, 5, "stdio", vec![]),
-        Event::RunFinished { counts: Counts { passed: 1, failed: 0, cancelled: 0 }, duration: Duration::from_millis(84) },
+        Event::RunFinished {
+            counts: Counts { passed: 1, failed: 0, cancelled: 0, ..Counts::default() },
+            duration: Duration::from_millis(84),
+        },
     ];
     let expected = "running 1 test from 1 suite\nPASS  0.005 s [stdio] a.mcproof.yaml > x\\ny\\u{1b}[2J\n\n1 passed in 0.08 s\n";
     assert_eq!(report(&events, Style { charset: Charset::Ascii, ..plain() }, Detail::Normal, Progress::Off), expected);

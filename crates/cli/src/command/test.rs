@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::network::NetworkArgs;
 use crate::{output, settings};
 use mcproof_client::{EraChoice, Guardian, Patience, TransportKind};
-use mcproof_engine::run::{self, RunOptions};
+use mcproof_engine::run::{self, RunOptions, Transcripts};
 use mcproof_engine::suite::plan::{Binding, Launch, Server, Suite};
 use mcproof_engine::suite::{self, Environment};
 use mcproof_record::{Diagnostic, Event, Place, Summary};
@@ -119,6 +119,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         guardian: Guardian::of_whole_process(),
         limits: arguments.network.limits(),
         network: arguments.network.network()?,
+        transcripts: Transcripts::OfFailures,
     };
     let detail = match (arguments.quiet, watching) {
         (true, _) => Detail::Quiet,

@@ -1,15 +1,15 @@
 //! One case on one transport: opens a fresh session for each server that it names, runs the steps in order, collects
 //! the evidence.
 
-use super::RunOptions;
 use super::expand::{Work, binding};
 use super::ports::{Addresses, Turn};
-use super::step::run_step;
+use super::step::{StepRun, run_step};
+use super::{RunOptions, Transcripts};
 use crate::diagnosis::{self, Asker};
 use crate::suite::interpolate_text;
 use crate::suite::plan::{Binding, Server};
 use mcproof_client::{ConnectOptions, Endpoint, Launch, Locate, Session, Tap, TapBounds, Target, open_session};
-use mcproof_record::{CaseOutcome, Diagnostic, Proof, Severity, Transcript, Verdict};
+use mcproof_record::{CaseOutcome, Diagnostic, Proof, SessionTranscript, Severity, StepOutcome, Verdict};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ struct Open {
 pub(super) async fn run_case(work: Work, options: Arc<RunOptions>, addresses: Addresses) -> Finished {
     let started = Instant::now();
     let mut sessions = Sessions { work: &work, options: &options, addresses, open: BTreeMap::new(), failed: Vec::new() };
-    let mut diagnostics = run_steps(&work, &mut sessions).await;
+    let (steps, mut diagnostics) = run_steps(&work, &mut sessions, started).await;
     let duration = started.elapsed();
     let Sessions { open, failed, .. } = sessions;
     let mut transcripts = failed;
@@ -63,35 +63,42 @@ pub(super) async fn run_case(work: Work, options: Arc<RunOptions>, addresses: Ad
         if let Some(fault) = session.faults().first().filter(|_| !blamed) {
             diagnostics.push(diagnosis::of_fault(fault, &transcript));
         }
-        transcripts.push(transcript);
+        transcripts.push(SessionTranscript { server: name.clone(), transcript });
     }
     let failed = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
-    let outcome = CaseOutcome {
-        id: work.plan.id,
-        verdict: if failed { Verdict::Fail } else { Verdict::Pass },
-        duration,
-        proof,
-        diagnostics,
-        transcripts: if failed { transcripts } else { Vec::new() },
-    };
+    let verdict = if failed { Verdict::Fail } else { Verdict::Pass };
+    let keeps = failed || options.transcripts == Transcripts::OfAll;
+    let transcripts = if keeps { transcripts } else { Vec::new() };
+    let outcome = CaseOutcome { proof, diagnostics, steps, transcripts, ..CaseOutcome::new(work.plan.id, verdict, duration) };
     Finished { outcome, leftovers: Leftovers(open.into_values().collect()) }
 }
 
 /// Runs the steps until one fails: those after it mostly build on it.
-async fn run_steps(work: &Work, sessions: &mut Sessions<'_>) -> Vec<Diagnostic> {
+async fn run_steps(work: &Work, sessions: &mut Sessions<'_>, started: Instant) -> (Vec<StepOutcome>, Vec<Diagnostic>) {
     let mut scope = work.case().variables.clone();
+    let mut steps = Vec::new();
     for step in &work.case().steps {
         let deadline = step.timeout.or(sessions.options.request_timeout).unwrap_or(work.suite.timeouts.request);
-        let open = match sessions.of(&step.server).await {
-            Ok(open) => open,
-            Err(diagnostic) => return vec![*diagnostic],
+        let at = started.elapsed();
+        let StepRun { diagnostics, exchanges } = match sessions.of(&step.server).await {
+            Ok(open) => run_step(step, &open.session, &open.tap, &mut scope, deadline).await,
+            Err(diagnostic) => StepRun { diagnostics: vec![*diagnostic], exchanges: Vec::new() },
         };
-        let diagnostics = run_step(step, &open.session, &open.tap, &mut scope, deadline).await;
-        if !diagnostics.is_empty() {
-            return diagnostics;
+        let passed = diagnostics.is_empty();
+        steps.push(StepOutcome {
+            title: step.action.title(),
+            server: step.server.clone(),
+            place: step.place.clone(),
+            at,
+            duration: started.elapsed().saturating_sub(at),
+            passed,
+            exchanges,
+        });
+        if !passed {
+            return (steps, diagnostics);
         }
     }
-    Vec::new()
+    (steps, Vec::new())
 }
 
 /// The sessions of a case, opened when a step first needs them.
@@ -101,7 +108,7 @@ struct Sessions<'a> {
     addresses: Addresses,
     open: BTreeMap<String, Open>,
     /// Transcripts of sessions that did not open.
-    failed: Vec<Transcript>,
+    failed: Vec<SessionTranscript>,
 }
 
 impl Sessions<'_> {
@@ -135,7 +142,7 @@ impl Sessions<'_> {
             Err(failure) => {
                 let transcript = tap.transcript();
                 let diagnostic = diagnosis::of_connect_failure(&failure, &target, &transcript, Asker::Suite);
-                self.failed.push(transcript);
+                self.failed.push(SessionTranscript { server: server.name.clone(), transcript });
                 Err(fail(diagnostic))
             }
         }

@@ -29,13 +29,31 @@ pub(super) fn expand(suites: &[Arc<Suite>], only: &[TransportKind]) -> Vec<Work>
             for transport in transports(suite, case) {
                 if only.is_empty() || only.contains(&transport) {
                     let id = CaseId(u32::try_from(all.len()).expect("a run has fewer than 2^32 cases"));
-                    let plan = CasePlan { id, suite: suite.file.clone(), name: case.name.clone(), transport: transport.to_string() };
+                    let plan = CasePlan {
+                        id,
+                        suite: suite.file.clone(),
+                        name: case.name.clone(),
+                        transport: transport.to_string(),
+                        line: case.place.line,
+                        tags: Vec::new(),
+                        servers: servers(case),
+                    };
                     all.push(Work { plan, suite: Arc::clone(suite), index, transport });
                 }
             }
         }
     }
     all
+}
+
+fn servers(case: &Case) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for step in &case.steps {
+        if !names.contains(&step.server) {
+            names.push(step.server.clone());
+        }
+    }
+    names
 }
 
 /// The transports of the first server that the case talks to; the others follow where they can.

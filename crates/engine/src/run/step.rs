@@ -6,9 +6,16 @@ use crate::suite::interpolate;
 use crate::suite::plan::{Action, Expectations, ExpectedFailure, Listing, Step};
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{Session, Tap};
-use mcproof_record::{Diagnostic, Difference, FrameId};
+use mcproof_record::{AnswerKind, Diagnostic, Difference, Exchange, FrameId};
 use serde_json::{Map, Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// A step that was run.
+pub(super) struct StepRun {
+    /// Empty when the step passed.
+    pub(super) diagnostics: Vec<Diagnostic>,
+    pub(super) exchanges: Vec<Exchange>,
+}
 
 /// What came of an action.
 struct Answer {
@@ -18,17 +25,20 @@ struct Answer {
     elapsed: Duration,
 }
 
-/// Empty when the step passed. Values that it saves go into `scope`.
-pub(super) async fn run_step(
-    step: &Step,
-    session: &Session,
-    tap: &Tap,
-    scope: &mut Map<String, Value>,
-    deadline: Duration,
-) -> Vec<Diagnostic> {
-    let answer = match act(&step.action, session, tap, scope, deadline).await {
+/// A request that is ready to be sent.
+struct Request {
+    method: &'static str,
+    params: Option<Map<String, Value>>,
+    target: Option<String>,
+    arguments: Map<String, Value>,
+}
+
+/// Values that the step saves go into `scope`.
+pub(super) async fn run_step(step: &Step, session: &Session, tap: &Tap, scope: &mut Map<String, Value>, deadline: Duration) -> StepRun {
+    let mut exchanges = Vec::new();
+    let answer = match act(&step.action, session, tap, scope, deadline, &mut exchanges).await {
         Ok(answer) => answer,
-        Err(diagnostic) => return vec![diagnostic.at(step.place.clone())],
+        Err(diagnostic) => return StepRun { diagnostics: vec![diagnostic.at(step.place.clone())], exchanges },
     };
     let mut diagnostics = match shape(&step.action, &answer) {
         Some(flaw) => vec![flaw.at(step.place.clone())],
@@ -43,40 +53,90 @@ pub(super) async fn run_step(
             diagnostic.evidence = Some(diagnosis::evidence(&transcript, answer.frame));
         }
     }
-    diagnostics
+    StepRun { diagnostics, exchanges }
 }
 
-async fn act(action: &Action, session: &Session, tap: &Tap, scope: &Map<String, Value>, deadline: Duration) -> Result<Answer, Diagnostic> {
-    let fill = |value: &Value| interpolate(value, scope).map_err(|missing| Diagnostic::error("unknown-variable", missing.to_string()));
-    let fill_text = |text: &str| fill(&json!(text)).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
-    let fill_object = |object: &Map<String, Value>| fill(&Value::Object(object.clone()));
-    let (method, params) = match action {
+async fn act(
+    action: &Action,
+    session: &Session,
+    tap: &Tap,
+    scope: &Map<String, Value>,
+    deadline: Duration,
+    exchanges: &mut Vec<Exchange>,
+) -> Result<Answer, Diagnostic> {
+    let request = match action {
         Action::Handshake => {
             let value = session.handshake().to_value();
             let result = session.handshake().result.clone();
             return Ok(Answer { result: Ok(result), payload: Payload::of(value), frame: None, elapsed: Duration::ZERO });
         }
-        Action::List(listing) => return list(*listing, session, tap, deadline).await,
-        Action::Call { tool, arguments } => ("tools/call", json!({ "name": fill_text(tool)?, "arguments": fill_object(arguments)? })),
-        Action::Read { uri } => ("resources/read", json!({ "uri": fill_text(uri)? })),
+        Action::List(listing) => Request { method: listing.method(), params: None, target: None, arguments: Map::new() },
+        _ => request(action, scope)?,
+    };
+    let started = Instant::now();
+    let outcome = match action {
+        Action::List(listing) => list(*listing, session, tap, deadline).await,
+        _ => ask(action, &request, session, tap, deadline).await,
+    };
+    let (answer, frame) = match &outcome {
+        Ok(Answer { result: Err(_), frame, .. }) => (AnswerKind::RpcError, *frame),
+        Ok(Answer { result: Ok(result), frame, .. }) if is_tool_error(result) => (AnswerKind::ToolError, *frame),
+        Ok(Answer { frame, .. }) => (AnswerKind::Result, *frame),
+        Err(_) => (AnswerKind::Nothing, None),
+    };
+    let Request { method, target, arguments, .. } = request;
+    exchanges.push(Exchange { method: method.into(), target, arguments, answer, duration: started.elapsed(), frame });
+    outcome
+}
+
+/// The request of an action, with its variables filled in.
+fn request(action: &Action, scope: &Map<String, Value>) -> Result<Request, Diagnostic> {
+    let fill = |value: &Value| interpolate(value, scope).map_err(|missing| Diagnostic::error("unknown-variable", missing.to_string()));
+    let fill_text = |text: &str| fill(&json!(text)).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    let fill_object = |object: &Map<String, Value>| match fill(&Value::Object(object.clone()))? {
+        Value::Object(object) => Ok(object),
+        _ => unreachable!("variables in an object leave it an object"),
+    };
+    let of = |method: &'static str, params: Value, target: Option<String>, arguments: Map<String, Value>| Request {
+        method,
+        params: params.as_object().cloned(),
+        target,
+        arguments,
+    };
+    Ok(match action {
+        Action::Call { tool, arguments } => {
+            let (tool, arguments) = (fill_text(tool)?, fill_object(arguments)?);
+            of("tools/call", json!({ "name": tool, "arguments": arguments }), Some(tool), arguments)
+        }
+        Action::Read { uri } => {
+            let uri = fill_text(uri)?;
+            of("resources/read", json!({ "uri": uri }), Some(uri), Map::new())
+        }
         Action::Prompt { name, arguments } => {
-            let mut params = json!({ "name": fill_text(name)? });
+            let (name, arguments) = (fill_text(name)?, fill_object(arguments)?);
+            let mut params = json!({ "name": name });
             if !arguments.is_empty() {
-                params["arguments"] = fill_object(arguments)?;
+                params["arguments"] = Value::Object(arguments.clone());
             }
-            ("prompts/get", params)
+            of("prompts/get", params, Some(name), arguments)
         }
         Action::Complete { reference, argument, value } => {
-            let argument = json!({ "name": argument, "value": fill_text(value)? });
-            ("completion/complete", json!({ "ref": fill(reference)?, "argument": argument }))
+            let reference = fill(reference)?;
+            let value = fill_text(value)?;
+            let target = reference.get("name").or(reference.get("uri")).and_then(Value::as_str).map(str::to_owned);
+            let arguments = Map::from_iter([(argument.clone(), json!(value))]);
+            of("completion/complete", json!({ "ref": reference, "argument": { "name": argument, "value": value } }), target, arguments)
         }
-        Action::Ping => ("ping", Value::Null),
-    };
-    let reply = session.request_rounds(method, params.as_object().cloned(), deadline).await;
-    let reply = match reply {
+        Action::Ping => of("ping", Value::Null, None, Map::new()),
+        Action::Handshake | Action::List(_) => unreachable!("neither is one request"),
+    })
+}
+
+async fn ask(action: &Action, request: &Request, session: &Session, tap: &Tap, deadline: Duration) -> Result<Answer, Diagnostic> {
+    let reply = match session.request_rounds(request.method, request.params.clone(), deadline).await {
         Ok(reply) => reply,
         Err(failure) => {
-            return Err(diagnosis::of_call_failure(&failure, method, &Scene::of(session, tap, Asker::Suite).await));
+            return Err(diagnosis::of_call_failure(&failure, request.method, &Scene::of(session, tap, Asker::Suite).await));
         }
     };
     let payload = match (action, &reply.answer) {
@@ -87,12 +147,17 @@ async fn act(action: &Action, session: &Session, tap: &Tap, scope: &Map<String, 
     Ok(Answer { result: reply.answer, payload, frame: Some(reply.frame), elapsed: reply.elapsed })
 }
 
+fn is_tool_error(result: &Value) -> bool {
+    result.get("isError") == Some(&Value::Bool(true))
+}
+
 async fn list(listing: Listing, session: &Session, tap: &Tap, deadline: Duration) -> Result<Answer, Diagnostic> {
-    let (method, key, name) = match listing {
-        Listing::Tools => ("tools/list", "tools", "name"),
-        Listing::Prompts => ("prompts/list", "prompts", "name"),
-        Listing::Resources => ("resources/list", "resources", "uri"),
-        Listing::ResourceTemplates => ("resources/templates/list", "resourceTemplates", "uriTemplate"),
+    let method = listing.method();
+    let (key, name) = match listing {
+        Listing::Tools => ("tools", "name"),
+        Listing::Prompts => ("prompts", "name"),
+        Listing::Resources => ("resources", "uri"),
+        Listing::ResourceTemplates => ("resourceTemplates", "uriTemplate"),
     };
     let listed = match session.list(method, key, deadline).await {
         Ok(listed) => listed,
@@ -166,7 +231,7 @@ fn judge(step: &Step, answer: &Answer, scope: &Map<String, Value>) -> Vec<Diagno
 
 /// Whether the action succeeded or failed as the step expects it.
 fn judge_outcome(expected: Option<&ExpectedFailure>, answer: &Answer, scope: &Map<String, Value>) -> Result<(), Diagnostic> {
-    let is_error = matches!(&answer.result, Ok(result) if result.get("isError") == Some(&Value::Bool(true)));
+    let is_error = answer.result.as_ref().is_ok_and(is_tool_error);
     let text = || answer.payload.text.clone().unwrap_or_else(|| answer.payload.value.to_string());
     let unexpected = |message: String| {
         Err(Diagnostic { actual: Some(pretty(&answer.payload.value)), ..Diagnostic::error("unexpected-outcome", message) })

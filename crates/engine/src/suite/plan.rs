@@ -121,12 +121,47 @@ pub enum Action {
     Ping,
 }
 
+impl Action {
+    /// What it does, as a person says it: `call create_order`.
+    pub fn title(&self) -> String {
+        match self {
+            Self::Handshake => "handshake".into(),
+            Self::Call { tool, .. } => format!("call {tool}"),
+            Self::List(listing) => format!("list {}", listing.noun()),
+            Self::Read { uri } => format!("read {uri}"),
+            Self::Prompt { name, .. } => format!("prompt {name}"),
+            Self::Complete { argument, .. } => format!("complete {argument}"),
+            Self::Ping => "ping".into(),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
     Tools,
     Prompts,
     Resources,
     ResourceTemplates,
+}
+
+impl Listing {
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::ResourceTemplates => "resource templates",
+        }
+    }
+
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "tools/list",
+            Self::Prompts => "prompts/list",
+            Self::Resources => "resources/list",
+            Self::ResourceTemplates => "resources/templates/list",
+        }
+    }
 }
 
 /// What a step expects of its answer. Without any failure expectation the action must succeed.
