@@ -3,6 +3,7 @@
 mod case;
 mod expand;
 mod ports;
+mod sessions;
 mod step;
 
 use crate::suite::plan::Suite;

@@ -1,20 +1,15 @@
-//! One case on one transport: opens a fresh session for each server that it names, runs the steps in order, collects
-//! the evidence.
+//! One case on one transport: runs its steps in order and collects the evidence.
 
-use super::expand::{Work, binding};
-use super::ports::{Addresses, Turn};
+use super::expand::Work;
+use super::ports::Addresses;
+use super::sessions::{Open, Sessions};
 use super::step::{StepRun, run_step};
 use super::{RunOptions, Transcripts};
-use crate::diagnosis::{self, Asker};
-use crate::suite::interpolate_text;
-use crate::suite::plan::{Binding, Server};
-use mcproof_client::{ConnectOptions, Endpoint, Launch, Locate, Session, Tap, TapBounds, Target, open_session};
+use crate::diagnosis;
 use mcproof_record::{CaseOutcome, Diagnostic, Proof, SessionTranscript, Severity, StepOutcome, Verdict};
-use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
-use url::Url;
 
 /// A case that has its verdict, and what is left to end.
 pub(super) struct Finished {
@@ -32,13 +27,6 @@ impl Leftovers {
             drop(turn);
         }
     }
-}
-
-struct Open {
-    session: Session,
-    tap: Tap,
-    /// Kept until the server has left its fixed address.
-    turn: Option<Turn>,
 }
 
 pub(super) async fn run_case(work: Work, options: Arc<RunOptions>, addresses: Addresses) -> Finished {
@@ -99,119 +87,4 @@ async fn run_steps(work: &Work, sessions: &mut Sessions<'_>, started: Instant) -
         }
     }
     (steps, Vec::new())
-}
-
-/// The sessions of a case, opened when a step first needs them.
-struct Sessions<'a> {
-    work: &'a Work,
-    options: &'a RunOptions,
-    addresses: Addresses,
-    open: BTreeMap<String, Open>,
-    /// Transcripts of sessions that did not open.
-    failed: Vec<SessionTranscript>,
-}
-
-impl Sessions<'_> {
-    async fn of(&mut self, name: &str) -> Result<&Open, Box<Diagnostic>> {
-        if !self.open.contains_key(name) {
-            let server = self.work.suite.servers.get(name).expect("the parser takes no step with an unknown server");
-            let open = self.open(server).await?;
-            self.open.insert(name.to_owned(), open);
-        }
-        Ok(&self.open[name])
-    }
-
-    async fn open(&mut self, server: &Server) -> Result<Open, Box<Diagnostic>> {
-        let binding = binding(server, self.work.transport);
-        let fail = |diagnostic: Diagnostic| Box::new(diagnostic.at(binding.place.clone()));
-        let (target, turn) = self.target(binding).await.map_err(fail)?;
-        let tap = Tap::with(TapBounds::default(), target.secrets(), None);
-        let connect = ConnectOptions {
-            era: self.options.era.unwrap_or(server.era),
-            protocol_version: self.options.protocol_version.clone().or_else(|| server.protocol_version.clone()),
-            timeout: Some(self.options.connect_timeout.unwrap_or(self.work.suite.timeouts.connect)),
-            patience: self.options.patience,
-            guardian: self.options.guardian.clone(),
-            answers: self.work.case().answers.clone(),
-            limits: self.options.limits,
-            network: self.options.network.clone(),
-            ..ConnectOptions::default()
-        };
-        match open_session(&target, &connect, &tap).await {
-            Ok(session) => Ok(Open { session, tap, turn }),
-            Err(failure) => {
-                let transcript = tap.transcript();
-                let diagnostic = diagnosis::of_connect_failure(&failure, &target, &transcript, Asker::Suite);
-                self.failed.push(SessionTranscript { server: server.name.clone(), transcript });
-                Err(fail(diagnostic))
-            }
-        }
-    }
-
-    fn own_binary(&self, mut command: Vec<String>) -> Vec<String> {
-        if let (Some(program), Some(own)) = (command.first_mut().filter(|program| *program == "mcproof"), &self.options.mcproof) {
-            *program = own.to_string_lossy().into_owned();
-        }
-        command
-    }
-
-    /// Fills in the port, and waits for the turn at a fixed address.
-    async fn target(&self, binding: &Binding) -> Result<(Target, Option<Turn>), Diagnostic> {
-        let mut scope = Map::new();
-        if binding.port_from.is_none() && needs_port(binding) {
-            let port = self.addresses.free_port();
-            let port = port.map_err(|error| Diagnostic::error("no-free-port", format!("no free port on 127.0.0.1: {error}")))?;
-            scope.insert("port".into(), json!(port));
-        }
-        let fill =
-            |text: &str| interpolate_text(text, &scope).map_err(|missing| Diagnostic::error("unknown-variable", missing.to_string()));
-        let launch = match &binding.launch {
-            Some(launch) => Some(Launch {
-                command: self.own_binary(launch.command.iter().map(|word| fill(word)).collect::<Result<_, _>>()?),
-                env: launch.env.iter().map(|(name, value)| Ok((name.clone(), fill(value)?))).collect::<Result<_, Diagnostic>>()?,
-                folder: Some(launch.folder.clone()),
-            }),
-            None => None,
-        };
-        let template = match (&binding.url, launch) {
-            (Some(template), launch) => (template, launch),
-            (None, launch) => return Ok((Target::Stdio(launch.expect("the parser takes no binding without command and url")), None)),
-        };
-        let (template, launch) = template;
-        let parse = |text: &str| Url::parse(text).map_err(|error| Diagnostic::error("bad-url", format!("`{text}` is no URL: {error}")));
-        let (url, locate) = match &binding.port_from {
-            Some(pattern) => {
-                let locate = locate(pattern.clone(), template.clone());
-                // Only its form counts: the real port is not known before the server tells it.
-                let scope = Map::from_iter([("port".to_owned(), json!(1))]);
-                let example =
-                    interpolate_text(template, &scope).map_err(|missing| Diagnostic::error("unknown-variable", missing.to_string()))?;
-                (parse(&example)?, Some(locate))
-            }
-            None => (parse(&fill(template)?)?, None),
-        };
-        let fixed = launch.is_some() && scope.is_empty() && locate.is_none();
-        let turn = match fixed {
-            true => Some(self.addresses.turn(&url[url::Position::BeforeHost..url::Position::AfterPort]).await),
-            false => None,
-        };
-        let endpoint = Endpoint { url, headers: binding.headers.clone() };
-        let kind = Some(binding.transport);
-        Ok((Target::Http { endpoint, kind, launch, locate }, turn))
-    }
-}
-
-fn needs_port(binding: &Binding) -> bool {
-    let mentions = |text: &String| text.contains("${port}");
-    binding.launch.as_ref().is_some_and(|launch| launch.command.iter().chain(launch.env.iter().map(|(_, value)| value)).any(mentions))
-        || binding.url.as_ref().is_some_and(mentions)
-}
-
-/// Takes the port from the first group of a pattern, and makes the URL with it.
-fn locate(pattern: regex::bytes::Regex, template: String) -> Locate {
-    Arc::new(move |line| {
-        let port: u16 = std::str::from_utf8(pattern.captures(line)?.get(1)?.as_bytes()).ok()?.parse().ok()?;
-        let scope: Map<String, Value> = Map::from_iter([("port".to_owned(), json!(port))]);
-        Url::parse(&interpolate_text(&template, &scope).ok()?).ok()
-    })
 }
