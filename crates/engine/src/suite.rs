@@ -47,7 +47,7 @@ pub struct Environment {
 /// All mistakes in the file, in the order of their places.
 pub fn load(path_as_named: &str, text: &str, folder: &Path, environment: &Environment) -> Result<Suite, Vec<Diagnostic>> {
     let source = source::Source::new(path_as_named, text);
-    match parse::parse_suite(&source, text, folder, environment) {
+    match parse::parse_suite(&source, folder, environment) {
         (Some(suite), _) => Ok(suite),
         (None, diagnostics) => Err(diagnostics),
     }

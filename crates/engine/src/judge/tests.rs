@@ -11,7 +11,7 @@ fn scope() -> Map<String, Value> {
 
 fn compile(matcher: &str) -> Matcher {
     let source = Source::new("f", matcher);
-    let (node, mut diagnostics) = document::parse(&source, matcher);
+    let (node, mut diagnostics) = document::parse(&source, 0);
     let compiled = Matcher::compile(&node.unwrap(), Subject::Payload, &source, &mut diagnostics);
     assert!(diagnostics.is_empty(), "{matcher}: {diagnostics:?}");
     compiled.unwrap()

@@ -161,7 +161,7 @@ mod tests {
 
     fn compile(text: &str) -> (Option<TextPattern>, Vec<Diagnostic>) {
         let mut diagnostics = Vec::new();
-        let node = Node { kind: Kind::Text(text.into()), span: Span { line: 1, column: 1, length: 1 } };
+        let node = Node { kind: Kind::Text(text.into()), span: Span { file: 0, line: 1, column: 1, length: 1 } };
         (TextPattern::compile(&node, &Source::new("f", text), &mut diagnostics), diagnostics)
     }
 

@@ -103,16 +103,15 @@ impl Kind {
     }
 }
 
-/// Reads one YAML document. `None` when there is no tree to go on with; then there is at least one diagnostic.
-pub fn parse(source: &Source, text: &str) -> (Option<Node>, Vec<Diagnostic>) {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+/// Reads the one YAML document of a file. `None` when there is no tree to go on with; then there is at least one diagnostic.
+pub fn parse(source: &Source, file: u16) -> (Option<Node>, Vec<Diagnostic>) {
     let mut builder =
-        Builder { source, open: Vec::new(), root: None, anchors: BTreeMap::new(), aliased: 0, documents: 0, diagnostics: Vec::new() };
-    for event in Parser::new_from_str(text) {
+        Builder { source, file, open: Vec::new(), root: None, anchors: BTreeMap::new(), aliased: 0, documents: 0, diagnostics: Vec::new() };
+    for event in Parser::new_from_str(source.text(file)) {
         let outcome = match event {
             Ok((event, span)) => builder.accept(event, span),
             Err(error) => {
-                let position = (to_u32(error.marker().line()), to_u32(error.marker().col()) + 1);
+                let position = Span { file, line: to_u32(error.marker().line()), column: to_u32(error.marker().col()) + 1, length: 1 };
                 let bracket = builder.open.iter().rev().find(|frame| frame.flow).map(|frame| frame.start);
                 builder.diagnostics.push(explain(source, position, error.info(), bracket));
                 Err(Stop)
@@ -123,7 +122,8 @@ pub fn parse(source: &Source, text: &str) -> (Option<Node>, Vec<Diagnostic>) {
         }
     }
     if builder.root.is_none() && builder.diagnostics.is_empty() {
-        let empty = Diagnostic::error("empty-file", "the file holds nothing").at(source.place(Span { line: 1, column: 1, length: 1 }));
+        let empty =
+            Diagnostic::error("empty-file", "the file holds nothing").at(source.place(Span { file, line: 1, column: 1, length: 1 }));
         builder.diagnostics.push(empty.hint("a suite starts with `server:` and `tests:`"));
     }
     (builder.root, builder.diagnostics)
@@ -134,6 +134,7 @@ struct Stop;
 
 struct Builder<'a> {
     source: &'a Source,
+    file: u16,
     open: Vec<Frame>,
     root: Option<Node>,
     /// By the parser's number: the tree, the count of its nodes, its depth.
@@ -163,7 +164,7 @@ struct PendingKey {
 
 impl Builder<'_> {
     fn accept(&mut self, event: Event<'_>, span: saphyr_parser::Span) -> Result<(), Stop> {
-        let position = Span { line: to_u32(span.start.line()), column: to_u32(span.start.col()) + 1, length: 1 };
+        let position = Span { file: self.file, line: to_u32(span.start.line()), column: to_u32(span.start.col()) + 1, length: 1 };
         match event {
             Event::DocumentStart(_) => {
                 self.documents += 1;
@@ -236,7 +237,7 @@ impl Builder<'_> {
         let flow_end = (frame.flow && to_u32(span.end.line()) == frame.start.line).then(|| to_u32(span.end.col()) + 1);
         let of_flow = match flow_end {
             Some(end) => Span { length: end.saturating_sub(frame.start.column), ..frame.start },
-            None => self.source.rest_of_line(frame.start.line, frame.start.column),
+            None => self.source.rest_of_line(frame.start),
         };
         let node = match frame.content {
             Content::Seq(items) => Node { kind: Kind::Seq(items), span: if frame.flow { of_flow } else { frame.start } },
@@ -344,7 +345,7 @@ impl Builder<'_> {
         if span.start.line() == span.end.line() {
             Span { length: to_u32(span.end.col().saturating_sub(span.start.col())), ..start }
         } else {
-            self.source.rest_of_line(start.line, start.column)
+            self.source.rest_of_line(start)
         }
     }
 }

@@ -190,8 +190,8 @@ pub struct TestDraft {
     steps: Option<Vec<Node>>,
 }
 
-pub(crate) fn parse_suite(source: &Source, text: &str, folder: &Path, environment: &Environment) -> (Option<Suite>, Vec<Diagnostic>) {
-    let (tree, mistakes) = document::parse(source, text);
+pub(crate) fn parse_suite(source: &Source, folder: &Path, environment: &Environment) -> (Option<Suite>, Vec<Diagnostic>) {
+    let (tree, mistakes) = document::parse(source, 0);
     let mut reader = Reader::new(source, folder, environment);
     reader.diagnostics = mistakes;
     let suite = tree.and_then(|tree| read_suite(&mut reader, &tree));

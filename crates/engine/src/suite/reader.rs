@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
     /// The place of the key that is being read, together with the beginning of its value.
     pub(crate) fn place_of_pair(&self, value: &Node) -> Place {
         let (key, value) = (self.key, value.span);
-        let reaches = value.line == key.line && value.column > key.column;
+        let reaches = value.file == key.file && value.line == key.line && value.column > key.column;
         self.place(if reaches { Span { length: value.column + value.length - key.column, ..key } } else { key })
     }
 
@@ -175,10 +175,10 @@ impl<'a> Reader<'a> {
 
     /// A number or boolean keeps the spelling of its author: `1.10` stays `1.10`.
     fn as_written(&self, node: &Node, value: Value) -> String {
-        let Span { line, column, length } = node.span;
+        let Span { column, length, .. } = node.span;
         let skip = usize::try_from(column.saturating_sub(1)).unwrap_or(0);
         let take = usize::try_from(length).unwrap_or(0);
-        let written: String = self.source.line(line).chars().skip(skip).take(take).collect();
+        let written: String = self.source.line(node.span).chars().skip(skip).take(take).collect();
         match super::scalar::read_plain(&written) {
             Ok(kind) if kind.to_value() == value => written,
             _ => value.to_string(),

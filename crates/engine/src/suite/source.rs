@@ -1,10 +1,12 @@
-//! The text of a suite file by lines, so that any spot of it can be shown. Knows no YAML.
+//! The texts of a suite and of the files that it includes, by lines, so that any spot of them can be shown. Knows no YAML.
 
 use mcproof_record::Place;
 
 /// A range of a file, on its first line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
+    /// Which file of a [`Source`]; the suite itself is 0.
+    pub file: u16,
     /// 1-based.
     pub line: u32,
     /// 1-based, in characters.
@@ -13,53 +15,76 @@ pub struct Span {
     pub length: u32,
 }
 
-/// A file as it was read.
+/// The files of one suite as they were read.
 #[derive(Clone, Debug)]
 pub struct Source {
-    file: String,
+    files: Vec<File>,
+}
+
+#[derive(Clone, Debug)]
+struct File {
+    name: String,
+    text: String,
     lines: Vec<String>,
 }
 
 impl Source {
+    /// The suite itself.
     pub fn new(file: &str, text: &str) -> Self {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
-        Self { file: file.to_owned(), lines: text.split(['\n', '\r']).map(str::to_owned).collect() }
+        let mut source = Self { files: Vec::new() };
+        source.add(file, text);
+        source
     }
 
+    /// One more file, and its number.
+    pub fn add(&mut self, file: &str, text: &str) -> u16 {
+        let number = u16::try_from(self.files.len()).expect("includes are bounded");
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let lines = text.replace("\r\n", "\n").split(['\n', '\r']).map(str::to_owned).collect();
+        self.files.push(File { name: file.to_owned(), text: text.to_owned(), lines });
+        number
+    }
+
+    /// The name of the suite itself, as the user gave it.
     pub fn file(&self) -> &str {
-        &self.file
+        &self.files[0].name
     }
 
-    /// The text of a line, counted from 1; empty after the end.
-    pub fn line(&self, number: u32) -> &str {
-        let index = usize::try_from(number).unwrap_or(usize::MAX).wrapping_sub(1);
-        self.lines.get(index).map_or("", String::as_str)
+    /// The whole text of a file, without a byte order mark.
+    pub fn text(&self, file: u16) -> &str {
+        &self.files[usize::from(file)].text
+    }
+
+    /// The text of the line on which a span stands; empty after the end.
+    pub fn line(&self, span: Span) -> &str {
+        let index = usize::try_from(span.line.max(1)).unwrap_or(usize::MAX).wrapping_sub(1);
+        self.files[usize::from(span.file)].lines.get(index).map_or("", String::as_str)
     }
 
     pub fn place(&self, span: Span) -> Place {
         Place {
-            file: self.file.clone(),
+            file: self.files[usize::from(span.file)].name.clone(),
             line: span.line.max(1),
             column: span.column.max(1),
             length: span.length.max(1),
-            text: self.line(span.line.max(1)).to_owned(),
+            text: self.line(span).to_owned(),
         }
     }
 
-    /// From a column to the end of the text on its line.
-    pub fn rest_of_line(&self, line: u32, column: u32) -> Span {
-        let width = to_u32(self.line(line).trim_end().chars().count());
-        Span { line, column, length: (width + 1).saturating_sub(column) }
+    /// From where a span starts to the end of the text on its line.
+    pub fn rest_of_line(&self, start: Span) -> Span {
+        let width = to_u32(self.line(start).trim_end().chars().count());
+        Span { length: (width + 1).saturating_sub(start.column), ..start }
     }
 
     /// Where `part` stands inside of the value at `span`, or the whole span if it is written differently there.
     pub fn part(&self, span: Span, part: &str) -> Span {
-        let line = self.line(span.line);
+        let line = self.line(span);
         let from = column_to_byte(line, span.column);
         match line[from..].find(part) {
             Some(offset) if !part.is_empty() => {
                 let column = to_u32(line[..from + offset].chars().count()) + 1;
-                Span { line: span.line, column, length: to_u32(part.chars().count()) }
+                Span { column, length: to_u32(part.chars().count()), ..span }
             }
             _ => span,
         }

@@ -3,14 +3,13 @@
 use super::source::{Source, Span, to_u32};
 use mcproof_record::Diagnostic;
 
-/// `position` is line and column (from 1) of the spot where the parser gave up, `bracket` the innermost open `[` or `{`.
-pub(crate) fn explain(source: &Source, position: (u32, u32), reason: &str, bracket: Option<Span>) -> Diagnostic {
-    let (line, column) = position;
-    let text = source.line(line);
+/// `spot` is where the parser gave up, `bracket` the innermost open `[` or `{`.
+pub(crate) fn explain(source: &Source, spot: Span, reason: &str, bracket: Option<Span>) -> Diagnostic {
+    let Span { line, column, .. } = spot;
+    let text = source.line(spot);
     let before: String = text.chars().take(usize::try_from(column.saturating_sub(1)).unwrap_or(usize::MAX)).collect();
     let at = text.chars().nth(before.chars().count());
     let indent: String = text.chars().take_while(|character| character.is_whitespace()).collect();
-    let spot = Span { line, column, length: 1 };
     let error = |message: String, span: Span| Diagnostic::error("yaml-syntax", message).at(source.place(span));
 
     if let Some(tab) = indent.chars().position(|character| character == '\t') {
@@ -22,7 +21,7 @@ pub(crate) fn explain(source: &Source, position: (u32, u32), reason: &str, brack
         return error("a variable needs quotes inside of `{ }` and `[ ]`".into(), span).hint(format!("write \"{variable}}}\""));
     }
     if let Some(bracket) = bracket.filter(|bracket| bracket.line < line || at.is_none()) {
-        let character = source.line(bracket.line).chars().nth(usize::try_from(bracket.column - 1).unwrap_or(0)).unwrap_or('[');
+        let character = source.line(bracket).chars().nth(usize::try_from(bracket.column - 1).unwrap_or(0)).unwrap_or('[');
         let hint = "close it, and indent the lines between the brackets more than the key before them";
         return error(format!("this `{character}` is never closed"), bracket).hint(hint);
     }
@@ -37,13 +36,13 @@ pub(crate) fn explain(source: &Source, position: (u32, u32), reason: &str, brack
         }
         Some(quote @ ('"' | '\'')) => error(format!("this text in `{quote}` quotes does not end where it should"), spot)
             .hint("close the quote, and double or escape quotes inside of the text"),
-        Some(_) if before.ends_with(['"', '\'']) => error("something follows a text in quotes".into(), source.rest_of_line(line, column))
+        Some(_) if before.ends_with(['"', '\'']) => error("something follows a text in quotes".into(), source.rest_of_line(spot))
             .hint("double or escape quotes inside of the text, or put the other kind of quotes around it"),
         Some(':') if before.contains(": ") => error("a second `: ` in one line".into(), spot).hint("put the value in quotes"),
         Some(':') => error("this `:` starts a map where none can stand".into(), spot)
             .hint("check that the line above has `: ` after its key and the same indentation"),
         _ if before.trim().is_empty() && at.is_some() => {
-            error("this line does not fit the lines above it".into(), source.rest_of_line(line, column))
+            error("this line does not fit the lines above it".into(), source.rest_of_line(spot))
                 .hint("lines of one list or map start in the same column; check the indentation and the `-`")
         }
         _ => error(format!("no valid YAML: {reason}"), spot),

@@ -394,7 +394,7 @@ mod tests {
         let scope = Scope { known: &known, environment: &environment, open: &open, later: &later };
         let check = |text: &str, outcome: Outcome, expected: Result<Value, &str>| {
             let source = Source::new("f", text);
-            let span = Span { line: 1, column: 1, length: 1 };
+            let span = Span { file: 0, line: 1, column: 1, length: 1 };
             let mut diagnostics = Vec::new();
             let node = resolve(&Node { kind: Kind::Text(text.into()), span }, outcome, scope, &source, &mut diagnostics);
             let found = match diagnostics.first() {

@@ -115,7 +115,7 @@ fn line_endings_and_byte_order_marks_change_nothing() {
 #[test]
 fn anchors_aliases_and_merge_keys_are_understood() {
     let check = |text: &str, expected: Value| {
-        let (node, diagnostics) = document::parse(&Source::new("f", text), text);
+        let (node, diagnostics) = document::parse(&Source::new("f", text), 0);
         assert_eq!((node.unwrap().to_value(), diagnostics), (expected, vec![]), "{text}");
     };
     check("a: &x {b: 1}\nc: *x\n", json!({"a": {"b": 1}, "c": {"b": 1}}));
