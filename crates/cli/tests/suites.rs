@@ -3,38 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod peers;
+mod running;
 
 use peers::root;
-use std::process::Command;
-
-struct Ran {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-fn run(arguments: &[&str]) -> Ran {
-    let output = Command::new(env!("CARGO_BIN_EXE_mcproof")).current_dir(root()).arg("test").args(arguments).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
-}
-
-/// Runs a suite of this text.
-fn run_suite(text: &str, arguments: &[&str]) -> Ran {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("s.mcproof.yaml");
-    std::fs::write(&file, text).unwrap();
-    run(&[&[file.to_str().unwrap()], arguments].concat())
-}
-
-/// The suite fails with this exit code, and says all of this on stdout.
-fn check(text: &str, arguments: &[&str], code: i32, said: &[&str]) {
-    let ran = run_suite(text, arguments);
-    assert_eq!(ran.code, Some(code), "{}{}", ran.stdout, ran.stderr);
-    for part in said {
-        assert!(ran.stdout.contains(part), "{part:?} is not in\n{}", ran.stdout);
-    }
-}
+use running::{check, run, run_suite};
 
 fn shell(server: &str, steps: &str) -> String {
     format!("server: {{ stdio: {{ command: [sh, -c, {server:?}] }} }}\ntests: [{{ name: a, steps: [{steps}] }}]\n")

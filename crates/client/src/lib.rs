@@ -19,5 +19,5 @@ pub use session::{
 pub use tap::{Tap, TapBounds};
 pub use transport::{
     Closed, Endpoint, Exit, FaultKind, Guardian, HttpHead, Launch, Limits, Network, Patience, Proxies, Proxy, ProxyVariables,
-    ShutdownReport, Stage, StartFailure, Tls, TlsFailure, Unanswered, Verification,
+    ShutdownReport, Stage, StartFailure, Tls, TlsFailure, Unanswered, Verification, run_command,
 };

@@ -308,6 +308,18 @@ impl Session {
         }
     }
 
+    /// Whether a server that listens takes one more connection within `patience`; `false` where nothing listens.
+    pub async fn takes_connections(&self, patience: Duration) -> bool {
+        let accepts = async {
+            match &self.wire.connection {
+                Connection::Http(http) => http.accepts().await,
+                Connection::Sse(sse) => sse.accepts().await,
+                Connection::Stdio(_) | Connection::InMemory(_) => false,
+            }
+        };
+        tokio::time::timeout(patience, accepts).await.unwrap_or(false)
+    }
+
     /// Waits shortly until everything that a dying server said has arrived.
     pub async fn settle(&self) {
         match (&self.wire.connection, &self.spawned) {

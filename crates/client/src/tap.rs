@@ -137,6 +137,11 @@ impl Tap {
         self.record(Direction::Local, FrameBody::Note { text: text.into() })
     }
 
+    /// The id that the next frame will have.
+    pub fn mark(&self) -> FrameId {
+        FrameId(self.state().next)
+    }
+
     /// Everything that is kept so far.
     pub fn transcript(&self) -> Transcript {
         let state = self.state();

@@ -1,5 +1,6 @@
 //! Ways to reach a server. A transport frames and delivers bytes; it never interprets methods.
 
+mod command;
 mod decode;
 mod guardian;
 mod http;
@@ -16,6 +17,7 @@ mod stdio;
 mod stream;
 mod tls;
 
+pub use command::run_command;
 pub use guardian::Guardian;
 pub use http::Endpoint;
 pub use pool::AddressFailure;

@@ -1,14 +1,18 @@
 //! Runs plans against real servers and emits events. The order of events is the order in which things happened.
 
+mod aftermath;
 mod case;
+mod command;
 mod expand;
+mod group;
 mod ports;
 mod sessions;
 mod step;
 
 use crate::suite::plan::Suite;
-use case::Finished;
+use case::{Finished, World};
 use expand::{Work, expand};
+use group::{Busy, Groups};
 use mcproof_client::{EraChoice, Guardian, Limits, Network, Patience, TransportKind};
 use mcproof_record::{CaseOutcome, CasePlan, Event, FORMAT_VERSION, Summary, fold};
 use ports::Addresses;
@@ -58,18 +62,24 @@ pub async fn run(suites: Vec<Arc<Suite>>, options: RunOptions, stop: impl Future
     let mut recorder = Recorder { summary: Summary::default(), sink };
     let mut waiting: VecDeque<Work> = expand(&suites, &options.transports).into();
     recorder.record(Event::RunStarted { version: FORMAT_VERSION, cases: waiting.iter().map(|work| work.plan.clone()).collect() });
-    let options = Arc::new(options);
-    let addresses = Addresses::default();
+    for notice in suites.iter().flat_map(|suite| &suite.notices) {
+        recorder.record(Event::Notice { diagnostic: notice.clone() });
+    }
+    let jobs = options.jobs.max(1);
+    let world = World { options: Arc::new(options), addresses: Addresses::default(), groups: Groups::of(waiting.iter()) };
+    let mut busy = Busy::default();
     let mut running: JoinSet<Finished> = JoinSet::new();
     let mut ending: JoinSet<()> = JoinSet::new();
     let mut stop = std::pin::pin!(stop);
     loop {
-        while running.len() < options.jobs.max(1)
-            && ending.len() < options.jobs.max(1) * ENDING_PER_JOB
-            && let Some(work) = waiting.pop_front()
+        while running.len() < jobs
+            && ending.len() < jobs * ENDING_PER_JOB
+            && let Some(next) = waiting.iter().position(|work| busy.is_free(work))
+            && let Some(work) = waiting.remove(next)
         {
+            busy.start(&work);
             recorder.record(Event::CaseStarted { id: work.plan.id });
-            running.spawn(case::run_case(work, Arc::clone(&options), addresses.clone()));
+            running.spawn(case::run_case(work, world.clone()));
         }
         if running.is_empty() && ending.is_empty() {
             break;
@@ -83,7 +93,8 @@ pub async fn run(suites: Vec<Arc<Suite>>, options: RunOptions, stop: impl Future
                 break;
             }
             Some(finished) = running.join_next() => {
-                let Finished { outcome, leftovers } = unless_panicked(finished);
+                let Finished { outcome, leftovers, group } = unless_panicked(finished);
+                busy.finish(group.as_ref());
                 recorder.record(Event::CaseFinished(outcome));
                 ending.spawn(leftovers.end());
             }

@@ -6,16 +6,21 @@ mod discover;
 pub mod document;
 mod duration;
 pub mod format;
+pub mod include;
 pub mod parse;
 pub mod plan;
+pub mod profile;
 mod reader;
+pub mod retries;
 mod scalar;
 pub mod server;
+pub mod skip;
 pub mod source;
 pub mod step;
 mod suggest;
 mod syntax;
 pub(crate) mod template;
+pub mod test;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +34,7 @@ use std::path::Path;
 pub use suggest::did_you_mean;
 pub(crate) use suggest::listed;
 pub use template::{MissingVariable, interpolate, interpolate_text};
+pub(crate) use test::TMP;
 
 /// What a suite takes from outside.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +43,8 @@ pub struct Environment {
     pub variables: BTreeMap<String, String>,
     /// From `--var`; they win over `vars:`.
     pub overrides: Map<String, Value>,
+    /// From `--profile`.
+    pub profile: Option<String>,
     /// A server from the command line; it takes the place of the suite's own.
     pub server: Option<Server>,
 }
@@ -47,7 +55,7 @@ pub struct Environment {
 /// All mistakes in the file, in the order of their places.
 pub fn load(path_as_named: &str, text: &str, folder: &Path, environment: &Environment) -> Result<Suite, Vec<Diagnostic>> {
     let source = source::Source::new(path_as_named, text);
-    match parse::parse_suite(&source, folder, environment) {
+    match parse::parse_suite(source, folder, environment) {
         (Some(suite), _) => Ok(suite),
         (None, diagnostics) => Err(diagnostics),
     }

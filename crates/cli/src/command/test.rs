@@ -41,6 +41,9 @@ pub(crate) struct Arguments {
     /// Set a variable of the suites: NAME=TEXT, or NAME:=JSON
     #[arg(long = "var", value_name = "NAME=VALUE")]
     variables: Vec<String>,
+    /// The profile of the suites to test against, such as `staging`
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
     /// Test the server at this URL instead of the suite's own; with a command, `${port}` in it is a free port
     #[arg(long, value_name = "URL")]
     url: Option<String>,
@@ -182,8 +185,12 @@ fn load(arguments: &Arguments) -> Result<Loaded, Failure> {
         let diagnostic = Diagnostic::error("no-suite", message).hint("a suite is a file whose name ends with `.mcproof.yaml`");
         return Err(Failure::new(Exit::NothingSelected, diagnostic));
     }
-    let environment =
-        Environment { variables: settings::variables(), overrides: overrides(&arguments.variables)?, server: server(arguments)? };
+    let environment = Environment {
+        variables: settings::variables(),
+        overrides: overrides(&arguments.variables)?,
+        profile: arguments.profile.clone(),
+        server: server(arguments)?,
+    };
     let (mut suites, mut mistakes) = (Vec::new(), Vec::new());
     for file in files {
         let named = file.display().to_string();
@@ -244,7 +251,7 @@ fn server(arguments: &Arguments) -> Result<Option<Server>, Failure> {
         .then(|| {
             let env = env.iter().map(|text| pair(text, '=', "-e")).collect::<Result<_, Failure>>()?;
             let folder = cwd.clone().unwrap_or_else(settings::current_folder);
-            Ok::<_, Failure>(Launch { command: command.clone(), env, folder })
+            Ok::<_, Failure>(Launch { command: command.clone(), env, folder, cwd: None })
         })
         .transpose()?;
     let transport = match (url, arguments.transport.as_slice()) {

@@ -388,6 +388,11 @@ impl HttpConnection {
         receiver
     }
 
+    /// Whether a new connection can be made.
+    pub(crate) async fn accepts(&self) -> bool {
+        self.shared.exchanger.accepts().await.is_ok()
+    }
+
     /// Asks the server to end the session (2025-03-26 and later, session management), and waits shortly for the answer.
     pub(crate) async fn delete(&self, headers: &Headers, patience: Duration) {
         let Shared { exchanger, url, .. } = &*self.shared;

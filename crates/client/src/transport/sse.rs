@@ -94,6 +94,11 @@ impl SseConnection {
         Ok(Self { exchanger, messages, inbox, _stream: stream, posts: Mutex::default() })
     }
 
+    /// Whether a new connection can be made.
+    pub(crate) async fn accepts(&self) -> bool {
+        self.exchanger.accepts().await.is_ok()
+    }
+
     pub(crate) fn send(&self, envelope: Envelope) -> FrameId {
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
         headers.extend(envelope.headers);

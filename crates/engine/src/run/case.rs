@@ -1,90 +1,333 @@
-//! One case on one transport: runs its steps in order and collects the evidence.
+//! One case on one transport: its attempts, its steps in order and what surrounds them, and the evidence.
 
-use super::expand::Work;
+use super::aftermath;
+use super::expand::{GroupKey, Work};
+use super::group::{Groups, Handed, Last};
 use super::ports::Addresses;
 use super::sessions::{Open, Sessions};
 use super::step::{StepRun, run_step};
 use super::{RunOptions, Transcripts};
 use crate::diagnosis;
+use crate::suite::plan::{Action, Skip, Step};
+use backon::{BackoffBuilder as _, ExponentialBuilder};
+use mcproof_client::Session;
 use mcproof_record::{CaseOutcome, Diagnostic, Proof, SessionTranscript, Severity, StepOutcome, Verdict};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::time::timeout;
 
 /// A case that has its verdict, and what is left to end.
 pub(super) struct Finished {
     pub(super) outcome: CaseOutcome,
     pub(super) leftovers: Leftovers,
+    pub(super) group: Option<GroupKey>,
 }
 
 /// Sessions of a case that is over; its servers end while the next case runs.
-pub(super) struct Leftovers(Vec<Open>);
+#[derive(Default)]
+pub(super) struct Leftovers {
+    open: Vec<Open>,
+    /// Held until no server can use it any more.
+    tmp: Option<Arc<TempDir>>,
+}
 
 impl Leftovers {
     pub(super) async fn end(self) {
-        for Open { session, turn, .. } in self.0 {
+        for Open { session, turn, .. } in self.open {
             session.close().await;
             drop(turn);
         }
+        drop(self.tmp);
     }
 }
 
-pub(super) async fn run_case(work: Work, options: Arc<RunOptions>, addresses: Addresses) -> Finished {
+/// What all cases of a run have in common.
+#[derive(Clone)]
+pub(super) struct World {
+    pub(super) options: Arc<RunOptions>,
+    pub(super) addresses: Addresses,
+    pub(super) groups: Groups,
+}
+
+/// Runs a case until it passes or its attempts are used up.
+pub(super) async fn run_case(work: Work, world: World) -> Finished {
+    let group = work.group();
+    let retries = work.case().retries;
+    let mut delays = ExponentialBuilder::new()
+        .with_min_delay(retries.delay)
+        .with_max_times(usize::try_from(retries.most).unwrap_or(usize::MAX))
+        .with_jitter()
+        .build();
+    let mut attempts = 1;
+    let mut earlier: Vec<Diagnostic> = Vec::new();
+    let mut taken = group.as_ref().map(|key| world.groups.take(key));
+    loop {
+        let (handed, last) = taken.unwrap_or_default();
+        let retry = (work.case().retries.most >= attempts).then(|| delays.next()).flatten();
+        let (mut outcome, leftovers, kept) = run_attempt(&work, &world, handed, last).await;
+        if let (Verdict::Fail, Some(delay)) = (outcome.verdict, retry) {
+            earlier = outcome.diagnostics;
+            leftovers.end().await;
+            tokio::time::sleep(delay).await;
+            attempts += 1;
+            taken = Some((kept, last));
+            continue;
+        }
+        outcome.attempts = attempts;
+        if outcome.verdict == Verdict::Pass && attempts > 1 {
+            outcome.verdict = Verdict::Flaky;
+            let warned = |diagnostic| Diagnostic { severity: Severity::Warning, ..diagnostic };
+            outcome.diagnostics.extend(earlier.into_iter().map(warned));
+        }
+        if let Some(key) = &group {
+            world.groups.put(key, kept);
+        }
+        return Finished { outcome, leftovers, group };
+    }
+}
+
+/// One attempt, what it leaves to be ended, and what it leaves to the next case of its group.
+async fn run_attempt(work: &Work, world: &World, handed: Handed, last: Last) -> (CaseOutcome, Leftovers, Handed) {
     let started = Instant::now();
-    let mut sessions = Sessions { work: &work, options: &options, addresses, open: BTreeMap::new(), failed: Vec::new() };
-    let (steps, mut diagnostics) = run_steps(&work, &mut sessions, started).await;
+    let skipped = |skip: &Skip| skip.era.is_none() && skip.lacks.is_none() && applies(skip, work);
+    if let Some(skip) = work.case().skips.iter().find(|skip| skipped(skip)) {
+        let (leftovers, kept) = match last {
+            Last::Yes => (Leftovers { open: handed.open.into_values().collect(), tmp: handed.tmp }, Handed::default()),
+            Last::No => (Leftovers::default(), handed),
+        };
+        return (skip_outcome(work, skip, started.elapsed()), leftovers, kept);
+    }
+    let shares = work.group().is_some();
+    let mut case = Running::new(work, world, handed, started);
+    let ran = case.run(last).await;
     let duration = started.elapsed();
-    let Sessions { open, failed, .. } = sessions;
-    let mut transcripts = failed;
-    let mut proof = Vec::new();
-    for (name, Open { session, tap, .. }) in &open {
+    let Running { sessions, steps, diagnostics, set_up, .. } = case;
+    let Sessions { mut open, failed, tmp, .. } = sessions;
+    if let Ran::Skipped(skip) = ran {
+        let leftovers = Leftovers { open: open.into_values().collect(), tmp };
+        return (skip_outcome(work, &skip, duration), leftovers, Handed::default());
+    }
+    let mut outcome = CaseOutcome { diagnostics, steps, ..CaseOutcome::new(work.plan.id, Verdict::Pass, duration) };
+    judge_wire(&open, &mut outcome);
+    if outcome.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        outcome.verdict = Verdict::Fail;
+        outcome.aftermath = aftermath::probe(work, &open, &failed).await;
+    }
+    if outcome.verdict == Verdict::Fail || world.options.transcripts == Transcripts::OfAll {
+        outcome.transcripts = failed;
+        outcome.transcripts.extend(open.iter().map(|(name, open)| transcript_of(name, open)));
+    }
+    let is_usable = |open: &Open| open.session.closed_because().is_none() && open.session.exit().is_none();
+    let keeps = shares && last == Last::No && open.values().all(is_usable);
+    let kept = match keeps {
+        true => Handed { open: std::mem::take(&mut open), tmp: tmp.clone(), set_up },
+        false => Handed::default(),
+    };
+    let tmp = if keeps { None } else { tmp };
+    (outcome, Leftovers { open: open.into_values().collect(), tmp }, kept)
+}
+
+/// A case while it runs.
+struct Running<'a> {
+    work: &'a Work,
+    sessions: Sessions<'a>,
+    started: Instant,
+    scope: Map<String, Value>,
+    steps: Vec<StepOutcome>,
+    diagnostics: Vec<Diagnostic>,
+    /// What the setup of its group saved.
+    set_up: Option<Map<String, Value>>,
+}
+
+enum Ran {
+    ToItsEnd,
+    Skipped(Skip),
+}
+
+impl<'a> Running<'a> {
+    fn new(work: &'a Work, world: &'a World, handed: Handed, started: Instant) -> Self {
+        let Handed { mut open, mut tmp, set_up } = handed;
+        for open in open.values_mut() {
+            open.since = open.tap.mark();
+        }
+        let mut diagnostics = Vec::new();
+        if work.suite.uses_tmp && tmp.is_none() {
+            match tempfile::Builder::new().prefix("mcproof-").tempdir() {
+                Ok(folder) => tmp = Some(Arc::new(folder)),
+                Err(error) => diagnostics.push(Diagnostic::error("no-temporary-folder", format!("no temporary folder: {error}"))),
+            }
+        }
+        let addresses = world.addresses.clone();
+        let sessions = Sessions { work, options: &world.options, addresses, open, failed: Vec::new(), tmp };
+        let mut scope = work.case().variables.clone();
+        scope.extend(sessions.builtins());
+        scope.extend(set_up.clone().unwrap_or_default());
+        Self { work, sessions, started, scope, steps: Vec::new(), diagnostics, set_up }
+    }
+
+    /// Setup, steps and teardown. The steps after one that fails are not run: they mostly build on it.
+    async fn run(&mut self, last: Last) -> Ran {
+        let (work, suite) = (self.work, &self.work.suite);
+        let case = work.case();
+        let shares = work.group().is_some();
+        if !self.diagnostics.is_empty() {
+            return Ran::ToItsEnd;
+        }
+        let limit = case.timeout.unwrap_or(Duration::MAX);
+        let main = async {
+            if shares && self.set_up.is_none() && self.run_until_failure(&suite.shared.setup).await {
+                self.set_up = Some(saved_by(&suite.shared.setup, &self.scope));
+            }
+            if !self.diagnostics.is_empty() {
+                return Ran::ToItsEnd;
+            }
+            if let Some(skip) = self.skipped_by_session().await {
+                return Ran::Skipped(skip);
+            }
+            if self.run_until_failure(&case.hooks.setup).await {
+                self.run_until_failure(&case.steps).await;
+            }
+            Ran::ToItsEnd
+        };
+        let ran = match timeout(limit, main).await {
+            Ok(ran) => ran,
+            Err(_) => {
+                let doing = self.steps.len();
+                let all = || case.hooks.setup.iter().chain(&case.steps);
+                let step = all().nth(doing.min(all().count().saturating_sub(1)));
+                let message = format!("the test was not done within {}", show(limit));
+                let diagnostic = Diagnostic::error("case-timeout", message).at(step.map_or(&case.place, |step| &step.place).clone());
+                self.diagnostics.push(diagnostic.hint("raise `timeout` of the test, or `timeouts: { case }`"));
+                Ran::ToItsEnd
+            }
+        };
+        if matches!(ran, Ran::Skipped(_)) {
+            return ran;
+        }
+        let failed_before = !self.diagnostics.is_empty();
+        for step in &case.hooks.teardown {
+            self.run_teardown(step, failed_before).await;
+        }
+        if shares && last == Last::Yes {
+            for step in &suite.shared.teardown {
+                self.run_teardown(step, failed_before).await;
+            }
+        }
+        ran
+    }
+
+    async fn run_until_failure(&mut self, steps: &[Step]) -> bool {
+        for step in steps {
+            let diagnostics = self.run_one(step).await;
+            if !diagnostics.is_empty() {
+                self.diagnostics.extend(diagnostics);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A teardown that needs what a failed case never saved has nothing to say.
+    async fn run_teardown(&mut self, step: &Step, failed_before: bool) {
+        let mut diagnostics = self.run_one(step).await;
+        if failed_before {
+            diagnostics.retain(|diagnostic| diagnostic.code != "unknown-variable");
+        }
+        self.diagnostics.extend(diagnostics);
+    }
+
+    async fn run_one(&mut self, step: &Step) -> Vec<Diagnostic> {
+        let deadline = self.deadline(step);
+        let at = self.started.elapsed();
+        let StepRun { diagnostics, exchanges } = run_step(step, &mut self.sessions, &mut self.scope, deadline).await;
+        self.steps.push(StepOutcome {
+            title: step.action.title(),
+            server: step.server.clone().unwrap_or_default(),
+            place: step.place.clone(),
+            at,
+            duration: self.started.elapsed().saturating_sub(at),
+            passed: diagnostics.is_empty(),
+            exchanges,
+        });
+        diagnostics
+    }
+
+    fn deadline(&self, step: &Step) -> Duration {
+        let timeouts = &self.work.suite.timeouts;
+        let of_tool = match &step.action {
+            Action::Call { tool, .. } => timeouts.tools.get(tool).copied(),
+            _ => None,
+        };
+        step.timeout.or(of_tool).or(self.sessions.options.request_timeout).unwrap_or(timeouts.request)
+    }
+
+    /// The first reason not to run the case that only its session can tell.
+    async fn skipped_by_session(&mut self) -> Option<Skip> {
+        let asks = |skip: &&Skip| (skip.era.is_some() || skip.lacks.is_some()) && applies(skip, self.work);
+        let skips: Vec<Skip> = self.work.case().skips.iter().filter(asks).cloned().collect();
+        if skips.is_empty() {
+            return None;
+        }
+        let server = self.work.plan.servers.first().or(self.work.suite.servers.keys().next())?;
+        // A server that does not start fails the first step, which says so.
+        let session = &self.sessions.of(server).await.ok()?.session;
         let handshake = session.handshake();
-        proof.push(Proof {
+        skips.into_iter().find(|skip| {
+            skip.era.is_none_or(|era| era == handshake.era) && skip.lacks.as_ref().is_none_or(|capability| !declares(session, capability))
+        })
+    }
+}
+
+/// What the steps save, out of the whole scope.
+fn saved_by(steps: &[Step], scope: &Map<String, Value>) -> Map<String, Value> {
+    let names = steps.iter().flat_map(|step| step.save.iter().map(|(name, _)| name));
+    names.filter_map(|name| Some((name.clone(), scope.get(name)?.clone()))).collect()
+}
+
+fn applies(skip: &Skip, work: &Work) -> bool {
+    skip.transports.is_empty() || skip.transports.contains(&work.transport)
+}
+
+fn declares(session: &Session, capability: &str) -> bool {
+    let capabilities = &session.handshake().capabilities;
+    let found = capability.split('.').try_fold(capabilities, |value, name| value.get(name));
+    found.is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)))
+}
+
+fn skip_outcome(work: &Work, skip: &Skip, duration: Duration) -> CaseOutcome {
+    let note = Diagnostic { severity: Severity::Note, ..Diagnostic::error("skipped", skip.reason.clone()) };
+    CaseOutcome { diagnostics: vec![note], ..CaseOutcome::new(work.plan.id, Verdict::Skipped, duration) }
+}
+
+/// What the wire proves, and the first thing on it that no conforming server sends.
+fn judge_wire(open: &BTreeMap<String, Open>, outcome: &mut CaseOutcome) {
+    for (name, Open { since, session, tap, .. }) in open {
+        let handshake = session.handshake();
+        outcome.proof.push(Proof {
             server: name.clone(),
             transport: handshake.transport.to_string(),
             era: handshake.era.to_string(),
             protocol_version: handshake.protocol_version.clone(),
         });
-        let transcript = tap.transcript();
         // One is enough: a server that prints noise prints it often. A missing answer is blamed on its fault already.
-        let blamed = diagnostics.iter().any(|found| matches!(found.code.as_str(), "no-answer" | "no-answer-in-response" | "not-a-message"));
-        if let Some(fault) = session.faults().first().filter(|_| !blamed) {
-            diagnostics.push(diagnosis::of_fault(fault, &transcript));
+        let blames = |found: &Diagnostic| matches!(found.code.as_str(), "no-answer" | "no-answer-in-response" | "not-a-message");
+        let fault = session.faults().into_iter().find(|fault| fault.frame >= *since);
+        if let Some(fault) = fault.filter(|_| !outcome.diagnostics.iter().any(blames)) {
+            outcome.diagnostics.push(diagnosis::of_fault(&fault, &tap.transcript()));
         }
-        transcripts.push(SessionTranscript { server: name.clone(), transcript });
     }
-    let failed = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
-    let verdict = if failed { Verdict::Fail } else { Verdict::Pass };
-    let keeps = failed || options.transcripts == Transcripts::OfAll;
-    let transcripts = if keeps { transcripts } else { Vec::new() };
-    let outcome = CaseOutcome { proof, diagnostics, steps, transcripts, ..CaseOutcome::new(work.plan.id, verdict, duration) };
-    Finished { outcome, leftovers: Leftovers(open.into_values().collect()) }
 }
 
-/// Runs the steps until one fails: those after it mostly build on it.
-async fn run_steps(work: &Work, sessions: &mut Sessions<'_>, started: Instant) -> (Vec<StepOutcome>, Vec<Diagnostic>) {
-    let mut scope = work.case().variables.clone();
-    let mut steps = Vec::new();
-    for step in &work.case().steps {
-        let deadline = step.timeout.or(sessions.options.request_timeout).unwrap_or(work.suite.timeouts.request);
-        let at = started.elapsed();
-        let StepRun { diagnostics, exchanges } = match sessions.of(&step.server).await {
-            Ok(open) => run_step(step, &open.session, &open.tap, &mut scope, deadline).await,
-            Err(diagnostic) => StepRun { diagnostics: vec![*diagnostic], exchanges: Vec::new() },
-        };
-        let passed = diagnostics.is_empty();
-        steps.push(StepOutcome {
-            title: step.action.title(),
-            server: step.server.clone(),
-            place: step.place.clone(),
-            at,
-            duration: started.elapsed().saturating_sub(at),
-            passed,
-            exchanges,
-        });
-        if !passed {
-            return (steps, diagnostics);
-        }
-    }
-    (steps, Vec::new())
+/// What was on the wire while the case ran.
+fn transcript_of(name: &str, open: &Open) -> SessionTranscript {
+    let mut transcript = open.tap.transcript();
+    transcript.frames.retain(|frame| frame.id >= open.since);
+    SessionTranscript { server: name.to_owned(), transcript }
+}
+
+fn show(duration: Duration) -> String {
+    format!("{} ms", duration.as_millis())
 }

@@ -1,6 +1,6 @@
 //! From suites to the cases of a run: each test once for each transport that its server declares.
 
-use crate::suite::plan::{Binding, Case, Server, Suite};
+use crate::suite::plan::{Binding, Case, Isolation, Server, Suite};
 use mcproof_client::TransportKind;
 use mcproof_record::{CaseId, CasePlan};
 use std::sync::Arc;
@@ -16,9 +16,22 @@ pub(super) struct Work {
 }
 
 impl Work {
+    /// The cases that share its server, if any do.
+    pub(super) fn group(&self) -> Option<GroupKey> {
+        let suite = self.plan.suite.clone();
+        (self.case().isolation == Isolation::File).then_some(GroupKey { suite, transport: self.transport })
+    }
+
     pub(super) fn case(&self) -> &Case {
         &self.suite.cases[self.index]
     }
+}
+
+/// The cases of one suite on one transport that share a server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct GroupKey {
+    suite: String,
+    transport: TransportKind,
 }
 
 /// In the order of the files, then of the tests; the transports of a test stand together.
@@ -35,7 +48,7 @@ pub(super) fn expand(suites: &[Arc<Suite>], only: &[TransportKind]) -> Vec<Work>
                         name: case.name.clone(),
                         transport: transport.to_string(),
                         line: case.place.line,
-                        tags: Vec::new(),
+                        tags: case.tags.clone(),
                         servers: servers(case),
                     };
                     all.push(Work { plan, suite: Arc::clone(suite), index, transport });
@@ -46,11 +59,12 @@ pub(super) fn expand(suites: &[Arc<Suite>], only: &[TransportKind]) -> Vec<Work>
     all
 }
 
+/// The servers that a case names, each once.
 fn servers(case: &Case) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for step in &case.steps {
-        if !names.contains(&step.server) {
-            names.push(step.server.clone());
+    for name in case.steps.iter().filter_map(|step| step.server.as_ref()) {
+        if !names.contains(name) {
+            names.push(name.clone());
         }
     }
     names
@@ -58,7 +72,8 @@ fn servers(case: &Case) -> Vec<String> {
 
 /// The transports of the first server that the case talks to; the others follow where they can.
 fn transports(suite: &Suite, case: &Case) -> Vec<TransportKind> {
-    let first = case.steps.first().and_then(|step| suite.servers.get(&step.server));
+    let named = case.steps.iter().find_map(|step| step.server.as_ref());
+    let first = named.and_then(|name| suite.servers.get(name)).or(suite.servers.values().next());
     first.map(|server| server.bindings.iter().map(|binding| binding.transport).collect()).unwrap_or_default()
 }
 

@@ -4,17 +4,21 @@ use super::RunOptions;
 use super::expand::{Work, binding};
 use super::ports::{Addresses, Turn};
 use crate::diagnosis::{self, Asker};
-use crate::suite::interpolate_text;
-use crate::suite::plan::{Binding, Server};
-use mcproof_client::{ConnectOptions, Endpoint, Launch, Locate, Session, Tap, TapBounds, Target, open_session};
-use mcproof_record::{Diagnostic, SessionTranscript};
+use crate::suite::plan::{self, Binding, Server};
+use crate::suite::{TMP, interpolate_text};
+use mcproof_client::{ConnectOptions, Endpoint, Launch, Locate, Patience, Session, Tap, TapBounds, Target, open_session};
+use mcproof_record::{Diagnostic, FrameId, SessionTranscript};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
+use tempfile::TempDir;
 use url::Url;
 
 /// A session that is open.
 pub(super) struct Open {
+    /// The first frame of the case that uses it now.
+    pub(super) since: FrameId,
     pub(super) session: Session,
     pub(super) tap: Tap,
     /// Kept until the server has left its fixed address.
@@ -29,6 +33,8 @@ pub(super) struct Sessions<'a> {
     pub(super) open: BTreeMap<String, Open>,
     /// Transcripts of sessions that did not open.
     pub(super) failed: Vec<SessionTranscript>,
+    /// `${tmp}`, if the suite speaks of it.
+    pub(super) tmp: Option<Arc<TempDir>>,
 }
 
 impl Sessions<'_> {
@@ -50,7 +56,7 @@ impl Sessions<'_> {
             era: self.options.era.unwrap_or(server.era),
             protocol_version: self.options.protocol_version.clone().or_else(|| server.protocol_version.clone()),
             timeout: Some(self.options.connect_timeout.unwrap_or(self.work.suite.timeouts.connect)),
-            patience: self.options.patience,
+            patience: self.patience(),
             guardian: self.options.guardian.clone(),
             answers: self.work.case().answers.clone(),
             limits: self.options.limits,
@@ -58,7 +64,7 @@ impl Sessions<'_> {
             ..ConnectOptions::default()
         };
         match open_session(&target, &connect, &tap).await {
-            Ok(session) => Ok(Open { session, tap, turn }),
+            Ok(session) => Ok(Open { since: FrameId(0), session, tap, turn }),
             Err(failure) => {
                 let transcript = tap.transcript();
                 let diagnostic = diagnosis::of_connect_failure(&failure, &target, &transcript, Asker::Suite);
@@ -68,31 +74,25 @@ impl Sessions<'_> {
         }
     }
 
-    fn own_binary(&self, mut command: Vec<String>) -> Vec<String> {
-        if let (Some(program), Some(own)) = (command.first_mut().filter(|program| *program == "mcproof"), &self.options.mcproof) {
-            *program = own.to_string_lossy().into_owned();
-        }
-        command
+    fn patience(&self) -> Patience {
+        let shutdown = self.work.suite.timeouts.shutdown;
+        shutdown.map_or(self.options.patience, |time| Patience { end_of_input: time, terminate: time })
+    }
+
+    /// What steps and commands may use besides what they save.
+    pub(super) fn builtins(&self) -> Map<String, Value> {
+        self.tmp.iter().map(|tmp| (TMP.to_owned(), json!(tmp.path().to_string_lossy()))).collect()
     }
 
     /// Fills in the port, and waits for the turn at a fixed address.
     async fn target(&self, binding: &Binding) -> Result<(Target, Option<Turn>), Diagnostic> {
-        let mut scope = Map::new();
+        let mut scope = self.builtins();
         if binding.port_from.is_none() && needs_port(binding) {
             let port = self.addresses.free_port();
             let port = port.map_err(|error| Diagnostic::error("no-free-port", format!("no free port on 127.0.0.1: {error}")))?;
             scope.insert("port".into(), json!(port));
         }
-        let fill =
-            |text: &str| interpolate_text(text, &scope).map_err(|missing| Diagnostic::error("unknown-variable", missing.to_string()));
-        let launch = match &binding.launch {
-            Some(launch) => Some(Launch {
-                command: self.own_binary(launch.command.iter().map(|word| fill(word)).collect::<Result<_, _>>()?),
-                env: launch.env.iter().map(|(name, value)| Ok((name.clone(), fill(value)?))).collect::<Result<_, Diagnostic>>()?,
-                folder: Some(launch.folder.clone()),
-            }),
-            None => None,
-        };
+        let launch = binding.launch.as_ref().map(|launch| fill_launch(launch, self.options.mcproof.as_deref(), &scope)).transpose()?;
         let template = match (&binding.url, launch) {
             (Some(template), launch) => (template, launch),
             (None, launch) => return Ok((Target::Stdio(launch.expect("the parser takes no binding without command and url")), None)),
@@ -104,13 +104,11 @@ impl Sessions<'_> {
                 let locate = locate(pattern.clone(), template.clone());
                 // Only its form counts: the real port is not known before the server tells it.
                 let scope = Map::from_iter([("port".to_owned(), json!(1))]);
-                let example =
-                    interpolate_text(template, &scope).map_err(|missing| Diagnostic::error("unknown-variable", missing.to_string()))?;
-                (parse(&example)?, Some(locate))
+                (parse(&fill(template, &scope)?)?, Some(locate))
             }
-            None => (parse(&fill(template)?)?, None),
+            None => (parse(&fill(template, &scope)?)?, None),
         };
-        let fixed = launch.is_some() && scope.is_empty() && locate.is_none();
+        let fixed = launch.is_some() && !scope.contains_key("port") && locate.is_none();
         let turn = match fixed {
             true => Some(self.addresses.turn(&url[url::Position::BeforeHost..url::Position::AfterPort]).await),
             false => None,
@@ -119,6 +117,24 @@ impl Sessions<'_> {
         let kind = Some(binding.transport);
         Ok((Target::Http { endpoint, kind, launch, locate }, turn))
     }
+}
+
+/// The command with its variables filled in.
+pub(super) fn fill_launch(launch: &plan::Launch, own_binary: Option<&Path>, scope: &Map<String, Value>) -> Result<Launch, Diagnostic> {
+    let mut command = launch.command.iter().map(|word| fill(word, scope)).collect::<Result<Vec<_>, _>>()?;
+    if let (Some(program), Some(own)) = (command.first_mut().filter(|program| *program == "mcproof"), own_binary) {
+        *program = own.to_string_lossy().into_owned();
+    }
+    let env = launch.env.iter().map(|(name, value)| Ok((name.clone(), fill(value, scope)?))).collect::<Result<_, Diagnostic>>()?;
+    let folder = match &launch.cwd {
+        Some(cwd) => launch.folder.join(fill(cwd, scope)?),
+        None => launch.folder.clone(),
+    };
+    Ok(Launch { command, env, folder: Some(folder) })
+}
+
+fn fill(text: &str, scope: &Map<String, Value>) -> Result<String, Diagnostic> {
+    interpolate_text(text, scope).map_err(|missing| Diagnostic::error("unknown-variable", missing.to_string()))
 }
 
 fn needs_port(binding: &Binding) -> bool {

@@ -1,5 +1,7 @@
 //! One step: does its action and judges the answer against its expectations.
 
+use super::command;
+use super::sessions::Sessions;
 use crate::diagnosis::{self, Asker, Scene};
 use crate::judge::Payload;
 use crate::suite::interpolate;
@@ -34,26 +36,60 @@ struct Request {
 }
 
 /// Values that the step saves go into `scope`.
-pub(super) async fn run_step(step: &Step, session: &Session, tap: &Tap, scope: &mut Map<String, Value>, deadline: Duration) -> StepRun {
+pub(super) async fn run_step(step: &Step, sessions: &mut Sessions<'_>, scope: &mut Map<String, Value>, deadline: Duration) -> StepRun {
     let mut exchanges = Vec::new();
-    let answer = match act(&step.action, session, tap, scope, deadline, &mut exchanges).await {
-        Ok(answer) => answer,
-        Err(diagnostic) => return StepRun { diagnostics: vec![diagnostic.at(step.place.clone())], exchanges },
+    let place = |diagnostic: Diagnostic| match diagnostic.place {
+        Some(_) => diagnostic,
+        None => diagnostic.at(step.place.clone()),
     };
-    let mut diagnostics = match shape(&step.action, &answer) {
-        Some(flaw) => vec![flaw.at(step.place.clone())],
+    let diagnostics = match attempt(step, sessions, scope, deadline, &mut exchanges).await {
+        Ok(()) => Vec::new(),
+        Err(diagnostics) => diagnostics.into_iter().map(place).collect(),
+    };
+    StepRun { diagnostics, exchanges }
+}
+
+async fn attempt(
+    step: &Step,
+    sessions: &mut Sessions<'_>,
+    scope: &mut Map<String, Value>,
+    deadline: Duration,
+    exchanges: &mut Vec<Exchange>,
+) -> Result<(), Vec<Diagnostic>> {
+    if let Action::Run(launch) = &step.action {
+        let started = Instant::now();
+        let options = sessions.options;
+        let payload = command::run(launch, options.mcproof.as_deref(), scope, &options.guardian, deadline).await;
+        let payload = payload.map_err(|diagnostic| vec![diagnostic])?;
+        if let (None, Some(failure)) = (&step.expect.payload, command::failure(launch, &payload)) {
+            return Err(vec![failure]);
+        }
+        let answer = Answer { result: Ok(payload.value.clone()), payload, frame: None, elapsed: started.elapsed() };
+        return conclude(judge(step, &answer, scope), step, &answer, scope);
+    }
+    let server = step.server.as_ref().expect("the parser gives a server to every step that needs one");
+    let open = sessions.of(server).await.map_err(|diagnostic| vec![*diagnostic])?;
+    let (session, tap) = (&open.session, &open.tap);
+    let answer = act(&step.action, session, tap, scope, deadline, exchanges).await.map_err(|diagnostic| vec![diagnostic])?;
+    let diagnostics = match shape(&step.action, &answer) {
+        Some(flaw) => vec![flaw],
         None => judge(step, &answer, scope),
     };
-    if diagnostics.is_empty() {
-        diagnostics = save(step, &answer, scope);
-    }
-    if !diagnostics.is_empty() {
+    conclude(diagnostics, step, &answer, scope).map_err(|mut diagnostics| {
         let transcript = tap.transcript();
         for diagnostic in &mut diagnostics {
             diagnostic.evidence = Some(diagnosis::evidence(&transcript, answer.frame));
         }
+        diagnostics
+    })
+}
+
+/// Saves what the step saves if nothing was wrong so far.
+fn conclude(mut diagnostics: Vec<Diagnostic>, step: &Step, answer: &Answer, scope: &mut Map<String, Value>) -> Result<(), Vec<Diagnostic>> {
+    if diagnostics.is_empty() {
+        diagnostics = save(step, answer, scope);
     }
-    StepRun { diagnostics, exchanges }
+    if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
 }
 
 async fn act(
@@ -128,7 +164,7 @@ fn request(action: &Action, scope: &Map<String, Value>) -> Result<Request, Diagn
             of("completion/complete", json!({ "ref": reference, "argument": { "name": argument, "value": value } }), target, arguments)
         }
         Action::Ping => of("ping", Value::Null, None, Map::new()),
-        Action::Handshake | Action::List(_) => unreachable!("neither is one request"),
+        Action::Handshake | Action::List(_) | Action::Run(_) => unreachable!("none of them is one request"),
     })
 }
 

@@ -37,6 +37,8 @@ pub enum Presence {
 pub enum Shape {
     Text,
     Duration,
+    /// Names to durations.
+    Durations,
     /// `true`.
     Flag,
     /// Nothing, or `true`.
@@ -46,8 +48,13 @@ pub enum Shape {
     Names,
     /// A text or a list of texts.
     Command,
+    Number,
+    /// A list of maps of variables.
+    Rows,
     /// One of these words.
     Word(&'static [&'static str]),
+    /// One of these words, or a list of some.
+    WordOrWords(&'static [&'static str]),
     /// A list of texts.
     TextList,
     /// One of three words, or values for a form.
@@ -65,6 +72,10 @@ pub enum Shape {
     /// `true` or a matcher over an error.
     RpcError,
     Object(&'static dyn Described),
+    /// An object, or a list of such objects.
+    ObjectOrList(&'static dyn Described),
+    /// An object, or a number that stands for its most important key.
+    ObjectOrNumber(&'static dyn Described),
     /// An object, or a text that stands for its most important key.
     ObjectOrText(&'static dyn Described),
     /// Names to objects.
@@ -77,11 +88,17 @@ impl Shape {
         let text = match self {
             Self::Text => "text",
             Self::Duration => "a duration such as 5s",
+            Self::Durations => "a map of names to durations such as 5s",
             Self::Flag => "`true`",
             Self::Nothing => "nothing or `true`",
             Self::Regex => "a pattern such as /port (\\d+)/",
             Self::Names => "nothing, `all` or a list of names",
             Self::Command => "a command as text or as a list of words",
+            Self::Number => "a whole number",
+            Self::Rows => "a list of rows, each a map of variables",
+            Self::WordOrWords(words) => return format!("one of {}, or a list of them", listed(words.iter().copied())),
+            Self::ObjectOrList(object) => return format!("{} as a map, or a list of maps", object.name()),
+            Self::ObjectOrNumber(object) => return format!("{} as a map, or a whole number", object.name()),
             Self::Word(words) => return format!("one of {}", listed(words.iter().copied())),
             Self::TextList => "a list of texts",
             Self::Elicitation => "`accept`, `decline`, `cancel` or a map of values",
@@ -186,11 +203,10 @@ impl<T> Object<T> {
             return Diagnostic::error("unsupported-key", format!("`{typed}` is not supported by this version"));
         }
         let names = || self.keys.iter().map(|key| key.name);
-        let allowed = listed(names());
         let diagnostic = Diagnostic::error("unknown-key", format!("{} has no key `{typed}`", self.name));
         match did_you_mean(typed, names()) {
-            Some(near) => diagnostic.hint(format!("did you mean `{near}`? Keys are {allowed}")),
-            None => diagnostic.hint(format!("keys are {allowed}")),
+            Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
+            None => diagnostic.hint(format!("keys are {}", listed(names()))),
         }
     }
 }

@@ -1,14 +1,18 @@
 //! Reads a whole suite from its tree. All mistakes are collected; a suite comes out only when there are none.
 
+use super::Environment;
 use super::answers::ANSWERS;
 use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
-use super::plan::{Case, Server, Suite, Timeouts};
+use super::include::read_tree;
+use super::plan::{Hooks, Isolation, Retries, Server, Suite, Timeouts};
+use super::profile::{self, PROFILE};
 use super::reader::Reader;
+use super::retries::{RETRIES, read_retries};
 use super::server::{SERVER, read_server};
 use super::source::{Source, Span};
-use super::step::{STEP, read_step, saved_names};
-use super::{Environment, document};
+use super::step::STEP;
+use super::test::{Defaults, TEST, read_isolation, read_list, read_steps, read_test};
 use mcproof_client::Answers;
 use mcproof_record::Diagnostic;
 
@@ -68,8 +72,82 @@ pub static SUITE: Object<SuiteDraft> = Object {
             read: |_, _, _| Ok(()),
         },
         Key {
+            name: "include",
+            doc: "files whose servers, variables, hooks and tests are added to those of this suite",
+            shape: Shape::TextList,
+            presence: Presence::Optional,
+            // Put into the tree before it is read.
+            read: |_, _, _| Ok(()),
+        },
+        Key {
+            name: "profiles",
+            doc: "by name: what is different against another deployment, chosen with --profile",
+            shape: Shape::Objects(&PROFILE),
+            presence: Presence::Optional,
+            // Laid over the tree before it is read.
+            read: |_, _, _| Ok(()),
+        },
+        Key {
+            name: "tags",
+            doc: "words to select all tests of the suite by",
+            shape: Shape::TextList,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.tags = reader.texts(node)?;
+                Ok(())
+            },
+        },
+        Key {
+            name: "isolation",
+            doc: "`case` for a fresh server for each test, `file` for one server and session for all of them",
+            shape: Shape::Word(&["case", "file"]),
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.isolation = read_isolation(reader, node)?;
+                Ok(())
+            },
+        },
+        Key {
+            name: "retries",
+            doc: "how often a test that fails is tried again; it is flaky then, even if it passes",
+            shape: Shape::ObjectOrNumber(&RETRIES),
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.retries = read_retries(reader, node)?;
+                Ok(())
+            },
+        },
+        Key {
+            name: "setup",
+            doc: "steps before a server's first test: before each one, unless they share a server",
+            shape: Shape::List(&STEP),
+            presence: Presence::Optional,
+            read: |_, node, draft| read_list(node, &mut draft.setup),
+        },
+        Key {
+            name: "teardown",
+            doc: "steps after a server's last test, whatever came of it",
+            shape: Shape::List(&STEP),
+            presence: Presence::Optional,
+            read: |_, node, draft| read_list(node, &mut draft.teardown),
+        },
+        Key {
+            name: "before_each",
+            doc: "steps before each test",
+            shape: Shape::List(&STEP),
+            presence: Presence::Optional,
+            read: |_, node, draft| read_list(node, &mut draft.before_each),
+        },
+        Key {
+            name: "after_each",
+            doc: "steps after each test, whatever came of it",
+            shape: Shape::List(&STEP),
+            presence: Presence::Optional,
+            read: |_, node, draft| read_list(node, &mut draft.after_each),
+        },
+        Key {
             name: "tests",
-            doc: "the tests, each on a fresh server",
+            doc: "the tests, in order",
             shape: Shape::List(&TEST),
             presence: Presence::Required,
             read: |reader, node, draft| {
@@ -84,7 +162,7 @@ pub static SUITE: Object<SuiteDraft> = Object {
             },
         },
     ],
-    later: &["isolation", "setup", "teardown", "retries", "tags", "matrix", "include", "only", "skip_if", "rows"],
+    later: &["matrix"],
 };
 
 pub static TIMEOUTS: Object<Timeouts> = Object {
@@ -110,67 +188,47 @@ pub static TIMEOUTS: Object<Timeouts> = Object {
                 Ok(())
             },
         },
-    ],
-    later: &["shutdown", "case", "run"],
-};
-
-pub static TEST: Object<TestDraft> = Object {
-    name: "a test",
-    keys: &[
         Key {
-            name: "name",
-            doc: "what it proves, unlike any other test of the suite",
-            shape: Shape::Text,
-            presence: Presence::Required,
-            read: |reader, node, draft| {
-                let name = reader.text(node)?;
-                if name.trim().is_empty() {
-                    reader.error("empty-name", "this name is empty", node.span);
-                    return Err(Fault::Reported);
-                }
-                draft.name = Some((name, node.span));
-                Ok(())
-            },
-        },
-        Key {
-            name: "answers",
-            doc: "answers of this test alone; what it leaves out is as in the suite",
-            shape: Shape::Object(&ANSWERS),
+            name: "tools",
+            doc: "for the calls of some tools, by name, in place of `request`",
+            shape: Shape::Durations,
             presence: Presence::Optional,
-            read: |_, node, draft| {
-                draft.answers = Some(node.clone());
-                Ok(())
-            },
-        },
-        Key {
-            name: "vars",
-            doc: "variables of this test alone",
-            shape: Shape::Values,
-            presence: Presence::Optional,
-            // Read before the other keys of the test, wherever it stands.
-            read: |_, _, _| Ok(()),
-        },
-        Key {
-            name: "steps",
-            doc: "what it does, one after the other",
-            shape: Shape::List(&STEP),
-            presence: Presence::Required,
             read: |reader, node, draft| {
-                draft.steps = match &node.kind {
-                    Kind::Seq(steps) if !steps.is_empty() => Some(steps.clone()),
-                    Kind::Seq(_) | Kind::Null => {
-                        let diagnostic = Diagnostic::error("empty-test", "this test has no steps, so it proves nothing");
-                        reader.report(diagnostic.hint("add a step such as `- tools`"), reader.key);
-                        return Err(Fault::Reported);
+                let Kind::Map(entries) = &node.kind else { return Err(Fault::Shape) };
+                for entry in entries {
+                    match reader.duration(&entry.value) {
+                        Ok(duration) => {
+                            draft.tools.insert(entry.key.text.clone(), duration);
+                        }
+                        Err(Fault::Shape) => reader.wrong_type(&Shape::Duration.expected(), &entry.value),
+                        Err(Fault::Reported) => {}
                     }
-                    Kind::Broken => return Err(Fault::Reported),
-                    _ => return Err(Fault::Shape),
-                };
+                }
+                Ok(())
+            },
+        },
+        Key {
+            name: "case",
+            doc: "for a whole test with its setup",
+            shape: Shape::Duration,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.case = Some(reader.duration(node)?);
+                Ok(())
+            },
+        },
+        Key {
+            name: "shutdown",
+            doc: "for a server to end by itself when it is asked to, and again when it gets SIGTERM",
+            shape: Shape::Duration,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.shutdown = Some(reader.duration(node)?);
                 Ok(())
             },
         },
     ],
-    later: &["rows", "setup", "teardown", "isolation", "tags", "skip_if", "only", "timeout", "retries", "matrix", "server", "parallel"],
+    later: &["run"],
 };
 
 #[derive(Default)]
@@ -179,29 +237,34 @@ pub struct SuiteDraft {
     servers: Option<(Node, Span)>,
     timeouts: Option<Node>,
     answers: Option<Node>,
+    tags: Vec<String>,
+    isolation: Isolation,
+    retries: Retries,
+    setup: Vec<Node>,
+    teardown: Vec<Node>,
+    before_each: Vec<Node>,
+    after_each: Vec<Node>,
     tests: Option<Vec<Node>>,
     tests_key: Span,
 }
 
-#[derive(Default)]
-pub struct TestDraft {
-    name: Option<(String, Span)>,
-    answers: Option<Node>,
-    steps: Option<Vec<Node>>,
-}
-
-pub(crate) fn parse_suite(source: &Source, folder: &Path, environment: &Environment) -> (Option<Suite>, Vec<Diagnostic>) {
-    let (tree, mistakes) = document::parse(source, 0);
-    let mut reader = Reader::new(source, folder, environment);
+pub(crate) fn parse_suite(mut source: Source, folder: &Path, environment: &Environment) -> (Option<Suite>, Vec<Diagnostic>) {
+    let (tree, mistakes) = read_tree(&mut source, folder);
+    let mut reader = Reader::new(&source, folder, environment);
     reader.diagnostics = mistakes;
-    let suite = tree.and_then(|tree| read_suite(&mut reader, &tree));
+    let suite = tree.and_then(|tree| {
+        let (tree, tags) = profile::apply(&mut reader, tree);
+        read_suite(&mut reader, &tree, &tags)
+    });
     let mut diagnostics = reader.diagnostics;
-    diagnostics.sort_by_key(|diagnostic| diagnostic.place.as_ref().map(|place| (place.line, place.column)));
+    let in_place = |diagnostic: &Diagnostic| diagnostic.place.as_ref().map(|place| (place.file != source.file(), place.line, place.column));
+    diagnostics.sort_by_key(in_place);
     (if diagnostics.is_empty() { suite } else { None }, diagnostics)
 }
 
-fn read_suite(reader: &mut Reader<'_>, tree: &Node) -> Option<Suite> {
-    read_variables(reader, tree);
+/// Takes the tests that have one of `tags`, or all if there are none.
+fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<Suite> {
+    reader.read_variables(tree);
     let mut draft = SuiteDraft::default();
     SUITE.read(reader, tree, &mut draft);
     let mut timeouts = Timeouts::default();
@@ -213,16 +276,51 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node) -> Option<Suite> {
         ANSWERS.read(reader, node, &mut answers);
     }
     let servers = read_servers(reader, &draft, tree);
-    let mut cases = Vec::new();
+    let mut saved = Vec::new();
+    let mut steps = |nodes: &[Node], reader: &mut Reader<'_>| read_steps(reader, nodes, servers.as_ref(), &mut saved);
+    let shared = steps(&draft.setup, reader);
+    let each = steps(&draft.before_each, reader);
+    let after_each = steps(&draft.after_each, reader);
+    let teardown = steps(&draft.teardown, reader);
+    let defaults = Defaults {
+        servers: servers.as_ref(),
+        answers,
+        tags: draft.tags,
+        isolation: draft.isolation,
+        retries: draft.retries,
+        timeout: timeouts.case,
+        shared: Hooks { setup: shared, teardown },
+        each: Hooks { setup: each, teardown: after_each },
+        saved,
+    };
+    let (mut cases, mut chosen, mut only) = (Vec::new(), Vec::new(), None);
     let mut names: BTreeMap<String, u32> = BTreeMap::new();
     for test in draft.tests.as_deref().unwrap_or_default() {
-        cases.extend(read_case(reader, test, servers.as_ref(), &answers, &mut names));
+        let read = read_test(reader, test, &defaults, &mut names);
+        if read.only.is_some() {
+            chosen.extend(read.cases.clone());
+            only = only.or(read.only);
+        }
+        cases.extend(read.cases);
     }
     if draft.tests.as_ref().is_some_and(Vec::is_empty) {
         let diagnostic = Diagnostic::error("empty-suite", "this suite has no tests");
         reader.report(diagnostic.hint("a test is `- name: …` with `steps:`"), draft.tests_key);
     }
-    Some(Suite { file: reader.source.file().to_owned(), folder: reader.folder.to_owned(), timeouts, servers: servers?, cases })
+    let mut notices = Vec::new();
+    if let Some(key) = only {
+        let message = format!("only {} of {} tests of this suite are run", chosen.len(), cases.len());
+        let notice = Diagnostic::warning("only", message).at(reader.place(key));
+        notices.push(notice.hint("take `only` out when you are done"));
+        cases = chosen;
+    }
+    if !tags.is_empty() {
+        cases.retain(|case| case.tags.iter().any(|tag| tags.contains(tag)));
+    }
+    let (file, folder) = (reader.source.file().to_owned(), reader.folder.to_owned());
+    let shared = defaults.shared;
+    let uses_tmp = reader.source.mentions("${tmp}");
+    Some(Suite { file, folder, timeouts, servers: servers?, shared, cases, uses_tmp, notices })
 }
 
 /// `None` if the servers could not be read; then it is already said why.
@@ -268,65 +366,4 @@ fn read_servers(reader: &mut Reader<'_>, draft: &SuiteDraft, tree: &Node) -> Opt
         return None;
     };
     read_server(reader, "server", *key, node).map(|server| BTreeMap::from([(server.name.clone(), server)]))
-}
-
-fn read_case(
-    reader: &mut Reader<'_>,
-    node: &Node,
-    servers: Option<&BTreeMap<String, Server>>,
-    answers: &Answers,
-    names: &mut BTreeMap<String, u32>,
-) -> Option<Case> {
-    let of_suite = reader.known.clone();
-    let case = read_test(reader, node, servers, answers, names);
-    reader.known = of_suite;
-    reader.open.clear();
-    reader.later.clear();
-    case
-}
-
-fn read_test(
-    reader: &mut Reader<'_>,
-    node: &Node,
-    servers: Option<&BTreeMap<String, Server>>,
-    answers: &Answers,
-    names: &mut BTreeMap<String, u32>,
-) -> Option<Case> {
-    read_variables(reader, node);
-    let mut draft = TestDraft::default();
-    TEST.read(reader, node, &mut draft);
-    if let Some((name, span)) = &draft.name {
-        match names.get(name) {
-            Some(line) => {
-                let diagnostic = Diagnostic::error("duplicate-name", format!("the test in line {line} has this name already"));
-                reader.report(diagnostic.hint("reports tell tests apart by their names"), *span);
-            }
-            None => {
-                names.insert(name.clone(), span.line);
-            }
-        }
-    }
-    let mut answers = answers.clone();
-    if let Some(node) = &draft.answers {
-        ANSWERS.read(reader, node, &mut answers);
-    }
-    let nodes = draft.steps.unwrap_or_default();
-    let saved: Vec<Vec<(String, u32)>> = nodes.iter().map(saved_names).collect();
-    let mut steps = Vec::new();
-    for (index, step) in nodes.iter().enumerate() {
-        reader.open = saved[..index].iter().flatten().map(|(name, _)| name.clone()).collect();
-        reader.later = saved[index..].iter().flatten().cloned().collect();
-        steps.extend(read_step(reader, step, servers));
-    }
-    let (name, _) = draft.name?;
-    Some(Case { name, place: reader.place(node.span), steps, answers, variables: reader.known.clone() })
-}
-
-/// Reads the `vars:` of a suite or a test.
-fn read_variables(reader: &mut Reader<'_>, node: &Node) {
-    if let Some(variables) = node.get("vars")
-        && reader.variables(variables) == Err(Fault::Shape)
-    {
-        reader.wrong_type(&Shape::Values.expected(), variables);
-    }
 }

@@ -2,8 +2,8 @@
 //! `${port}` and the server itself are still open.
 
 use crate::judge::{JsonPath, Matcher, TextPattern};
-use mcproof_client::{Answers, EraChoice, TransportKind};
-use mcproof_record::Place;
+use mcproof_client::{Answers, Era, EraChoice, TransportKind};
+use mcproof_record::{Diagnostic, Place};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,21 +19,74 @@ pub struct Suite {
     pub timeouts: Timeouts,
     /// By name; `server:` alone gives one that is called `server`.
     pub servers: BTreeMap<String, Server>,
+    /// Before the first case of a shared server, and after the last one. Cases with a server of their own have them among
+    /// their own steps.
+    pub shared: Hooks,
     pub cases: Vec<Case>,
+    /// Whether anything in it speaks of `${tmp}`.
+    pub uses_tmp: bool,
+    /// What is odd about the suite without being wrong.
+    pub notices: Vec<Diagnostic>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// From the start of a server until its handshake is answered.
     pub connect: Duration,
     /// From a request until its answer.
     pub request: Duration,
+    /// For the calls of some tools, in place of `request`.
+    pub tools: BTreeMap<String, Duration>,
+    /// For a whole case with its setup, without its teardown.
+    pub case: Option<Duration>,
+    /// For a server to end by itself when it is asked to, and again when it gets SIGTERM.
+    pub shutdown: Option<Duration>,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(30), request: Duration::from_secs(30) }
+        let usual = Duration::from_secs(30);
+        Self { connect: usual, request: usual, tools: BTreeMap::new(), case: None, shutdown: None }
     }
+}
+
+/// Steps around others.
+#[derive(Clone, Debug, Default)]
+pub struct Hooks {
+    pub setup: Vec<Step>,
+    /// Run in any case, each of them, whatever failed before.
+    pub teardown: Vec<Step>,
+}
+
+/// Who else uses the server of a case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// Nobody: a fresh server and session for each case.
+    #[default]
+    Case,
+    /// The cases of the file on the same transport, one after the other: one server and one session.
+    File,
+}
+
+/// How often a case that fails is tried again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retries {
+    /// After the first attempt.
+    pub most: u32,
+    /// Before the first retry; doubled for each one after it, with jitter.
+    pub delay: Duration,
+}
+
+/// When a case is not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skip {
+    pub reason: String,
+    /// On these transports only; on all if empty.
+    pub transports: Vec<TransportKind>,
+    /// Only if the session of the first server has this era.
+    pub era: Option<Era>,
+    /// Only if the first server does not declare this capability, such as `prompts` or `resources.subscribe`.
+    pub lacks: Option<String>,
 }
 
 /// A server under test and the ways to reach it.
@@ -60,12 +113,15 @@ pub struct Binding {
     pub port_from: Option<regex::bytes::Regex>,
 }
 
-/// A command that starts a server. Arguments and values may hold `${port}`.
+/// A command that starts a server, or does something around a test. Arguments and values may hold `${port}` and `${tmp}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
     pub command: Vec<String>,
     pub env: Vec<(String, String)>,
+    /// Where relative paths begin.
     pub folder: PathBuf,
+    /// The working folder, if it is another one.
+    pub cwd: Option<String>,
 }
 
 /// One test.
@@ -73,6 +129,13 @@ pub struct Launch {
 pub struct Case {
     pub name: String,
     pub place: Place,
+    pub tags: Vec<String>,
+    pub skips: Vec<Skip>,
+    pub isolation: Isolation,
+    pub retries: Retries,
+    /// For the whole case, without its teardown.
+    pub timeout: Option<Duration>,
+    pub hooks: Hooks,
     pub steps: Vec<Step>,
     /// How the client answers what the server asks.
     pub answers: Answers,
@@ -84,8 +147,8 @@ pub struct Case {
 #[derive(Clone, Debug)]
 pub struct Step {
     pub place: Place,
-    /// A key of [`Suite::servers`].
-    pub server: String,
+    /// A key of [`Suite::servers`]; none for a command of its own.
+    pub server: Option<String>,
     pub action: Action,
     pub expect: Expectations,
     /// Variable name to path into the payload, or into `result` where the path begins with `result`.
@@ -119,6 +182,8 @@ pub enum Action {
         value: String,
     },
     Ping,
+    /// Runs a command of its own and waits for its end.
+    Run(Launch),
 }
 
 impl Action {
@@ -132,6 +197,7 @@ impl Action {
             Self::Prompt { name, .. } => format!("prompt {name}"),
             Self::Complete { argument, .. } => format!("complete {argument}"),
             Self::Ping => "ping".into(),
+            Self::Run(launch) => format!("run {}", launch.command.first().map_or("", String::as_str)),
         }
     }
 }

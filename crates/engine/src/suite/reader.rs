@@ -3,10 +3,11 @@
 use super::Environment;
 use super::document::{Kind, Node};
 use super::duration::parse_duration;
-use super::format::Fault;
+use super::format::{Fault, Shape};
 use super::plan::Spanned;
 use super::source::{Source, Span};
 use super::template::{self, Outcome, Scope, resolve};
+use super::test::TMP;
 use mcproof_record::{Diagnostic, Place};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -100,6 +101,24 @@ impl<'a> Reader<'a> {
         }
     }
 
+    pub(crate) fn texts(&mut self, node: &Node) -> Result<Vec<String>, Fault> {
+        match &node.kind {
+            Kind::Seq(items) => items.iter().map(|item| self.text(item)).collect(),
+            Kind::Broken => Err(Fault::Reported),
+            _ => Err(Fault::Shape),
+        }
+    }
+
+    /// A whole number that is not negative.
+    pub(crate) fn number(&mut self, node: &Node) -> Result<u64, Fault> {
+        let resolved = self.final_value(node);
+        match &resolved.kind {
+            Kind::Number(number) => number.as_u64().ok_or(Fault::Shape),
+            Kind::Broken => Err(Fault::Reported),
+            _ => Err(Fault::Shape),
+        }
+    }
+
     pub(crate) fn duration(&mut self, node: &Node) -> Result<Duration, Fault> {
         let resolved = self.final_value(node);
         let written = match &resolved.kind {
@@ -154,10 +173,21 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Reads the `vars:` of a suite or a test.
+    pub(crate) fn read_variables(&mut self, node: &Node) {
+        if let Some(variables) = node.get("vars")
+            && self.variables(variables) == Err(Fault::Shape)
+        {
+            self.wrong_type(&Shape::Values.expected(), variables);
+        }
+    }
+
     /// A name that `${…}` can hold.
     pub(crate) fn variable_name(&mut self, name: &str, span: Span) {
         if name == "env" {
             self.error("bad-name", "`env` already stands for the environment, as in `${env.HOME}`", span);
+        } else if name == TMP {
+            self.error("bad-name", "`tmp` already stands for the temporary folder of each test", span);
         } else if !template::is_name(name) {
             let diagnostic = Diagnostic::error("bad-name", format!("`{name}` cannot be the name of a variable"));
             self.report(diagnostic.hint("names start with a letter or `_`, then letters, digits, `_` and `-`"), span);

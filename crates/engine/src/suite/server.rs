@@ -6,9 +6,9 @@ use super::format::{Fault, Key, Object, Presence, Shape};
 use super::plan::{Binding, Launch, Server};
 use super::reader::Reader;
 use super::source::Span;
+use super::test::TMP;
 use mcproof_client::{Era, EraChoice, TransportKind};
 use mcproof_record::Diagnostic;
-use std::path::PathBuf;
 
 const PORT: &str = "${port}";
 
@@ -102,7 +102,7 @@ pub static BINDING: Object<BindingDraft> = Object {
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 draft.cwd_key = Some(reader.key);
-                draft.cwd = Some(reader.text(node)?.into());
+                draft.cwd = Some(reader.template_text(node)?);
                 Ok(())
             },
         },
@@ -132,6 +132,65 @@ pub static BINDING: Object<BindingDraft> = Object {
     later: &["auth", "tls", "ready", "shutdown"],
 };
 
+/// The value of `run:`.
+pub static RUN: Object<RunDraft> = Object {
+    name: "a command",
+    keys: &[
+        Key {
+            name: "command",
+            doc: "text that is split into words, or a list of words; no shell reads it",
+            shape: Shape::Command,
+            presence: Presence::Required,
+            read: |reader, node, draft| {
+                draft.command = read_command(reader, node)?;
+                Ok(())
+            },
+        },
+        Key {
+            name: "env",
+            doc: "environment variables of the command",
+            shape: Shape::Texts,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.env = read_texts(reader, node)?;
+                Ok(())
+            },
+        },
+        Key {
+            name: "cwd",
+            doc: "the working folder of the command, relative to the suite",
+            shape: Shape::Text,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.cwd = Some(reader.template_text(node)?);
+                Ok(())
+            },
+        },
+    ],
+    later: &[],
+};
+
+#[derive(Default)]
+pub struct RunDraft {
+    command: Vec<String>,
+    env: Vec<(String, String)>,
+    cwd: Option<String>,
+}
+
+/// Reads the value of `run:`: a command line, or a map.
+pub(crate) fn read_launch(reader: &mut Reader<'_>, node: &Node) -> Result<Launch, Fault> {
+    let mut draft = RunDraft::default();
+    match &node.kind {
+        Kind::Map(_) => {
+            if !RUN.read(reader, node, &mut draft) {
+                return Err(Fault::Reported);
+            }
+        }
+        _ => draft.command = read_command(reader, node)?,
+    }
+    Ok(Launch { command: draft.command, env: draft.env, folder: reader.folder.to_owned(), cwd: draft.cwd })
+}
+
 #[derive(Default)]
 pub struct ServerDraft {
     bindings: Vec<Binding>,
@@ -147,7 +206,7 @@ pub struct BindingDraft {
     url_span: Option<Span>,
     env: Vec<(String, String)>,
     env_key: Option<Span>,
-    cwd: Option<PathBuf>,
+    cwd: Option<String>,
     cwd_key: Option<Span>,
     headers: Vec<(String, String)>,
     headers_key: Option<Span>,
@@ -222,8 +281,9 @@ fn read_binding(reader: &mut Reader<'_>, node: &Node, transport: TransportKind, 
         Kind::Broken => return Err(Fault::Reported),
         _ => return Err(Fault::Shape),
     };
+    reader.open = vec![TMP.to_owned()];
     if !stdio {
-        reader.open = vec!["port".to_owned()];
+        reader.open.push("port".to_owned());
     }
     let mut draft = BindingDraft::default();
     let readable = BINDING.read(reader, node, &mut draft);
@@ -240,11 +300,11 @@ fn read_binding(reader: &mut Reader<'_>, node: &Node, transport: TransportKind, 
     if reader.mistakes() > before {
         return Err(Fault::Reported);
     }
-    let folder = draft.cwd.map_or_else(|| reader.folder.to_owned(), |cwd| reader.folder.join(cwd));
+    let folder = reader.folder.to_owned();
     server.bindings.push(Binding {
         transport,
         place,
-        launch: draft.command.map(|command| Launch { command, env: draft.env, folder }),
+        launch: draft.command.map(|command| Launch { command, env: draft.env, folder, cwd: draft.cwd }),
         url: draft.url,
         headers: draft.headers,
         port_from: draft.port_from,

@@ -55,6 +55,11 @@ impl Source {
         &self.files[usize::from(file)].text
     }
 
+    /// Whether any file has this text in it.
+    pub fn mentions(&self, text: &str) -> bool {
+        self.files.iter().any(|file| file.text.contains(text))
+    }
+
     /// The text of the line on which a span stands; empty after the end.
     pub fn line(&self, span: Span) -> &str {
         let index = usize::try_from(span.line.max(1)).unwrap_or(usize::MAX).wrapping_sub(1);

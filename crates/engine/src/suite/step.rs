@@ -4,6 +4,7 @@ use super::document::{Entry, Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::plan::{Action, Expectations, ExpectedFailure, Listing, Server, Spanned, Step};
 use super::reader::Reader;
+use super::server::{RUN, read_launch};
 use super::source::Span;
 use super::suggest::{did_you_mean, listed};
 use crate::judge::{JsonPath, Matcher, Subject, TextPattern};
@@ -105,6 +106,16 @@ pub static STEP: Object<StepDraft> = Object {
             read: |reader, node, draft| {
                 reader.nothing_or_true(node)?;
                 draft.act("ping", Action::Ping, reader, node)
+            },
+        },
+        Key {
+            name: "run",
+            doc: "runs a command and waits for its end; the payload is `{ code, stdout, stderr }`, and the code has to be 0 unless `expect` says more",
+            shape: Shape::ObjectOrText(&RUN),
+            presence: Presence::OneOf,
+            read: |reader, node, draft| {
+                let launch = read_launch(reader, node)?;
+                draft.act("run", Action::Run(launch), reader, node)
             },
         },
         Key {
@@ -250,13 +261,6 @@ pub static STEP: Object<StepDraft> = Object {
         "restart",
         "parallel",
         "retries",
-        "rows",
-        "setup",
-        "teardown",
-        "isolation",
-        "tags",
-        "skip_if",
-        "only",
     ],
 };
 
@@ -356,7 +360,14 @@ pub(crate) fn read_step(reader: &mut Reader<'_>, node: &Node, servers: Option<&B
     let before = reader.mistakes();
     let (name, mut action, place) = draft.action.take()?;
     check_sense(reader, &draft, name);
-    let server = choose_server(reader, draft.server, servers, node.span);
+    let server = match (&action, &draft.server) {
+        (Action::Run(_), None) => Some(None),
+        (Action::Run(_), Some((_, span))) => {
+            reader.error("meaningless-key", "`server` means nothing for `run`", *span);
+            None
+        }
+        _ => choose_server(reader, draft.server, servers, node.span).map(Some),
+    };
     if let (Action::Call { arguments, .. } | Action::Prompt { arguments, .. }, Some((with, _))) = (&mut action, draft.with) {
         *arguments = with;
     }
@@ -438,6 +449,10 @@ fn check_sense(reader: &mut Reader<'_>, draft: &StepDraft, action: &str) {
         meaningless(format!("`with` means nothing for `{action}`"), "only `call` and `prompt` take arguments", *key);
     }
     let Some((failure, key, _)) = &draft.failure else { return };
+    if action == "run" {
+        meaningless(format!("`{failure}` means nothing for `run`"), "expect its code: `expect: { code: 1 }`", *key);
+        return;
+    }
     if action == "handshake" {
         meaningless(format!("`{failure}` means nothing for `handshake`"), "a test whose handshake fails never gets to its steps", *key);
         return;

@@ -1,6 +1,7 @@
 //! `${name}` in the strings of a suite: found at load time, filled at load time where the value is known, and at run time where
 //! only a run knows it. Reads nothing from outside; what it may use is passed in.
 
+use super::TMP;
 use super::document::{Entry, Kind, Node};
 use super::source::Source;
 use super::suggest::{did_you_mean, listed};
@@ -177,7 +178,7 @@ impl Scope<'_> {
             let message = format!("`{}` is used before it is saved", reference.written);
             return Err(Diagnostic::error("variable-not-saved-yet", message).hint(format!("line {line} saves it")).into());
         }
-        let names: Vec<&str> = self.known.keys().map(String::as_str).chain(self.open.iter().map(String::as_str)).collect();
+        let names: Vec<&str> = self.known.keys().chain(self.open).map(String::as_str).filter(|name| *name != TMP).collect();
         let diagnostic = Diagnostic::error("unknown-variable", format!("nothing defines `{}`", reference.written));
         Err(Box::new(match did_you_mean(reference.name, names.iter().copied()) {
             Some(near) => diagnostic.hint(format!("did you mean `${{{near}}}`?")),

@@ -1,0 +1,204 @@
+//! What surrounds the steps of a test: rows, hooks, shared servers, attempts, conditions, includes and profiles.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod peers;
+mod running;
+
+use peers::Peer;
+use running::{check, run, run_files, run_suite};
+use serde_json::Value;
+
+const TRACKER: &str = "server: { stdio: mcproof demo tracker }\n";
+
+/// The events of a run.
+fn events(text: &str, arguments: &[&str]) -> Vec<Value> {
+    let ran = run_suite(text, &[&["--json"], arguments].concat());
+    ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn each_row_is_a_case_of_its_own() {
+    let text = format!(
+        "{TRACKER}tests:\n  - name: echo\n    rows: [{{ say: one }}, {{ say: two, wrong: x }}]\n    steps: [{{ call: echo, with: {{ message: \"${{say}}\" }}, expect: {{ $text: one }} }}]\n  \
+         - name: \"echo of ${{say}}\"\n    rows: [{{ say: three }}]\n    steps: [{{ call: echo, with: {{ message: \"${{say}}\" }}, expect: {{ $text: three }} }}]\n"
+    );
+    check(&text, &[], 1, &["echo [say=one]", "✗ FAIL [stdio] ", "echo [say=two, wrong=x]", "echo of three", "2 passed, 1 failed"]);
+}
+
+#[test]
+fn hooks_run_around_the_steps_even_when_they_fail() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let note = |word: &str| format!("{{ run: {{ command: [sh, -c, 'echo {word} >> {}'] }} }}", log.display());
+    let text = format!(
+        "{TRACKER}setup: [{}]\nteardown: [{}]\nbefore_each: [{}]\nafter_each: [{}]\ntests:\n  - name: a\n    setup: [{}]\n    steps: [{{ call: nope }}]\n    teardown: [{}]\n",
+        note("suite-setup"),
+        note("suite-teardown"),
+        note("before"),
+        note("after"),
+        note("setup"),
+        note("teardown"),
+    );
+    check(&text, &[], 1, &["1 failed"]);
+    let written = std::fs::read_to_string(&log).unwrap();
+    assert_eq!(written.split_whitespace().collect::<Vec<_>>(), ["suite-setup", "before", "setup", "teardown", "after", "suite-teardown"]);
+}
+
+#[test]
+fn a_command_seeds_the_file_that_a_real_server_reads() {
+    let memory = Peer::named("memory").start("stdio").command;
+    let seed = r#"{"type":"entity","name":"Ann","entityType":"person","observations":["likes tea"]}"#;
+    let text = format!(
+        "server: {{ stdio: {{ command: {memory:?}, env: {{ MEMORY_FILE_PATH: \"${{tmp}}/memory.json\" }} }} }}\n\
+         setup:\n  - run: {{ command: [sh, -c, 'printf \"%s\\n\" \"$0\" > memory.json', '{seed}'], cwd: \"${{tmp}}\" }}\n\
+         tests:\n  - name: the seed is there\n    steps:\n      - {{ call: read_graph, expect: {{ entities: [{{ name: Ann }}] }} }}\n      \
+         - {{ call: delete_entities, with: {{ entityNames: [Ann] }} }}\n      - run: {{ command: [cat, memory.json], cwd: \"${{tmp}}\" }}\n        expect: {{ code: 0, stdout: {{ $not: /Ann/ }} }}\n  \
+         - name: and again, although it was deleted\n    steps: [{{ call: read_graph, expect: {{ entities: [{{ name: Ann }}] }} }}]\n"
+    );
+    check(&text, &[], 0, &["2 passed"]);
+}
+
+#[test]
+fn a_command_that_fails_fails_its_test() {
+    let of = |step: &str| format!("{TRACKER}tests: [{{ name: a, steps: [{step}] }}]\n");
+    check(&of("run: [sh, -c, 'echo no space left >&2; exit 7']"), &[], 3, &["`sh` ended with code 7: no space left"]);
+    check(&of("{ run: [sh, -c, 'exit 7'], expect: { code: 7 } }"), &[], 0, &["1 passed"]);
+    check(&of("{ run: [sh, -c, 'sleep 60'], timeout: 100ms }"), &[], 3, &["`sh -c 'sleep 60'` did not end within 100 ms"]);
+    check(&of("run: nosuchprogram"), &[], 3, &["`nosuchprogram` was not found"]);
+}
+
+#[test]
+fn tests_that_share_a_server_see_what_the_others_did() {
+    let tests = "tests:\n  - name: first\n    steps: [{ call: create_order, with: { product_id: PROD-123, quantity: 2 } }]\n  \
+                 - name: second\n    steps: [{ call: check_inventory, with: { product_id: PROD-123 }, expect: { available: 8 } }]\n";
+    let servers = std::fs::read_to_string(peers::root().join("examples/quickstart/shop.mcproof.yaml")).unwrap();
+    let (servers, _) = servers.split_once("tests:").unwrap();
+    check(&format!("{servers}isolation: file\n{tests}"), &["--jobs", "4"], 0, &["6 passed"]);
+    check(&format!("{servers}{tests}"), &[], 1, &["3 passed, 3 failed"]);
+}
+
+#[test]
+fn a_shared_server_that_dies_fails_only_the_test_that_killed_it() {
+    let text = "server: { stdio: { command: [sh, -c, 'exec mcproof demo tracker'] } }\nisolation: file\n";
+    let text = text.replace("exec mcproof", &format!("exec {}", env!("CARGO_BIN_EXE_mcproof")));
+    let kill = "{ run: [sh, -c, 'pkill -KILL -P $PPID -f \"[d]emo tracker\"'] }";
+    let text = format!(
+        "{text}tests:\n  - {{ name: a, steps: [tools] }}\n  - {{ name: b, steps: [tools, {kill}, tools] }}\n  - {{ name: c, steps: [tools] }}\n"
+    );
+    check(&text, &[], 1, &["server was ended by SIGKILL", "2 passed, 1 failed"]);
+}
+
+#[test]
+fn a_test_that_passes_when_it_is_tried_again_is_flaky() {
+    let folder = tempfile::tempdir().unwrap();
+    let flag = folder.path().join("flag");
+    let (flag, own) = (flag.display(), env!("CARGO_BIN_EXE_mcproof"));
+    let server = format!(
+        "server: {{ stdio: {{ command: [sh, -c, 'if [ -e {flag} ]; then exec {own} demo tracker; fi; touch {flag}; exit 3'] }} }}\n"
+    );
+    let text = format!("{server}tests: [{{ name: a, retries: {{ max: 2, delay: 1ms }}, steps: [tools] }}]\n");
+    check(&text, &["--era", "legacy"], 0, &["FLAKY", "server exited with code 3", "1 flaky"]);
+    check(
+        &format!("{TRACKER}retries: {{ max: 2, delay: 1ms }}\ntests: [{{ name: a, steps: [{{ call: nope }}] }}]\n"),
+        &[],
+        1,
+        &["0 passed, 1 failed"],
+    );
+}
+
+#[test]
+fn a_skipped_test_says_why_and_is_not_green() {
+    let servers = std::fs::read_to_string(peers::root().join("examples/quickstart/shop.mcproof.yaml")).unwrap();
+    let (servers, _) = servers.split_once("tests:").unwrap();
+    let text = format!(
+        "{servers}tests:\n  - {{ name: a, skip: not yet, steps: [tools] }}\n  - {{ name: b, skip_if: {{ transport: [http, sse] }}, steps: [tools] }}\n  \
+         - {{ name: c, skip_if: {{ lacks: prompts }}, steps: [prompts] }}\n  - {{ name: d, skip_if: [{{ era: legacy }}, {{ no_env: PATH }}], steps: [tools] }}\n"
+    );
+    check(&text, &["--era", "legacy"], 0, &["SKIP", "1 passed, 11 skipped"]);
+    let reasons: Vec<Value> = events(&text, &["--era", "legacy"])
+        .into_iter()
+        .filter(|event| event["verdict"] == "skipped")
+        .map(|event| event["diagnostics"][0]["message"].clone())
+        .collect();
+    for reason in ["not yet", "it is not for this transport", "the server does not declare `prompts`", "it is not for this era"] {
+        assert!(reasons.iter().any(|found| found == reason), "{reason}: {reasons:?}");
+    }
+}
+
+#[test]
+fn only_runs_what_says_so_and_warns() {
+    let text = format!("{TRACKER}tests:\n  - {{ name: a, steps: [tools] }}\n  - {{ name: b, only: true, steps: [tools] }}\n");
+    check(&text, &[], 0, &["only 1 of 2 tests of this suite are run", "1 passed"]);
+}
+
+#[test]
+fn a_test_has_a_deadline_for_all_of_its_steps() {
+    let text = format!("{TRACKER}tests: [{{ name: a, timeout: 300ms, steps: [tools, {{ run: sleep 60 }}] }}]\n");
+    check(&text, &[], 1, &["the test was not done within 300 ms", "raise `timeout` of the test"]);
+}
+
+#[test]
+fn a_tool_may_have_a_deadline_of_its_own() {
+    let text = "server: { stdio: mcproof demo ml-analysis }\ntimeouts: { tools: { run_analysis: 20ms } }\n\
+                tests: [{ name: a, steps: [tools, { call: run_analysis, with: { dataset_location: x, model: gradient_boost } }] }]\n";
+    check(text, &[], 1, &["no answer to `tools/call` within 20 ms"]);
+}
+
+#[test]
+fn included_files_bring_servers_steps_and_tests() {
+    let suite = "include: common.yaml\nvars: { who: Ann }\ntests:\n  - name: own\n    steps: [{ include: greet.yaml }, tools]\n";
+    let common = "server: { stdio: mcproof demo tracker }\nvars: { who: nobody }\ntests: [{ name: common, steps: [tools] }]\n";
+    let greet = "- { call: echo, with: { message: \"hello ${who}\" }, expect: { $text: hello Ann } }\n";
+    let files = [("s.mcproof.yaml", suite), ("common.yaml", common), ("greet.yaml", greet)];
+    let ran = run_files(&files, &[]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("2 passed"), "{}", ran.stdout);
+    let wrong = [files[0], files[1], ("greet.yaml", "- { cal: echo }\n")];
+    let ran = run_files(&wrong, &[]);
+    assert!(ran.stderr.contains("greet.yaml:1:5") && ran.stderr.contains("did you mean `call`?"), "{}", ran.stderr);
+    let ran = run_files(&[files[0], ("common.yaml", "include: s.mcproof.yaml\n")], &[]);
+    assert_eq!(ran.code, Some(2), "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn a_profile_swaps_the_server_and_selects_tests() {
+    let text = "server: { stdio: nosuchserver }\nvars: { text: local }\nprofiles:\n  demo:\n    server: { stdio: mcproof demo tracker }\n    vars: { text: staged }\n    tags: [read-only]\n\
+                tests:\n  - { name: reads, tags: [read-only], steps: [{ call: echo, with: { message: \"${text}\" }, expect: { $text: staged } }] }\n  - { name: writes, steps: [tools] }\n";
+    check(text, &["--profile", "demo"], 0, &["reads", "1 passed"]);
+    check(text, &[], 3, &["`nosuchserver` was not found", "2 failed"]);
+    let ran = run_suite(text, &["--profile", "deno"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("did you mean `demo`?"), "{}", ran.stderr);
+}
+
+#[test]
+fn after_a_failure_the_server_is_asked_how_it_is() {
+    let check = |server: &str, steps: &str, state: &str, blame: &str| {
+        let text = format!("server: {server}\ntimeouts: {{ connect: 2s, request: 300ms }}\ntests: [{{ name: a, steps: [{steps}] }}]\n");
+        let events = events(&text, &["--era", "legacy"]);
+        let outcome = events.iter().find(|event| event["event"] == "case-finished").unwrap();
+        let aftermath = &outcome["aftermath"][0];
+        assert_eq!((aftermath["state"].as_str(), aftermath["blame"].as_str()), (Some(state), Some(blame)), "{outcome}");
+    };
+    let hello = r#"read -r l; printf "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}\n"; read -r l; read -r l"#;
+    let shell = |then: &str| format!("{{ stdio: {{ command: [sh, -c, '{hello}; {then}'] }} }}");
+    check("{ stdio: mcproof demo tracker }", "{ call: nope }", "answers", "server-or-suite");
+    check(&shell("exit 3"), "tools", "died", "server");
+    check(&shell("cat >/dev/null"), "tools", "hung", "server");
+    check("{ http: \"http://127.0.0.1:9/mcp\" }", "tools", "unreachable", "network");
+    check("{ stdio: nosuchserver }", "tools", "not-started", "server");
+}
+
+#[test]
+fn every_step_is_told_with_its_exchanges() {
+    let text = format!(
+        "{TRACKER}tests: [{{ name: a, steps: [tools, {{ call: echo, with: {{ message: x }} }}, {{ call: nope, fails: true }}] }}]\n"
+    );
+    let events = events(&text, &[]);
+    let steps = events.iter().find(|event| event["event"] == "case-finished").unwrap()["steps"].as_array().unwrap().clone();
+    let titles: Vec<&str> = steps.iter().filter_map(|step| step["title"].as_str()).collect();
+    assert_eq!(titles, ["list tools", "call echo", "call nope"]);
+    assert_eq!((&steps[1]["exchanges"][0]["arguments"]["message"], &steps[1]["exchanges"][0]["answer"]), (&"x".into(), &"result".into()));
+    assert_ne!(steps[2]["exchanges"][0]["answer"], "result");
+    assert!(run(&["--help"]).stdout.contains("--profile"));
+}

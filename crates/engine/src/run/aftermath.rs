@@ -1,0 +1,71 @@
+//! After a failure: in what state is the server now, and who has to act? Asks the server once more, within a short deadline.
+
+use super::expand::{Work, binding};
+use super::sessions::Open;
+use mcproof_client::{Closed, Era, Session, TransportKind};
+use mcproof_record::{Aftermath, Blame, ServerState, SessionTranscript};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A server that was quick to answer before is not waited for much longer now.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// One finding for each server that the case used or tried to use.
+pub(super) async fn probe(work: &Work, open: &BTreeMap<String, Open>, failed: &[SessionTranscript]) -> Vec<Aftermath> {
+    let mut found: Vec<Aftermath> = failed.iter().map(|failed| not_started(work, &failed.server)).collect();
+    for (name, open) in open {
+        found.push(ask_again(work, name, &open.session).await);
+    }
+    found
+}
+
+/// No session could be opened.
+fn not_started(work: &Work, name: &str) -> Aftermath {
+    let is_ours = work.suite.servers.get(name).is_some_and(|server| binding(server, work.transport).launch.is_some());
+    let (state, blame, message) = match is_ours {
+        true => (ServerState::NotStarted, Blame::Server, "never got as far as a session"),
+        false => (ServerState::Unreachable, Blame::Network, "could not be reached: it is down, or the way to it is"),
+    };
+    Aftermath { server: name.to_owned(), state, blame, message: message.to_owned() }
+}
+
+async fn ask_again(work: &Work, name: &str, session: &Session) -> Aftermath {
+    let (state, blame, message) = state_of(work, name, session).await;
+    Aftermath { server: name.to_owned(), state, blame, message }
+}
+
+async fn state_of(work: &Work, name: &str, session: &Session) -> (ServerState, Blame, String) {
+    session.settle().await;
+    if let Some(exit) = session.exit() {
+        return (ServerState::Died, Blame::Server, exit.to_string().replacen("server ", "", 1));
+    }
+    let handshake = session.handshake();
+    let method = match handshake.era {
+        Era::Legacy => "ping",
+        Era::Modern => "server/discover",
+    };
+    let is_ours = work.suite.servers.get(name).is_some_and(|server| binding(server, work.transport).launch.is_some());
+    let closed = session.closed_because();
+    if closed.is_none() && session.request(method, None, PATIENCE).await.is_ok() {
+        return (ServerState::Answers, Blame::ServerOrSuite, format!("still answers `{method}`"));
+    }
+    let lives = if is_ours { "its process is alive" } else { "it is not ours" };
+    match (closed, handshake.transport) {
+        (Some(Closed::TooLong { .. }), _) => {
+            (ServerState::Answers, Blame::Server, "sent more than the limits allow, so that we hung up".into())
+        }
+        (Some(_), TransportKind::Stdio) => (ServerState::Hung, Blame::Server, format!("closed its output, and {lives}")),
+        (Some(_), _) => (ServerState::Unreachable, network_or(is_ours), format!("closed the connection, and {lives}")),
+        (None, TransportKind::Http | TransportKind::Sse) if session.takes_connections(PATIENCE).await => {
+            (ServerState::Silent, Blame::Server, format!("takes connections, but does not answer `{method}` within {PATIENCE:?}"))
+        }
+        (None, TransportKind::Http | TransportKind::Sse) => {
+            (ServerState::Unreachable, network_or(is_ours), format!("takes no connections any more, and {lives}"))
+        }
+        (None, _) => (ServerState::Hung, Blame::Server, format!("does not answer `{method}` within {PATIENCE:?}, and {lives}")),
+    }
+}
+
+fn network_or(is_ours: bool) -> Blame {
+    if is_ours { Blame::Server } else { Blame::Network }
+}

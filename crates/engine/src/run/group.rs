@@ -1,0 +1,84 @@
+//! Cases that share a server and a session: what they hand on to each other.
+
+use super::expand::{GroupKey, Work};
+use super::sessions::Open;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tempfile::TempDir;
+
+/// All groups of a run.
+#[derive(Clone, Default)]
+pub(super) struct Groups(Arc<Mutex<HashMap<GroupKey, Group>>>);
+
+#[derive(Default)]
+struct Group {
+    /// Cases that are still to come.
+    left: usize,
+    handed: Handed,
+}
+
+/// What one case of a group leaves to the next.
+#[derive(Default)]
+pub(super) struct Handed {
+    pub(super) open: BTreeMap<String, Open>,
+    pub(super) tmp: Option<Arc<TempDir>>,
+    /// What the shared setup saved, once it has run well.
+    pub(super) set_up: Option<Map<String, Value>>,
+}
+
+impl Groups {
+    pub(super) fn of<'a>(works: impl Iterator<Item = &'a Work>) -> Self {
+        let mut groups: HashMap<GroupKey, Group> = HashMap::new();
+        for key in works.filter_map(Work::group) {
+            groups.entry(key).or_default().left += 1;
+        }
+        Self(Arc::new(Mutex::new(groups)))
+    }
+
+    /// What the case before left, and whether the case is the last of its group.
+    pub(super) fn take(&self, key: &GroupKey) -> (Handed, Last) {
+        let mut groups = self.groups();
+        let group = groups.entry(key.clone()).or_default();
+        group.left = group.left.saturating_sub(1);
+        let last = if group.left == 0 { Last::Yes } else { Last::No };
+        (std::mem::take(&mut group.handed), last)
+    }
+
+    /// Leaves something to the next case.
+    pub(super) fn put(&self, key: &GroupKey, handed: Handed) {
+        self.groups().entry(key.clone()).or_default().handed = handed;
+    }
+
+    fn groups(&self) -> MutexGuard<'_, HashMap<GroupKey, Group>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a case is the last one that needs the server of its group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Last {
+    #[default]
+    Yes,
+    No,
+}
+
+/// The groups of which a case is running: the next one has to wait for it.
+#[derive(Default)]
+pub(super) struct Busy(HashSet<GroupKey>);
+
+impl Busy {
+    pub(super) fn is_free(&self, work: &Work) -> bool {
+        work.group().is_none_or(|key| !self.0.contains(&key))
+    }
+
+    pub(super) fn start(&mut self, work: &Work) {
+        self.0.extend(work.group());
+    }
+
+    pub(super) fn finish(&mut self, key: Option<&GroupKey>) {
+        if let Some(key) = key {
+            self.0.remove(key);
+        }
+    }
+}
