@@ -202,3 +202,18 @@ fn every_step_is_told_with_its_exchanges() {
     assert_ne!(steps[2]["exchanges"][0]["answer"], "result");
     assert!(run(&["--help"]).stdout.contains("--profile"));
 }
+
+#[test]
+fn a_test_that_differs_between_transports_says_where_the_wires_part() {
+    let text = "server:\n  stdio: mcproof demo shop\n  http: { command: \"mcproof demo shop --miscount --http --port ${port}\", url: \"http://127.0.0.1:${port}/mcp\" }\n\
+                tests:\n  - name: a\n    steps:\n      - tools\n      - { call: create_order, with: { product_id: PROD-123, quantity: 1 }, save: { id: id } }\n      \
+                - { call: check_inventory, with: { product_id: PROD-123 }, expect: { available: 9 } }\n";
+    let events = events(text, &[]);
+    let parting = &events.iter().find(|event| event["event"] == "transport-specific").unwrap()["parting"];
+    assert_eq!(
+        (&parting["step"], &parting["failed"]["transport"], &parting["passed"]["transport"]),
+        (&"call check_inventory".into(), &"http".into(), &"stdio".into())
+    );
+    let said = |branch: &Value| branch["frame"]["body"].to_string();
+    assert!(said(&parting["failed"]).contains(":8") && said(&parting["passed"]).contains(":9"), "{parting}");
+}

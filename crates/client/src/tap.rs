@@ -142,6 +142,14 @@ impl Tap {
         FrameId(self.state().next)
     }
 
+    /// One frame, if it is kept.
+    pub fn frame(&self, id: FrameId) -> Option<Frame> {
+        let state = self.state();
+        let first = state.first.binary_search_by_key(&id, |frame| frame.id).ok().map(|index| &state.first[index]);
+        let found = first.or_else(|| state.last.binary_search_by_key(&id, |frame| frame.id).ok().map(|index| &state.last[index]));
+        found.cloned()
+    }
+
     /// Everything that is kept so far.
     pub fn transcript(&self) -> Transcript {
         let state = self.state();

@@ -5,6 +5,7 @@ mod case;
 mod command;
 mod expand;
 mod group;
+mod parity;
 mod ports;
 mod sessions;
 mod step;
@@ -15,6 +16,7 @@ use expand::{Work, expand};
 use group::{Busy, Groups};
 use mcproof_client::{EraChoice, Guardian, Limits, Network, Patience, TransportKind};
 use mcproof_record::{CaseOutcome, CasePlan, Event, FORMAT_VERSION, Summary, fold};
+use parity::Wires;
 use ports::Addresses;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -68,6 +70,7 @@ pub async fn run(suites: Vec<Arc<Suite>>, options: RunOptions, stop: impl Future
     let jobs = options.jobs.max(1);
     let world = World { options: Arc::new(options), addresses: Addresses::default(), groups: Groups::of(waiting.iter()) };
     let mut busy = Busy::default();
+    let mut wires = Wires::of(&recorder.summary.planned);
     let mut running: JoinSet<Finished> = JoinSet::new();
     let mut ending: JoinSet<()> = JoinSet::new();
     let mut stop = std::pin::pin!(stop);
@@ -93,15 +96,17 @@ pub async fn run(suites: Vec<Arc<Suite>>, options: RunOptions, stop: impl Future
                 break;
             }
             Some(finished) = running.join_next() => {
-                let Finished { outcome, leftovers, group } = unless_panicked(finished);
+                let Finished { outcome, leftovers, group, wire } = unless_panicked(finished);
                 busy.finish(group.as_ref());
+                wires.add(&recorder.summary.planned[outcome.id.0 as usize], wire);
                 recorder.record(Event::CaseFinished(outcome));
                 ending.spawn(leftovers.end());
             }
             Some(ended) = ending.join_next() => unless_panicked(ended),
         }
     }
-    for event in recorder.summary.transport_specific() {
+    for mut event in recorder.summary.transport_specific() {
+        wires.explain(&mut event);
         recorder.record(event);
     }
     let counts = recorder.summary.counts();

@@ -1,7 +1,7 @@
 //! The facts of a run, in the order in which they became known. Reporters, stores and dashboards are sinks of this stream;
 //! nothing in it says how to show it.
 
-use crate::{CaseOutcome, Counts, Coverage, Diagnostic, millis};
+use crate::{CaseOutcome, Counts, Coverage, Diagnostic, Frame, millis};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -31,6 +31,24 @@ pub struct CasePlan {
     pub servers: Vec<String>,
 }
 
+/// The first answer in which two runs of a test over different transports differ.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Parting {
+    /// The step, as its outcome calls it.
+    pub step: String,
+    pub failed: Branch,
+    pub passed: Branch,
+}
+
+/// What one of them got there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Branch {
+    pub transport: String,
+    /// None if no answer came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<Frame>,
+}
+
 /// One fact about a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
@@ -49,6 +67,9 @@ pub enum Event {
         name: String,
         failed: Vec<String>,
         passed: Vec<String>,
+        /// Where the wires part, if they are known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parting: Option<Box<Parting>>,
     },
     /// Something about the run or a suite that belongs to no single case.
     Notice {

@@ -12,7 +12,7 @@ mod summary;
 
 pub use coverage::{Coverage, CoveredItem, ItemKind};
 pub use diagnostic::{Diagnostic, Difference, Place, Severity};
-pub use event::{CaseId, CasePlan, Event, FORMAT_VERSION};
+pub use event::{Branch, CaseId, CasePlan, Event, FORMAT_VERSION, Parting};
 pub use frame::{Direction, Evidence, ExchangeId, Frame, FrameBody, FrameId, Transcript};
 pub use outcome::{Aftermath, AnswerKind, Blame, CaseOutcome, Exchange, Proof, ServerState, SessionTranscript, StepOutcome, Verdict};
 pub use raw::Raw;

@@ -84,6 +84,7 @@ impl Summary {
                     name: name.to_owned(),
                     failed,
                     passed,
+                    parting: None,
                 })
             })
             .collect()
@@ -131,8 +132,13 @@ mod tests {
         let pass = Some(Verdict::Pass);
         let fail = Some(Verdict::Fail);
         let found = summary(&[("a", "stdio", pass), ("b", "stdio", fail), ("a", "http", fail), ("b", "http", fail)]).transport_specific();
-        let expected =
-            Event::TransportSpecific { suite: "s".into(), name: "a".into(), failed: vec!["http".into()], passed: vec!["stdio".into()] };
+        let expected = Event::TransportSpecific {
+            suite: "s".into(),
+            name: "a".into(),
+            failed: vec!["http".into()],
+            passed: vec!["stdio".into()],
+            parting: None,
+        };
         assert_eq!(found, [expected]);
     }
 }

@@ -99,7 +99,7 @@ impl<W: Write> Terminal<W> {
                 }
                 self.keep(outcome);
             }
-            Event::TransportSpecific { suite, name, failed, passed } => {
+            Event::TransportSpecific { suite, name, failed, passed, .. } => {
                 self.transport_notes.push(self.transport_note(suite, name, failed, passed));
             }
             Event::Notice { diagnostic } => self.notices.push(diagnostic.clone()),

@@ -383,6 +383,7 @@ fn run() -> Vec<Event> {
             name: "an order reduces the stock".into(),
             failed: vec!["http".into()],
             passed: vec!["stdio".into(), "sse".into()],
+            parting: None,
         },
         Event::RunFinished {
             counts: Counts { passed: 2, failed: 3, cancelled: 1, ..Counts::default() },

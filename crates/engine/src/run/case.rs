@@ -3,6 +3,7 @@
 use super::aftermath;
 use super::expand::{GroupKey, Work};
 use super::group::{Groups, Handed, Last};
+use super::parity::Wire;
 use super::ports::Addresses;
 use super::sessions::{Open, Sessions};
 use super::step::{StepRun, run_step};
@@ -24,6 +25,8 @@ pub(super) struct Finished {
     pub(super) outcome: CaseOutcome,
     pub(super) leftovers: Leftovers,
     pub(super) group: Option<GroupKey>,
+    /// Its answers, to compare them with those on other transports.
+    pub(super) wire: Wire,
 }
 
 /// Sessions of a case that is over; its servers end while the next case runs.
@@ -67,7 +70,7 @@ pub(super) async fn run_case(work: Work, world: World) -> Finished {
     loop {
         let (handed, last) = taken.unwrap_or_default();
         let retry = (work.case().retries.most >= attempts).then(|| delays.next()).flatten();
-        let (mut outcome, leftovers, kept) = run_attempt(&work, &world, handed, last).await;
+        let Attempt { mut outcome, leftovers, kept, wire } = run_attempt(&work, &world, handed, last).await;
         if let (Verdict::Fail, Some(delay)) = (outcome.verdict, retry) {
             earlier = outcome.diagnostics;
             leftovers.end().await;
@@ -85,12 +88,19 @@ pub(super) async fn run_case(work: Work, world: World) -> Finished {
         if let Some(key) = &group {
             world.groups.put(key, kept);
         }
-        return Finished { outcome, leftovers, group };
+        return Finished { outcome, leftovers, group, wire };
     }
 }
 
-/// One attempt, what it leaves to be ended, and what it leaves to the next case of its group.
-async fn run_attempt(work: &Work, world: &World, handed: Handed, last: Last) -> (CaseOutcome, Leftovers, Handed) {
+struct Attempt {
+    outcome: CaseOutcome,
+    leftovers: Leftovers,
+    /// For the next case of its group.
+    kept: Handed,
+    wire: Wire,
+}
+
+async fn run_attempt(work: &Work, world: &World, handed: Handed, last: Last) -> Attempt {
     let started = Instant::now();
     let skipped = |skip: &Skip| skip.era.is_none() && skip.lacks.is_none() && applies(skip, work);
     if let Some(skip) = work.case().skips.iter().find(|skip| skipped(skip)) {
@@ -98,7 +108,7 @@ async fn run_attempt(work: &Work, world: &World, handed: Handed, last: Last) -> 
             Last::Yes => (Leftovers { open: handed.open.into_values().collect(), tmp: handed.tmp }, Handed::default()),
             Last::No => (Leftovers::default(), handed),
         };
-        return (skip_outcome(work, skip, started.elapsed()), leftovers, kept);
+        return skip_attempt(work, skip, started.elapsed(), leftovers, kept);
     }
     let shares = work.group().is_some();
     let mut case = Running::new(work, world, handed, started);
@@ -108,7 +118,7 @@ async fn run_attempt(work: &Work, world: &World, handed: Handed, last: Last) -> 
     let Sessions { mut open, failed, tmp, .. } = sessions;
     if let Ran::Skipped(skip) = ran {
         let leftovers = Leftovers { open: open.into_values().collect(), tmp };
-        return (skip_outcome(work, &skip, duration), leftovers, Handed::default());
+        return skip_attempt(work, &skip, duration, leftovers, Handed::default());
     }
     let mut outcome = CaseOutcome { diagnostics, steps, ..CaseOutcome::new(work.plan.id, Verdict::Pass, duration) };
     judge_wire(&open, &mut outcome);
@@ -120,6 +130,7 @@ async fn run_attempt(work: &Work, world: &World, handed: Handed, last: Last) -> 
         outcome.transcripts = failed;
         outcome.transcripts.extend(open.iter().map(|(name, open)| transcript_of(name, open)));
     }
+    let wire = Wire::of(work.transport, &outcome, &open);
     let is_usable = |open: &Open| open.session.closed_because().is_none() && open.session.exit().is_none();
     let keeps = shares && last == Last::No && open.values().all(is_usable);
     let kept = match keeps {
@@ -127,7 +138,7 @@ async fn run_attempt(work: &Work, world: &World, handed: Handed, last: Last) -> 
         false => Handed::default(),
     };
     let tmp = if keeps { None } else { tmp };
-    (outcome, Leftovers { open: open.into_values().collect(), tmp }, kept)
+    Attempt { outcome, leftovers: Leftovers { open: open.into_values().collect(), tmp }, kept, wire }
 }
 
 /// A case while it runs.
@@ -297,9 +308,11 @@ fn declares(session: &Session, capability: &str) -> bool {
     found.is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)))
 }
 
-fn skip_outcome(work: &Work, skip: &Skip, duration: Duration) -> CaseOutcome {
+fn skip_attempt(work: &Work, skip: &Skip, duration: Duration, leftovers: Leftovers, kept: Handed) -> Attempt {
     let note = Diagnostic { severity: Severity::Note, ..Diagnostic::error("skipped", skip.reason.clone()) };
-    CaseOutcome { diagnostics: vec![note], ..CaseOutcome::new(work.plan.id, Verdict::Skipped, duration) }
+    let outcome = CaseOutcome { diagnostics: vec![note], ..CaseOutcome::new(work.plan.id, Verdict::Skipped, duration) };
+    let wire = Wire::of(work.transport, &outcome, &BTreeMap::new());
+    Attempt { outcome, leftovers, kept, wire }
 }
 
 /// What the wire proves, and the first thing on it that no conforming server sends.
