@@ -14,6 +14,8 @@ use tokio::time::Instant;
 
 /// More than a server needs at a time: a bound against one that never stops.
 const MOST_TASKS: usize = 100;
+/// Longer than any session, and short enough to be added to a time.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 const INVALID_PARAMS: i64 = -32602;
 const INTERNAL_ERROR: i64 = -32603;
 
@@ -51,7 +53,8 @@ struct Hosted {
 
 impl Host {
     pub(super) fn new(policy: HostedTasks) -> Self {
-        Self { policy, tasks: Vec::new(), waiting: Vec::new() }
+        let takes = policy.takes.min(LONGEST);
+        Self { policy: HostedTasks { takes, ..policy }, tasks: Vec::new(), waiting: Vec::new() }
     }
 
     pub(super) fn receive(&mut self, request: &ServerRequest, answers: &Answers, now: Now) -> Answered {
