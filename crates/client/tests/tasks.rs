@@ -375,9 +375,12 @@ async fn a_modern_task_is_given_what_it_asks_for_once() {
     assert_eq!(scene.sent().last().unwrap().pointer(declared), None);
 }
 
+/// How a task ended, with the result or the code of the error, if there is any.
+type Ended = (TaskStatus, Option<Result<Value, i64>>);
+
 #[tokio::test]
 async fn the_end_of_a_modern_task_is_told_as_it_came() {
-    let check = async |created: Value, state: Value, expected: Result<(TaskStatus, Option<Result<Value, i64>>), &str>| {
+    let check = async |created: Value, state: Value, expected: Result<Ended, &str>| {
         let script = move |message: &Value| match message["method"].as_str().unwrap() {
             "tools/call" => vec![answer(message, created.clone())],
             _ => vec![answer(message, state.clone())],
