@@ -58,6 +58,7 @@ pub enum TaskStatus {
 /// How a task ended.
 #[derive(Clone, Debug)]
 pub struct TaskEnd {
+    /// What the server said last. If that is no end, it gave the result too early, or forgot the task with it.
     pub status: TaskStatus,
     /// The answer to the request that became the task, from which on it counts the time. `None` for a task that was
     /// cancelled.

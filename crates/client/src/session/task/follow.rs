@@ -5,10 +5,10 @@ use super::{Task, TaskEnd, TaskFailure, TaskStatus, succeeded};
 use crate::jsonrpc::{RpcError, read_error};
 use crate::revision::Era;
 use crate::session::{CallFailure, Reply, Session};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::pin::Pin;
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// Between polls, where the server does not say.
 const POLL: Duration = Duration::from_secs(1);
@@ -51,9 +51,10 @@ impl Task {
     async fn finish_legacy(&mut self, session: &Session, end: Instant) -> Result<TaskEnd, TaskFailure> {
         let mut asking = None;
         let outcome = self.follow_legacy(session, end, &mut asking).await;
-        if let Some(asking) = asking.filter(|_| remaining(end).is_zero()) {
-            // It has the same deadline, and is cancelled when it meets it.
-            let _ = asking.await;
+        if let Some(asking) = asking {
+            // Left alone by a failure: its answer must not come to nobody. It has the same deadline, and is cancelled when it
+            // meets it.
+            let _ = timeout(CANCELLING, asking).await;
         }
         outcome
     }
@@ -96,15 +97,11 @@ impl Task {
             (None, None) if self.state.status == TaskStatus::Cancelled => None,
             (None, None) => Some(ask().await?),
         };
-        if let Some(reply) = reply.as_ref().filter(|_| !self.state.status.is_terminal()) {
-            // A server may forget a task whose result it gave.
+        if !self.state.status.is_terminal() {
+            // The result came before the news. A server may forget a task whose result it gave.
             match self.get(session, remaining(end)).await {
                 Ok(_) | Err(TaskFailure::Rpc { .. }) => {}
                 Err(failure) => return Err(failure),
-            }
-            if !self.state.status.is_terminal() {
-                let failed = reply.answer.as_ref().map_or(true, |result| result.get("isError") == Some(&json!(true)));
-                self.state.status = if failed { TaskStatus::Failed } else { TaskStatus::Completed };
             }
         }
         Ok(self.ended(reply))
