@@ -4,6 +4,7 @@
 
 use crate::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
+use std::time::Duration;
 
 /// The policies of a session. By default a server may ask for nothing but `ping`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -12,6 +13,23 @@ pub struct Answers {
     pub roots: Option<Vec<String>>,
     pub elicitation: Option<Elicitation>,
     pub sampling: Option<Sampling>,
+    /// Whether elicitation and sampling may be asked as tasks, in 2025-11-25, the one revision that has them.
+    pub tasks: Option<HostedTasks>,
+}
+
+/// How long what a server asks as a task is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostedTasks {
+    /// From the request to the answer, for which the server has to poll.
+    pub takes: Duration,
+    /// What the server is told about how often to poll.
+    pub poll_interval: Duration,
+}
+
+impl Default for HostedTasks {
+    fn default() -> Self {
+        Self { takes: Duration::from_millis(100), poll_interval: Duration::from_millis(100) }
+    }
 }
 
 /// What the user would do with a form or a URL.
@@ -35,7 +53,7 @@ pub enum Sampling {
 
 /// "User rejected sampling request" (client/sampling, error handling).
 const REJECTED: i64 = -1;
-const METHOD_NOT_FOUND: i64 = -32601;
+pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 
 impl Answers {
     /// The capabilities that these policies can keep.
@@ -51,6 +69,19 @@ impl Answers {
             capabilities.insert("sampling".into(), json!({ "tools": {} }));
         }
         capabilities
+    }
+
+    /// The capability `tasks`, for the one revision that has it.
+    pub(crate) fn tasks_capability(&self) -> Option<Value> {
+        self.tasks.as_ref()?;
+        let mut requests = Map::new();
+        if self.elicitation.is_some() {
+            requests.insert("elicitation".into(), json!({ "create": {} }));
+        }
+        if self.sampling.is_some() {
+            requests.insert("sampling".into(), json!({ "createMessage": {} }));
+        }
+        (!requests.is_empty()).then(|| json!({ "list": {}, "cancel": {}, "requests": requests }))
     }
 
     /// The answer to one request of the server.
@@ -111,8 +142,11 @@ mod tests {
             roots: Some(vec!["file:///a".into()]),
             elicitation: Some(Elicitation::Accept(Map::from_iter([("b".into(), json!(2))]))),
             sampling: Some(Sampling::Text("hi".into())),
+            tasks: Some(HostedTasks::default()),
         };
         assert_eq!(answers.capabilities().keys().collect::<Vec<_>>(), ["roots", "elicitation", "sampling"]);
+        let requests = json!({ "elicitation": { "create": {} }, "sampling": { "createMessage": {} } });
+        assert_eq!(answers.tasks_capability(), Some(json!({ "list": {}, "cancel": {}, "requests": requests })));
         let check = |method, params: Value, expected: Value| assert_eq!(answers.answer(method, &params), Ok(expected), "{method}");
         check("ping", Value::Null, json!({}));
         check("roots/list", Value::Null, json!({ "roots": [{ "uri": "file:///a" }] }));
@@ -129,5 +163,7 @@ mod tests {
             assert_eq!(Answers::default().answer(method, &Value::Null).unwrap_err().code, METHOD_NOT_FOUND, "{method}");
         }
         assert!(Answers::default().capabilities().is_empty());
+        assert_eq!(Answers::default().tasks_capability(), None);
+        assert_eq!(Answers { tasks: Some(HostedTasks::default()), ..Answers::default() }.tasks_capability(), None);
     }
 }

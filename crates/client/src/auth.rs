@@ -24,6 +24,7 @@ pub use secret::Secret;
 pub use store::TokenStore;
 pub use user_agent::{AuthorizationPage, Headless, UserAgent, Visit};
 
+pub(crate) use assertion::random_text;
 pub(crate) use authorizer::{Attempts, Authorizer, wants_authorization};
 pub(crate) use bearer::Bearer;
 pub(crate) use discovery::Fallback;

@@ -181,7 +181,7 @@ fn read(mut object: Map<String, Value>, id: Id) -> Result<Message, &'static str>
     match (object.remove("method"), object.remove("result"), object.remove("error")) {
         (None, Some(_), Some(_)) => Err("it has both `result` and `error`"),
         (None, Some(result), None) => Ok(Message::Response { id: id_of_response(id), answer: Ok(result) }),
-        (None, None, Some(error)) => Ok(Message::Response { id: id_of_response(id), answer: Err(parse_error(error)?) }),
+        (None, None, Some(error)) => Ok(Message::Response { id: id_of_response(id), answer: Err(read_error(error)?) }),
         (None, None, None) => Err("none of `method`, `result` and `error` is there"),
         (Some(Value::String(method)), _, _) => {
             let params = object.remove("params");
@@ -201,7 +201,7 @@ enum Id {
     Valid(RequestId),
 }
 
-fn parse_error(error: Value) -> Result<RpcError, &'static str> {
+pub(crate) fn read_error(error: Value) -> Result<RpcError, &'static str> {
     let Value::Object(mut error) = error else { return Err("`error` is no object") };
     let code = error.get("code").and_then(Value::as_i64).ok_or("`error.code` is no integer")?;
     let Some(Value::String(message)) = error.remove("message") else { return Err("`error.message` is no string") };

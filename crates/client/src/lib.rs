@@ -10,11 +10,12 @@ pub mod session;
 mod tap;
 pub mod transport;
 
-pub use answers::{Answers, Elicitation, Sampling};
+pub use answers::{Answers, Elicitation, HostedTasks, Sampling};
 pub use revision::{Era, EraChoice, ParseChoiceError, TransportKind};
 pub use session::{
-    CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Fault, Handshake, ListFailure, Listed, Locate, Notification,
-    Reply, Session, Target, open_in_memory, open_session,
+    CallFailure, Called, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Fault, Handshake, ListFailure, Listed, ListenFailure,
+    Locate, Notification, NotificationFailure, Reply, Session, Subscription, SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd,
+    TaskFailure, TaskState, TaskStatus, open_in_memory, open_session,
 };
 pub use tap::{Tap, TapBounds};
 pub use transport::{

@@ -17,6 +17,11 @@ pub(crate) fn has_version_header(version: &str) -> bool {
     version >= FIRST_WITH_VERSION_HEADER
 }
 
+/// Whether tasks are part of the revision itself. They came, as an experiment, with 2025-11-25 and left for an extension.
+pub(crate) fn has_tasks(version: &str) -> bool {
+    version == "2025-11-25"
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Era {
     /// `initialize` handshake, up to 2025-11-25.

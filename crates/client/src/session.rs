@@ -1,21 +1,29 @@
 //! One conversation with a server: handshake or discovery, requests, shutdown. Interprets messages, never bytes.
 
+mod answering;
 mod connect_failure;
 mod dispatcher;
 mod handshake;
+mod hosted_tasks;
 mod listing;
 mod modern;
+mod notifications;
 mod open;
 mod param_headers;
 mod rounds;
+mod subscription;
 mod target;
+mod task;
 mod wire;
 
 pub use connect_failure::ConnectFailure;
-pub use dispatcher::{Fault, Notification};
+pub use dispatcher::Fault;
 pub use listing::{ListFailure, Listed};
+pub use notifications::{Notification, NotificationFailure};
 pub use open::{open_in_memory, open_session};
+pub use subscription::{ListenFailure, Subscription, SubscriptionEnd, SubscriptionFailure};
 pub use target::{ConnectOptions, Locate, Target};
+pub use task::{Called, Task, TaskEnd, TaskFailure, TaskState, TaskStatus};
 
 use crate::Tap;
 use crate::answers::Answers;
@@ -23,6 +31,7 @@ use crate::auth::AuthorizationFailure;
 use crate::jsonrpc::{Malformed, RpcError};
 use crate::revision::{Era, TransportKind};
 use crate::transport::{Closed, Exit, HttpHead, Patience, Process, Resume, ShutdownReport, Stage, StdinUse, Unanswered};
+use answering::Answering;
 use dispatcher::Dispatcher;
 use handshake::Offer;
 use mcproof_record::FrameId;
@@ -31,8 +40,9 @@ use param_headers::ParamHeaders;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use task::TaskSupport;
 use tokio::process::ChildStdin;
-use wire::{Answering, Connection, Outgoing, Wire};
+use wire::{Connection, Outgoing, Wire};
 
 /// What a server said of itself in the answer to `initialize` or `server/discover`.
 #[derive(Clone, Debug, PartialEq)]
@@ -158,6 +168,8 @@ pub struct Session {
     offer: Offer,
     /// Modern HTTP: which arguments of which tool are mirrored into headers, as far as tools have been listed.
     param_headers: Mutex<ParamHeaders>,
+    /// Legacy: which tools may be called as tasks, once tools have been listed.
+    task_support: Mutex<TaskSupport>,
     tap: Tap,
     patience: Patience,
     answering: Answering,
@@ -214,11 +226,6 @@ impl Session {
         self.dispatcher.closed_because()
     }
 
-    /// Notifications of the server, oldest first. Of a flood only the newest are kept here; the tap counts the rest.
-    pub fn notifications(&self) -> Vec<Notification> {
-        self.dispatcher.notifications()
-    }
-
     /// Sends a request and waits for its answer. A JSON-RPC error is an answer. When the deadline passes, the server is
     /// told so, as the protocol asks (2025-11-25, basic/lifecycle, timeouts).
     ///
@@ -263,7 +270,12 @@ impl Session {
     }
 
     async fn send(&self, method: &str, params: Option<Map<String, Value>>, deadline: Deadline) -> Result<Reply, CallFailure> {
-        let outgoing = match self.handshake.era {
+        self.wire.ask(&self.dispatcher, self.outgoing(method, params), deadline, self.handshake.era).await
+    }
+
+    /// A request with all that the era adds to it.
+    fn outgoing<'a>(&self, method: &'a str, params: Option<Map<String, Value>>) -> Outgoing<'a> {
+        match self.handshake.era {
             Era::Legacy => Outgoing { method, params, headers: self.wire.headers(), resume: Resume::FromLastEvent },
             Era::Modern => {
                 let (params, mut headers) = mirrored(&self.client, &self.handshake.protocol_version, method, params);
@@ -272,8 +284,7 @@ impl Session {
                 }
                 Outgoing { method, params: Some(params), headers, resume: Resume::Never }
             }
-        };
-        self.wire.ask(&self.dispatcher, outgoing, deadline, self.handshake.era).await
+        }
     }
 
     /// Ends the session and, if we started it, the server.

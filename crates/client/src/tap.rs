@@ -150,10 +150,17 @@ impl Tap {
         found.cloned()
     }
 
-    /// Everything that is kept so far.
+    /// Everything that is kept so far. Where frames are missing, a note in their place says how many.
     pub fn transcript(&self) -> Transcript {
         let state = self.state();
-        let frames = state.first.iter().chain(&state.last).cloned().collect();
+        let gap = state.last.front().filter(|_| state.dropped > 0).map(|next| {
+            let bound = self.shared.bounds.bytes;
+            let text =
+                format!("{} frames before this were counted and not kept: the newest fill the bound of {bound} bytes", state.dropped);
+            // The place and the number of the last one that is missing.
+            Frame { id: FrameId(next.id.0 - 1), at: next.at, direction: Direction::Local, body: FrameBody::Note { text } }
+        });
+        let frames = state.first.iter().chain(&gap).chain(&state.last).cloned().collect();
         Transcript { frames, dropped: state.dropped }
     }
 
@@ -252,8 +259,16 @@ mod tests {
         }
         let transcript = tap.transcript();
         let ids: Vec<u64> = transcript.frames.iter().map(|frame| frame.id.0).collect();
-        assert_eq!(ids, [0, 1, 97, 98, 99]);
+        assert_eq!(ids, [0, 1, 96, 97, 98, 99]);
         assert_eq!(transcript.dropped, 95);
+        let FrameBody::Note { text } = &transcript.frames[2].body else { panic!("{:?}", transcript.frames[2]) };
+        let bound = 3 * (FRAME_OVERHEAD + 1);
+        assert_eq!(*text, format!("95 frames before this were counted and not kept: the newest fill the bound of {bound} bytes"));
+        let small = Tap::with(TapBounds { first: 2, bytes: 1 << 20 }, vec![], None);
+        for _ in 0..100 {
+            small.record(Direction::FromServer, line("x"));
+        }
+        assert_eq!((small.transcript().frames.len(), small.transcript().dropped), (100, 0));
     }
 
     #[test]

@@ -5,8 +5,8 @@
 #![expect(clippy::print_stdout, reason = "what was skipped or checked is for whoever reads the log")]
 
 use mcproof_client::{
-    Answers, ConnectOptions, Deadline, Elicitation, Endpoint, Era, EraChoice, Sampling, Session, Tap, Target, TransportKind, jsonrpc,
-    open_in_memory, open_session, revision,
+    Answers, ConnectOptions, Deadline, Elicitation, Endpoint, Era, EraChoice, HostedTasks, Sampling, Session, Tap, Target, TransportKind,
+    jsonrpc, open_in_memory, open_session, revision,
 };
 use mcproof_record::{Direction, FrameBody, Transcript};
 use mcproof_testkit::demo::{self, DEFAULT_HOST, DemoOptions, DemoTransport};
@@ -32,8 +32,7 @@ async fn what_we_send_to_an_inquisitive_server_fits_the_schema() {
         for elicitation in [Elicitation::Accept(Map::from_iter([("name".into(), json!("Ada"))])), Elicitation::Decline, Elicitation::Cancel]
         {
             for sampling in [Sampling::Text("four".into()), Sampling::Reject] {
-                let answers =
-                    Answers { roots: Some(vec!["file:///work".into()]), elicitation: Some(elicitation.clone()), sampling: Some(sampling) };
+                let answers = Answers { elicitation: Some(elicitation.clone()), sampling: Some(sampling), ..everything() };
                 let tap = Tap::new();
                 let (ours, theirs) = duplex(1 << 16);
                 let server = tokio::spawn(inquisitive_server(theirs, version));
@@ -45,6 +44,7 @@ async fn what_we_send_to_an_inquisitive_server_fits_the_schema() {
                 assert!(reply.answer.is_ok(), "{version}: {:?}", reply.answer);
                 let silent = object(json!({ "name": "silent" }));
                 session.request_and_cancel("tools/call", silent, Duration::from_millis(20)).await.unwrap_err();
+                run_tasks(&session, version).await;
                 session.request("tools/list", None, DEADLINE).await.unwrap();
                 session.close().await;
                 server.await.unwrap();
@@ -58,6 +58,9 @@ async fn what_we_send_to_an_inquisitive_server_fits_the_schema() {
                     {
                         assert!(methods.contains_key(answer), "{version}: no {answer} was sent: {methods:?}");
                     }
+                }
+                for method in task_methods(version) {
+                    assert!(methods.contains_key(*method), "{version}: no {method} was sent: {methods:?}");
                 }
             }
         }
@@ -152,6 +155,7 @@ fn everything() -> Answers {
         roots: Some(vec!["file:///work".into()]),
         elicitation: Some(Elicitation::Accept(Map::new())),
         sampling: Some(Sampling::Text("four".into())),
+        tasks: Some(HostedTasks { takes: Duration::from_millis(5), poll_interval: Duration::from_millis(5) }),
     }
 }
 
@@ -199,13 +203,55 @@ async fn exercise(session: &Session) {
     }
 }
 
-/// Answers any request; a call of `ask` asks our client for everything first, a call of `silent` is never answered.
+/// Everything about tasks that a revision has: ours to the server, and, in 2025-11-25, those that the server gives us.
+async fn run_tasks(session: &Session, version: &str) {
+    if task_methods(version).is_empty() {
+        return;
+    }
+    let params = |name: &str| object(json!({ "name": name, "arguments": {} })).unwrap();
+    let ended = session.finish_as_task(params("task"), Some(DEADLINE), DEADLINE).await.unwrap();
+    assert!(ended.reply.unwrap().answer.is_ok());
+    let cut_short = session.finish_as_task(params("task-silent"), None, Duration::from_millis(50)).await.unwrap_err();
+    assert!(cut_short.to_string().ends_with("and was cancelled"), "{cut_short}");
+    if version == revision::MODERN {
+        let filter = object(json!({ "toolsListChanged": true, "taskIds": ["t1"] })).unwrap();
+        session.listen(filter, DEADLINE).await.unwrap().close();
+    } else {
+        session.list_tasks(DEADLINE).await.unwrap();
+        session.request("tools/call", Some(params("host")), DEADLINE).await.unwrap().answer.unwrap();
+    }
+}
+
+/// What is sent about tasks, in either role.
+fn task_methods(version: &str) -> &'static [&'static str] {
+    match version {
+        "2025-11-25" => &[
+            "tasks/get",
+            "tasks/result",
+            "tasks/cancel",
+            "tasks/list",
+            "task for sampling/createMessage",
+            "task for elicitation/create",
+            "answer to tasks/get",
+            "answer to tasks/result",
+            "answer to tasks/cancel",
+            "answer to tasks/list",
+        ],
+        revision::MODERN => &["tasks/get", "tasks/update", "tasks/cancel", "subscriptions/listen"],
+        _ => &[],
+    }
+}
+
+/// Answers any request; a call of `ask` asks our client for everything first, a call of `silent` is never
+/// answered. `task` and `task-silent` become tasks, of which the latter never ends; `host` gives our client some.
 async fn inquisitive_server(stream: DuplexStream, version: &str) {
     let (input, mut output) = tokio::io::split(stream);
     let mut lines = BufReader::new(input).lines();
     let questions = questions(version);
     let mut modern = false;
     let mut asked = None;
+    let mut hosting = None;
+    let mut polls = 0;
     while let Some(line) = lines.next_line().await.unwrap() {
         let message: Value = serde_json::from_str(&line).unwrap();
         let (id, params) = (&message["id"], &message["params"]);
@@ -214,11 +260,48 @@ async fn inquisitive_server(stream: DuplexStream, version: &str) {
         match message["method"].as_str() {
             Some("server/discover") => {
                 modern = true;
-                say.push(answer(json!({ "resultType": "complete", "supportedVersions": [revision::MODERN], "capabilities": {} })));
+                let capabilities = json!({ "extensions": { TASKS_EXTENSION: {} } });
+                say.push(answer(
+                    json!({ "resultType": "complete", "supportedVersions": [revision::MODERN], "capabilities": capabilities }),
+                ));
             }
             Some("initialize") => {
                 let server = json!({ "name": "inquisitive", "version": "1" });
-                say.push(answer(json!({ "protocolVersion": params["protocolVersion"], "capabilities": {}, "serverInfo": server })));
+                let tasks = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
+                let capabilities = json!({ "tasks": tasks });
+                say.push(answer(
+                    json!({ "protocolVersion": params["protocolVersion"], "capabilities": capabilities, "serverInfo": server }),
+                ));
+            }
+            Some("tools/call") if params["name"] == "task" || params["name"] == "task-silent" => {
+                polls = 0;
+                let task = task_state(params["name"].as_str().unwrap(), "working", modern);
+                say.push(answer(if modern { task } else { json!({ "task": task }) }));
+            }
+            Some("tasks/get" | "tasks/cancel" | "tasks/list" | "tasks/result" | "tasks/update") => {
+                polls += 1;
+                let name = params["taskId"].as_str().unwrap_or("task");
+                let status = match (name, polls) {
+                    ("task-silent", _) => "working",
+                    (_, 1) => "input_required",
+                    _ => "completed",
+                };
+                let mut state = task_state(name, status, modern);
+                state["resultType"] = json!("complete");
+                say.push(answer(match message["method"].as_str().unwrap() {
+                    "tasks/list" => json!({ "tasks": [state] }),
+                    "tasks/result" => json!({ "content": [] }),
+                    _ => state,
+                }));
+            }
+            Some("subscriptions/listen") if params["notifications"].get("taskIds").is_some() => {
+                let meta = json!({ "io.modelcontextprotocol/subscriptionId": id });
+                let params = json!({ "_meta": meta, "notifications": params["notifications"] });
+                say.push(json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params }));
+            }
+            Some("tools/call") if params["name"] == "host" => {
+                hosting = Some(Hosting::new(id.clone()));
+                say.extend(hosting.as_mut().and_then(|hosting| hosting.next(&Value::Null)));
             }
             Some("tools/call") if params["name"] == "ask" && modern && params.get("inputResponses").is_none() => {
                 let mut requests = questions.clone();
@@ -232,9 +315,13 @@ async fn inquisitive_server(stream: DuplexStream, version: &str) {
             }
             Some("tools/call") if params["name"] == "silent" => {}
             Some("tools/list") if params.get("cursor").is_none() => say.push(answer(json!({ "tools": [], "nextCursor": "2" }))),
-            Some("tools/list") => say.push(answer(json!({ "resultType": "complete", "tools": [] }))),
+            Some("tools/list") => {
+                let tool = |name| json!({ "name": name, "inputSchema": { "type": "object" }, "execution": { "taskSupport": "optional" } });
+                say.push(answer(json!({ "resultType": "complete", "tools": [tool("task"), tool("task-silent")] })));
+            }
             Some(_) if !id.is_null() => say.push(answer(json!({ "resultType": "complete", "content": [] }))),
             Some(_) => {}
+            None if hosting.is_some() => say.extend(hosting.as_mut().and_then(|hosting| hosting.next(&message["result"]))),
             None => {
                 let (call, left) = asked.take().unwrap();
                 match left {
@@ -247,6 +334,55 @@ async fn inquisitive_server(stream: DuplexStream, version: &str) {
             // The client may have closed already.
             let _ = output.write_all(format!("{message}\n").as_bytes()).await;
         }
+    }
+}
+
+const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+/// What the server says of a task, in the words of its era; with a question where it needs input.
+fn task_state(name: &str, status: &str, modern: bool) -> Value {
+    let (ttl, interval) = if modern { ("ttlMs", "pollIntervalMs") } else { ("ttl", "pollInterval") };
+    let form = json!({ "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } });
+    let request = json!({ "form": { "method": "elicitation/create", "params": form } });
+    let mut state = json!({ "resultType": "task", "taskId": name, "status": status, "createdAt": "2026-07-28T10:00:00Z",
+        "lastUpdatedAt": "2026-07-28T10:00:00Z", ttl: 60_000, interval: 5, "result": { "content": [] } });
+    if modern && status == "input_required" {
+        state["inputRequests"] = request;
+    }
+    state
+}
+
+/// Gives our client two tasks, one after the other, and asks all there is to ask about them.
+struct Hosting {
+    call: Value,
+    step: usize,
+    task: Value,
+}
+
+impl Hosting {
+    fn new(call: Value) -> Self {
+        Self { call, step: 0, task: Value::Null }
+    }
+
+    /// The next message, after the client's result of the one before.
+    fn next(&mut self, result: &Value) -> Option<Value> {
+        if let Some(task) = result.get("task") {
+            self.task = json!({ "taskId": task["taskId"] });
+        }
+        self.step += 1;
+        let ask = |method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": format!("host-{}", self.step), "method": method, "params": params });
+        let message = json!({ "role": "user", "content": { "type": "text", "text": "2 + 2?" } });
+        let form = json!({ "type": "object", "properties": {} });
+        Some(match self.step {
+            1 => ask("sampling/createMessage", json!({ "messages": [message], "maxTokens": 10, "task": { "ttl": 60_000 } })),
+            2 => ask("tasks/get", self.task.clone()),
+            3 => ask("tasks/result", self.task.clone()),
+            4 => ask("elicitation/create", json!({ "mode": "form", "message": "Who?", "requestedSchema": form, "task": {} })),
+            5 => ask("tasks/cancel", self.task.clone()),
+            6 => ask("tasks/list", json!({})),
+            7 => json!({ "jsonrpc": "2.0", "id": self.call, "result": { "content": [] } }),
+            _ => return None,
+        })
     }
 }
 
@@ -297,7 +433,7 @@ impl Schemas {
     /// Checks all messages to the server, and gives how often each kind was sent.
     fn check_sent(&self, version: &str, transcript: &Transcript) -> BTreeMap<String, usize> {
         assert_eq!(transcript.dropped, 0);
-        let mut asked: BTreeMap<String, String> = BTreeMap::new();
+        let mut asked: BTreeMap<String, (String, bool)> = BTreeMap::new();
         let mut seen = BTreeMap::new();
         for frame in &transcript.frames {
             let bytes = match &frame.body {
@@ -310,33 +446,49 @@ impl Schemas {
             let method = message["method"].as_str();
             match (frame.direction, method) {
                 (Direction::FromServer, Some(method)) => {
-                    asked.insert(message["id"].to_string(), method.to_owned());
+                    asked.insert(message["id"].to_string(), (method.to_owned(), message.pointer("/params/task").is_some()));
+                }
+                // There is no schema of the extension: these are requests like any other, as far as can be checked.
+                (Direction::ToServer, Some(method)) if version == revision::MODERN && method.starts_with("tasks/") => {
+                    self.assert_fits(version, "JSONRPCRequest", &message, &frame.id.0);
+                    self.assert_fits(version, "RequestParams", &message["params"], &frame.id.0);
+                    self.check_input(version, &message);
+                    *seen.entry(method.to_owned()).or_default() += 1;
                 }
                 (Direction::ToServer, Some(method)) => {
                     let definition = self.definition_of(version, method);
                     self.assert_fits(version, &definition, &message, &frame.id.0);
                     self.assert_fits(version, "JSONRPCMessage", &message, &frame.id.0);
-                    for (key, response) in message.pointer("/params/inputResponses").and_then(Value::as_object).into_iter().flatten() {
-                        let definition = result_definition(questions(version)[key]["method"].as_str().unwrap());
-                        self.assert_fits(version, definition, response, key);
-                    }
+                    self.check_input(version, &message);
                     *seen.entry(method.to_owned()).or_default() += 1;
                 }
                 (Direction::ToServer, None) => {
-                    let method = &asked[&message["id"].to_string()];
+                    let (method, augmented) = &asked[&message["id"].to_string()];
                     self.assert_fits(version, "JSONRPCMessage", &message, &frame.id.0);
+                    // Only 2025-11-25 has tasks; elsewhere the request is answered as any other.
+                    let created = *augmented && message["result"].get("task").is_some();
                     if let Some(result) = message.get("result") {
+                        let definition = if created { "CreateTaskResult" } else { result_definition(method) };
                         // Revisions before elicitation or sampling with tools know less; they cannot ask for it either.
-                        if self.document(version).1.get(result_definition(method)).is_some() {
-                            self.assert_fits(version, result_definition(method), result, &frame.id.0);
+                        if self.document(version).1.get(definition).is_some() {
+                            self.assert_fits(version, definition, result, &frame.id.0);
                         }
                     }
-                    *seen.entry(format!("answer to {method}")).or_default() += 1;
+                    let kind = if created { "task for" } else { "answer to" };
+                    *seen.entry(format!("{kind} {method}")).or_default() += 1;
                 }
                 _ => {}
             }
         }
         seen
+    }
+
+    /// The answers that a request carries, each by what was asked.
+    fn check_input(&self, version: &str, message: &Value) {
+        for (key, response) in message.pointer("/params/inputResponses").and_then(Value::as_object).into_iter().flatten() {
+            let definition = result_definition(questions(version)[key]["method"].as_str().unwrap());
+            self.assert_fits(version, definition, response, key);
+        }
     }
 
     /// The document, and its definitions.
@@ -371,6 +523,10 @@ fn result_definition(method: &str) -> &'static str {
         "roots/list" => "ListRootsResult",
         "sampling/createMessage" => "CreateMessageResult",
         "elicitation/create" => "ElicitResult",
+        "tasks/get" => "GetTaskResult",
+        "tasks/cancel" => "CancelTaskResult",
+        "tasks/list" => "ListTasksResult",
+        "tasks/result" => "GetTaskPayloadResult",
         _ => "EmptyResult",
     }
 }

@@ -128,7 +128,7 @@ impl fmt::Debug for SigningKey {
 }
 
 /// 256 random bits, in characters that are safe in a URL and in a PKCE verifier (RFC 7636, 4.1).
-pub(super) fn random_text() -> Result<String, String> {
+pub(crate) fn random_text() -> Result<String, String> {
     let mut bytes = [0; 32];
     SystemRandom::new().fill(&mut bytes).map_err(|_| "the machine gives no random numbers".to_owned())?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))

@@ -1,12 +1,13 @@
 //! Matches answers to requests, and keeps what fits nothing as a fault. Waits for nobody.
 
+use super::notifications::{Notification, Notifications};
 use super::{CallFailure, Deadline, Reply};
 use crate::Tap;
 use crate::jsonrpc::{self, Malformed, Message, RequestId};
 use crate::transport::{Closed, FaultKind, HttpHead, Inbox, Unanswered};
 use mcproof_record::{Direction, FrameId};
 use serde_json::Value;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -19,14 +20,6 @@ pub struct Fault {
     pub kind: FaultKind,
 }
 
-/// A notification from the server.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Notification {
-    pub frame: FrameId,
-    pub method: String,
-    pub params: Option<Value>,
-}
-
 /// A request from the server, which the session's policy has to answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ServerRequest {
@@ -35,10 +28,11 @@ pub(super) struct ServerRequest {
     pub(super) params: Value,
 }
 
-/// Faults and notifications kept; a flood of them is counted by the tap, not here.
+/// Faults kept; a flood of them is counted by the tap, not here.
 const MOST_KEPT: usize = 1000;
 
 pub(super) struct Dispatcher {
+    pub(super) notifications: Notifications,
     state: Mutex<State>,
     requests: mpsc::UnboundedSender<ServerRequest>,
     tap: Tap,
@@ -52,7 +46,6 @@ struct State {
     faults: Vec<Fault>,
     /// A line that has begun and not ended: a fault only as long as that is so.
     open_line: Option<FrameId>,
-    notifications: VecDeque<Notification>,
 }
 
 struct Pending {
@@ -64,19 +57,28 @@ struct Pending {
 }
 
 /// A request that waits for its answer. Dropping it forgets the request: an answer then is a late one.
-pub(super) struct Waiting<'a> {
+pub(super) struct Waiting {
     pub(super) id: RequestId,
-    dispatcher: &'a Dispatcher,
+    dispatcher: Arc<Dispatcher>,
     answer: oneshot::Receiver<Result<Reply, CallFailure>>,
     progress: watch::Receiver<u64>,
 }
 
-impl Waiting<'_> {
+impl Waiting {
+    pub(super) fn dispatcher(&self) -> &Arc<Dispatcher> {
+        &self.dispatcher
+    }
+
     /// Notes in which frame the request went out.
     pub(super) fn sent(&self, frame: FrameId) {
         if let Some(pending) = self.dispatcher.state().pending.get_mut(&self.id) {
             pending.request = Some(frame);
         }
+    }
+
+    /// Waits for the answer without a deadline, which is the caller's. Not to be asked again once it has answered.
+    pub(super) async fn reply(&mut self) -> Result<Reply, CallFailure> {
+        (&mut self.answer).await.unwrap_or(Err(CallFailure::Closed(Closed::StreamEnded)))
     }
 
     /// Waits for the answer; `None` when `deadline` passes. Progress starts it anew, but never beyond its maximum.
@@ -94,7 +96,7 @@ impl Waiting<'_> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiting {
     fn drop(&mut self) {
         self.dispatcher.state().pending.remove(&self.id);
     }
@@ -103,12 +105,12 @@ impl Drop for Waiting<'_> {
 impl Dispatcher {
     pub(super) fn new(tap: &Tap) -> (Arc<Self>, mpsc::UnboundedReceiver<ServerRequest>) {
         let (requests, queue) = mpsc::unbounded_channel();
-        (Arc::new(Self { state: Mutex::default(), requests, tap: tap.clone() }), queue)
+        (Arc::new(Self { notifications: Notifications::new(), state: Mutex::default(), requests, tap: tap.clone() }), queue)
     }
 
     /// # Errors
     /// The connection has ended already.
-    pub(super) fn expect_answer(&self) -> Result<Waiting<'_>, CallFailure> {
+    pub(super) fn expect_answer(self: &Arc<Self>) -> Result<Waiting, CallFailure> {
         let mut state = self.state();
         if let Some(closed) = &state.closed {
             return Err(CallFailure::Closed(closed.clone()));
@@ -118,7 +120,7 @@ impl Dispatcher {
         let (sender, answer) = oneshot::channel();
         let (progress, progressed) = watch::channel(0);
         state.pending.insert(id.clone(), Pending { answer: sender, asked: Instant::now(), request: None, progress });
-        Ok(Waiting { id, dispatcher: self, answer, progress: progressed })
+        Ok(Waiting { id, dispatcher: Arc::clone(self), answer, progress: progressed })
     }
 
     pub(super) fn faults(&self) -> Vec<Fault> {
@@ -137,22 +139,14 @@ impl Dispatcher {
         state.pending.remove(&id)
     }
 
-    pub(super) fn notifications(&self) -> Vec<Notification> {
-        self.state().notifications.iter().cloned().collect()
-    }
-
     fn notified(&self, notification: Notification) {
-        let mut state = self.state();
         if notification.method == "notifications/progress"
-            && let Some(token) = notification.params.as_ref().and_then(|params| params.get("progressToken")).and_then(Value::as_i64)
-            && let Some(pending) = state.pending.get(&RequestId::Number(token))
+            && let Some(token) = notification.param("/progressToken").and_then(Value::as_i64)
+            && let Some(pending) = self.state().pending.get(&RequestId::Number(token))
         {
             pending.progress.send_modify(|count| *count += 1);
         }
-        if state.notifications.len() == MOST_KEPT {
-            state.notifications.pop_front();
-        }
-        state.notifications.push_back(notification);
+        self.notifications.keep(notification);
     }
 
     pub(super) fn closed_because(&self) -> Option<Closed> {
@@ -184,7 +178,9 @@ impl Inbox for Dispatcher {
                 }
                 self.fault(frame, FaultKind::Malformed(malformed));
             }
-            Ok(Message::Notification { method, params }) => self.notified(Notification { frame, method, params }),
+            Ok(Message::Notification { method, params }) => {
+                self.notified(Notification { frame, method, params, carried_by: request.cloned() });
+            }
             Ok(Message::Request { id, method, params }) => {
                 // The receiver lives as long as the session; after that nobody has to answer.
                 let _ = self.requests.send(ServerRequest { id, method, params: params.unwrap_or_default() });
@@ -245,5 +241,6 @@ impl Inbox for Dispatcher {
         for pending in pending.into_values() {
             let _ = pending.answer.send(Err(CallFailure::Closed(why.clone())));
         }
+        self.notifications.end();
     }
 }

@@ -6,6 +6,7 @@ use super::{CallFailure, ClientProfile, ConnectFailure, Handshake, SESSION_HEADE
 use crate::revision::{self, Era, LEGACY, MODERN, TransportKind};
 use crate::transport::{Resume, Unanswered};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -20,19 +21,23 @@ pub(super) struct Offer {
     /// This revision and no other; else our newest legacy one.
     pub(super) version: Option<String>,
     pub(super) budget: Duration,
+    /// Declared where it exists.
+    pub(super) tasks: Option<Value>,
 }
 
 /// The handshake of the legacy era (2025-11-25, basic/lifecycle).
 pub(super) async fn initialize(
     wire: &Wire,
-    dispatcher: &Dispatcher,
+    dispatcher: &Arc<Dispatcher>,
     client: &ClientProfile,
     offer: &Offer,
     transport: TransportKind,
 ) -> Result<Handshake, ConnectFailure> {
     let pinned = offer.version.as_deref();
-    let params =
-        json!({ "protocolVersion": pinned.unwrap_or(LEGACY[0]), "capabilities": client.capabilities, "clientInfo": client.info() });
+    let offered = pinned.unwrap_or(LEGACY[0]);
+    let mut capabilities = client.capabilities.clone();
+    capabilities.extend(offer.tasks.clone().filter(|_| revision::has_tasks(offered)).map(|tasks| ("tasks".to_owned(), tasks)));
+    let params = json!({ "protocolVersion": offered, "capabilities": capabilities, "clientInfo": client.info() });
     let outgoing = Outgoing { method: INITIALIZE, params: params.as_object().cloned(), headers: Vec::new(), resume: Resume::FromLastEvent };
     let outcome = wire.ask(dispatcher, outgoing, offer.budget.into(), Era::Legacy).await;
     if let Some(head) = refusal(&outcome) {

@@ -74,9 +74,12 @@ impl Session {
         unreachable!("the loop returns on its last page")
     }
 
-    /// Remembers which arguments go into headers, and takes out the tools that say so in a way that is not allowed.
+    /// Remembers which tools run as tasks and which arguments go into headers, and takes out the tools that say so in a way that is not allowed.
     fn learn(&self, method: &str, items: &mut Vec<Value>) -> Vec<(String, String)> {
         let mut rejected = Vec::new();
+        if method == "tools/list" && self.handshake.era == Era::Legacy {
+            self.task_support.lock().unwrap_or_else(PoisonError::into_inner).learn(items);
+        }
         if method == "tools/list" && self.handshake.era == Era::Modern && self.handshake.transport == TransportKind::Http {
             let mut known = self.param_headers.lock().unwrap_or_else(PoisonError::into_inner);
             items.retain(|tool| match known.learn(tool) {

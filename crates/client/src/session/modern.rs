@@ -3,6 +3,23 @@
 use super::{ClientProfile, Headers, VERSION_HEADER};
 use serde_json::{Map, Value, json};
 
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// The extension that brings tasks.
+pub(super) const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// Declares on one request that we understand tasks. Without it a server must not answer with one, so that ordinary calls
+/// are not surprised.
+pub(super) fn declare_tasks(client: &ClientProfile, params: &mut Map<String, Value>) {
+    let meta = params.entry("_meta").or_insert_with(|| json!({}));
+    let Some(meta) = meta.as_object_mut() else { return };
+    let capabilities = meta.entry(CAPABILITIES).or_insert_with(|| Value::Object(client.capabilities.clone()));
+    let Some(capabilities) = capabilities.as_object_mut() else { return };
+    if let Some(extensions) = capabilities.entry("extensions").or_insert_with(|| json!({})).as_object_mut() {
+        extensions.entry(TASKS).or_insert_with(|| json!({}));
+    }
+}
+
 /// The parameters and headers of a modern request (2026-07-28, basic, `_meta`, and Streamable HTTP, request metadata).
 pub(super) fn mirrored(
     client: &ClientProfile,
@@ -15,13 +32,15 @@ pub(super) fn mirrored(
     let name = match method {
         "tools/call" | "prompts/get" => params.get("name"),
         "resources/read" => params.get("uri"),
+        // Extension io.modelcontextprotocol/tasks, routing headers.
+        "tasks/get" | "tasks/update" | "tasks/cancel" => params.get("taskId"),
         _ => None,
     };
     headers.extend(name.and_then(Value::as_str).map(|name| ("mcp-name".to_owned(), header_value(name))));
     let own = [
         ("io.modelcontextprotocol/protocolVersion", Value::from(version)),
         ("io.modelcontextprotocol/clientInfo", client.info()),
-        ("io.modelcontextprotocol/clientCapabilities", Value::Object(client.capabilities.clone())),
+        (CAPABILITIES, Value::Object(client.capabilities.clone())),
     ];
     let meta = params.entry("_meta").or_insert_with(|| json!({}));
     if let Some(meta) = meta.as_object_mut() {

@@ -1,10 +1,11 @@
 //! Opens a session: starts or finds the server, finds out its era, does the handshake.
 //! Source of the era rules: 2026-07-28, basic/versioning and basic/transports, "backward compatibility".
 
+use super::answering::Answering;
 use super::dispatcher::{Dispatcher, ServerRequest};
 use super::handshake::{Offer, discovered, initialize, names};
 use super::modern::mirrored;
-use super::wire::{Answering, Connection, Outgoing, Wire, refusal};
+use super::wire::{Connection, Outgoing, Wire, refusal};
 use super::{CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Handshake, Locate, Reply, Session, Spawned, Target};
 use crate::Tap;
 use crate::auth::{Attempts, Authorizer, Bearer, Fallback, wants_authorization};
@@ -375,7 +376,7 @@ impl<'a> Opening<'a> {
     }
 
     fn offer(&self) -> Offer {
-        Offer { version: self.options.protocol_version.clone(), budget: self.budget }
+        Offer { version: self.options.protocol_version.clone(), budget: self.budget, tasks: self.options.answers.tasks_capability() }
     }
 
     /// `None` also where the user sends a token of their own.
@@ -417,6 +418,7 @@ impl<'a> Opening<'a> {
             answers: self.options.answers.clone(),
             offer: self.offer(),
             param_headers: Mutex::default(),
+            task_support: Mutex::default(),
             tap: self.tap.clone(),
             patience: self.options.patience,
             answering,

@@ -1,18 +1,16 @@
-//! A connection as a session uses it: requests with deadlines, notifications, answers to the server.
+//! A connection as a session uses it: requests with deadlines, and notifications.
 
-use super::dispatcher::{Dispatcher, ServerRequest};
+use super::dispatcher::{Dispatcher, Waiting};
 use super::{CallFailure, Deadline, Headers, Reply, SESSION_HEADER};
-use crate::answers::Answers;
-use crate::auth::{Attempts, Authorizer, wants_authorization};
+use crate::auth::{Attempts, Authorizer, Secret, wants_authorization};
 use crate::jsonrpc::{self, RequestId};
 use crate::revision::Era;
 use crate::transport::{Envelope, HttpConnection, HttpHead, LineChannel, Purpose, Resume, SseConnection, StdioConnection, Unanswered};
 use mcproof_record::FrameId;
 use serde_json::{Map, Value, json};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 /// The connection, shared with the task that answers the server's requests.
@@ -40,27 +38,6 @@ pub(super) struct Outgoing<'a> {
     pub(super) resume: Resume,
 }
 
-/// The task that answers the server's requests. Ends with its session.
-pub(super) struct Answering(JoinHandle<()>);
-
-impl Answering {
-    pub(super) fn start(queue: mpsc::UnboundedReceiver<ServerRequest>, wire: &Arc<Wire>, answers: Answers) -> Self {
-        Self(tokio::spawn(answer_requests(queue, Arc::downgrade(wire), answers)))
-    }
-
-    /// Ends the task and waits until it has let go of the connection.
-    pub(super) async fn end(mut self) {
-        self.0.abort();
-        let _ = (&mut self.0).await;
-    }
-}
-
-impl Drop for Answering {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 impl Wire {
     pub(super) fn new(connection: Connection, authorizer: Option<Arc<Authorizer>>) -> Self {
         Self { connection, authorizer, headers: Mutex::default() }
@@ -83,32 +60,52 @@ impl Wire {
     /// refused for want of authorization was not taken: with a token it goes out anew, with a deadline of its own.
     pub(super) async fn ask(
         &self,
-        dispatcher: &Dispatcher,
+        dispatcher: &Arc<Dispatcher>,
         outgoing: Outgoing<'_>,
         deadline: Deadline,
         era: Era,
     ) -> Result<Reply, CallFailure> {
-        let Some(authorizer) = &self.authorizer else { return self.ask_once(dispatcher, outgoing, deadline, era).await };
-        let operation = operation(&outgoing);
-        let mut attempts = Attempts::default();
+        let Some(mut permission) = self.permission(&outgoing) else { return self.ask_once(dispatcher, outgoing, deadline, era).await };
         loop {
-            authorizer.freshen().await;
-            let token = authorizer.bearer().token();
+            permission.prepare().await;
             let outcome = self.ask_once(dispatcher, outgoing.clone(), deadline, era).await;
-            let Some(head) = refusal(&outcome) else { return outcome };
-            let answered = authorizer.answer(&operation, &head, token.as_ref(), &mut attempts).await;
-            answered.map_err(|failure| CallFailure::Unauthorized { head, failure })?;
+            match refusal(&outcome) {
+                Some(head) => permission.obtain(head).await?,
+                None => return outcome,
+            }
         }
     }
 
-    async fn ask_once(&self, dispatcher: &Dispatcher, outgoing: Outgoing<'_>, deadline: Deadline, era: Era) -> Result<Reply, CallFailure> {
+    /// What a request needs where the session obtains tokens.
+    pub(super) fn permission(&self, outgoing: &Outgoing<'_>) -> Option<Permission<'_>> {
+        let authorizer = self.authorizer.as_deref()?;
+        Some(Permission { authorizer, operation: operation(outgoing), token: None, attempts: Attempts::default() })
+    }
+
+    /// Sends a request; whoever holds what is given waits for its answer. With a maximum, progress is asked for.
+    ///
+    /// # Errors
+    /// The connection has ended already.
+    pub(super) fn begin(&self, dispatcher: &Arc<Dispatcher>, outgoing: Outgoing<'_>, deadline: Deadline) -> Result<Waiting, CallFailure> {
         let Outgoing { method, mut params, headers, resume } = outgoing;
-        let mut waiting = dispatcher.expect_answer()?;
+        let waiting = dispatcher.expect_answer()?;
         if deadline.maximum.is_some() {
             ask_for_progress(params.get_or_insert_default(), &waiting.id);
         }
         let body = jsonrpc::request(&waiting.id, method, params.as_ref());
         waiting.sent(self.connection.send(Envelope { body, purpose: Purpose::Request(waiting.id.clone()), headers, resume }));
+        Ok(waiting)
+    }
+
+    async fn ask_once(
+        &self,
+        dispatcher: &Arc<Dispatcher>,
+        outgoing: Outgoing<'_>,
+        deadline: Deadline,
+        era: Era,
+    ) -> Result<Reply, CallFailure> {
+        let method = outgoing.method;
+        let mut waiting = self.begin(dispatcher, outgoing, deadline)?;
         match waiting.answer(deadline).await {
             Some(answered) => answered,
             None => {
@@ -118,7 +115,7 @@ impl Wire {
                 };
                 // `initialize` must not be cancelled, and a probe is not worth it.
                 if !matches!(method, "initialize" | "server/discover") {
-                    self.cancel(&waiting.id, era);
+                    self.cancel(&waiting.id, era, "no answer in time");
                 }
                 Err(CallFailure::TimedOut { method: method.to_owned(), after: deadline.maximum.unwrap_or(deadline.idle), stage })
             }
@@ -144,11 +141,11 @@ impl Wire {
 
     /// 2025-11-25, basic/utilities/cancellation; 2026-07-28, basic/patterns/cancellation: over HTTP the modern era closes
     /// the response stream, everywhere else a notification says it.
-    fn cancel(&self, id: &RequestId, era: Era) {
+    pub(super) fn cancel(&self, id: &RequestId, era: Era, reason: &str) {
         match (&self.connection, era) {
             (Connection::Http(http), Era::Modern) => http.abandon(id),
             _ => {
-                let params = json!({ "requestId": id, "reason": "no answer in time" });
+                let params = json!({ "requestId": id, "reason": reason });
                 self.send_notification("notifications/cancelled", params.as_object(), Purpose::Response);
             }
         }
@@ -157,6 +154,32 @@ impl Wire {
     fn send_notification(&self, method: &str, params: Option<&Map<String, Value>>, purpose: Purpose) {
         let body = jsonrpc::notification(method, params);
         self.connection.send(Envelope { body, purpose, headers: self.headers(), resume: Resume::Never });
+    }
+}
+
+/// The tokens of one request, from its first attempt to the one that is let in.
+pub(super) struct Permission<'a> {
+    authorizer: &'a Authorizer,
+    operation: String,
+    /// What the last attempt went out with.
+    token: Option<Secret>,
+    attempts: Attempts,
+}
+
+impl Permission<'_> {
+    /// Before each attempt.
+    pub(super) async fn prepare(&mut self) {
+        self.authorizer.freshen().await;
+        self.token = self.authorizer.bearer().token();
+    }
+
+    /// After an attempt that was refused.
+    ///
+    /// # Errors
+    /// There is no token to be had, or none that helps.
+    pub(super) async fn obtain(&mut self, head: Arc<HttpHead>) -> Result<(), CallFailure> {
+        let answered = self.authorizer.answer(&self.operation, &head, self.token.as_ref(), &mut self.attempts).await;
+        answered.map_err(|failure| CallFailure::Unauthorized { head, failure })
     }
 }
 
@@ -191,14 +214,5 @@ impl Connection {
             Self::Sse(sse) => sse.send(envelope),
             Self::InMemory(channel) => channel.send(envelope),
         }
-    }
-}
-
-/// Answers what the server asks, as the policies say.
-async fn answer_requests(mut queue: mpsc::UnboundedReceiver<ServerRequest>, wire: Weak<Wire>, answers: Answers) {
-    while let Some(ServerRequest { id, method, params }) = queue.recv().await {
-        let Some(wire) = wire.upgrade() else { return };
-        let body = jsonrpc::response(&id, answers.answer(&method, &params));
-        wire.connection.send(Envelope { body, purpose: Purpose::Response, headers: wire.headers(), resume: Resume::Never });
     }
 }

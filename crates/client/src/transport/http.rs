@@ -18,6 +18,7 @@ use hyper::{Method, Request, Response};
 use mcproof_record::{Direction, ExchangeId, FrameBody, FrameId};
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -192,8 +193,9 @@ impl Exchanger {
         (bytes, broken, frame)
     }
 
-    /// Reads an event stream to its end, calling `deliver` for each event. Gives why it broke, if it did.
-    pub(crate) async fn events(&self, open: OpenExchange, mut deliver: impl FnMut(&Event, FrameId)) -> Option<String> {
+    /// Reads an event stream to its end, calling `deliver` for each event, or closes it when that says so. Gives why it
+    /// broke, if it did.
+    pub(crate) async fn events(&self, open: OpenExchange, mut deliver: impl FnMut(&Event, FrameId) -> ControlFlow<()>) -> Option<String> {
         let OpenExchange { head, mut body, lease, progress } = open;
         let exchange = head.exchange;
         let mut coding = Coding::of(&head);
@@ -202,12 +204,13 @@ impl Exchanger {
             Coding::Unknown(reason) => Some(reason.clone()),
             Coding::Plain | Coding::Compressed(_) => None,
         };
+        let mut enough = false;
         let mut record = |event: Event| {
             let data = event.data.as_ref().map(|data| String::from_utf8_lossy(data).into_owned());
             let seen =
                 FrameBody::SseEvent { exchange, bytes: event.raw.as_slice().into(), event: event.name.clone(), id: event.id.clone(), data };
             let frame = self.tap.record(Direction::FromServer, seen);
-            deliver(&event, frame);
+            deliver(&event, frame)
         };
         while broken.is_none()
             && let Some(frame) = body.frame().await
@@ -221,21 +224,34 @@ impl Exchanger {
             };
             let data = frame.data_ref().map_or(&[][..], |data| data);
             progress.came(data.len());
-            match &mut coding {
+            let decoded;
+            let content = match &mut coding {
                 // A single piece never holds more than one of the largest events, if it is no bomb.
-                Coding::Compressed(decoder) => match decoder.feed(data, self.limits.event) {
-                    Ok(decoded) => parser.feed(&decoded, &mut record),
-                    Err(DecodeFailure::TooLarge) => broken = Some(self.event_too_large()),
-                    Err(failure) => broken = Some(failure.to_string()),
-                },
-                Coding::Plain | Coding::Unknown(_) => parser.feed(data, &mut record),
-            }
+                Coding::Compressed(decoder) => {
+                    decoded = decoder.feed(data, self.limits.event).unwrap_or_else(|failure| {
+                        broken = Some(match failure {
+                            DecodeFailure::TooLarge => self.event_too_large(),
+                            failure => failure.to_string(),
+                        });
+                        Vec::new()
+                    });
+                    &decoded[..]
+                }
+                Coding::Plain | Coding::Unknown(_) => data,
+            };
+            parser.feed(content, &mut |event| enough |= record(event).is_break());
             if parser.pending() > self.limits.event {
                 broken = Some(self.event_too_large());
             }
+            if enough {
+                self.tap.note("the event stream is closed by us: its request has its answer");
+                self.end(exchange, None);
+                return None;
+            }
         }
         if let Some(unfinished) = parser.finish(SHOWN_OF_UNFINISHED_EVENT) {
-            record(unfinished);
+            // There is nothing left to close.
+            let _ = record(unfinished);
         }
         if broken.is_none() {
             self.pool.give_back(lease);
@@ -407,6 +423,14 @@ impl HttpConnection {
     }
 }
 
+/// For how long an event stream is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stays {
+    /// Until the server ends it: what it says after its answer is evidence.
+    Open,
+    UntilAnswered,
+}
+
 /// How far an event stream was read.
 #[derive(Default)]
 struct Position {
@@ -435,7 +459,7 @@ impl Shared {
         let media_type = media_type(&head);
         if media_type == EVENT_STREAM {
             let mut position = Position::default();
-            let broken = self.read(open, request, &mut position).await;
+            let broken = self.read(open, request, &mut position, Stays::Open).await;
             let waits = request.is_some_and(|request| self.inbox.waits_for(request));
             if waits && resume == Resume::FromLastEvent && position.last_event.is_some() {
                 sleep(position.retry.unwrap_or(RETRY)).await;
@@ -450,11 +474,15 @@ impl Shared {
         Unanswered::Response { head, excerpt: excerpt(&bytes), broken }
     }
 
-    async fn read(&self, open: OpenExchange, request: Option<&RequestId>, position: &mut Position) -> Option<String> {
+    async fn read(&self, open: OpenExchange, request: Option<&RequestId>, position: &mut Position, stays: Stays) -> Option<String> {
         let head = Arc::clone(&open.head);
         let seen = |event: &Event, frame| {
             position.pass(event);
             deliver(&*self.inbox, event, frame, &head, request);
+            match request {
+                Some(request) if stays == Stays::UntilAnswered && !self.inbox.waits_for(request) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
         };
         self.exchanger.events(open, seen).await
     }
@@ -490,7 +518,8 @@ impl Shared {
                     }
                     continue;
                 }
-                self.read(open, request, &mut position).await;
+                // For a request this is a stream that we opened for its answer alone.
+                self.read(open, request, &mut position, Stays::UntilAnswered).await;
             }
             if request.is_some_and(|request| !self.inbox.waits_for(request)) {
                 return;

@@ -9,6 +9,7 @@ use crate::Tap;
 use crate::auth::{AuthorizationFailure, Bearer};
 use hyper::Method;
 use mcproof_record::FrameId;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
@@ -74,6 +75,7 @@ impl SseConnection {
                         }
                         None => deliver(&*inbox, event, frame, &head, None),
                     }
+                    ControlFlow::Continue(())
                 };
                 let broken = exchanger.events(open, seen).await;
                 if let Some(announce) = announce.take() {

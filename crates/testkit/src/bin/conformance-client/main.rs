@@ -83,6 +83,7 @@ impl Task {
                 roots: Some(vec!["file:///work".into()]),
                 elicitation: Some(Elicitation::Accept(form)),
                 sampling: Some(Sampling::Text("a sample".into())),
+                tasks: None,
             },
             ..ConnectOptions::default()
         }

@@ -1,0 +1,108 @@
+//! Answers what the server asks of us, as the policies say. Knows no transport.
+
+use super::dispatcher::ServerRequest;
+use super::hosted_tasks::{Answered, Host, Now};
+use super::wire::Wire;
+use crate::answers::Answers;
+use crate::jsonrpc::{self, RequestId, RpcError};
+use crate::transport::{Envelope, Purpose, Resume};
+use serde_json::{Value, json};
+use std::sync::{Arc, Weak};
+use std::time::SystemTime;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+
+/// Every message that belongs to a task says so under this key (2025-11-25, basic/utilities/tasks, related task metadata).
+pub(super) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+
+/// The task that answers the server's requests. Ends with its session.
+pub(super) struct Answering(JoinHandle<()>);
+
+impl Answering {
+    pub(super) fn start(queue: mpsc::UnboundedReceiver<ServerRequest>, wire: &Arc<Wire>, answers: Answers) -> Self {
+        Self(tokio::spawn(answer_requests(queue, Arc::downgrade(wire), answers)))
+    }
+
+    /// Ends the task and waits until it has let go of the connection.
+    pub(super) async fn end(mut self) {
+        self.0.abort();
+        let _ = (&mut self.0).await;
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn answer_requests(mut queue: mpsc::UnboundedReceiver<ServerRequest>, wire: Weak<Wire>, answers: Answers) {
+    let mut host = answers.tasks.map(Host::new);
+    loop {
+        let due = host.as_ref().and_then(Host::due);
+        let mut outgoing = Vec::new();
+        tokio::select! {
+            request = queue.recv() => {
+                let Some(request) = request else { return };
+                outgoing.extend(answer(&answers, host.as_mut(), request));
+            }
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
+        }
+        outgoing.extend(host.as_mut().map(|host| host.release(now().instant)).unwrap_or_default());
+        let Some(wire) = wire.upgrade() else { return };
+        for (id, answer) in outgoing {
+            let body = jsonrpc::response(&id, answer);
+            wire.connection.send(Envelope { body, purpose: Purpose::Response, headers: wire.headers(), resume: Resume::Never });
+        }
+    }
+}
+
+type Response = (RequestId, Result<Value, RpcError>);
+
+/// `None` for what is answered later.
+fn answer(answers: &Answers, host: Option<&mut Host>, request: ServerRequest) -> Option<Response> {
+    let hosted = host.map_or(Answered::Elsewhere, |host| host.receive(&request, answers, now()));
+    let ServerRequest { id, method, params } = request;
+    let mut answer = match hosted {
+        Answered::Now(answer) => answer,
+        Answered::Later => return None,
+        Answered::Elsewhere => answers.answer(&method, &params),
+    };
+    if let (Ok(result), Some(related)) = (&mut answer, params.get("_meta").and_then(|meta| meta.get(RELATED_TASK))) {
+        relate(result, related);
+    }
+    Some((id, answer))
+}
+
+/// Says to which task a result belongs, unless it says so itself.
+pub(super) fn relate(result: &mut Value, related: &Value) {
+    let Some(result) = result.as_object_mut() else { return };
+    if let Some(meta) = result.entry("_meta").or_insert_with(|| json!({})).as_object_mut() {
+        meta.entry(RELATED_TASK).or_insert_with(|| related.clone());
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a task tells the server at which time of day it was created and changed")]
+fn now() -> Now {
+    Now { instant: Instant::now(), time_of_day: SystemTime::now() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answers::Elicitation;
+
+    #[test]
+    fn an_answer_belongs_to_the_task_of_its_request() {
+        let answers = Answers { elicitation: Some(Elicitation::Decline), ..Answers::default() };
+        let check = |params: Value, expected: Value| {
+            let request = ServerRequest { id: RequestId::Number(1), method: "elicitation/create".into(), params };
+            assert_eq!(answer(&answers, None, request), Some((RequestId::Number(1), Ok(expected))));
+        };
+        check(json!({}), json!({ "action": "decline" }));
+        check(json!({ "_meta": { "progressToken": 1 } }), json!({ "action": "decline" }));
+        let meta = json!({ RELATED_TASK: { "taskId": "t", "kept": [1] } });
+        check(json!({ "_meta": meta }), json!({ "action": "decline", "_meta": meta }));
+    }
+}

@@ -1,0 +1,340 @@
+//! The tasks that a server gives us: what it asks with `task` is answered later, by polling. Time is passed in; nothing is
+//! sent from here.
+//! Source: 2025-11-25, basic/utilities/tasks, where we are the receiver. Later revisions have no such tasks.
+
+use super::answering::relate;
+use super::dispatcher::ServerRequest;
+use crate::answers::{Answers, HostedTasks, METHOD_NOT_FOUND};
+use crate::auth::random_text;
+use crate::jsonrpc::{RequestId, RpcError};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
+
+/// More than a server needs at a time: a bound against one that never stops.
+const MOST_TASKS: usize = 100;
+/// Longer than any session, and short enough to be added to a time.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const INVALID_PARAMS: i64 = -32602;
+const INTERNAL_ERROR: i64 = -32603;
+
+#[derive(Clone, Copy)]
+pub(super) struct Now {
+    pub(super) instant: Instant,
+    pub(super) time_of_day: SystemTime,
+}
+
+/// What became of a request.
+#[derive(Debug, PartialEq)]
+pub(super) enum Answered {
+    Now(Result<Value, RpcError>),
+    /// Once its task is over, by [`Host::release`].
+    Later,
+    /// It has nothing to do with tasks.
+    Elsewhere,
+}
+
+pub(super) struct Host {
+    policy: HostedTasks,
+    tasks: Vec<Hosted>,
+    /// Requests of `tasks/result`, and the task that each waits for.
+    waiting: Vec<(RequestId, String)>,
+}
+
+struct Hosted {
+    id: String,
+    created: Now,
+    takes: Duration,
+    ttl: Option<Duration>,
+    outcome: Result<Value, RpcError>,
+    cancelled: Option<Now>,
+}
+
+impl Host {
+    pub(super) fn new(policy: HostedTasks) -> Self {
+        let takes = policy.takes.min(LONGEST);
+        Self { policy: HostedTasks { takes, ..policy }, tasks: Vec::new(), waiting: Vec::new() }
+    }
+
+    pub(super) fn receive(&mut self, request: &ServerRequest, answers: &Answers, now: Now) -> Answered {
+        self.forget_expired(now.instant);
+        let ServerRequest { id, method, params } = request;
+        match (method.as_str(), params.get("task")) {
+            ("sampling/createMessage" | "elicitation/create", Some(task)) => match answers.answer(method, params) {
+                // Not declared, so that it is no task either.
+                Err(error) if error.code == METHOD_NOT_FOUND => Answered::Now(Err(error)),
+                outcome => Answered::Now(self.create(task, outcome, now)),
+            },
+            ("tasks/list", _) => Answered::Now(self.list(params, now)),
+            ("tasks/get", _) => Answered::Now(self.find(params).map(|task| Value::Object(task.state(&self.policy, now.instant)))),
+            ("tasks/cancel", _) => Answered::Now(self.cancel(params, now)),
+            ("tasks/result", _) => match self.find(params) {
+                Err(error) => Answered::Now(Err(error)),
+                Ok(_) if self.waiting.len() >= MOST_TASKS => Answered::Now(Err(refusal(INTERNAL_ERROR, "too many results are waited for"))),
+                Ok(task) => {
+                    let wanted = (id.clone(), task.id.clone());
+                    self.waiting.push(wanted);
+                    Answered::Later
+                }
+            },
+            _ => Answered::Elsewhere,
+        }
+    }
+
+    /// When the next answer that was put off can be given.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let over = |(_, id): &(RequestId, String)| self.tasks.iter().find(|task| task.id == *id).map(Hosted::over_at);
+        self.waiting.iter().filter_map(over).min()
+    }
+
+    /// The answers that can be given by now.
+    pub(super) fn release(&mut self, now: Instant) -> Vec<(RequestId, Result<Value, RpcError>)> {
+        let mut ready = Vec::new();
+        let tasks = &self.tasks;
+        self.waiting.retain(|(request, id)| {
+            let answer = match tasks.iter().find(|task| task.id == *id) {
+                Some(task) if task.over_at() > now => return true,
+                Some(task) => task.result(),
+                None => Err(unknown(id)),
+            };
+            ready.push((request.clone(), answer));
+            false
+        });
+        ready
+    }
+
+    fn create(&mut self, task: &Value, outcome: Result<Value, RpcError>, now: Now) -> Result<Value, RpcError> {
+        if self.tasks.len() >= MOST_TASKS {
+            return Err(refusal(INTERNAL_ERROR, "this client has too many tasks already"));
+        }
+        let id = random_text().map_err(|reason| refusal(INTERNAL_ERROR, &reason))?;
+        let ttl = task.get("ttl").and_then(Value::as_u64).map(Duration::from_millis);
+        let task = Hosted { id, created: now, takes: self.policy.takes, ttl, outcome, cancelled: None };
+        let mut state = task.state(&self.policy, now.instant);
+        // A task begins as `working`, even one that takes no time.
+        state.insert("status".into(), "working".into());
+        self.tasks.push(task);
+        Ok(json!({ "task": state }))
+    }
+
+    fn find(&self, params: &Value) -> Result<&Hosted, RpcError> {
+        let id = params.get("taskId").and_then(Value::as_str).ok_or_else(|| refusal(INVALID_PARAMS, "`taskId` is missing"))?;
+        self.tasks.iter().find(|task| task.id == id).ok_or_else(|| unknown(id))
+    }
+
+    fn cancel(&mut self, params: &Value, now: Now) -> Result<Value, RpcError> {
+        let id = self.find(params)?.id.clone();
+        let task = self.tasks.iter_mut().find(|task| task.id == id).ok_or_else(|| unknown(&id))?;
+        let status = task.status(now.instant);
+        if status != "working" {
+            return Err(refusal(INVALID_PARAMS, &format!("the task is over: {status}")));
+        }
+        task.cancelled = Some(now);
+        Ok(Value::Object(task.state(&self.policy, now.instant)))
+    }
+
+    /// All on one page, so that no cursor was ever handed out.
+    fn list(&self, params: &Value, now: Now) -> Result<Value, RpcError> {
+        if params.get("cursor").is_some() {
+            return Err(refusal(INVALID_PARAMS, "this cursor was never given"));
+        }
+        let tasks: Vec<_> = self.tasks.iter().map(|task| task.state(&self.policy, now.instant)).collect();
+        Ok(json!({ "tasks": tasks }))
+    }
+
+    fn forget_expired(&mut self, now: Instant) {
+        self.tasks.retain(|task| task.ttl.is_none_or(|ttl| now.saturating_duration_since(task.created.instant) < ttl));
+    }
+}
+
+impl Hosted {
+    fn over_at(&self) -> Instant {
+        self.cancelled.map_or(self.created.instant + self.takes, |cancelled| cancelled.instant)
+    }
+
+    fn status(&self, now: Instant) -> &'static str {
+        match &self.outcome {
+            _ if self.cancelled.is_some() => "cancelled",
+            _ if now < self.over_at() => "working",
+            Ok(_) => "completed",
+            Err(_) => "failed",
+        }
+    }
+
+    fn state(&self, policy: &HostedTasks, now: Instant) -> Map<String, Value> {
+        let status = self.status(now);
+        let updated = match self.cancelled {
+            Some(cancelled) => cancelled.time_of_day,
+            None if status == "working" => self.created.time_of_day,
+            None => self.created.time_of_day + self.takes,
+        };
+        let mut state = Map::from_iter([
+            ("taskId".to_owned(), json!(self.id)),
+            ("status".to_owned(), json!(status)),
+            ("createdAt".to_owned(), timestamp(self.created.time_of_day)),
+            ("lastUpdatedAt".to_owned(), timestamp(updated)),
+            ("ttl".to_owned(), json!(self.ttl.map(millis))),
+            ("pollInterval".to_owned(), json!(millis(policy.poll_interval))),
+        ]);
+        if let (Err(error), "failed") = (&self.outcome, status) {
+            state.insert("statusMessage".into(), json!(error.message));
+        }
+        state
+    }
+
+    fn result(&self) -> Result<Value, RpcError> {
+        if self.cancelled.is_some() {
+            return Err(refusal(INVALID_PARAMS, "the task was cancelled and has no result"));
+        }
+        let mut result = self.outcome.clone()?;
+        relate(&mut result, &json!({ "taskId": self.id }));
+        Ok(result)
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn timestamp(time: SystemTime) -> Value {
+    // Beyond the year 9999 there is no such text.
+    Timestamp::try_from(time).map_or(Value::Null, |time| json!(time.to_string()))
+}
+
+fn refusal(code: i64, message: &str) -> RpcError {
+    RpcError { code, message: message.to_owned(), data: None }
+}
+
+fn unknown(id: &str) -> RpcError {
+    refusal(INVALID_PARAMS, &format!("there is no task `{id}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answers::{Elicitation, Sampling};
+    use crate::session::answering::RELATED_TASK;
+
+    const TAKES: Duration = Duration::from_secs(5);
+
+    struct Scene {
+        host: Host,
+        answers: Answers,
+        start: Instant,
+    }
+
+    impl Scene {
+        fn new(sampling: Sampling) -> Self {
+            let policy = HostedTasks { takes: TAKES, poll_interval: Duration::from_millis(200) };
+            let answers = Answers { sampling: Some(sampling), tasks: Some(policy), ..Answers::default() };
+            Self { host: Host::new(policy), answers, start: Instant::now() }
+        }
+
+        fn at(&self, seconds: u64) -> Now {
+            let passed = Duration::from_secs(seconds);
+            Now { instant: self.start + passed, time_of_day: SystemTime::UNIX_EPOCH + passed }
+        }
+
+        fn ask(&mut self, seconds: u64, method: &str, params: Value) -> Answered {
+            let now = self.at(seconds);
+            let request = ServerRequest { id: RequestId::Number(1), method: method.into(), params };
+            self.host.receive(&request, &self.answers, now)
+        }
+
+        fn result(&mut self, seconds: u64, method: &str, params: Value) -> Value {
+            match self.ask(seconds, method, params) {
+                Answered::Now(Ok(result)) => result,
+                other => panic!("{method}: {other:?}"),
+            }
+        }
+
+        fn code(&mut self, seconds: u64, method: &str, params: Value) -> i64 {
+            match self.ask(seconds, method, params) {
+                Answered::Now(Err(error)) => error.code,
+                other => panic!("{method}: {other:?}"),
+            }
+        }
+
+        /// The parameters that name a new task.
+        fn create(&mut self, seconds: u64) -> Value {
+            let created = self.result(seconds, "sampling/createMessage", json!({ "task": { "ttl": 60_000 } }));
+            json!({ "taskId": created["task"]["taskId"] })
+        }
+    }
+
+    #[test]
+    fn a_task_works_then_completes_then_gives_its_result() {
+        let mut scene = Scene::new(Sampling::Text("hi".into()));
+        let created = scene.result(0, "sampling/createMessage", json!({ "task": { "ttl": 60_000 } }));
+        let id = created["task"]["taskId"].clone();
+        let expected = |status: &str, updated: &str| {
+            json!({ "taskId": id, "status": status, "createdAt": "1970-01-01T00:00:00Z", "lastUpdatedAt": updated,
+                "ttl": 60_000, "pollInterval": 200 })
+        };
+        assert_eq!(created["task"], expected("working", "1970-01-01T00:00:00Z"));
+        let named = json!({ "taskId": id });
+        assert_eq!(scene.result(4, "tasks/get", named.clone())["status"], "working");
+        assert_eq!(scene.ask(4, "tasks/result", named.clone()), Answered::Later);
+        assert_eq!(scene.host.due(), Some(scene.at(5).instant));
+        assert!(scene.host.release(scene.at(4).instant).is_empty());
+        let released = scene.host.release(scene.at(5).instant);
+        let result = released[0].1.clone().unwrap();
+        assert_eq!(result["content"]["text"], "hi");
+        assert_eq!(result["_meta"], json!({ RELATED_TASK: { "taskId": id } }));
+        assert_eq!((released.len(), scene.host.due()), (1, None));
+        assert_eq!(scene.result(6, "tasks/get", named.clone()), expected("completed", "1970-01-01T00:00:05Z"));
+        assert_eq!(scene.result(6, "tasks/list", json!({}))["tasks"].as_array().unwrap().len(), 1);
+        assert_eq!(scene.code(6, "tasks/cancel", named.clone()), INVALID_PARAMS);
+        // Its life is over.
+        assert_eq!(scene.code(60, "tasks/get", named), INVALID_PARAMS);
+        assert_eq!(scene.code(60, "tasks/list", json!({ "cursor": "x" })), INVALID_PARAMS);
+    }
+
+    #[test]
+    fn a_task_that_takes_no_time_begins_as_working_all_the_same() {
+        let mut scene = Scene::new(Sampling::Text("hi".into()));
+        scene.host.policy.takes = Duration::ZERO;
+        assert_eq!(scene.result(0, "sampling/createMessage", json!({ "task": {} }))["task"]["status"], "working");
+        let tasks = scene.result(0, "tasks/list", Value::Null);
+        assert_eq!(tasks["tasks"][0]["status"], "completed");
+        assert_eq!(tasks["tasks"][0]["ttl"], Value::Null);
+    }
+
+    #[test]
+    fn a_rejected_request_fails_and_its_result_is_the_error() {
+        let mut scene = Scene::new(Sampling::Reject);
+        let named = scene.create(0);
+        assert_eq!(scene.result(9, "tasks/get", named.clone())["statusMessage"], "user rejected sampling request");
+        assert_eq!(scene.ask(9, "tasks/result", named), Answered::Later);
+        assert_eq!(scene.host.release(scene.at(9).instant)[0].1.clone().unwrap_err().code, -1);
+    }
+
+    #[test]
+    fn a_cancelled_task_stays_cancelled_and_lets_go_of_who_waits() {
+        let mut scene = Scene::new(Sampling::Text("hi".into()));
+        let named = scene.create(0);
+        assert_eq!(scene.ask(1, "tasks/result", named.clone()), Answered::Later);
+        assert_eq!(scene.result(2, "tasks/cancel", named.clone())["status"], "cancelled");
+        assert_eq!(scene.host.release(scene.at(2).instant)[0].1.clone().unwrap_err().code, INVALID_PARAMS);
+        assert_eq!(scene.result(9, "tasks/get", named)["lastUpdatedAt"], "1970-01-01T00:00:02Z");
+    }
+
+    #[test]
+    fn what_is_no_task_is_answered_elsewhere_or_refused() {
+        let mut scene = Scene::new(Sampling::Text("hi".into()));
+        assert_eq!(scene.ask(0, "sampling/createMessage", json!({})), Answered::Elsewhere);
+        assert_eq!(scene.ask(0, "ping", json!({ "task": {} })), Answered::Elsewhere);
+        assert_eq!(scene.code(0, "elicitation/create", json!({ "task": {} })), METHOD_NOT_FOUND);
+        scene.answers.elicitation = Some(Elicitation::Decline);
+        assert_eq!(scene.result(0, "elicitation/create", json!({ "task": {} }))["task"]["status"], "working");
+        for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+            assert_eq!(scene.code(0, method, json!({ "taskId": "none" })), INVALID_PARAMS);
+            assert_eq!(scene.code(0, method, json!({})), INVALID_PARAMS);
+        }
+        for _ in 1..MOST_TASKS {
+            scene.create(0);
+        }
+        assert_eq!(scene.code(0, "sampling/createMessage", json!({ "task": {} })), INTERNAL_ERROR);
+    }
+}
