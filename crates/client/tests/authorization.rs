@@ -7,12 +7,12 @@
 mod world;
 
 use mcproof_client::auth::{
-    Authorization, Credential, DynamicRegistration, Grant, Headless, Identity, IdentityProvider, Registered, Secret, SigningAlgorithm,
-    SigningKey,
+    Authorization, AuthorizationPage, Credential, DynamicRegistration, Grant, Headless, Identity, IdentityProvider, Keeper, Kept,
+    Registered, Secret, SigningAlgorithm, SigningKey, TokenStore, UserAgent, Visit,
 };
 use mcproof_client::{EraChoice, TransportKind};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use url::Url;
 use world::{Wish, World};
@@ -547,4 +547,73 @@ async fn a_header_of_the_user_goes_before_any_token() {
     let failure = world.open_with_header("Authorization", "Bearer of-the-user", &code()).await.err().unwrap();
     assert_eq!(failure, "server wants authorization: status 401 for `server/discover`");
     assert_eq!(world.steps(), Vec::<String>::new());
+}
+
+/// Keeps tokens in memory, as another process would on disk.
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Vec<Kept>>>);
+
+impl Keeper for Memory {
+    fn recall(&self, server: &Url) -> Option<Kept> {
+        self.0.lock().unwrap().iter().rfind(|kept| kept.server == *server).cloned()
+    }
+
+    fn keep(&self, kept: &Kept) {
+        self.0.lock().unwrap().push(kept.clone());
+    }
+}
+
+/// Somebody who has gone home.
+struct Nobody(Url);
+
+impl UserAgent for Nobody {
+    fn is_there(&self) -> Result<(), String> {
+        Err("it is late".into())
+    }
+
+    fn redirect_uri(&self) -> &Url {
+        &self.0
+    }
+
+    fn visit<'a>(&'a self, _: AuthorizationPage<'a>) -> Visit<'a> {
+        panic!("nobody is there")
+    }
+}
+
+#[tokio::test]
+async fn a_kept_token_serves_later_sessions_and_is_renewed_for_them() {
+    let token = json!({ "access_token": "{access}", "token_type": "bearer", "refresh_token": "{refresh}", "expires_in": 3600 });
+    let wish = Wish {
+        token: (200, token),
+        registration: (
+            201,
+            json!({ "client_id": "dynamic", "client_secret": "of dynamic", "token_endpoint_auth_method": "client_secret_basic" }),
+        ),
+        ..usual()
+    };
+    let world = World::new(wish).await;
+    let memory = Memory::default();
+    let with_memory = |authorization: Authorization| Authorization { store: TokenStore::kept_by(memory.clone()), ..authorization };
+    world.open(Some(&with_memory(code())), EraChoice::Auto).await.unwrap();
+    let absent = || {
+        let user = Nobody(Url::parse("http://localhost:3000/callback").unwrap());
+        with_memory(Authorization::new(Identity::default(), Grant::Code { user: Arc::new(user) }))
+    };
+    let before = world.count("POST rs/mcp 401");
+    world.open(Some(&absent()), EraChoice::Auto).await.unwrap();
+    assert_eq!(world.count("POST rs/mcp 401"), before);
+    // A session that has a token meets its end after another has renewed it.
+    let late = world.open(Some(&absent()), EraChoice::Auto).await.unwrap();
+    world.revoke();
+    world.open(Some(&absent()), EraChoice::Auto).await.unwrap();
+    assert_eq!((world.last("grant_type"), world.client_authentication()), ("refresh_token".into(), "Basic dynamic:of+dynamic".into()));
+    assert!(late.request("tools/list", None, Duration::from_secs(5)).await.unwrap().answer.is_ok());
+    assert_eq!((world.count("POST as/token"), world.count("GET as/authorize")), (2, 1));
+    // Another scope is another token.
+    let other = Authorization { scopes: Some(vec!["more".into()]), ..absent() };
+    let failure = world.open(Some(&other), EraChoice::Auto).await.err().unwrap();
+    assert!(failure.ends_with("nobody is there to consent: it is late"), "{failure}");
+    // Nothing was done in the name of somebody who is not there.
+    assert_eq!(world.count("POST as/register"), 1);
+    world.assert_secrets_are_hidden();
 }

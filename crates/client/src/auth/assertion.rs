@@ -58,9 +58,30 @@ pub enum UnreadableKey {
     NoPem,
     #[error("no private key for {algorithm}: {reason}", algorithm = .0.name(), reason = .1)]
     OtherKind(SigningAlgorithm, String),
+    #[error("no private key of a kind that can sign here (EC P-256 or P-384, Ed25519, RSA): {0}")]
+    UnknownKind(String),
 }
 
 impl SigningKey {
+    /// With the algorithm that the kind of key suggests: ES256, ES384, EdDSA, or RS256 for RSA.
+    ///
+    /// # Errors
+    /// It is no PKCS#8 in PEM, or none of these kinds.
+    pub fn of_any_kind(pem: &str) -> Result<Self, UnreadableKey> {
+        use SigningAlgorithm as A;
+        let mut last = UnreadableKey::NoPem;
+        for algorithm in [A::Es256, A::Es384, A::EdDsa, A::Rs256] {
+            match Self::from_pem(pem, algorithm) {
+                Err(failure @ UnreadableKey::OtherKind(..)) => last = failure,
+                found => return found,
+            }
+        }
+        Err(match last {
+            UnreadableKey::OtherKind(_, reason) => UnreadableKey::UnknownKind(reason),
+            UnreadableKey::NoPem | UnreadableKey::UnknownKind(_) => last,
+        })
+    }
+
     /// # Errors
     /// It is no PKCS#8 in PEM, or a key of another kind than the algorithm needs.
     pub fn from_pem(pem: &str, algorithm: SigningAlgorithm) -> Result<Self, UnreadableKey> {
@@ -134,9 +155,13 @@ pub(crate) fn random_text() -> Result<String, String> {
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-#[expect(clippy::disallowed_methods, reason = "an assertion tells an authorization server the time of day at which it was made")]
 fn time_of_day() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+#[expect(clippy::disallowed_methods, reason = "assertions and kept tokens are good until a time of day, wherever they are read")]
+pub(super) fn now() -> SystemTime {
+    SystemTime::now()
 }
 
 #[cfg(test)]
@@ -174,6 +199,8 @@ mod tests {
         let pem = pem(document.as_ref());
         assert!(matches!(SigningKey::from_pem(&pem, SigningAlgorithm::Rs256), Err(UnreadableKey::OtherKind(SigningAlgorithm::Rs256, _))));
         assert!(SigningKey::from_pem(&pem, SigningAlgorithm::EdDsa).unwrap().assertion("a", "b").is_ok());
+        assert_eq!(SigningKey::of_any_kind(&pem).unwrap().algorithm, SigningAlgorithm::EdDsa);
+        assert_eq!(SigningKey::of_any_kind("nothing").unwrap_err(), UnreadableKey::NoPem);
         assert_eq!(SigningAlgorithm::named("PS256"), Some(SigningAlgorithm::Ps256));
         assert_eq!(SigningAlgorithm::named("none"), None);
     }

@@ -91,6 +91,9 @@ impl Authorizer {
         let mut server = server.clone();
         server.set_fragment(None);
         let web = Web::new(limits, network, tap, version.to_owned());
+        if options.store.held(&server).is_none() {
+            options.store.recall(&server, &options.identity, options.scopes.as_deref());
+        }
         let held = options.store.held(&server).map(|held| held.access);
         if let Some(token) = &held {
             web.keep_secret(token.expose());
@@ -155,7 +158,11 @@ impl Authorizer {
             return Err(AuthorizationFailure::TooMany { limit: MOST_AUTHORIZATIONS });
         }
         let _gate = self.options.store.gate().lock().await;
-        let held = self.options.store.held(&self.server);
+        let Authorization { identity, grant, store, .. } = &self.options;
+        if store.held(&self.server).is_none_or(|held| Some(&held.access) == refused) {
+            store.recall(&self.server, identity, self.options.scopes.as_deref());
+        }
+        let held = store.held(&self.server);
         if let Some(held) = &held
             && Some(&held.access) != refused
             && attempts.last != Some(Obtained::Shared)
@@ -178,6 +185,9 @@ impl Authorizer {
                 Err(failure) => self.web.note(format!("the token could not be refreshed: {failure}")),
             }
         }
+        if let Grant::Code { user } = grant {
+            user.is_there().map_err(AuthorizationFailure::NoUser)?;
+        }
         let before = held.map(|held| held.scopes).unwrap_or_default();
         let scopes = self.scopes(challenge, need, advertised.as_deref(), before, &server);
         if need == Need::Scopes {
@@ -186,7 +196,6 @@ impl Authorizer {
                 return Err(AuthorizationFailure::ScopesRefused { scopes: token::joined(&scopes) });
             }
         }
-        let Authorization { identity, grant, store, .. } = &self.options;
         let client = registration::identify(&self.web, identity, grant, &server, store, &scopes).await?;
         let purpose = Purpose { server: &server, client: &client, resource: &resource, scopes: &scopes };
         let tokens = match grant {
@@ -281,7 +290,7 @@ impl Authorizer {
     ) {
         let Tokens { access, refresh: newer, expires } = tokens;
         let held = Held { access: access.clone(), refresh: newer.or(refresh), expires, scopes, server, client, resource };
-        self.options.store.hold(&self.server, held);
+        self.options.store.hold(&self.server, held, &self.options.identity);
         self.take(&access);
     }
 

@@ -34,6 +34,8 @@ pub enum AuthorizationFailure {
     OtherAuthorizationServer { expected: String, found: String },
     #[error("{url} refused to register the client: {reason}")]
     NotRegistered { url: Box<Url>, reason: String },
+    #[error("nobody is there to consent: {0}")]
+    NoUser(String),
     #[error("no answer from the authorization page: {0}")]
     NoRedirect(String),
     #[error("the authorization response {0}")]

@@ -1,7 +1,9 @@
 //! What is remembered between requests and between sessions: tokens for each server, client ids for each authorization
-//! server. In memory only.
+//! server. In memory; a keeper may know tokens of earlier processes.
 
+use super::Identity;
 use super::discovery::AuthorizationServer;
+use super::kept::{Keeper, Kept};
 use super::registration::Client;
 use super::secret::Secret;
 use std::collections::{BTreeSet, HashMap};
@@ -19,6 +21,7 @@ struct Inner {
     /// Held during an authorization: sessions that start at once need one consent, not one each.
     gate: Gate<()>,
     state: Mutex<State>,
+    keeper: Option<Box<dyn Keeper>>,
 }
 
 #[derive(Default)]
@@ -51,6 +54,23 @@ impl Held {
 }
 
 impl TokenStore {
+    /// A store whose tokens outlive this process.
+    pub fn kept_by(keeper: impl Keeper + 'static) -> Self {
+        Self(Arc::new(Inner { keeper: Some(Box::new(keeper)), ..Inner::default() }))
+    }
+
+    /// Takes over the token that the keeper has, if it is not the one that is held: another process may have renewed it.
+    pub(super) fn recall(&self, server: &Url, identity: &Identity, scopes: Option<&[String]>) {
+        let Some(kept) = self.0.keeper.as_ref().and_then(|keeper| keeper.recall(server)) else { return };
+        if scopes.unwrap_or_default().iter().any(|scope| !kept.scopes.contains(scope)) {
+            return;
+        }
+        let mut state = self.state();
+        if state.tokens.get(server).is_none_or(|held| held.access != kept.access) {
+            state.tokens.insert(server.clone(), kept.into_held(identity));
+        }
+    }
+
     pub(super) fn gate(&self) -> &Gate<()> {
         &self.0.gate
     }
@@ -64,7 +84,10 @@ impl TokenStore {
         self.state().tokens.get(server).is_some_and(Held::is_expired)
     }
 
-    pub(super) fn hold(&self, server: &Url, held: Held) {
+    pub(super) fn hold(&self, server: &Url, held: Held, identity: &Identity) {
+        if let Some(keeper) = &self.0.keeper {
+            keeper.keep(&Kept::of(server, &held, identity));
+        }
         self.state().tokens.insert(server.clone(), held);
     }
 

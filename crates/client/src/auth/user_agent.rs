@@ -10,6 +10,14 @@ pub type Visit<'a> = Pin<Box<dyn Future<Output = Result<Url, String>> + Send + '
 
 /// Takes a user to an authorization page and brings back the redirect. A browser with a listener on loopback is one.
 pub trait UserAgent: Send + Sync {
+    /// Says why there is no user who could consent, where that is so. Asked before anything is done in their name.
+    ///
+    /// # Errors
+    /// A reason for people, as a fragment.
+    fn is_there(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Where the authorization server is to redirect to. Called before [`UserAgent::visit`], and more than once.
     fn redirect_uri(&self) -> &Url;
 

@@ -60,6 +60,18 @@ impl Guardian {
         Self(Arc::new(Mutex::new(State { orphans, ..State::default() })))
     }
 
+    /// This process is about to start something else than servers, whose offspring has to outlive it. From now on what
+    /// leaves a server's group and loses its parent is nobody's.
+    pub fn disown_orphans(&self) {
+        let mut state = self.state();
+        #[cfg(target_os = "linux")]
+        if matches!(state.orphans, Orphans::Adopted { .. }) {
+            // If this fails we keep children that nobody ends: a leak of ours, not of theirs.
+            let _ = nix::sys::prctl::set_child_subreaper(false);
+        }
+        state.orphans = Orphans::Ignored;
+    }
+
     /// # Errors
     /// The guardian could not be started: no process or file descriptor left.
     pub(crate) fn registration(&self) -> io::Result<Registration> {
