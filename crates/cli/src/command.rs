@@ -9,6 +9,7 @@ mod prompt;
 mod read;
 mod test;
 
+use crate::authorization;
 use crate::conversation::Watching;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -43,6 +44,10 @@ pub(crate) enum Command {
 
 impl Command {
     pub(crate) fn run(&self, watching: Watching) -> Result<Exit, Failure> {
+        if let Some(shared) = self.shared().filter(|shared| shared.target.authorization.list_stored_auth) {
+            let printer = shared.output.printer();
+            return printer.settle(authorization::list(printer.form));
+        }
         match self {
             Self::Test(arguments) => test::run(arguments, watching),
             Self::Inspect(arguments) => inspect::run(arguments, watching),
@@ -55,6 +60,20 @@ impl Command {
             Self::Prompt(arguments) => prompt::run(arguments, watching),
             Self::Ping(arguments) => ping::run(arguments, watching),
             Self::Demo(arguments) => demo::run(arguments),
+        }
+    }
+
+    fn shared(&self) -> Option<&SharedArgs> {
+        match self {
+            Self::Inspect(arguments) => Some(arguments.shared()),
+            Self::Tools(arguments) | Self::Prompts(arguments) | Self::Resources(arguments) | Self::Templates(arguments) => {
+                Some(arguments.shared())
+            }
+            Self::Call(arguments) => Some(arguments.shared()),
+            Self::Read(arguments) => Some(arguments.shared()),
+            Self::Prompt(arguments) => Some(arguments.shared()),
+            Self::Ping(arguments) => Some(arguments.shared()),
+            Self::Test(_) | Self::Demo(_) => None,
         }
     }
 }

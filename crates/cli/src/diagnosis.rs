@@ -23,5 +23,5 @@ pub(crate) async fn scene(session: &Session) -> Scene {
 
 /// Something that the server sent and should not have, next to an answer that came all the same.
 pub(crate) fn of_fault(fault: &Fault, transcript: &Transcript) -> Diagnostic {
-    Diagnostic { severity: Severity::Warning, evidence: None, ..diagnosis::of_fault(fault, transcript) }
+    Diagnostic { severity: Severity::Warning, evidence: None, ..diagnosis::of_fault(fault, transcript, Asker::CommandLine) }
 }

@@ -1,6 +1,7 @@
 //! `mcproof`, the command line: reads what was typed, hands it to one command, and ends with a documented exit code.
 
 mod arguments;
+mod authorization;
 mod command;
 mod conversation;
 mod diagnosis;
@@ -14,7 +15,6 @@ mod present;
 mod printing;
 mod request;
 mod settings;
-mod size;
 mod suggest;
 mod target;
 mod wire;

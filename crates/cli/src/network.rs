@@ -2,8 +2,10 @@
 //! name; knows nothing of what is asked.
 
 use crate::failure::Failure;
-use crate::{output, settings, size};
-use mcproof_client::{Limits, Network, Proxies, Proxy, ProxyVariables, Tls, TlsFailure, Verification};
+use crate::{output, settings};
+use mcproof_client::{JsonLimits, Network, Proxies, Proxy, ProxyVariables, Tls, TlsFailure, Verification};
+use mcproof_engine::suite::plan::LimitChoices;
+use mcproof_engine::suite::{parse_head_size, parse_size};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -29,23 +31,37 @@ pub(crate) struct NetworkArgs {
     /// Use no proxy, whatever the environment says
     #[arg(long, conflicts_with = "proxy")]
     no_proxy: bool,
-    /// Longest line that a stdio server may write
-    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = size::parse)]
-    max_line: usize,
-    /// Largest HTTP body, also after it is decompressed
-    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = size::parse)]
-    max_body: usize,
-    /// Largest server-sent event
-    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = size::parse)]
-    max_event: usize,
-    /// Largest head of an HTTP response
-    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = size::parse_head)]
-    max_head: usize,
+    /// Longest line that a stdio server may write [default: 16MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    max_line: Option<usize>,
+    /// Largest HTTP body, also after it is decompressed [default: 16MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    max_body: Option<usize>,
+    /// Largest server-sent event [default: 16MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    max_event: Option<usize>,
+    /// Largest head of an HTTP response [default: 64KiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_head_size)]
+    max_head: Option<usize>,
+    /// Deepest nesting of JSON in a message, at most 127 [default: 127]
+    #[arg(long, value_name = "LEVELS", value_parser = parse_depth)]
+    max_depth: Option<usize>,
+    /// Most JSON values in a message [default: 250000]
+    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
+    max_values: Option<usize>,
 }
 
 impl NetworkArgs {
-    pub(crate) fn limits(&self) -> Limits {
-        Limits { line: self.max_line, body: self.max_body, event: self.max_event, head: self.max_head }
+    /// Those that were given.
+    pub(crate) fn limits(&self) -> LimitChoices {
+        LimitChoices {
+            line: self.max_line,
+            body: self.max_body,
+            event: self.max_event,
+            head: self.max_head,
+            depth: self.max_depth,
+            values: self.max_values,
+        }
     }
 
     /// Reads the certificates. What is unsafe is said aloud.
@@ -85,6 +101,15 @@ impl NetworkArgs {
     }
 }
 
+fn parse_count(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "a whole number from 1 on".into())
+}
+
+fn parse_depth(text: &str) -> Result<usize, String> {
+    let most = JsonLimits::DEEPEST;
+    parse_count(text).ok().filter(|depth| *depth <= most).ok_or_else(|| format!("a whole number from 1 to {most}"))
+}
+
 /// The small spelling comes first, as in curl.
 fn variables(variable: impl Fn(&str) -> Option<String>) -> ProxyVariables {
     let either = |name: &str| {
@@ -105,7 +130,8 @@ fn unusable(flag: &str, path: &Path, failure: &TlsFailure) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
+    use clap::{CommandFactory as _, Parser};
+    use mcproof_client::Limits;
 
     #[derive(Parser)]
     struct Line {
@@ -114,9 +140,17 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_those_of_the_library() {
-        let found = Line::parse_from(["mcproof"]).network.limits();
-        assert_eq!(format!("{found:?}"), format!("{:?}", Limits::default()));
+    fn the_defaults_in_the_help_are_those_of_the_library() {
+        let help = Line::command().render_long_help().to_string();
+        let said = |flag: &str| {
+            let (_, after) = help.split_once(&format!("--{flag} ")).unwrap();
+            after.split_once("[default: ").unwrap().1.split_once(']').unwrap().0.to_owned()
+        };
+        let Limits { line, body, event, head, json } = Limits::default();
+        let sizes = ["max-line", "max-body", "max-event", "max-head"].map(|flag| parse_size(&said(flag)).unwrap());
+        assert_eq!(sizes, [line, body, event, head]);
+        assert_eq!((said("max-depth"), said("max-values")), (json.depth.to_string(), json.values.to_string()));
+        assert_eq!(Line::parse_from(["mcproof"]).network.limits().limits(), Limits::default());
     }
 
     #[test]

@@ -30,6 +30,10 @@ pub(crate) fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+pub(crate) fn stderr_is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
 /// A reader that has seen enough, such as `head`, is no failure.
 pub(crate) fn written(outcome: io::Result<()>) -> Result<(), Failure> {
     match outcome {

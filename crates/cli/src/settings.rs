@@ -1,4 +1,4 @@
-//! What the surroundings say: environment variables, the terminal, the working folder. The only place that reads the
+//! What the surroundings say: environment variables, the terminal, the working folder, the clock. The only place that reads the
 //! environment; everything else is given what it needs.
 
 use crate::output;
@@ -6,6 +6,7 @@ use mcproof_report::{Charset, Color, Style};
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Columns where no terminal tells its own.
 const WIDTH: usize = 100;
@@ -58,6 +59,34 @@ pub(crate) fn program_exists(name: &str) -> bool {
         return Path::new(name).is_file();
     }
     env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(name).is_file()))
+}
+
+/// Where programs keep what they remember between runs, if there is such a place (XDG base directories).
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state"))).map(|folder| folder.join("mcproof"))
+}
+
+/// Whether a machine runs this, as all usual CI systems say.
+pub(crate) fn is_ci() -> bool {
+    variable("CI").is_some_and(|value| !matches!(value.as_str(), "" | "0" | "false"))
+}
+
+/// The commands that may open a page for the user, best first. A `%s` in them stands for its URL.
+pub(crate) fn browsers() -> Vec<Vec<String>> {
+    let chosen = variable("BROWSER").unwrap_or_default();
+    let chosen: Vec<_> = chosen.split(':').filter_map(shlex::split).filter(|command| !command.is_empty()).collect();
+    if !chosen.is_empty() {
+        return chosen;
+    }
+    let usual = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    if program_exists(usual) { vec![vec![usual.to_owned()]] } else { Vec::new() }
+}
+
+/// The time of day.
+#[expect(clippy::disallowed_methods, reason = "this is the module that looks at the surroundings")]
+pub(crate) fn now() -> SystemTime {
+    SystemTime::now()
 }
 
 pub(crate) fn current_folder() -> PathBuf {

@@ -2,6 +2,7 @@
 
 mod config;
 
+use crate::authorization::AuthArgs;
 use crate::duration;
 use crate::failure::Failure;
 use crate::network::NetworkArgs;
@@ -68,6 +69,8 @@ pub(crate) struct TargetArgs {
     pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]
     network: NetworkArgs,
+    #[command(flatten)]
+    pub(crate) authorization: AuthArgs,
 }
 
 /// What we say that we can do.
@@ -119,7 +122,7 @@ impl TargetArgs {
 
     /// Finds the server. `words` are the positional ones that may name it.
     pub(crate) fn resolve(&self, words: &[String], meaning: Words) -> Result<Resolved, Failure> {
-        let target = match self.named(words, meaning)? {
+        let mut target = match self.named(words, meaning)? {
             Named::Command(command) => self.stdio(command.to_vec(), Vec::new(), None)?,
             Named::Url(url) => self.http(url, Vec::new(), None)?,
             Named::Server(name) => self.configured(config::find(self.config.as_deref(), name)?)?,
@@ -130,12 +133,14 @@ impl TargetArgs {
                 Err(failure) => return Err(failure),
             },
         };
+        let guardian = Guardian::of_whole_process();
         let mut options = ConnectOptions {
+            authorization: self.authorization.apply(&mut target, &guardian)?,
             era: self.era,
             protocol_version: self.protocol_version.clone(),
             timeout: Some(self.connect_timeout),
-            guardian: Guardian::of_whole_process(),
-            limits: self.network.limits(),
+            guardian,
+            limits: self.network.limits().limits(),
             network: self.network.network()?,
             ..ConnectOptions::default()
         };

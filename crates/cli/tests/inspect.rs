@@ -20,6 +20,8 @@ struct Ran {
 
 fn mcproof(arguments: &[&str]) -> Command {
     let mut command = Command::new(MCPROOF);
+    // Whatever is stored by those who run this is their own.
+    command.env("XDG_STATE_HOME", "/nowhere");
     command.args(arguments).env_remove("NO_COLOR").stdin(Stdio::null());
     command
 }
@@ -350,7 +352,7 @@ fn what_is_mistyped_exits_2_and_says_what_was_meant() {
     run(&["tools", "--header", "x: y", "--", "true"]).check_failed(2, &["`--header` needs a URL"]);
     run(&["call", "http://h/"]).check_failed(2, &["no tool is named", "mcproof call TARGET TOOL"]);
     run(&["demo", "trackr"]).check_failed(2, &["tracker"]);
-    run(&["inspect", "--use-stored-auth", "--method", "ping", "http://h/"]).check_failed(2, &["`--use-stored-auth` is not supported"]);
+    run(&["inspect", "--no-revoke", "--method", "ping", "http://h/"]).check_failed(2, &["`--no-revoke` is not supported"]);
 }
 
 #[test]

@@ -75,6 +75,8 @@ fn converse(stream: TcpStream, config: Arc<ServerConfig>) -> Option<()> {
 
 fn run(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(MCPROOF);
+    // Whatever is stored by those who run this is their own.
+    command.env("XDG_STATE_HOME", "/nowhere");
     for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy"] {
         command.env_remove(name).env_remove(name.to_ascii_uppercase());
     }
@@ -108,6 +110,40 @@ fn a_suite_reaches_an_https_server() {
     std::fs::write(folder.path().join("one.mcproof.yaml"), suite).unwrap();
     check(&run(folder.path(), &["test", "--cacert", "ca.pem"], &[]), 0, "", "");
     check(&run(folder.path(), &["test"], &[]), 3, "is from an authority that this machine does not trust", "");
+}
+
+#[test]
+fn a_suite_says_itself_whom_it_trusts() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = serve(folder.path());
+    let url = format!("https://localhost:{port}/mcp");
+    let test = |keys: &str, arguments: &[&str]| {
+        let case = |name: &str| format!("  - name: {name}\n    steps:\n      - tools: [echo]\n");
+        let suite = format!("server:\n  http: {{ url: \"{url}\", {keys} }}\ntests:\n{}{}", case("one"), case("two"));
+        std::fs::write(folder.path().join("one.mcproof.yaml"), suite).unwrap();
+        run(folder.path(), &[&["test"], arguments].concat(), &[("HTTPS_PROXY", "http://127.0.0.1:1")])
+    };
+    // Paths begin at the suite, wherever the command is run.
+    let elsewhere = tempfile::tempdir().unwrap();
+    check(&test("tls: { ca: ca.pem }", &[]), 0, "2 passed", "");
+    let there = run(elsewhere.path(), &["test", folder.path().to_str().unwrap()], &[]);
+    check(&there, 0, "2 passed", "");
+    check(&test("tls: { cert: ca.pem }", &[]), 2, "", "there is no PEM private key in it");
+    check(&test("", &[]), 3, "`tls: { ca: … }` names an authority to trust", "");
+    let told = test("tls: { insecure: true }", &["--json"]);
+    check(&told, 0, "", "");
+    let events = String::from_utf8(told.stdout).unwrap();
+    let warned: Vec<&str> = events.lines().filter(|event| event.contains(r#""code":"insecure","severity":"warning""#)).collect();
+    assert_eq!(warned.len(), 1, "{events}");
+    assert!(warned[0].contains(r#""event":"notice""#), "{}", warned[0]);
+    check(&test("tls: { insecure: true }", &[]), 0, "certificates are not checked, so that anybody may pass for this server", "");
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let proxied = format!("tls: {{ ca: ca.pem }}, proxy: \"http://{closed}\"");
+    check(&test(&proxied, &[]), 3, &format!("connection to the proxy {closed} refused"), "");
+    check(&test(&proxied, &["--no-proxy"]), 0, "2 passed", "");
+    check(&test("tls: { ca: ca.pem }, proxy: none", &[]), 0, "2 passed", "");
+    check(&test("tls: { ca: ca.pem }, limits: { body: 100 }", &[]), 3, "the body is larger than 100 bytes", "");
+    check(&test("tls: { ca: ca.pem }, limits: { body: 100 }", &["--max-body", "1M"]), 0, "2 passed", "");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! JSON-RPC 2.0 messages as MCP uses them. Reads and writes; knows no methods and no transport.
 
+use crate::transport::JsonLimits;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -83,27 +84,30 @@ pub enum Flaw {
     ByteOrderMark,
     #[error("not JSON: {0}")]
     NotJson(String),
-    #[error("JSON nested deeper than {DEEPEST} levels")]
-    TooDeep,
-    #[error("more than {MOST_VALUES} JSON values in one message")]
-    TooManyValues,
+    #[error("JSON nested deeper than {0} levels")]
+    TooDeep(usize),
+    #[error("more than {0} JSON values in one message")]
+    TooManyValues(usize),
     #[error("a JSON-RPC message has to be an object, found {0}")]
     NotAnObject(&'static str),
     #[error("neither a request, a notification nor a response: {0}")]
     NotAMessage(&'static str),
 }
 
-/// Far above what a model could read, and few enough for memory.
-const MOST_VALUES: usize = 250_000;
-/// What the parser takes: a bound on its stack.
-const DEEPEST: usize = 127;
-
-/// Reads one message. Nothing is repaired.
+/// Reads one message of usual size. Nothing is repaired.
 ///
 /// # Errors
 /// Says why the bytes are no message, or which bound they break.
 pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
-    let mut object = parse_object(bytes).map_err(|flaw| Malformed { flaw, answers: None })?;
+    parse_within(bytes, JsonLimits::default())
+}
+
+/// Like [`parse`], within other bounds.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_within(bytes: &[u8], limits: JsonLimits) -> Result<Message, Malformed> {
+    let mut object = parse_object(bytes, limits).map_err(|flaw| Malformed { flaw, answers: None })?;
     let id = match object.remove("id") {
         None => Ok(Id::Missing),
         Some(Value::Null) => Ok(Id::Null),
@@ -122,19 +126,24 @@ pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
     message.map_err(|reason| Malformed { flaw: Flaw::NotAMessage(reason), answers })
 }
 
-fn parse_object(bytes: &[u8]) -> Result<Map<String, Value>, Flaw> {
+fn parse_object(bytes: &[u8], limits: JsonLimits) -> Result<Map<String, Value>, Flaw> {
     let text = std::str::from_utf8(bytes).map_err(|error| Flaw::NotUtf8(error.valid_up_to()))?;
     if text.starts_with('\u{feff}') {
         return Err(Flaw::ByteOrderMark);
     }
     // Counted before anything is built. Commas inside strings do not count, so a long text is looked at more closely.
-    if memchr::memchr3_iter(b',', b'[', b'{', bytes).nth(MOST_VALUES).is_some() && Size::of(bytes).values > MOST_VALUES {
-        return Err(Flaw::TooManyValues);
+    let JsonLimits { depth, values } = limits;
+    if memchr::memchr3_iter(b',', b'[', b'{', bytes).nth(values).is_some() && Size::of(bytes).values > values {
+        return Err(Flaw::TooManyValues(values));
+    }
+    // The parser has a bound of its own; a lower one is looked for where there are brackets enough.
+    if depth < JsonLimits::DEEPEST && memchr::memchr2_iter(b'[', b'{', bytes).nth(depth).is_some() && Size::of(bytes).depth > depth {
+        return Err(Flaw::TooDeep(depth));
     }
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(other) => Err(Flaw::NotAnObject(kind(&other))),
-        Err(_) if Size::of(bytes).depth > DEEPEST => Err(Flaw::TooDeep),
+        Err(_) if Size::of(bytes).depth > JsonLimits::DEEPEST => Err(Flaw::TooDeep(JsonLimits::DEEPEST)),
         Err(error) => Err(Flaw::NotJson(error.to_string())),
     }
 }
@@ -316,11 +325,23 @@ mod tests {
 
     #[test]
     fn values_are_counted_but_not_their_text() {
-        let many = format!(r#"{{"a":[{}0]}}"#, "0,".repeat(MOST_VALUES));
+        let many = format!(r#"{{"a":[{}0]}}"#, "0,".repeat(JsonLimits::default().values));
         check(&many, Err("more than 250000 JSON values in one message"));
-        let text = format!(r#""method":"a","params":{{"t":"\\\"{}"}}"#, ",".repeat(MOST_VALUES * 2));
+        let text = format!(r#""method":"a","params":{{"t":"\\\"{}"}}"#, ",".repeat(JsonLimits::default().values * 2));
         let text = format!(r#"{{"jsonrpc":"2.0",{text}}}"#);
         assert!(parse(text.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn bounds_may_be_lower() {
+        let check = |text: &str, depth, values, expected: Option<Flaw>| {
+            let found = parse_within(text.as_bytes(), JsonLimits { depth, values }).err().map(|malformed| malformed.flaw);
+            assert_eq!(found, expected, "{text}");
+        };
+        let message = r#"{"jsonrpc":"2.0","method":"a","params":{"t":["[[[",1]}}"#;
+        check(message, 3, 6, None);
+        check(message, 2, 6, Some(Flaw::TooDeep(2)));
+        check(message, 3, 5, Some(Flaw::TooManyValues(5)));
     }
 
     #[test]

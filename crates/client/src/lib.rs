@@ -19,6 +19,6 @@ pub use session::{
 };
 pub use tap::{Tap, TapBounds};
 pub use transport::{
-    Closed, Endpoint, Exit, FaultKind, Guardian, HttpHead, Launch, Limits, Network, Patience, Proxies, Proxy, ProxyVariables,
-    ShutdownReport, Stage, StartFailure, Tls, TlsFailure, Unanswered, Verification, run_command,
+    Bound, Broken, Closed, Endpoint, Exit, FaultKind, Guardian, HttpHead, JsonLimits, Launch, Limits, Network, Patience, Proxies, Proxy,
+    ProxyVariables, ShutdownReport, SseFailure, Stage, StartFailure, Tls, TlsFailure, Unanswered, Verification, run_command,
 };

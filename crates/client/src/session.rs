@@ -139,7 +139,7 @@ pub(crate) fn show(duration: Duration) -> String {
 
 fn describe_unanswered(why: &Unanswered) -> String {
     match why {
-        Unanswered::Unreachable(reason) => reason.clone(),
+        Unanswered::Unreachable(reason) => reason.to_string(),
         Unanswered::Response { head, excerpt, broken } => {
             let kind = head.header("content-type").unwrap_or("no content type");
             let mut text = format!("the HTTP response has no answer in it: status {}, {kind}", head.status);

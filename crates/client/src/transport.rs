@@ -1,5 +1,6 @@
 //! Ways to reach a server. A transport frames and delivers bytes; it never interprets methods.
 
+mod bound;
 mod command;
 mod decode;
 mod guardian;
@@ -17,6 +18,7 @@ mod stdio;
 mod stream;
 mod tls;
 
+pub use bound::{Bound, Broken, JsonLimits, Limits};
 pub use command::run_command;
 pub use guardian::Guardian;
 pub use http::Endpoint;
@@ -42,25 +44,6 @@ use mcproof_record::{ExchangeId, FrameId};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
-
-/// Bounds on what a peer may send.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Bytes of one line on stdout.
-    pub line: usize,
-    /// Bytes of one HTTP response body that is no event stream.
-    pub body: usize,
-    /// Bytes of one server-sent event.
-    pub event: usize,
-    /// Bytes of the head of an HTTP response.
-    pub head: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { line: 16 << 20, body: 16 << 20, event: 16 << 20, head: 64 << 10 }
-    }
-}
 
 /// The way to a server over the network.
 #[derive(Clone, Debug)]
@@ -197,14 +180,14 @@ pub enum FaultKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unanswered {
     /// No connection could be made, or it broke before the response began.
-    Unreachable(String),
+    Unreachable(Broken),
     /// There was a response, but no message in it.
     Response {
         head: Arc<HttpHead>,
         /// The beginning of the body, for people.
         excerpt: String,
         /// Why the body broke off, if it did.
-        broken: Option<String>,
+        broken: Option<Broken>,
     },
 }
 
@@ -218,7 +201,7 @@ pub enum Closed {
     #[error("server closed the event stream")]
     StreamEnded,
     #[error("event stream broke: {0}")]
-    StreamBroken(String),
+    StreamBroken(Broken),
     #[error("server sent more than {limit} bytes without a {unit} end")]
     TooLong { unit: &'static str, limit: usize },
 }

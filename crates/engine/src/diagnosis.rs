@@ -3,7 +3,8 @@
 
 use mcproof_client::jsonrpc::Flaw;
 use mcproof_client::{
-    CallFailure, Closed, ConnectFailure, Exit, Fault, FaultKind, HttpHead, ListFailure, Session, StartFailure, Tap, Target, Unanswered,
+    Bound, CallFailure, Closed, ConnectFailure, Exit, Fault, FaultKind, HttpHead, ListFailure, Session, SseFailure, StartFailure, Tap,
+    Target, Unanswered,
 };
 use mcproof_record::{Diagnostic, Evidence, ExchangeId, FrameBody, FrameId, Transcript};
 
@@ -29,7 +30,26 @@ impl Asker {
     }
 
     fn credentials(self) -> Option<String> {
-        self.says("send credentials: `headers: { Authorization: Bearer … }`", "send credentials: --header 'Authorization: Bearer …'")
+        self.says(
+            "send credentials: `auth: { bearer: \"${env.TOKEN}\" }`, or `auth: { client_id: …, client_secret: \"${env.SECRET}\" }`",
+            "send a token with --bearer env:NAME, get one for a machine with --auth client-credentials, or sign in on a terminal",
+        )
+    }
+
+    /// How to let more pass.
+    fn bound(self, bound: Bound) -> Option<String> {
+        let (key, flag) = match bound {
+            Bound::Line => ("line", "--max-line"),
+            Bound::Body => ("body", "--max-body"),
+            Bound::Event => ("event", "--max-event"),
+            Bound::Head => ("head", "--max-head"),
+            Bound::Depth => ("depth", "--max-depth"),
+            Bound::Values => ("values", "--max-values"),
+        };
+        self.says(
+            &format!("raise `limits: {{ {key}: … }}` if the server may send so much"),
+            &format!("raise {flag} if the server may send so much"),
+        )
     }
 }
 
@@ -89,9 +109,11 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
             let mut diagnostic = of_call_failure(failure, method, &scene);
             match failure {
                 CallFailure::TimedOut { .. } if faults.is_empty() => diagnostic.hint = slow_start(),
-                CallFailure::Unanswered(Unanswered::Unreachable(_)) if target.is_over_tls() && asker == Asker::CommandLine => {
-                    let hint = "check the URL; --cacert names an authority to trust, --cert the certificate to show, --proxy the way out";
-                    diagnostic.hint = own(hint);
+                CallFailure::Unanswered(Unanswered::Unreachable(broken)) if target.is_over_tls() && broken.bound.is_none() => {
+                    diagnostic.hint = asker.says(
+                        "check the URL; `tls: { ca: … }` names an authority to trust, `cert` the certificate to show, `proxy` the way out",
+                        "check the URL; --cacert names an authority to trust, --cert the certificate to show, --proxy the way out",
+                    );
                 }
                 _ => {}
             }
@@ -103,6 +125,10 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
         F::UnknownVersion { .. } | F::NoCommonVersion { .. } => {
             ("version-mismatch", own("ask for a revision that the server speaks, with --protocol-version"))
         }
+        F::Sse(SseFailure::Unauthorized { .. }) => ("unauthorized", asker.credentials()),
+        F::Sse(SseFailure::Unreachable(broken) | SseFailure::Ended(Some(broken))) if broken.bound.is_some() => {
+            broken.bound.map_or(("no-event-stream", None), |bound| (code_of_bound(bound), asker.bound(bound)))
+        }
         F::Sse(_) | F::SseTimedOut { .. } => ("no-event-stream", own("check that the URL is the one of the event stream, mostly `/sse`")),
         F::NoModernSse => ("version-mismatch", own("use the `http` transport, or drop `--era modern`")),
     };
@@ -112,14 +138,18 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
 /// Why a request got no answer.
 pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Diagnostic {
     let mut message = failure.to_string();
+    if let Some(bound) = bound_of(failure) {
+        return finish(Diagnostic::error(code_of_bound(bound), message), scene.asker.bound(bound), &scene.transcript);
+    }
     let (code, hint) = match (failure, scene.exit.as_ref()) {
-        (CallFailure::Closed(Closed::TooLong { .. }), _) => ("too-long", None),
-        (CallFailure::NotAnAnswer(_), _) => ("not-a-message", scene.faults.last().and_then(|fault| fault_hint(fault, &scene.transcript))),
+        (CallFailure::NotAnAnswer(_), _) => {
+            ("not-a-message", scene.faults.last().and_then(|fault| fault_hint(fault, &scene.transcript, scene.asker)))
+        }
         // A process that ends after its deadline ended too late to be the cause.
         (CallFailure::TimedOut { .. }, _) => match scene.faults.first() {
             Some(fault) => {
                 message += &format!("; meanwhile {}", describe_fault(fault, &scene.transcript));
-                ("no-answer", fault_hint(fault, &scene.transcript))
+                ("no-answer", fault_hint(fault, &scene.transcript, scene.asker))
             }
             None => {
                 let hint = scene.asker.says(
@@ -144,7 +174,7 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
             if let Some(fault) = fault {
                 message += &format!("; {}", describe_fault(fault, &scene.transcript));
             }
-            let hint = fault.and_then(|fault| fault_hint(fault, &scene.transcript)).or_else(|| http_hint(head, scene.asker));
+            let hint = fault.and_then(|fault| fault_hint(fault, &scene.transcript, scene.asker)).or_else(|| http_hint(head, scene.asker));
             ("no-answer-in-response", hint)
         }
     };
@@ -162,10 +192,46 @@ pub fn of_list_failure(failure: &ListFailure, method: &str, scene: &Scene) -> Di
     finish(Diagnostic::error(code, failure.to_string()), None, &scene.transcript)
 }
 
+/// The bound that a request broke on, if it did.
+fn bound_of(failure: &CallFailure) -> Option<Bound> {
+    match failure {
+        CallFailure::Closed(Closed::TooLong { .. }) => Some(Bound::Line),
+        CallFailure::Closed(Closed::StreamBroken(broken))
+        | CallFailure::Unanswered(Unanswered::Unreachable(broken) | Unanswered::Response { broken: Some(broken), .. }) => broken.bound,
+        CallFailure::NotAnAnswer(malformed) => bound_of_flaw(&malformed.flaw),
+        _ => None,
+    }
+}
+
+fn bound_of_flaw(flaw: &Flaw) -> Option<Bound> {
+    match flaw {
+        Flaw::TooDeep(_) => Some(Bound::Depth),
+        Flaw::TooManyValues(_) => Some(Bound::Values),
+        _ => None,
+    }
+}
+
+fn code_of_bound(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Line => "too-long",
+        Bound::Body => "body-too-large",
+        Bound::Event => "event-too-large",
+        Bound::Head => "head-too-large",
+        Bound::Depth => "json-too-deep",
+        Bound::Values => "json-too-many-values",
+    }
+}
+
+/// Whether a diagnosis of a failed request names what the server sent wrongly already.
+pub fn names_fault(diagnostic: &Diagnostic) -> bool {
+    let codes = ["no-answer", "no-answer-in-response", "not-a-message", "event-too-large", "json-too-deep", "json-too-many-values"];
+    codes.contains(&diagnostic.code.as_str())
+}
+
 /// Something that the server sent and no conforming server sends.
-pub fn of_fault(fault: &Fault, transcript: &Transcript) -> Diagnostic {
+pub fn of_fault(fault: &Fault, transcript: &Transcript, asker: Asker) -> Diagnostic {
     let code = match &fault.kind {
-        FaultKind::Malformed(_) => "not-a-message",
+        FaultKind::Malformed(malformed) => bound_of_flaw(&malformed.flaw).map_or("not-a-message", code_of_bound),
         FaultKind::UnknownId(_) => "unknown-id",
         FaultKind::NotWaitedFor(_) => "answered-twice",
         FaultKind::NoId(_) => "answer-without-id",
@@ -175,7 +241,7 @@ pub fn of_fault(fault: &Fault, transcript: &Transcript) -> Diagnostic {
         FaultKind::NotificationRefused { .. } => "notification-refused",
     };
     let mut diagnostic = Diagnostic::error(code, describe_fault(fault, transcript));
-    diagnostic.hint = fault_hint(fault, transcript);
+    diagnostic.hint = fault_hint(fault, transcript, asker);
     diagnostic.evidence(transcript.around(Some(fault.frame), FRAMES, 0))
 }
 
@@ -200,7 +266,7 @@ fn describe_fault(fault: &Fault, transcript: &Transcript) -> String {
     }
 }
 
-fn fault_hint(fault: &Fault, transcript: &Transcript) -> Option<String> {
+fn fault_hint(fault: &Fault, transcript: &Transcript, asker: Asker) -> Option<String> {
     let flaw = match &fault.kind {
         FaultKind::Malformed(malformed) => &malformed.flaw,
         FaultKind::UnknownId(_) | FaultKind::NoId(_) => {
@@ -216,7 +282,9 @@ fn fault_hint(fault: &Fault, transcript: &Transcript) -> Option<String> {
     Some(match (flaw, line) {
         (Flaw::NotUtf8(_), _) => "write UTF-8: JSON has no other encoding".into(),
         (Flaw::ByteOrderMark, _) => "write without a byte order mark".into(),
-        (Flaw::NotAMessage(_) | Flaw::NotAnObject(_) | Flaw::TooManyValues | Flaw::TooDeep, _) => return None,
+        (Flaw::TooManyValues(_), _) => return asker.bound(Bound::Values),
+        (Flaw::TooDeep(_), _) => return asker.bound(Bound::Depth),
+        (Flaw::NotAMessage(_) | Flaw::NotAnObject(_), _) => return None,
         (Flaw::NotJson(_), Some(line)) if line.trim_start().starts_with(['{', '[', '"', '}']) => {
             "write each message on one line: JSON that is pretty-printed breaks into many".into()
         }

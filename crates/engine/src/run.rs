@@ -10,11 +10,12 @@ mod ports;
 mod sessions;
 mod step;
 
-use crate::suite::plan::Suite;
+use crate::suite::plan::{LimitChoices, Suite};
 use case::{Finished, World};
 use expand::{Work, expand};
 use group::{Busy, Groups};
-use mcproof_client::{EraChoice, Guardian, Limits, Network, Patience, TransportKind};
+use mcproof_client::auth::Authorization;
+use mcproof_client::{EraChoice, Guardian, Network, Patience, TransportKind};
 use mcproof_record::{CaseOutcome, CasePlan, Event, FORMAT_VERSION, Summary, fold};
 use parity::Wires;
 use ports::Addresses;
@@ -40,8 +41,11 @@ pub struct RunOptions {
     pub mcproof: Option<PathBuf>,
     pub patience: Patience,
     pub guardian: Guardian,
-    pub limits: Limits,
+    /// In place of what the suite says.
+    pub limits: LimitChoices,
     pub network: Network,
+    /// For HTTP servers that are not let in by their suite.
+    pub authorization: Option<Authorization>,
     pub transcripts: Transcripts,
 }
 

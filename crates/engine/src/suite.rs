@@ -1,6 +1,7 @@
 //! From a suite file to a plan: parse into a spanned document, check it, resolve variables. Knows nothing of the wire.
 
 pub mod answers;
+pub mod auth;
 mod command;
 mod discover;
 pub mod document;
@@ -10,10 +11,12 @@ pub mod include;
 pub mod parse;
 pub mod plan;
 pub mod profile;
+pub mod reach;
 mod reader;
 pub mod retries;
 mod scalar;
 pub mod server;
+mod size;
 pub mod skip;
 pub mod source;
 pub mod step;
@@ -26,9 +29,11 @@ mod tests;
 
 pub use discover::discover;
 pub use duration::{BadDuration, parse_duration};
+use mcproof_client::Tls;
 use mcproof_record::Diagnostic;
 use plan::{Server, Suite};
 use serde_json::{Map, Value};
+pub use size::{parse_head_size, parse_size};
 use std::collections::BTreeMap;
 use std::path::Path;
 pub use suggest::did_you_mean;
@@ -47,12 +52,14 @@ pub struct Environment {
     pub profile: Option<String>,
     /// A server from the command line; it takes the place of the suite's own.
     pub server: Option<Server>,
+    /// To which a suite's own `tls:` adds.
+    pub tls: Tls,
 }
 
 /// Reads the text of a suite. `folder` is where relative paths begin.
 ///
 /// # Errors
-/// All mistakes in the file, in the order of their places.
+/// All mistakes in the file, with its warnings, in the order of their places.
 pub fn load(path_as_named: &str, text: &str, folder: &Path, environment: &Environment) -> Result<Suite, Vec<Diagnostic>> {
     let source = source::Source::new(path_as_named, text);
     match parse::parse_suite(source, folder, environment) {

@@ -35,6 +35,12 @@ pub(crate) struct Arguments {
     shared: SharedArgs,
 }
 
+impl Arguments {
+    pub(super) fn shared(&self) -> &SharedArgs {
+        &self.shared
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     let printer = arguments.shared.output.printer();
     printer.settle((|| {

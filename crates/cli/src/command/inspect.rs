@@ -56,8 +56,8 @@ pub(crate) struct Arguments {
     #[arg(value_name = "TARGET")]
     words: Vec<String>,
     /// Method to ask: tools/list, tools/call, resources/read, or any other
-    #[arg(long, value_name = "METHOD", help_heading = "Request")]
-    method: String,
+    #[arg(long, value_name = "METHOD", help_heading = "Request", required_unless_present = "list_stored_auth")]
+    method: Option<String>,
     /// Tool of tools/call
     #[arg(long, value_name = "NAME", help_heading = "Request")]
     tool_name: Option<String>,
@@ -120,8 +120,16 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
 }
 
 impl Arguments {
+    pub(super) fn shared(&self) -> &SharedArgs {
+        &self.shared
+    }
+
+    fn method(&self) -> &str {
+        self.method.as_deref().unwrap_or_default()
+    }
+
     fn request(&self) -> Result<Request, Failure> {
-        let method = self.method.as_str();
+        let method = self.method();
         let mut request = Request::new(method);
         if let Some(params) = &self.params {
             request.params = arguments::parse_object("--params", params)?;
@@ -175,7 +183,7 @@ impl Arguments {
             Some(value) => Ok(request.with(key, value)),
             // Whoever writes the parameters by hand may want to send wrong ones.
             None if self.params.is_some() => Ok(request),
-            None => Err(Failure::bad_input("bad-arguments", format!("{} needs {flag}", self.method))),
+            None => Err(Failure::bad_input("bad-arguments", format!("{} needs {flag}", self.method()))),
         }
     }
 
@@ -197,7 +205,7 @@ impl Arguments {
 
     fn add_metadata(&self, request: &mut Request) -> Result<(), Failure> {
         let mut entries: Map<String, Value> = arguments::to_json(&arguments::parse(&self.metadata)?, None);
-        if self.method == "tools/call" {
+        if self.method() == "tools/call" {
             entries.extend(arguments::to_json(&arguments::parse(&self.tool_metadata)?, None));
         }
         if entries.is_empty() {

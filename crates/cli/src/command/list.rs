@@ -16,6 +16,12 @@ pub(crate) struct Arguments {
     shared: SharedArgs,
 }
 
+impl Arguments {
+    pub(super) fn shared(&self) -> &SharedArgs {
+        &self.shared
+    }
+}
+
 pub(crate) fn run(method: &str, arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     let printer = arguments.shared.output.printer();
     let outcome = arguments

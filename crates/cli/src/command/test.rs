@@ -1,14 +1,16 @@
 //! `mcproof test`: finds suites, reads them, runs them, reports.
 
+use crate::authorization::AuthArgs;
 use crate::conversation::{self, Interrupts, Watching};
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::network::NetworkArgs;
 use crate::{output, settings};
-use mcproof_client::{EraChoice, Guardian, Patience, TransportKind};
+use mcproof_client::auth::Authorization;
+use mcproof_client::{Endpoint, EraChoice, Guardian, Patience, Target, Tls, TransportKind};
 use mcproof_engine::run::{self, RunOptions, Transcripts};
-use mcproof_engine::suite::plan::{Binding, Launch, Server, Suite};
+use mcproof_engine::suite::plan::{Binding, Launch, Reach, Server, Suite};
 use mcproof_engine::suite::{self, Environment};
 use mcproof_record::{Diagnostic, Event, Place, Summary};
 use mcproof_report::diagnostic;
@@ -19,6 +21,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use url::Url;
 
 /// Run suites over the real wire
 ///
@@ -67,6 +70,8 @@ pub(crate) struct Arguments {
     connect_timeout: Option<Duration>,
     #[command(flatten)]
     network: NetworkArgs,
+    #[command(flatten)]
+    authorization: AuthArgs,
     /// One JSON event a line on stdout
     #[arg(long)]
     json: bool,
@@ -97,7 +102,10 @@ fn default_jobs() -> u16 {
 }
 
 pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
-    let suites = match load(arguments)? {
+    let network = arguments.network.network()?;
+    let guardian = Guardian::of_whole_process();
+    let (server, authorization) = given(arguments, &guardian)?;
+    let suites = match load(arguments, server, &network.tls)? {
         Loaded::Suites(suites) => suites,
         Loaded::Mistakes(mistakes) => {
             let count = mistakes.len();
@@ -119,9 +127,10 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         request_timeout: arguments.timeout,
         mcproof: settings::own_binary(),
         patience: Patience::default(),
-        guardian: Guardian::of_whole_process(),
+        guardian,
         limits: arguments.network.limits(),
-        network: arguments.network.network()?,
+        network,
+        authorization,
         transcripts: Transcripts::OfFailures,
     };
     let detail = match (arguments.quiet, watching) {
@@ -177,7 +186,7 @@ enum Loaded {
     Mistakes(Vec<Diagnostic>),
 }
 
-fn load(arguments: &Arguments) -> Result<Loaded, Failure> {
+fn load(arguments: &Arguments, server: Option<Server>, tls: &Tls) -> Result<Loaded, Failure> {
     let files = suite::discover(&arguments.paths).map_err(|diagnostic| Failure::new(Exit::BadInput, diagnostic))?;
     if files.is_empty() {
         let paths: Vec<String> = arguments.paths.iter().map(|path| path.display().to_string()).collect();
@@ -189,7 +198,8 @@ fn load(arguments: &Arguments) -> Result<Loaded, Failure> {
         variables: settings::variables(),
         overrides: overrides(&arguments.variables)?,
         profile: arguments.profile.clone(),
-        server: server(arguments)?,
+        server,
+        tls: tls.clone(),
     };
     let (mut suites, mut mistakes) = (Vec::new(), Vec::new());
     for file in files {
@@ -228,6 +238,34 @@ fn overrides(variables: &[String]) -> Result<Map<String, Value>, Failure> {
     Ok(map)
 }
 
+/// What the command line names: a server, and how to be let in.
+fn given(arguments: &Arguments, guardian: &Guardian) -> Result<(Option<Server>, Option<Authorization>), Failure> {
+    let mut server = server(arguments)?;
+    if !arguments.authorization.is_asked_for() {
+        return Ok((server, None));
+    }
+    // With a free port in it, the URL is another one in each case.
+    let known = server.as_mut().and_then(|server| server.bindings.first_mut()).filter(|binding| !needs_port(binding));
+    let Some(binding) = known else { return Ok((server, arguments.authorization.for_suites(guardian)?)) };
+    let mut target = match &binding.url {
+        Some(url) => {
+            let url = Url::parse(url).map_err(|error| Failure::bad_input("bad-url", format!("--url {url}: {error}")))?;
+            let endpoint = Endpoint { url, headers: binding.headers.clone() };
+            Target::Http { endpoint, kind: None, launch: None, locate: None }
+        }
+        None => Target::Stdio(mcproof_client::Launch::default()),
+    };
+    let authorization = arguments.authorization.apply(&mut target, guardian)?;
+    if let Target::Http { endpoint, .. } = target {
+        binding.headers = endpoint.headers;
+    }
+    Ok((server, authorization))
+}
+
+fn needs_port(binding: &Binding) -> bool {
+    binding.url.as_ref().is_some_and(|url| url.contains("${port}"))
+}
+
 /// The server of the command line, if it names one.
 fn server(arguments: &Arguments) -> Result<Option<Server>, Failure> {
     let Arguments { url, headers, env, cwd, command, .. } = arguments;
@@ -260,7 +298,7 @@ fn server(arguments: &Arguments) -> Result<Option<Server>, Failure> {
         (Some(_), _) => TransportKind::Http,
     };
     let headers = headers.iter().map(|text| pair(text, ':', "--header")).collect::<Result<_, Failure>>()?;
-    let binding = Binding { transport, place: place.clone(), launch, url: url.clone(), headers, port_from: None };
+    let binding = Binding { transport, place: place.clone(), launch, url: url.clone(), headers, port_from: None, reach: Reach::default() };
     let (era, protocol_version) = (EraChoice::Auto, None);
     Ok(Some(Server { name: "server".into(), place, bindings: vec![binding], era, protocol_version }))
 }

@@ -77,7 +77,8 @@ impl Web {
         let unreachable = |reason: String| AuthorizationFailure::Unreachable { url: Box::new(plain(url)), reason };
         let exchanger = self.exchanger(url).map_err(unreachable)?;
         let (exchange, _, prepared) = exchanger.prepare(method, url, &headers, body);
-        let open = exchanger.open(exchange, prepared.map_err(unreachable)?).await.map_err(unreachable)?;
+        let opened = exchanger.open(exchange, prepared.map_err(unreachable)?).await;
+        let open = opened.map_err(|broken| unreachable(broken.to_string()))?;
         let head = Arc::clone(&open.head);
         match exchanger.body(open).await {
             (body, None, _) => Ok(Answer { head, body }),

@@ -4,7 +4,7 @@ use super::notifications::{Notification, Notifications};
 use super::{CallFailure, Deadline, Reply};
 use crate::Tap;
 use crate::jsonrpc::{self, Malformed, Message, RequestId};
-use crate::transport::{Closed, FaultKind, HttpHead, Inbox, Unanswered};
+use crate::transport::{Closed, FaultKind, HttpHead, Inbox, JsonLimits, Unanswered};
 use mcproof_record::{Direction, FrameId};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -36,6 +36,7 @@ pub(super) struct Dispatcher {
     state: Mutex<State>,
     requests: mpsc::UnboundedSender<ServerRequest>,
     tap: Tap,
+    limits: JsonLimits,
 }
 
 #[derive(Default)]
@@ -103,9 +104,9 @@ impl Drop for Waiting {
 }
 
 impl Dispatcher {
-    pub(super) fn new(tap: &Tap) -> (Arc<Self>, mpsc::UnboundedReceiver<ServerRequest>) {
+    pub(super) fn new(tap: &Tap, limits: JsonLimits) -> (Arc<Self>, mpsc::UnboundedReceiver<ServerRequest>) {
         let (requests, queue) = mpsc::unbounded_channel();
-        (Arc::new(Self { notifications: Notifications::new(), state: Mutex::default(), requests, tap: tap.clone() }), queue)
+        (Arc::new(Self { notifications: Notifications::new(), state: Mutex::default(), requests, tap: tap.clone(), limits }), queue)
     }
 
     /// # Errors
@@ -168,7 +169,7 @@ impl Inbox for Dispatcher {
 
     fn message(&self, bytes: &[u8], frame: FrameId, head: Option<&Arc<HttpHead>>, request: Option<&RequestId>) {
         self.state().open_line = None;
-        match jsonrpc::parse(bytes) {
+        match jsonrpc::parse_within(bytes, self.limits) {
             // A refused request may be explained in any form; the status says it all (2025-11-25, transports, sending
             // messages: the body of an error status may, not must, be a JSON-RPC error).
             Err(_) if head.is_some_and(|head| head.status >= 400) => {}

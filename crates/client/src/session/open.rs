@@ -48,7 +48,7 @@ pub async fn open_in_memory(
     tap: &Tap,
 ) -> Result<Session, ConnectFailure> {
     let opening = Opening::new(options, tap);
-    let (dispatcher, queue) = Dispatcher::new(tap);
+    let (dispatcher, queue) = Dispatcher::new(tap, options.limits.json);
     let channel = LineChannel::open(input, output, Ending::Stream, options.limits, tap, Arc::clone(&dispatcher) as _);
     let attempt = opening.attempt(Connection::InMemory(channel), None, dispatcher, queue);
     if opening.era() != EraChoice::Legacy
@@ -140,7 +140,7 @@ impl<'a> Opening<'a> {
     }
 
     fn start_stdio(&self, launch: &Launch) -> Result<Attempt, ConnectFailure> {
-        let (dispatcher, queue) = Dispatcher::new(self.tap);
+        let (dispatcher, queue) = Dispatcher::new(self.tap, self.options.limits.json);
         let connection =
             StdioConnection::open(launch, &self.options.guardian, self.options.limits, self.tap, Arc::clone(&dispatcher) as _)?;
         Ok(self.attempt(Connection::Stdio(connection), None, dispatcher, queue))
@@ -166,7 +166,7 @@ impl<'a> Opening<'a> {
             None => None,
         };
         let authorizer = self.authorizer(&endpoint);
-        let (dispatcher, queue) = Dispatcher::new(self.tap);
+        let (dispatcher, queue) = Dispatcher::new(self.tap, self.options.limits.json);
         if kind == Some(TransportKind::Sse) {
             return self.sse(&endpoint, spawned, authorizer, dispatcher, queue).await;
         }
@@ -191,7 +191,7 @@ impl<'a> Opening<'a> {
         if !may_be_sse {
             return Err(self.failed(attempt, spawned, failure).await);
         }
-        let (dispatcher, queue) = Dispatcher::new(self.tap);
+        let (dispatcher, queue) = Dispatcher::new(self.tap, self.options.limits.json);
         match self.sse(&endpoint, spawned, authorizer, dispatcher, queue).await {
             // Neither transport: what Streamable HTTP said is the better story.
             Err(ConnectFailure::Sse(SseFailure::NoStream(_))) => Err(failure),

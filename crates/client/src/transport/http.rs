@@ -6,7 +6,7 @@ use super::decode::{Coding, DecodeFailure};
 use super::pool::{AddressFailure, Lease, Pool, describe};
 use super::progress::{Progress, Stage};
 use super::sse_events::{Event, EventParser};
-use super::{Envelope, FaultKind, HttpHead, Inbox, Limits, Network, Resume, Unanswered};
+use super::{Bound, Broken, Envelope, FaultKind, HttpHead, Inbox, Limits, Network, Resume, Unanswered};
 use crate::Tap;
 use crate::auth::{Bearer, wants_authorization};
 use crate::jsonrpc::RequestId;
@@ -106,7 +106,7 @@ impl Exchanger {
     }
 
     /// Sends a prepared request and waits for the head of its response.
-    pub(crate) async fn open(&self, exchange: ExchangeId, request: Request<Full<Bytes>>) -> Result<OpenExchange, String> {
+    pub(crate) async fn open(&self, exchange: ExchangeId, request: Request<Full<Bytes>>) -> Result<OpenExchange, Broken> {
         self.open_watched(exchange, request, Arc::default()).await
     }
 
@@ -116,11 +116,11 @@ impl Exchanger {
         exchange: ExchangeId,
         request: Request<Full<Bytes>>,
         progress: Arc<Progress>,
-    ) -> Result<OpenExchange, String> {
+    ) -> Result<OpenExchange, Broken> {
         let (response, lease) = match self.pool.send(request, &progress).await {
             Ok(opened) => opened,
             Err(error) => {
-                self.end(exchange, Some(error.clone()));
+                self.end(exchange, Some(&error));
                 return Err(error);
             }
         };
@@ -138,7 +138,7 @@ impl Exchanger {
     }
 
     /// Reads the whole body and undoes its content-encoding. Gives what came before it broke, and why it did.
-    pub(crate) async fn body(&self, open: OpenExchange) -> (Vec<u8>, Option<String>, FrameId) {
+    pub(crate) async fn body(&self, open: OpenExchange) -> (Vec<u8>, Option<Broken>, FrameId) {
         let OpenExchange { head, mut body, lease, progress } = open;
         let mut coding = Coding::of(&head);
         let mut bytes = Vec::new();
@@ -148,7 +148,7 @@ impl Exchanger {
             let frame = match frame {
                 Ok(frame) => frame,
                 Err(error) => {
-                    broken = Some(describe(&error));
+                    broken = Some(describe(&error).into());
                     break;
                 }
             };
@@ -182,26 +182,26 @@ impl Exchanger {
                     bytes.len()
                 ));
             }
-            Coding::Unknown(reason) => broken = broken.or_else(|| Some(reason.clone())),
+            Coding::Unknown(reason) => broken = broken.or_else(|| Some(reason.clone().into())),
             Coding::Compressed(_) | Coding::Plain => {}
         }
         let frame = self.tap.record(Direction::FromServer, FrameBody::HttpBody { exchange: head.exchange, bytes: bytes.as_slice().into() });
         if broken.is_none() {
             self.pool.give_back(lease);
         }
-        self.end(head.exchange, broken.clone());
+        self.end(head.exchange, broken.as_ref());
         (bytes, broken, frame)
     }
 
     /// Reads an event stream to its end, calling `deliver` for each event, or closes it when that says so. Gives why it
     /// broke, if it did.
-    pub(crate) async fn events(&self, open: OpenExchange, mut deliver: impl FnMut(&Event, FrameId) -> ControlFlow<()>) -> Option<String> {
+    pub(crate) async fn events(&self, open: OpenExchange, mut deliver: impl FnMut(&Event, FrameId) -> ControlFlow<()>) -> Option<Broken> {
         let OpenExchange { head, mut body, lease, progress } = open;
         let exchange = head.exchange;
         let mut coding = Coding::of(&head);
         let mut parser = EventParser::default();
         let mut broken = match &coding {
-            Coding::Unknown(reason) => Some(reason.clone()),
+            Coding::Unknown(reason) => Some(reason.clone().into()),
             Coding::Plain | Coding::Compressed(_) => None,
         };
         let mut enough = false;
@@ -218,7 +218,7 @@ impl Exchanger {
             let frame = match frame {
                 Ok(frame) => frame,
                 Err(error) => {
-                    broken = Some(describe(&error));
+                    broken = Some(describe(&error).into());
                     break;
                 }
             };
@@ -231,7 +231,7 @@ impl Exchanger {
                     decoded = decoder.feed(data, self.limits.event).unwrap_or_else(|failure| {
                         broken = Some(match failure {
                             DecodeFailure::TooLarge => self.event_too_large(),
-                            failure => failure.to_string(),
+                            failure => failure.to_string().into(),
                         });
                         Vec::new()
                     });
@@ -256,27 +256,27 @@ impl Exchanger {
         if broken.is_none() {
             self.pool.give_back(lease);
         }
-        self.end(exchange, broken.clone());
+        self.end(exchange, broken.as_ref());
         broken
     }
 
-    fn not_decoded(&self, failure: &DecodeFailure) -> String {
+    fn not_decoded(&self, failure: &DecodeFailure) -> Broken {
         match failure {
             DecodeFailure::TooLarge => self.too_large(),
-            other => other.to_string(),
+            other => other.to_string().into(),
         }
     }
 
-    fn too_large(&self) -> String {
-        format!("the body is larger than {} bytes", self.limits.body)
+    fn too_large(&self) -> Broken {
+        Broken::at(Bound::Body, format!("the body is larger than {} bytes", self.limits.body))
     }
 
-    fn event_too_large(&self) -> String {
-        format!("an event is larger than {} bytes", self.limits.event)
+    fn event_too_large(&self) -> Broken {
+        Broken::at(Bound::Event, format!("an event is larger than {} bytes", self.limits.event))
     }
 
-    fn end(&self, exchange: ExchangeId, error: Option<String>) {
-        self.tap.record(Direction::Local, FrameBody::HttpEnd { exchange, error });
+    fn end(&self, exchange: ExchangeId, broken: Option<&Broken>) {
+        self.tap.record(Direction::Local, FrameBody::HttpEnd { exchange, error: broken.map(ToString::to_string) });
     }
 }
 
@@ -364,7 +364,7 @@ impl HttpConnection {
         let watched = Arc::clone(&progress);
         let task = tasks.all.spawn(async move {
             let unanswered = match prepared {
-                Err(reason) => Unanswered::Unreachable(reason),
+                Err(reason) => Unanswered::Unreachable(reason.into()),
                 Ok(prepared) => match shared.exchanger.open_watched(exchange, prepared, watched).await {
                     Err(reason) => Unanswered::Unreachable(reason),
                     Ok(open) => shared.receive(open, purpose.request(), resume, &headers).await,
@@ -474,7 +474,7 @@ impl Shared {
         Unanswered::Response { head, excerpt: excerpt(&bytes), broken }
     }
 
-    async fn read(&self, open: OpenExchange, request: Option<&RequestId>, position: &mut Position, stays: Stays) -> Option<String> {
+    async fn read(&self, open: OpenExchange, request: Option<&RequestId>, position: &mut Position, stays: Stays) -> Option<Broken> {
         let head = Arc::clone(&open.head);
         let seen = |event: &Event, frame| {
             position.pass(event);

@@ -5,7 +5,7 @@ use super::progress::{Progress, Stage};
 use super::proxy::{self, Proxy};
 use super::stream::{Stream, Trouble};
 use super::tls::{self, Tls, Verification};
-use super::{Limits, Network};
+use super::{Bound, Broken, Limits, Network};
 use crate::Tap;
 use crate::session::show;
 use bytes::Bytes;
@@ -113,7 +113,7 @@ impl Pool {
     ///
     /// # Errors
     /// A sentence for people: refused, reset, not trusted, or what of the response was no HTTP.
-    pub(crate) async fn send(&self, mut request: Request<Body>, progress: &Progress) -> Result<(Response<Incoming>, Lease), String> {
+    pub(crate) async fn send(&self, mut request: Request<Body>, progress: &Progress) -> Result<(Response<Incoming>, Lease), Broken> {
         loop {
             let (mut sender, age) = self.sender(progress).await?;
             self.address(&mut request, &sender);
@@ -301,31 +301,33 @@ impl Pool {
         }
     }
 
-    fn explain(&self, sender: &Sender, error: &hyper::Error) -> String {
+    fn explain(&self, sender: &Sender, error: &hyper::Error) -> Broken {
         let trouble = match sender {
             Sender::Single(Single { trouble, .. }) | Sender::Shared(Shared { trouble, .. }) => trouble.as_ref(),
         };
         match trouble.and_then(|trouble| trouble.get()) {
-            Some(trouble) => trouble.clone(),
-            None if error.is_parse_too_large() => {
-                format!("the head of the response is larger than {} bytes, or has more than {MOST_HEADERS} headers", self.head_limit)
-            }
+            Some(trouble) => trouble.clone().into(),
+            None if error.is_parse_too_large() => Broken::at(
+                Bound::Head,
+                format!("the head of the response is larger than {} bytes, or has more than {MOST_HEADERS} headers", self.head_limit),
+            ),
             None => match std::error::Error::source(error).and_then(|source| source.downcast_ref::<h2::Error>()) {
                 Some(error) => self.explain_http2(error),
-                None => describe(error),
+                None => describe(error).into(),
             },
         }
     }
 
-    fn explain_http2(&self, error: &h2::Error) -> String {
+    fn explain_http2(&self, error: &h2::Error) -> Broken {
         match error.reason() {
             // We ended the stream; h2 does not say over which rule.
-            Some(h2::Reason::PROTOCOL_ERROR) if error.is_library() => {
-                format!("the response breaks a rule of HTTP/2, or its head is larger than {} bytes", self.head_limit)
-            }
-            Some(reason) if error.is_remote() && error.is_reset() => format!("server broke off the HTTP/2 stream: {reason:?}"),
-            Some(reason) if error.is_remote() && error.is_go_away() => format!("server closed the HTTP/2 connection: {reason:?}"),
-            _ => format!("HTTP/2 failed: {error}"),
+            Some(h2::Reason::PROTOCOL_ERROR) if error.is_library() => Broken::at(
+                Bound::Head,
+                format!("the response breaks a rule of HTTP/2, or its head is larger than {} bytes", self.head_limit),
+            ),
+            Some(reason) if error.is_remote() && error.is_reset() => format!("server broke off the HTTP/2 stream: {reason:?}").into(),
+            Some(reason) if error.is_remote() && error.is_go_away() => format!("server closed the HTTP/2 connection: {reason:?}").into(),
+            _ => format!("HTTP/2 failed: {error}").into(),
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::http::{EVENT_STREAM, Exchanger, deliver, excerpt, media_type};
 use super::pool::AddressFailure;
 use super::sse_events::Event;
-use super::{Closed, Endpoint, Envelope, HttpHead, Inbox, Limits, Network, Unanswered};
+use super::{Broken, Closed, Endpoint, Envelope, HttpHead, Inbox, Limits, Network, Unanswered};
 use crate::Tap;
 use crate::auth::{AuthorizationFailure, Bearer};
 use hyper::Method;
@@ -30,13 +30,13 @@ pub enum SseFailure {
     #[error(transparent)]
     Address(#[from] AddressFailure),
     #[error("{0}")]
-    Unreachable(String),
+    Unreachable(Broken),
     #[error("GET was answered with status {} and `{}`, not with an event stream", .0.status, .0.header("content-type").unwrap_or("no content type"))]
     NoStream(Arc<HttpHead>),
     #[error("server wants authorization (status {}), which failed: {failure}", .head.status)]
     Unauthorized { head: Arc<HttpHead>, failure: AuthorizationFailure },
     #[error("the event stream ended before its `endpoint` event{}", .0.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
-    Ended(Option<String>),
+    Ended(Option<Broken>),
     #[error("the first event is `{0}`, not `endpoint`")]
     OtherEvent(String),
     #[error("the endpoint `{0}` is no URL of the same origin")]
@@ -56,7 +56,10 @@ impl SseConnection {
         let exchanger = Arc::new(Exchanger::new(endpoint, limits, network, tap)?.bearing(bearer));
         let headers = vec![("accept".to_owned(), EVENT_STREAM.to_owned())];
         let (exchange, _, prepared) = exchanger.prepare(Method::GET, &endpoint.url, &headers, Vec::new());
-        let open = exchanger.open(exchange, prepared.map_err(SseFailure::Unreachable)?).await.map_err(SseFailure::Unreachable)?;
+        let open = exchanger
+            .open(exchange, prepared.map_err(|reason| SseFailure::Unreachable(reason.into()))?)
+            .await
+            .map_err(SseFailure::Unreachable)?;
         if open.head.status != 200 || media_type(&open.head) != EVENT_STREAM {
             return Err(SseFailure::NoStream(open.head));
         }
@@ -111,7 +114,7 @@ impl SseConnection {
         posts.spawn(async move {
             let open = match prepared {
                 Ok(request) => exchanger.open(exchange, request).await,
-                Err(reason) => Err(reason),
+                Err(reason) => Err(reason.into()),
             };
             let unanswered = match open {
                 Err(reason) => Unanswered::Unreachable(reason),

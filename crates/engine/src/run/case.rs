@@ -8,7 +8,7 @@ use super::ports::Addresses;
 use super::sessions::{Open, Sessions};
 use super::step::{StepRun, run_step};
 use super::{RunOptions, Transcripts};
-use crate::diagnosis;
+use crate::diagnosis::{self, Asker};
 use crate::suite::plan::{Action, Skip, Step};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use mcproof_client::Session;
@@ -326,10 +326,9 @@ fn judge_wire(open: &BTreeMap<String, Open>, outcome: &mut CaseOutcome) {
             protocol_version: handshake.protocol_version.clone(),
         });
         // One is enough: a server that prints noise prints it often. A missing answer is blamed on its fault already.
-        let blames = |found: &Diagnostic| matches!(found.code.as_str(), "no-answer" | "no-answer-in-response" | "not-a-message");
         let fault = session.faults().into_iter().find(|fault| fault.frame >= *since);
-        if let Some(fault) = fault.filter(|_| !outcome.diagnostics.iter().any(blames)) {
-            outcome.diagnostics.push(diagnosis::of_fault(&fault, &tap.transcript()));
+        if let Some(fault) = fault.filter(|_| !outcome.diagnostics.iter().any(diagnosis::names_fault)) {
+            outcome.diagnostics.push(diagnosis::of_fault(&fault, &tap.transcript(), Asker::Suite));
         }
     }
 }

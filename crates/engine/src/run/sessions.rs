@@ -4,9 +4,10 @@ use super::RunOptions;
 use super::expand::{Work, binding};
 use super::ports::{Addresses, Turn};
 use crate::diagnosis::{self, Asker};
-use crate::suite::plan::{self, Binding, Server};
+use crate::suite::plan::{self, Binding, Reach, Server};
 use crate::suite::{TMP, interpolate_text};
-use mcproof_client::{ConnectOptions, Endpoint, Launch, Locate, Patience, Session, Tap, TapBounds, Target, open_session};
+use mcproof_client::auth::{Authorization, TokenStore};
+use mcproof_client::{ConnectOptions, Endpoint, Launch, Locate, Network, Patience, Proxies, Session, Tap, TapBounds, Target, open_session};
 use mcproof_record::{Diagnostic, FrameId, SessionTranscript};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -59,8 +60,9 @@ impl Sessions<'_> {
             patience: self.patience(),
             guardian: self.options.guardian.clone(),
             answers: self.work.case().answers.clone(),
-            limits: self.options.limits,
-            network: self.options.network.clone(),
+            limits: self.options.limits.or(binding.reach.limits).limits(),
+            network: self.network(&binding.reach),
+            authorization: self.authorization(binding),
             ..ConnectOptions::default()
         };
         match open_session(&target, &connect, &tap).await {
@@ -71,6 +73,28 @@ impl Sessions<'_> {
                 self.failed.push(SessionTranscript { server: server.name.clone(), transcript });
                 Err(fail(diagnostic))
             }
+        }
+    }
+
+    /// What the command line asks for goes before what the suite says; the environment goes last.
+    fn network(&self, reach: &Reach) -> Network {
+        let Network { proxies, tls, connect } = self.options.network.clone();
+        let proxies = match (&reach.proxy, proxies) {
+            (Some(proxy), Proxies::Variables(_)) => proxy.clone(),
+            (_, proxies) => proxies,
+        };
+        Network { proxies, tls: reach.tls.clone().unwrap_or(tls), connect }
+    }
+
+    fn authorization(&self, binding: &Binding) -> Option<Authorization> {
+        match binding.reach.authorization.clone() {
+            // A server of this case alone may have an authorization server of its own, and its client is another there.
+            Some(authorization) if binding.launch.is_some() => Some(Authorization { store: TokenStore::default(), ..authorization }),
+            Some(authorization) => Some(authorization),
+            None => self.options.authorization.clone().filter(|_| {
+                // Somebody is let in there already.
+                !binding.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+            }),
         }
     }
 

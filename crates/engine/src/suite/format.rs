@@ -39,6 +39,10 @@ pub enum Shape {
     Duration,
     /// Names to durations.
     Durations,
+    /// Bytes, with or without a unit.
+    Size,
+    /// A whole number from 1 on.
+    Count,
     /// `true`.
     Flag,
     /// Nothing, or `true`.
@@ -89,6 +93,8 @@ impl Shape {
             Self::Text => "text",
             Self::Duration => "a duration such as 5s",
             Self::Durations => "a map of names to durations such as 5s",
+            Self::Size => "a size such as 16MiB",
+            Self::Count => "a number",
             Self::Flag => "`true`",
             Self::Nothing => "nothing or `true`",
             Self::Regex => "a pattern such as /port (\\d+)/",

@@ -2,6 +2,7 @@
 
 use super::Environment;
 use super::answers::ANSWERS;
+use super::auth::literal_secrets;
 use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::include::read_tree;
@@ -250,16 +251,24 @@ pub struct SuiteDraft {
 
 pub(crate) fn parse_suite(mut source: Source, folder: &Path, environment: &Environment) -> (Option<Suite>, Vec<Diagnostic>) {
     let (tree, mistakes) = read_tree(&mut source, folder);
+    source.mask(&tree.as_ref().map(literal_secrets).unwrap_or_default());
     let mut reader = Reader::new(&source, folder, environment);
     reader.diagnostics = mistakes;
     let suite = tree.and_then(|tree| {
         let (tree, tags) = profile::apply(&mut reader, tree);
         read_suite(&mut reader, &tree, &tags)
     });
+    let is_flawless = reader.mistakes() == 0;
     let mut diagnostics = reader.diagnostics;
     let in_place = |diagnostic: &Diagnostic| diagnostic.place.as_ref().map(|place| (place.file != source.file(), place.line, place.column));
     diagnostics.sort_by_key(in_place);
-    (if diagnostics.is_empty() { suite } else { None }, diagnostics)
+    match suite.filter(|_| is_flawless) {
+        Some(mut suite) => {
+            suite.notices.extend(diagnostics);
+            (Some(suite), Vec::new())
+        }
+        None => (None, diagnostics),
+    }
 }
 
 /// Takes the tests that have one of `tags`, or all if there are none.

@@ -2,7 +2,8 @@
 //! `${port}` and the server itself are still open.
 
 use crate::judge::{JsonPath, Matcher, TextPattern};
-use mcproof_client::{Answers, Era, EraChoice, TransportKind};
+use mcproof_client::auth::Authorization;
+use mcproof_client::{Answers, Era, EraChoice, JsonLimits, Limits, Proxies, Tls, TransportKind};
 use mcproof_record::{Diagnostic, Place};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -111,6 +112,53 @@ pub struct Binding {
     pub headers: Vec<(String, String)>,
     /// A pattern whose first group is the bound port in a line of the server's stdout or stderr.
     pub port_from: Option<regex::bytes::Regex>,
+    pub reach: Reach,
+}
+
+/// What a suite says of the way to a server; what it leaves out is as the run has it.
+#[derive(Clone, Debug, Default)]
+pub struct Reach {
+    pub tls: Option<Tls>,
+    pub proxy: Option<Proxies>,
+    pub authorization: Option<Authorization>,
+    pub limits: LimitChoices,
+}
+
+/// Limits that somebody chose; the others are the client's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitChoices {
+    pub line: Option<usize>,
+    pub body: Option<usize>,
+    pub event: Option<usize>,
+    pub head: Option<usize>,
+    pub depth: Option<usize>,
+    pub values: Option<usize>,
+}
+
+impl LimitChoices {
+    /// These, and where they leave something open, the weaker ones.
+    #[must_use]
+    pub fn or(self, weaker: Self) -> Self {
+        Self {
+            line: self.line.or(weaker.line),
+            body: self.body.or(weaker.body),
+            event: self.event.or(weaker.event),
+            head: self.head.or(weaker.head),
+            depth: self.depth.or(weaker.depth),
+            values: self.values.or(weaker.values),
+        }
+    }
+
+    pub fn limits(self) -> Limits {
+        let Limits { line, body, event, head, json } = Limits::default();
+        Limits {
+            line: self.line.unwrap_or(line),
+            body: self.body.unwrap_or(body),
+            event: self.event.unwrap_or(event),
+            head: self.head.unwrap_or(head),
+            json: JsonLimits { depth: self.depth.unwrap_or(json.depth), values: self.values.unwrap_or(json.values) },
+        }
+    }
 }
 
 /// A command that starts a server, or does something around a test. Arguments and values may hold `${port}` and `${tmp}`.

@@ -8,7 +8,7 @@ use super::plan::Spanned;
 use super::source::{Source, Span};
 use super::template::{self, Outcome, Scope, resolve};
 use super::test::TMP;
-use mcproof_record::{Diagnostic, Place};
+use mcproof_record::{Diagnostic, Place, Severity};
 use serde_json::{Map, Value};
 use std::path::Path;
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn mistakes(&self) -> usize {
-        self.diagnostics.len()
+        self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count()
     }
 
     pub(crate) fn report(&mut self, diagnostic: Diagnostic, span: Span) {

@@ -1,9 +1,11 @@
 //! Reads `server:` and `servers:`: how to start and reach the servers under test.
 
+use super::auth::{AUTH, AUTH_DOC, Auth, read_auth};
 use super::command::split_command;
 use super::document::{Entry, Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
-use super::plan::{Binding, Launch, Server};
+use super::plan::{Binding, Launch, Reach, Server};
+use super::reach::{LIMITS, LIMITS_DOC, PROXY_DOC, ReachDraft, TLS, TLS_DOC, read_limits, read_proxy, read_tls};
 use super::reader::Reader;
 use super::source::Span;
 use super::test::TMP;
@@ -54,8 +56,40 @@ pub static SERVER: Object<ServerDraft> = Object {
                 Ok(())
             },
         },
+        Key {
+            name: "tls",
+            doc: TLS_DOC,
+            shape: Shape::Object(&TLS),
+            presence: Presence::Optional,
+            read: |reader, node, draft| read_tls(reader, node, &mut draft.reach),
+        },
+        Key {
+            name: "proxy",
+            doc: PROXY_DOC,
+            shape: Shape::Text,
+            presence: Presence::Optional,
+            read: |reader, node, draft| read_proxy(reader, node, &mut draft.reach),
+        },
+        Key {
+            name: "auth",
+            doc: AUTH_DOC,
+            shape: Shape::Object(&AUTH),
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.auth_key = Some(reader.key);
+                draft.auth = Some(read_auth(reader, node)?);
+                Ok(())
+            },
+        },
+        Key {
+            name: "limits",
+            doc: LIMITS_DOC,
+            shape: Shape::Object(&LIMITS),
+            presence: Presence::Optional,
+            read: |reader, node, draft| read_limits(reader, node, &mut draft.reach),
+        },
     ],
-    later: &["in-memory", "auth", "setup", "teardown", "isolation"],
+    later: &["in-memory", "setup", "teardown", "isolation"],
 };
 
 /// The value of a transport.
@@ -128,8 +162,40 @@ pub static BINDING: Object<BindingDraft> = Object {
                 Ok(())
             },
         },
+        Key {
+            name: "tls",
+            doc: TLS_DOC,
+            shape: Shape::Object(&TLS),
+            presence: Presence::Optional,
+            read: |reader, node, draft| read_tls(reader, node, &mut draft.reach),
+        },
+        Key {
+            name: "proxy",
+            doc: PROXY_DOC,
+            shape: Shape::Text,
+            presence: Presence::Optional,
+            read: |reader, node, draft| read_proxy(reader, node, &mut draft.reach),
+        },
+        Key {
+            name: "auth",
+            doc: AUTH_DOC,
+            shape: Shape::Object(&AUTH),
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.auth_key = Some(reader.key);
+                draft.auth = Some(read_auth(reader, node)?);
+                Ok(())
+            },
+        },
+        Key {
+            name: "limits",
+            doc: LIMITS_DOC,
+            shape: Shape::Object(&LIMITS),
+            presence: Presence::Optional,
+            read: |reader, node, draft| read_limits(reader, node, &mut draft.reach),
+        },
     ],
-    later: &["auth", "tls", "ready", "shutdown"],
+    later: &["ready", "shutdown"],
 };
 
 /// The value of `run:`.
@@ -196,6 +262,9 @@ pub struct ServerDraft {
     bindings: Vec<Binding>,
     era: EraChoice,
     protocol_version: Option<(String, Span)>,
+    reach: ReachDraft,
+    auth: Option<Auth>,
+    auth_key: Option<Span>,
 }
 
 #[derive(Default)]
@@ -212,6 +281,9 @@ pub struct BindingDraft {
     headers_key: Option<Span>,
     port_from: Option<regex::bytes::Regex>,
     port_from_key: Option<Span>,
+    reach: ReachDraft,
+    auth: Option<Auth>,
+    auth_key: Option<Span>,
 }
 
 /// Reads one server; `key` is where its name stands.
@@ -233,6 +305,14 @@ pub(crate) fn read_server(reader: &mut Reader<'_>, name: &str, key: Span, node: 
             Diagnostic::error("era-mismatch", format!("`{version}` is a revision of the {era} era, not the {} one", draft.era));
         reader.report(diagnostic.hint("leave `era` out, or choose another `protocol_version`"), *span);
         return None;
+    }
+    let before = reader.mistakes();
+    check_sense_of_server(reader, &draft);
+    if reader.mistakes() > before {
+        return None;
+    }
+    for binding in &mut draft.bindings {
+        inherit(binding, &draft.reach, draft.auth.as_ref());
     }
     Some(Server {
         name: name.to_owned(),
@@ -301,15 +381,51 @@ fn read_binding(reader: &mut Reader<'_>, node: &Node, transport: TransportKind, 
         return Err(Fault::Reported);
     }
     let folder = reader.folder.to_owned();
-    server.bindings.push(Binding {
+    let mut binding = Binding {
         transport,
         place,
         launch: draft.command.map(|command| Launch { command, env: draft.env, folder, cwd: draft.cwd }),
         url: draft.url,
         headers: draft.headers,
         port_from: draft.port_from,
-    });
+        reach: Reach::default(),
+    };
+    inherit(&mut binding, &draft.reach, draft.auth.as_ref());
+    server.bindings.push(binding);
     Ok(())
+}
+
+/// Takes over what an outer level says and an inner one leaves open.
+fn inherit(binding: &mut Binding, outer: &ReachDraft, auth: Option<&Auth>) {
+    let reach = &mut binding.reach;
+    reach.limits = reach.limits.or(outer.limits);
+    if binding.transport == TransportKind::Stdio {
+        return;
+    }
+    reach.tls = reach.tls.take().or_else(|| outer.tls.clone());
+    reach.proxy = reach.proxy.take().or_else(|| outer.proxy.clone());
+    let lets_in = |(name, _): &(String, String)| name.eq_ignore_ascii_case("authorization");
+    let is_settled = reach.authorization.is_some() || binding.headers.iter().any(lets_in);
+    match auth.filter(|_| !is_settled) {
+        Some(Auth::Header(name, value)) => binding.headers.push((name.clone(), value.clone())),
+        Some(Auth::Flow(authorization)) => reach.authorization = Some(authorization.as_ref().clone()),
+        None => {}
+    }
+}
+
+/// What a server says of the network has to be meant for one of its transports.
+fn check_sense_of_server(reader: &mut Reader<'_>, draft: &ServerDraft) {
+    if draft.bindings.iter().all(|binding| binding.transport == TransportKind::Stdio) {
+        without_network(reader, &draft.reach, draft.auth_key);
+    }
+}
+
+fn without_network(reader: &mut Reader<'_>, reach: &ReachDraft, auth: Option<Span>) {
+    let of_reach = [("tls", reach.tls_key), ("proxy", reach.proxy_key), ("auth", auth)];
+    let keys = of_reach.into_iter().filter_map(|(name, key)| Some((name, key?)));
+    for (name, key) in keys.chain(reach.limits_of_http.iter().copied()) {
+        reader.error("meaningless-key", format!("`{name}` means nothing over stdio"), key);
+    }
 }
 
 /// Keys that do nothing together are a mistake of their author.
@@ -320,7 +436,16 @@ fn check_sense(reader: &mut Reader<'_>, draft: &BindingDraft, transport: Transpo
                 reader.error("meaningless-key", format!("`{name}` means nothing over stdio"), key);
             }
         }
+        without_network(reader, &draft.reach, draft.auth_key);
         return;
+    }
+    if let Some(key) = draft.reach.line_key {
+        reader.error("meaningless-key", format!("`line` means nothing over {transport}"), key);
+    }
+    let lets_in = |(name, _): &(String, String)| name.eq_ignore_ascii_case("authorization");
+    if let (Some(key), true) = (draft.auth_key, draft.headers.iter().any(lets_in)) {
+        let diagnostic = Diagnostic::error("two-of-a-kind", "`auth` and the header `Authorization` exclude each other");
+        reader.report(diagnostic.hint("leave one of them out"), key);
     }
     let Some(url) = &draft.url else { return };
     let url_span = draft.url_span.unwrap_or_default();

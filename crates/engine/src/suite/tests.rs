@@ -1,9 +1,9 @@
 //! What a person who writes a suite sees: the format as it is designed, and every mistake at its place.
 
-use super::plan::{Action, ExpectedFailure, Listing, Suite};
+use super::plan::{Action, Binding, ExpectedFailure, Listing, Suite};
 use super::source::Source;
 use super::{Environment, document, load};
-use mcproof_client::{EraChoice, TransportKind};
+use mcproof_client::{EraChoice, Proxies, Proxy, TransportKind};
 use mcproof_record::Diagnostic;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -176,6 +176,34 @@ fn a_server_from_the_command_line_takes_the_place_of_the_suites_own() {
     let refused =
         "1:1 `servers` several-servers: this suite has several servers, so that one from the command line cannot take their place";
     assert_eq!(names(&format!("servers: {{a: {{stdio: x}}, b: {{stdio: y}}}}\n{tests}")), Err(vec![refused.into()]));
+}
+
+#[test]
+fn the_network_of_a_transport_goes_before_that_of_its_server() {
+    let text = "server:\n  stdio: x\n  http: {url: 'http://h', proxy: none, limits: {body: 1k}, headers: {Authorization: own}}\n  sse: 'http://h/sse'\n  proxy: 'http://p:1'\n  auth: {bearer: '${env.TOKEN}'}\n  limits: {body: 2k, depth: 9, line: 3k}\n  tls: {insecure: true}\ntests: [{name: a, steps: [ping]}]\n";
+    let suite = read(text).unwrap();
+    assert_eq!(render(&suite.notices).len(), 1);
+    let [stdio, http, sse] = suite.servers["server"].bindings.as_slice() else { panic!() };
+    let limits = |binding: &Binding| (binding.reach.limits.body, binding.reach.limits.depth, binding.reach.limits.line);
+    assert_eq!((limits(stdio), limits(http)), ((Some(2048), Some(9), Some(3072)), (Some(1024), Some(9), Some(3072))));
+    let proxy = Proxies::Always(Proxy::parse("http://p:1").unwrap());
+    assert_eq!((&stdio.reach.proxy, &http.reach.proxy, &sse.reach.proxy), (&None, &Some(Proxies::None), &Some(proxy)));
+    let header = |value: &str| vec![("Authorization".to_owned(), value.to_owned())];
+    assert_eq!((&stdio.headers, &http.headers, &sse.headers), (&vec![], &header("own"), &header("Bearer s3cret")));
+    let unverified = |binding: &Binding| binding.reach.tls.as_ref().is_some_and(|tls| format!("{tls:?}").contains("verification: Off"));
+    assert_eq!((unverified(stdio), unverified(http), unverified(sse)), (false, true, true));
+}
+
+#[test]
+fn a_secret_in_the_file_is_a_warning_and_never_shown() {
+    let text = "server: {http: 'http://h', auth: {client_id: a, client_secret: hunter2, scope: a b, issuer: 'https://as'}}\ntests: [{name: a, steps: [ping]}]\n";
+    let suite = read(text).unwrap();
+    assert_eq!(render(&suite.notices)[0].split(": ").next(), Some("1:49 `client_secret` literal-secret"));
+    assert!(!format!("{suite:?}").contains("hunter2"), "{suite:?}");
+    let authorization = suite.servers["server"].bindings[0].reach.authorization.as_ref().unwrap();
+    assert_eq!(authorization.scopes.as_deref(), Some(&["a".to_owned(), "b".to_owned()][..]));
+    let with_a_mistake = read(&text.replace("steps", "step")).unwrap_err();
+    assert!(with_a_mistake.len() > 1 && !format!("{with_a_mistake:?}").contains("hunter2"), "{with_a_mistake:?}");
 }
 
 /// Cuts, doubles and replaces parts of good and bad suites: whatever comes out, reading it ends, and never without a reason.

@@ -13,25 +13,11 @@ use std::ffi::{OsStr, OsString};
 use std::iter::Peekable;
 
 /// Flags of MCP Inspector's CLI that mean something which this version does not do.
-const UNSUPPORTED: [(&[&str], &str); 6] = [
+const UNSUPPORTED: [(&[&str], &str); 8] = [
     (&["--catalog", "--rename"], "name servers in a file and give it with --config"),
-    (
-        &[
-            "--client-config",
-            "--client-id",
-            "--client-secret",
-            "--client-metadata-url",
-            "--callback-url",
-            "--use-stored-auth",
-            "--stored-auth-only",
-            "--relogin",
-            "--no-revoke",
-            "--wait-for-auth",
-            "--list-stored-auth",
-            "--print-handoff",
-        ],
-        "there is no OAuth yet: send a token with --header 'Authorization: Bearer …'",
-    ),
+    (&["--client-config"], "say who the client is with --client-id or --client-metadata-url"),
+    (&["--no-revoke"], "mcproof never revokes a token, --relogin only forgets it: leave the flag out"),
+    (&["--print-handoff"], "mcproof has no web page to hand over to: sign in on a terminal, and let the other side --wait-for-auth"),
     (&["--app-info", "--advertise-apps"], "there is no support for MCP Apps yet"),
     (
         &["--strict", "--verify", "--require-digests", "--skill-catalog-max-skills", "--skill-catalog-max-bytes"],

@@ -2,7 +2,7 @@
 
 /// # Errors
 /// Says what a size looks like.
-pub(crate) fn parse(text: &str) -> Result<usize, String> {
+pub fn parse_size(text: &str) -> Result<usize, String> {
     let wrong = || format!("`{text}` is no size such as 64KiB, 16MiB or 1MB; a bare number counts bytes");
     let number_length = text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(number_length);
@@ -34,8 +34,8 @@ const LARGEST: u32 = 2 << 30;
 ///
 /// # Errors
 /// It is no size, or too small.
-pub(crate) fn parse_head(text: &str) -> Result<usize, String> {
-    match parse(text)? {
+pub fn parse_head_size(text: &str) -> Result<usize, String> {
+    match parse_size(text)? {
         bytes if bytes < 8192 => Err("the head of a response may always have 8KiB".into()),
         bytes => Ok(bytes),
     }
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn sizes_read_as_people_type_them() {
-        let check = |text, bytes: Option<usize>| assert_eq!(parse(text).ok(), bytes, "{text:?}");
+        let check = |text, bytes: Option<usize>| assert_eq!(parse_size(text).ok(), bytes, "{text:?}");
         check("100", Some(100));
         check("64KiB", Some(65_536));
         check("64k", Some(65_536));
@@ -59,7 +59,7 @@ mod tests {
         for text in ["", "0", "M", "-1", "3G", "5 days", "1e3", "1.2.3k", "many"] {
             check(text, None);
         }
-        assert!(parse_head("1k").is_err());
-        assert_eq!(parse_head("8KiB"), Ok(8192));
+        assert!(parse_head_size("1k").is_err());
+        assert_eq!(parse_head_size("8KiB"), Ok(8192));
     }
 }

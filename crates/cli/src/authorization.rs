@@ -1,0 +1,335 @@
+//! The flags that say how we are let in: a token, a client of our own, or a person in a browser. Knows no requests.
+
+mod browser;
+mod callback;
+mod listing;
+mod secret_source;
+mod stored;
+
+use crate::duration;
+use crate::failure::Failure;
+use browser::{Browser, Person};
+use mcproof_client::auth::{
+    Authorization, Credential, DynamicRegistration, Grant, Identity, Registered, Secret, SigningAlgorithm, SigningKey, TokenStore,
+};
+use mcproof_client::{Guardian, Target};
+use secret_source::SecretSource;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use stored::{OfClient, StoredTokens};
+use url::Url;
+
+/// For a person to find their password.
+const IN_A_BROWSER: Duration = Duration::from_secs(5 * 60);
+/// How often to look for a token that another mcproof is to store.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Shared by every command that talks to a server.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Authorization")]
+pub(crate) struct AuthArgs {
+    /// How to get a token when the server asks for one [default: auto; for suites none, unless a flag below is given]
+    #[arg(long, value_name = "HOW", conflicts_with = "bearer")]
+    auth: Option<How>,
+    /// Send this token: env:NAME or file:PATH, or the token itself, which others can see
+    #[arg(long, value_name = "SECRET", value_parser = secret_source::parse, conflicts_with_all = OAUTH)]
+    bearer: Option<SecretSource>,
+    /// Be this client to the authorization server, instead of registering
+    #[arg(long, value_name = "ID")]
+    client_id: Option<String>,
+    /// The client's secret: env:NAME or file:PATH, or the secret itself, which others can see
+    #[arg(long, value_name = "SECRET", value_parser = secret_source::parse, requires = "client_id", conflicts_with = "client_key")]
+    client_secret: Option<SecretSource>,
+    /// The client's private key in this PEM file, with which it signs who it is (private_key_jwt)
+    #[arg(long, value_name = "FILE", requires = "client_id")]
+    client_key: Option<PathBuf>,
+    /// How the key signs: ES256, ES384, EdDSA, RS256 or PS256 [default: by the kind of the key]
+    #[arg(long, value_name = "NAME", requires = "client_key", value_parser = parse_algorithm)]
+    client_key_algorithm: Option<SigningAlgorithm>,
+    /// Be the client that the document at this https URL describes, where the authorization server takes such
+    #[arg(long, value_name = "URL", value_parser = parse_metadata_url)]
+    client_metadata_url: Option<Url>,
+    /// Show the client of --client-id to this authorization server only [default: to the first that is met]
+    #[arg(long, value_name = "URL", requires = "client_id")]
+    issuer: Option<String>,
+    /// Ask for these scopes instead of those that the server names; separate several with spaces
+    #[arg(long, value_name = "SCOPES", value_parser = parse_scopes)]
+    scope: Option<Scopes>,
+    /// Where the browser comes back to, if the client is registered with one address [default: any port of 127.0.0.1]
+    #[arg(long, value_name = "URL", value_parser = callback::parse)]
+    callback_url: Option<Url>,
+    /// Longest wait for a token [default: 5m in a browser, else 30s]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    auth_timeout: Option<Duration>,
+    /// Use the stored token of this server, and fail at once if there is none
+    #[arg(long)]
+    use_stored_auth: bool,
+    /// Never open a browser: use the stored token of this server, if there is one
+    #[arg(long)]
+    stored_auth_only: bool,
+    /// Forget the stored token of this server, and sign in again if the server asks for it
+    #[arg(long, conflicts_with_all = ["use_stored_auth", "stored_auth_only", "wait_for_auth"])]
+    relogin: bool,
+    /// Wait so many seconds until there is a stored token of this server, from another mcproof
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    wait_for_auth: Option<u32>,
+    /// List what is stored, without any token, and ask no server
+    #[arg(long, conflicts_with_all = ["use_stored_auth", "stored_auth_only", "relogin", "wait_for_auth"])]
+    pub(crate) list_stored_auth: bool,
+}
+
+/// What a bearer token leaves no room for.
+const OAUTH: [&str; 10] = [
+    "client_id",
+    "client_secret",
+    "client_key",
+    "client_metadata_url",
+    "scope",
+    "callback_url",
+    "use_stored_auth",
+    "stored_auth_only",
+    "relogin",
+    "wait_for_auth",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum How {
+    /// A stored token, or else a browser, if somebody is there
+    Auto,
+    /// The same, and an error if nobody is there
+    Code,
+    /// For the client itself, as CI does: needs --client-id with --client-secret or --client-key
+    ClientCredentials,
+    /// Not at all: a server that asks is a failure
+    None,
+}
+
+#[derive(Clone, Debug)]
+struct Scopes(Vec<String>);
+
+pub(crate) use listing::list;
+
+impl AuthArgs {
+    /// Adds what is asked for to the way to one server.
+    pub(crate) fn apply(&self, target: &mut Target, guardian: &Guardian) -> Result<Option<Authorization>, Failure> {
+        let Target::Http { endpoint, .. } = target else {
+            return match self.first_flag() {
+                Some(flag) => {
+                    Err(Failure::bad_input("transport-mismatch", format!("`{flag}` needs a URL; a command is reached over stdio"))
+                        .hint("pass credentials in the server's environment: -e KEY=VALUE"))
+                }
+                None => Ok(None),
+            };
+        };
+        if endpoint.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
+            return match self.first_flag() {
+                Some(flag) => Err(Failure::bad_input("bad-flag", format!("`{flag}` and an `Authorization` header exclude each other"))),
+                None => Ok(None),
+            };
+        }
+        if let Some(header) = self.bearer()? {
+            endpoint.headers.push(header);
+            return Ok(None);
+        }
+        match self.auth {
+            Some(How::None) => Ok(None),
+            Some(How::ClientCredentials) => self.client_credentials().map(Some),
+            None | Some(How::Auto | How::Code) => {
+                let stored = self.stored(&endpoint.url)?;
+                let person = self.person();
+                // Nothing could be done but fail, which a plain refusal says better.
+                let hopeless = !stored && person != Person::Present && self.first_flag().is_none();
+                if hopeless { Ok(None) } else { self.code(person, guardian).map(Some) }
+            }
+        }
+    }
+
+    /// What is asked for, for servers that are met only later: those of suites.
+    pub(crate) fn for_suites(&self, guardian: &Guardian) -> Result<Option<Authorization>, Failure> {
+        if let Some(flag) = self.of_one_server() {
+            return Err(Failure::bad_input("bad-flag", format!("`{flag}` needs --url: a suite may have many servers")));
+        }
+        match self.auth {
+            Some(How::None) => Ok(None),
+            Some(How::ClientCredentials) => self.client_credentials().map(Some),
+            None | Some(How::Auto | How::Code) => {
+                if let Some(keeper) = self.keeper()? {
+                    // What is wrong with them is told now, and not by each case.
+                    keeper.tokens.all()?;
+                }
+                self.code(self.person(), guardian).map(Some)
+            }
+        }
+    }
+
+    /// Whether any of the flags asks for something.
+    pub(crate) fn is_asked_for(&self) -> bool {
+        self.first_flag().is_some() || self.auth == Some(How::Auto)
+    }
+
+    /// The first of the flags that were given, but those that only say what happens anyway.
+    fn first_flag(&self) -> Option<&'static str> {
+        let given = [
+            ("--auth", self.auth.is_some_and(|how| how != How::Auto && how != How::None)),
+            ("--bearer", self.bearer.is_some()),
+            ("--client-id", self.client_id.is_some()),
+            ("--client-metadata-url", self.client_metadata_url.is_some()),
+            ("--scope", self.scope.is_some()),
+            ("--callback-url", self.callback_url.is_some()),
+            ("--use-stored-auth", self.use_stored_auth),
+            ("--stored-auth-only", self.stored_auth_only),
+            ("--relogin", self.relogin),
+            ("--wait-for-auth", self.wait_for_auth.is_some()),
+        ];
+        given.into_iter().find_map(|(flag, given)| given.then_some(flag))
+    }
+
+    /// A flag that means one server, whose URL is known.
+    fn of_one_server(&self) -> Option<&'static str> {
+        let given = [("--bearer", self.bearer.is_some()), ("--relogin", self.relogin), ("--wait-for-auth", self.wait_for_auth.is_some())];
+        given.into_iter().find_map(|(flag, given)| given.then_some(flag))
+    }
+
+    pub(crate) fn bearer(&self) -> Result<Option<(String, String)>, Failure> {
+        let Some(source) = &self.bearer else { return Ok(None) };
+        let token = source.read("--bearer")?;
+        if !token.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Failure::bad_input("bad-flag", "--bearer: a token has no spaces and no characters beyond ASCII"));
+        }
+        Ok(Some(("Authorization".into(), format!("Bearer {}", token.expose()))))
+    }
+
+    fn person(&self) -> Person {
+        match (self.stored_auth_only, self.use_stored_auth, self.wait_for_auth) {
+            (true, ..) => Person::Unwanted("--stored-auth-only"),
+            (_, true, _) => Person::Unwanted("--use-stored-auth"),
+            (.., Some(_)) => Person::Unwanted("--wait-for-auth"),
+            (.., None) => Person::found(),
+        }
+    }
+
+    /// Does what the flags about stored tokens ask for; says whether there is a token for this server.
+    fn stored(&self, server: &Url) -> Result<bool, Failure> {
+        let Some(keeper) = self.keeper()? else { return Ok(false) };
+        if self.relogin {
+            keeper.tokens.forget(server)?;
+        }
+        let began = Instant::now();
+        let patience = Duration::from_secs(self.wait_for_auth.unwrap_or_default().into());
+        while keeper.find(server)?.is_none() {
+            if began.elapsed() >= patience {
+                return match self.wait_for_auth {
+                    Some(seconds) => Err(no_stored_token(server, &format!(" after {seconds} s"))),
+                    None if self.use_stored_auth => Err(no_stored_token(server, "")),
+                    None => Ok(false),
+                };
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(true)
+    }
+
+    /// `None` where there is no place for tokens, and nobody asks for one.
+    fn keeper(&self) -> Result<Option<OfClient>, Failure> {
+        let asked = self.use_stored_auth || self.stored_auth_only || self.relogin || self.wait_for_auth.is_some();
+        let tokens = match StoredTokens::of_user() {
+            Ok(tokens) => tokens,
+            Err(failure) if asked => return Err(failure),
+            Err(_) => return Ok(None),
+        };
+        Ok(Some(OfClient { tokens, client: self.client_id.clone(), issuer: self.issuer.clone() }))
+    }
+
+    fn code(&self, person: Person, guardian: &Guardian) -> Result<Authorization, Failure> {
+        let identity = Identity {
+            registered: self.registered()?,
+            metadata_document: self.client_metadata_url.clone(),
+            dynamic: DynamicRegistration::Allowed,
+        };
+        let callback = self.callback_url.clone().unwrap_or_else(callback::usual);
+        let user = Arc::new(Browser::new(person, callback, guardian.clone()));
+        Ok(Authorization {
+            scopes: self.scopes(),
+            store: self.keeper()?.map(TokenStore::kept_by).unwrap_or_default(),
+            timeout: self.auth_timeout.unwrap_or(IN_A_BROWSER),
+            ..Authorization::new(identity, Grant::Code { user })
+        })
+    }
+
+    fn client_credentials(&self) -> Result<Authorization, Failure> {
+        let registered = self.registered()?.filter(|registered| !matches!(registered.credential, Credential::None));
+        let registered = registered.ok_or_else(|| {
+            Failure::bad_input("bad-flag", "--auth client-credentials needs a client and its proof")
+                .hint("add --client-id ID with --client-secret env:NAME, or with --client-key FILE")
+        })?;
+        for (flag, given) in [
+            ("--client-metadata-url", self.client_metadata_url.is_some()),
+            ("--callback-url", self.callback_url.is_some()),
+            ("--use-stored-auth", self.use_stored_auth),
+            ("--stored-auth-only", self.stored_auth_only),
+            ("--relogin", self.relogin),
+            ("--wait-for-auth", self.wait_for_auth.is_some()),
+        ] {
+            if given {
+                return Err(Failure::bad_input("bad-flag", format!("`{flag}` means nothing with --auth client-credentials")));
+            }
+        }
+        let identity = Identity { registered: Some(registered), metadata_document: None, dynamic: DynamicRegistration::Never };
+        let authorization = Authorization::new(identity, Grant::ClientCredentials);
+        Ok(Authorization { scopes: self.scopes(), timeout: self.auth_timeout.unwrap_or(authorization.timeout), ..authorization })
+    }
+
+    fn registered(&self) -> Result<Option<Registered>, Failure> {
+        let Some(id) = self.client_id.clone() else { return Ok(None) };
+        let credential = match (&self.client_secret, &self.client_key) {
+            (Some(source), _) => Credential::Secret(source.read("--client-secret")?),
+            (None, Some(path)) => {
+                let shown = path.display();
+                let pem = std::fs::read_to_string(path)
+                    .map(Secret::new)
+                    .map_err(|error| Failure::bad_input("cannot-read", format!("--client-key: {shown} cannot be read: {error}")))?;
+                let key = match self.client_key_algorithm {
+                    Some(algorithm) => SigningKey::from_pem(pem.expose(), algorithm),
+                    None => SigningKey::of_any_kind(pem.expose()),
+                };
+                Credential::Key(key.map_err(|unreadable| {
+                    Failure::bad_input("bad-key", format!("--client-key: {shown} cannot be used: {unreadable}"))
+                        .hint("openssl pkcs8 -topk8 -nocrypt -in KEY writes a key in that form")
+                })?)
+            }
+            (None, None) => Credential::None,
+        };
+        Ok(Some(Registered { id, credential, issuer: self.issuer.clone() }))
+    }
+
+    fn scopes(&self) -> Option<Vec<String>> {
+        self.scope.as_ref().map(|Scopes(scopes)| scopes.clone())
+    }
+}
+
+fn no_stored_token(server: &Url, after: &str) -> Failure {
+    let mut shown = server.clone();
+    // A key may stand there.
+    shown.set_query(None);
+    Failure::bad_input("no-stored-auth", format!("no token for {shown} is stored{after}"))
+        .hint("sign in once on a terminal, by the same command without this flag; --list-stored-auth shows what is stored")
+}
+
+fn parse_algorithm(text: &str) -> Result<SigningAlgorithm, String> {
+    SigningAlgorithm::named(text).ok_or_else(|| "one of ES256, ES384, EdDSA, RS256, PS256".into())
+}
+
+fn parse_metadata_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("no URL: {error}"))?;
+    match (url.scheme(), url.path()) {
+        // 2026-07-28, client registration, client ID metadata documents.
+        ("https", path) if path != "/" => Ok(url),
+        _ => Err("it has to be https:// and to have a path".into()),
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form that clap asks for")]
+fn parse_scopes(text: &str) -> Result<Scopes, String> {
+    Ok(Scopes(text.split_whitespace().map(str::to_owned).collect()))
+}

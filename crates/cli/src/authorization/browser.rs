@@ -1,0 +1,121 @@
+//! The user's browser as the way to their consent: opens the page, and waits on loopback for the way back. Knows no tokens.
+
+use super::callback::Callback;
+use crate::{output, settings};
+use mcproof_client::Guardian;
+use mcproof_client::auth::{AuthorizationPage, UserAgent, Visit};
+use mcproof_report::escape;
+use std::process::Stdio;
+use std::sync::OnceLock;
+use std::time::Duration;
+use tokio::process::Command;
+use tokio::time::timeout;
+use url::Url;
+
+/// Whether somebody sits there who could consent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Person {
+    Present,
+    /// The user wants it so; this flag says it.
+    Unwanted(&'static str),
+    Absent(&'static str),
+}
+
+impl Person {
+    /// By what the surroundings tell.
+    pub(super) fn found() -> Self {
+        match (output::stderr_is_terminal(), settings::is_ci()) {
+            (true, false) => Self::Present,
+            (_, true) => Self::Absent("the variable CI is set"),
+            (false, false) => Self::Absent("stderr is no terminal"),
+        }
+    }
+}
+
+pub(super) struct Browser {
+    person: Person,
+    wanted: Url,
+    /// Bound when a server first asks for authorization, and kept: it is part of the client's registration.
+    callback: OnceLock<Result<Callback, String>>,
+    guardian: Guardian,
+}
+
+impl Browser {
+    pub(super) fn new(person: Person, callback: Url, guardian: Guardian) -> Self {
+        Self { person, wanted: callback, callback: OnceLock::new(), guardian }
+    }
+
+    fn callback(&self) -> Result<&Callback, String> {
+        self.callback.get_or_init(|| Callback::bind(&self.wanted)).as_ref().map_err(Clone::clone)
+    }
+}
+
+impl UserAgent for Browser {
+    fn is_there(&self) -> Result<(), String> {
+        match self.person {
+            Person::Present => self.callback().map(drop),
+            Person::Unwanted(flag) => Err(format!("{flag} rules a browser out, and no stored token was taken")),
+            Person::Absent(why) => Err(why.to_owned()),
+        }
+    }
+
+    fn redirect_uri(&self) -> &Url {
+        match self.callback.get() {
+            Some(Ok(callback)) => &callback.url,
+            _ => &self.wanted,
+        }
+    }
+
+    fn visit<'a>(&'a self, page: AuthorizationPage<'a>) -> Visit<'a> {
+        Box::pin(async move {
+            let callback = self.callback()?;
+            let state = page.url().query_pairs().find(|(name, _)| name == "state").map(|(_, value)| value.into_owned());
+            let state = state.ok_or("the page was asked for without a state")?;
+            let commands = settings::browsers();
+            let how = if commands.is_empty() { "Open this page" } else { "If no browser opens, go there yourself" };
+            output::talk(&format!(
+                "The server wants you to sign in. {how}:\n\n  {}\n\nWaiting until you come back to {} (Ctrl-C gives up)\n",
+                escape(page.url().as_str()),
+                callback.url
+            ));
+            let opening = async {
+                if !commands.is_empty() && !open(page.url(), commands, &self.guardian).await {
+                    output::talk("No browser could be started: open the page yourself\n");
+                }
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                back = callback.arrival(&state) => {
+                    back.map_err(|error| format!("the listener at {} failed: {error}", callback.url))
+                }
+                () = opening => unreachable!("it waits for ever"),
+            }
+        })
+    }
+}
+
+/// Whether some browser takes the page.
+async fn open(page: &Url, commands: Vec<Vec<String>>, guardian: &Guardian) -> bool {
+    // What a browser leaves running is the user's, and no server's.
+    guardian.disown_orphans();
+    for command in commands {
+        let mut words = command.iter().map(|word| word.replace("%s", page.as_str()));
+        let Some(program) = words.next() else { continue };
+        let mut started = Command::new(program);
+        started.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Out of our group, so that Ctrl-C ends us and not the browser.
+        started.process_group(0);
+        if !command.iter().any(|word| word.contains("%s")) {
+            started.arg(page.as_str());
+        }
+        let Ok(mut child) = started.spawn() else { continue };
+        // A browser that runs on is one that opened; an opener that fails does so at once.
+        match timeout(AT_ONCE, child.wait()).await {
+            Ok(Ok(status)) if !status.success() => {}
+            _ => return true,
+        }
+    }
+    false
+}
+
+const AT_ONCE: Duration = Duration::from_millis(500);

@@ -1,0 +1,134 @@
+//! Each bound on what a server may send: hit through the real binary, named by its own code, with a hint that names the
+//! flag or the key that raises it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
+
+/// Answers each POST with this, on a thread that ends with the test.
+fn serve(answer: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let answer = answer.clone();
+            std::thread::spawn(move || converse(stream, &answer));
+        }
+    });
+    url
+}
+
+fn converse(stream: TcpStream, answer: &str) -> Option<()> {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let (mut length, mut line) = (0, String::new());
+        while line != "\r\n" {
+            line.clear();
+            if stream.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().ok()?;
+            }
+        }
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).ok()?;
+        let message: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        stream.get_mut().write_all(answer.replace("ID", &message["id"].to_string()).as_bytes()).ok()?;
+    }
+}
+
+fn json(result: &str) -> String {
+    let body = format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{result}}}"#);
+    // One digit takes the place of two letters.
+    format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len() - 1)
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    // Whatever is stored by those who run this is their own.
+    Command::new(MCPROOF).env("XDG_STATE_HOME", "/nowhere").args(arguments).current_dir(folder).stdin(Stdio::null()).output().unwrap()
+}
+
+/// Hits a bound by a flag and by a key.
+#[track_caller]
+fn check(server: Server<'_>, flag: [&str; 2], key: &str, code: &str, message: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let era = ["--era", "modern", "--timeout", "5s", "--connect-timeout", "5s"];
+    let (named, written) = match server {
+        Server::Http(url) => (vec!["inspect", url, "--method", "ping"], format!("http: {{ url: \"{url}\", limits: {{ {key} }} }}")),
+        Server::Stdio(script) => {
+            let words = serde_json::json!(["sh", "-c", script]);
+            (vec!["inspect", "--method", "ping"], format!("stdio: {{ command: {words}, limits: {{ {key} }} }}"))
+        }
+    };
+    let mut arguments = [&named[..], &era, &flag, &["--format", "json"]].concat();
+    let mut readable = [&named[..], &era, &flag].concat();
+    if let Server::Stdio(script) = server {
+        for arguments in [&mut arguments, &mut readable] {
+            arguments.extend(["--", "sh", "-c", script]);
+        }
+    }
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let found = run(folder.path(), &arguments);
+    let told = text(&found.stderr);
+    assert!(told.contains(&format!("\"code\":\"{code}\"")) && told.contains(message), "{told}");
+    let shown = text(&run(folder.path(), &readable).stderr);
+    assert!(shown.contains(&format!("raise {} if the server may send so much", flag[0])), "{shown}");
+
+    let suite = format!("server: {{ era: modern, {written} }}\ntests: [{{ name: a, steps: [ping] }}]\n");
+    std::fs::write(folder.path().join("s.mcproof.yaml"), suite).unwrap();
+    let events = text(&run(folder.path(), &["test", "--json", "--timeout", "5s", "--connect-timeout", "5s"]).stdout);
+    let name = key.split_once(':').unwrap().0;
+    let hint = format!("raise `limits: {{ {name}: … }}` if the server may send so much");
+    assert!(events.contains(&format!("\"code\":\"{code}\"")) && events.contains(message) && events.contains(&hint), "{events}");
+}
+
+#[derive(Clone, Copy)]
+enum Server<'a> {
+    Http(&'a str),
+    Stdio(&'a str),
+}
+
+#[test]
+fn each_bound_has_a_verdict_a_flag_and_a_key() {
+    let long = "x".repeat(20_000);
+    let body = serve(json(&format!("\"{long}\"")));
+    check(Server::Http(&body), ["--max-body", "1000"], "body: 1000", "body-too-large", "the body is larger than 1000 bytes");
+    let event = serve(format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {long}"));
+    check(Server::Http(&event), ["--max-event", "1000"], "event: 1000", "event-too-large", "an event is larger than 1000 bytes");
+    let head = serve(format!("HTTP/1.1 200 OK\r\nx: {long}\r\ncontent-length: 0\r\n\r\n"));
+    check(
+        Server::Http(&head),
+        ["--max-head", "8KiB"],
+        "head: 8KiB",
+        "head-too-large",
+        "the head of the response is larger than 8192 bytes",
+    );
+    let deep = serve(json("[[[[[]]]]]"));
+    check(Server::Http(&deep), ["--max-depth", "4"], "depth: 4", "json-too-deep", "JSON nested deeper than 4 levels");
+    let many = serve(json("[1,2,3,4,5,6,7,8,9]"));
+    check(Server::Http(&many), ["--max-values", "10"], "values: 10", "json-too-many-values", "more than 10 JSON values in one message");
+    let line = "read x; printf '%05000d' 1; sleep 20";
+    check(Server::Stdio(line), ["--max-line", "1000"], "line: 1000", "too-long", "more than 1000 bytes without a line end");
+    let deep = "read x; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[[[[]]]]}'; sleep 20";
+    check(Server::Stdio(deep), ["--max-depth", "3"], "depth: 3", "json-too-deep", "JSON nested deeper than 3 levels");
+}
+
+#[test]
+fn bounds_that_are_none_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |flag: &str, value: &str, expected: &str| {
+        let found = run(folder.path(), &["tools", "http://127.0.0.1:1/", flag, value]);
+        let told = String::from_utf8_lossy(&found.stderr).into_owned();
+        assert!(found.status.code() == Some(2) && told.contains(expected), "{told}");
+    };
+    check("--max-body", "much", "`much` is no size such as 64KiB");
+    check("--max-head", "1KiB", "the head of a response may always have 8KiB");
+    check("--max-depth", "128", "a whole number from 1 to 127");
+    check("--max-values", "0", "a whole number from 1 on");
+}
