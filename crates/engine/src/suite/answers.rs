@@ -2,7 +2,7 @@
 
 use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
-use mcproof_client::{Answers, Elicitation, Sampling};
+use mcproof_client::{Answers, Elicitation, HostedTasks, Sampling};
 use serde_json::{Map, Value};
 
 /// What has a policy here is declared as a capability of the client.
@@ -48,6 +48,47 @@ pub static ANSWERS: Object<Answers> = Object {
                     result @ Value::Object(_) => Sampling::Result(result),
                     _ => return Err(Fault::Shape),
                 });
+                Ok(())
+            },
+        },
+        Key {
+            name: "tasks",
+            doc: "lets a server of 2025-11-25 ask for elicitation and sampling as tasks: `true`, or how long they take",
+            shape: Shape::ObjectOrFlag(&HOSTED_TASKS),
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                let mut tasks = HostedTasks::default();
+                draft.tasks = match &node.kind {
+                    Kind::Map(_) => HOSTED_TASKS.read(reader, node, &mut tasks).then_some(tasks).map(Some).ok_or(Fault::Reported)?,
+                    _ => reader.flag(node)?.then_some(tasks),
+                };
+                Ok(())
+            },
+        },
+    ],
+    later: &[],
+};
+
+pub static HOSTED_TASKS: Object<HostedTasks> = Object {
+    name: "`tasks`",
+    keys: &[
+        Key {
+            name: "takes",
+            doc: "from the request to the answer, for which the server has to poll",
+            shape: Shape::Duration,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.takes = reader.duration(node)?;
+                Ok(())
+            },
+        },
+        Key {
+            name: "poll_interval",
+            doc: "what the server is told about how often to poll",
+            shape: Shape::Duration,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.poll_interval = reader.duration(node)?;
                 Ok(())
             },
         },

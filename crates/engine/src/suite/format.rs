@@ -78,6 +78,8 @@ pub enum Shape {
     Object(&'static dyn Described),
     /// An object, or a list of such objects.
     ObjectOrList(&'static dyn Described),
+    /// An object, or `true` for all that it takes as usual.
+    ObjectOrFlag(&'static dyn Described),
     /// An object, or a number that stands for its most important key.
     ObjectOrNumber(&'static dyn Described),
     /// An object, or a text that stands for its most important key.
@@ -104,6 +106,7 @@ impl Shape {
             Self::Rows => "a list of rows, each a map of variables",
             Self::WordOrWords(words) => return format!("one of {}, or a list of them", listed(words.iter().copied())),
             Self::ObjectOrList(object) => return format!("{} as a map, or a list of maps", object.name()),
+            Self::ObjectOrFlag(object) => return format!("`true`, or {} as a map", object.name()),
             Self::ObjectOrNumber(object) => return format!("{} as a map, or a whole number", object.name()),
             Self::Word(words) => return format!("one of {}", listed(words.iter().copied())),
             Self::TextList => "a list of texts",
