@@ -1,6 +1,7 @@
 //! One conversation with a server: handshake or discovery, requests, shutdown. Interprets messages, never bytes.
 
 mod answering;
+mod bounds;
 mod connect_failure;
 mod dispatcher;
 mod handshake;
@@ -24,6 +25,8 @@ pub use open::{open_in_memory, open_session};
 pub use subscription::{ListenFailure, Subscription, SubscriptionEnd, SubscriptionFailure};
 pub use target::{ConnectOptions, Locate, Target};
 pub use task::{Called, Task, TaskEnd, TaskFailure, TaskState, TaskStatus};
+
+pub(crate) use bounds::Room;
 
 use crate::Tap;
 use crate::answers::Answers;

@@ -34,6 +34,7 @@ struct Inner {
 struct State {
     next: u64,
     first: Vec<Frame>,
+    first_bytes: usize,
     last: VecDeque<Frame>,
     dropped: u64,
     bytes: usize,
@@ -42,9 +43,9 @@ struct State {
 /// What a tap keeps. The first frames (the handshake) and the newest are worth most; the middle of a flood is counted.
 #[derive(Clone, Copy, Debug)]
 pub struct TapBounds {
-    /// Frames kept from the start of the session.
+    /// Frames kept from the start of the session, as long as they are small.
     pub first: usize,
-    /// Bytes of the newest frames kept after those.
+    /// Bytes of the newest frames kept after those; the first ones may take a quarter of that besides.
     pub bytes: usize,
 }
 
@@ -118,12 +119,15 @@ impl Tap {
             observer(&frame);
         }
         let id = frame.id;
-        if state.first.len() < self.shared.bounds.first {
+        let bounds = self.shared.bounds;
+        let begins = state.last.is_empty() && state.first.len() < bounds.first;
+        if begins && state.first_bytes + size(&frame) <= bounds.bytes / 4 {
+            state.first_bytes += size(&frame);
             state.first.push(frame);
         } else {
             state.bytes += size(&frame);
             state.last.push_back(frame);
-            while state.bytes > self.shared.bounds.bytes && state.last.len() > 1 {
+            while state.bytes > bounds.bytes && state.last.len() > 1 {
                 if let Some(old) = state.last.pop_front() {
                     state.bytes -= size(&old);
                     state.dropped += 1;
@@ -180,8 +184,11 @@ fn size(frame: &Frame) -> usize {
         FrameBody::Line { bytes, .. } | FrameBody::Stderr { bytes } | FrameBody::Stdout { bytes } | FrameBody::HttpBody { bytes, .. } => {
             bytes.len()
         }
-        // The data of an event is kept beside its raw bytes.
-        FrameBody::SseEvent { bytes, .. } => bytes.len() * 2,
+        FrameBody::SseEvent { bytes, event, id, data, .. } => {
+            let field = |field: &Option<String>| field.as_ref().map_or(0, String::len);
+            bytes.len() + data.as_ref().map_or(0, Raw::len) + field(event) + field(id)
+        }
+        FrameBody::Note { text } | FrameBody::HttpEnd { error: Some(text), .. } => text.len(),
         FrameBody::HttpRequest { body, headers, url, .. } => body.len() + url.len() + headers_size(headers),
         FrameBody::HttpResponse { headers, .. } => headers_size(headers),
         _ => 0,
@@ -234,7 +241,7 @@ fn redact(body: FrameBody, secrets: &[String]) -> FrameBody {
         FrameBody::HttpResponse { exchange, status, headers } => FrameBody::HttpResponse { exchange, status, headers: pairs(headers) },
         FrameBody::HttpBody { exchange, bytes } => FrameBody::HttpBody { exchange, bytes: raw(bytes) },
         FrameBody::SseEvent { exchange, bytes, event, id, data } => {
-            FrameBody::SseEvent { exchange, bytes: raw(bytes), event, id, data: data.map(text) }
+            FrameBody::SseEvent { exchange, bytes: raw(bytes), event, id, data: data.map(raw) }
         }
         FrameBody::HttpEnd { exchange, error } => FrameBody::HttpEnd { exchange, error: error.map(text) },
         FrameBody::Spawned { pid, command } => FrameBody::Spawned { pid, command: command.into_iter().map(text).collect() },
@@ -253,22 +260,36 @@ mod tests {
 
     #[test]
     fn a_flood_keeps_the_first_and_the_last_frames_and_counts_the_rest() {
-        let tap = Tap::with(TapBounds { first: 2, bytes: 3 * (FRAME_OVERHEAD + 1) }, vec![], None);
+        let tap = Tap::with(TapBounds { first: 2, bytes: 8 * (FRAME_OVERHEAD + 1) }, vec![], None);
         for _ in 0..100 {
             tap.record(Direction::FromServer, line("x"));
         }
         let transcript = tap.transcript();
         let ids: Vec<u64> = transcript.frames.iter().map(|frame| frame.id.0).collect();
-        assert_eq!(ids, [0, 1, 96, 97, 98, 99]);
-        assert_eq!(transcript.dropped, 95);
+        assert_eq!(ids, [0, 1, 91, 92, 93, 94, 95, 96, 97, 98, 99]);
+        assert_eq!(transcript.dropped, 90);
         let FrameBody::Note { text } = &transcript.frames[2].body else { panic!("{:?}", transcript.frames[2]) };
-        let bound = 3 * (FRAME_OVERHEAD + 1);
-        assert_eq!(*text, format!("95 frames before this were counted and not kept: the newest fill the bound of {bound} bytes"));
+        let bound = 8 * (FRAME_OVERHEAD + 1);
+        assert_eq!(*text, format!("90 frames before this were counted and not kept: the newest fill the bound of {bound} bytes"));
         let small = Tap::with(TapBounds { first: 2, bytes: 1 << 20 }, vec![], None);
         for _ in 0..100 {
             small.record(Direction::FromServer, line("x"));
         }
         assert_eq!((small.transcript().frames.len(), small.transcript().dropped), (100, 0));
+    }
+
+    #[test]
+    fn large_frames_at_the_start_are_bounded_as_well() {
+        let tap = Tap::with(TapBounds { first: 64, bytes: 40_000 }, vec![], None);
+        let large = "x".repeat(10_000);
+        for _ in 0..64 {
+            tap.record(Direction::FromServer, line("small"));
+            tap.record(Direction::FromServer, line(&large));
+        }
+        let transcript = tap.transcript();
+        let ids: Vec<u64> = transcript.frames.iter().map(|frame| frame.id.0).collect();
+        assert_eq!(ids, [0, 121, 122, 123, 124, 125, 126, 127]);
+        assert_eq!(transcript.dropped, 121);
     }
 
     #[test]

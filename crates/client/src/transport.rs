@@ -22,6 +22,7 @@ pub use bound::{Bound, Broken, JsonLimits, Limits};
 pub use command::run_command;
 pub use guardian::Guardian;
 pub use http::Endpoint;
+pub use lines::{Line, LineReader};
 pub use pool::AddressFailure;
 pub use process::{Exit, Launch, Patience, ShutdownReport, StartFailure};
 pub use progress::Stage;
@@ -39,7 +40,7 @@ pub(crate) use stdio::StdioConnection;
 
 use crate::auth::wants_authorization;
 use crate::jsonrpc::{Malformed, RequestId};
-use crate::session::Headers;
+use crate::session::{Headers, Room};
 use mcproof_record::{ExchangeId, FrameId};
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,15 +86,17 @@ pub(crate) enum Purpose {
     Request(RequestId),
     /// A notification. HTTP transports tell when its exchange is over; on stdio it is out once it is queued.
     Notification(oneshot::Sender<Unanswered>),
-    /// An answer to a request of the server.
+    /// Something that nobody waits for.
     Response,
+    /// An answer to a request of the server, which makes room for the next one when it is out.
+    Answer { _room: Room },
 }
 
 impl Purpose {
     pub(crate) fn request(&self) -> Option<&RequestId> {
         match self {
             Self::Request(id) => Some(id),
-            Self::Notification(_) | Self::Response => None,
+            Self::Notification(_) | Self::Response | Self::Answer { .. } => None,
         }
     }
 
@@ -111,7 +114,7 @@ impl Purpose {
                 // Nobody waits any more when the deadline has passed.
                 let _ = done.send(unanswered);
             }
-            Self::Response => {}
+            Self::Response | Self::Answer { .. } => {}
         }
     }
 }
@@ -174,6 +177,35 @@ pub enum FaultKind {
     UnfinishedLine,
     #[error("status {status} for a notification")]
     NotificationRefused { status: u16 },
+    #[error("a request while {most} of its requests, or 1 MiB of them, wait for it to take their answers")]
+    TooManyRequests { most: usize },
+}
+
+impl FaultKind {
+    /// With no more of the server's own text than a person reads: faults are kept, and their texts may be huge.
+    pub(crate) fn shortened(self) -> Self {
+        let id = |id: RequestId| match id {
+            RequestId::Text(text) => RequestId::Text(beginning(text)),
+            number @ RequestId::Number(_) => number,
+        };
+        match self {
+            Self::Malformed(Malformed { flaw, answers }) => Self::Malformed(Malformed { flaw, answers: answers.map(id) }),
+            Self::UnknownId(unknown) => Self::UnknownId(id(unknown)),
+            Self::NotWaitedFor(known) => Self::NotWaitedFor(id(known)),
+            Self::NoId(text) => Self::NoId(beginning(text)),
+            Self::OtherEvent(name) => Self::OtherEvent(beginning(name)),
+            other => other,
+        }
+    }
+}
+
+fn beginning(text: String) -> String {
+    const MOST_CHARACTERS: usize = 200;
+    match text.char_indices().nth(MOST_CHARACTERS) {
+        // In memory of its own: what is left of a large piece that is cut down tears a hole around it.
+        Some((end, _)) => [&text[..end], "…"].concat(),
+        None => text,
+    }
 }
 
 /// Why an HTTP exchange brought no answer.

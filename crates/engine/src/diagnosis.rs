@@ -239,6 +239,7 @@ pub fn of_fault(fault: &Fault, transcript: &Transcript, asker: Asker) -> Diagnos
         FaultKind::UnfinishedEvent => "sse-event-unfinished",
         FaultKind::UnfinishedLine => "line-unfinished",
         FaultKind::NotificationRefused { .. } => "notification-refused",
+        FaultKind::TooManyRequests { .. } => "too-many-requests",
     };
     let mut diagnostic = Diagnostic::error(code, describe_fault(fault, transcript));
     diagnostic.hint = fault_hint(fault, transcript, asker);
@@ -277,6 +278,7 @@ fn fault_hint(fault: &Fault, transcript: &Transcript, asker: Asker) -> Option<St
         FaultKind::UnfinishedEvent => return Some("end each event with a blank line".into()),
         FaultKind::UnfinishedLine => return Some("end each message with a line feed, and flush it".into()),
         FaultKind::NotificationRefused { .. } => return Some("answer a notification with 202 and no body".into()),
+        FaultKind::TooManyRequests { .. } => return Some("take the answers to earlier requests before asking for more".into()),
     };
     let line = line_of(fault, transcript);
     Some(match (flaw, line) {

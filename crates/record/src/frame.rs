@@ -56,7 +56,7 @@ pub enum FrameBody {
     /// The whole body of an HTTP response that is no event stream.
     HttpBody { exchange: ExchangeId, bytes: Raw },
     /// One server-sent event: the raw bytes up to and including its blank line, and what they mean.
-    SseEvent { exchange: ExchangeId, bytes: Raw, event: Option<String>, id: Option<String>, data: Option<String> },
+    SseEvent { exchange: ExchangeId, bytes: Raw, event: Option<String>, id: Option<String>, data: Option<Raw> },
     /// An HTTP exchange is over. `error` says why it broke, if it did.
     HttpEnd { exchange: ExchangeId, error: Option<String> },
     /// The server's process was started.

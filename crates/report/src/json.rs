@@ -1,7 +1,7 @@
 //! The events of a run as JSON lines, for programs. Knows nothing of what they say.
 
 use mcproof_record::Event;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 /// A sink of events that writes each as one line of JSON.
 pub struct JsonLines<W> {
@@ -13,12 +13,13 @@ impl<W: Write> JsonLines<W> {
         Self { writer }
     }
 
-    /// Writes the event whole and flushes, so that a reader at the other end of a pipe follows the run.
+    /// Writes the event whole and flushes, so that a reader at the other end of a pipe follows the run. It is not built in
+    /// memory first: a transcript may be large.
     pub fn event(&mut self, event: &Event) -> io::Result<()> {
-        let mut line = serde_json::to_vec(event)?;
-        line.push(b'\n');
-        self.writer.write_all(&line)?;
-        self.writer.flush()
+        let mut writer = BufWriter::new(&mut self.writer);
+        serde_json::to_writer(&mut writer, event)?;
+        writer.write_all(b"\n")?;
+        writer.flush()
     }
 
     pub fn into_inner(self) -> W {

@@ -439,7 +439,7 @@ impl Schemas {
             let bytes = match &frame.body {
                 FrameBody::Line { bytes, .. } | FrameBody::HttpBody { bytes, .. } => bytes.as_bytes().to_vec(),
                 FrameBody::HttpRequest { body, .. } => body.as_bytes().to_vec(),
-                FrameBody::SseEvent { data: Some(data), .. } => data.clone().into_bytes(),
+                FrameBody::SseEvent { data: Some(data), .. } => data.as_bytes().to_vec(),
                 _ => continue,
             };
             let Ok(message) = serde_json::from_slice::<Value>(&bytes) else { continue };

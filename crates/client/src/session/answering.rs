@@ -1,15 +1,16 @@
 //! Answers what the server asks of us, as the policies say. Knows no transport.
 
-use super::dispatcher::ServerRequest;
+use super::bounds::Room;
+use super::dispatcher::{ServerRequest, ServerRequests};
 use super::hosted_tasks::{Answered, Host, Now};
 use super::wire::Wire;
 use crate::answers::Answers;
 use crate::jsonrpc::{self, RequestId, RpcError};
 use crate::transport::{Envelope, Purpose, Resume};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
@@ -20,7 +21,7 @@ pub(super) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 pub(super) struct Answering(JoinHandle<()>);
 
 impl Answering {
-    pub(super) fn start(queue: mpsc::UnboundedReceiver<ServerRequest>, wire: &Arc<Wire>, answers: Answers) -> Self {
+    pub(super) fn start(queue: ServerRequests, wire: &Arc<Wire>, answers: Answers) -> Self {
         Self(tokio::spawn(answer_requests(queue, Arc::downgrade(wire), answers)))
     }
 
@@ -37,14 +38,16 @@ impl Drop for Answering {
     }
 }
 
-async fn answer_requests(mut queue: mpsc::UnboundedReceiver<ServerRequest>, wire: Weak<Wire>, answers: Answers) {
+async fn answer_requests(mut queue: ServerRequests, wire: Weak<Wire>, answers: Answers) {
     let mut host = answers.tasks.map(Host::new);
+    let mut rooms: HashMap<RequestId, Room> = HashMap::new();
     loop {
         let due = host.as_ref().and_then(Host::due);
         let mut outgoing = Vec::new();
         tokio::select! {
             request = queue.recv() => {
-                let Some(request) = request else { return };
+                let Some((request, room)) = request else { return };
+                rooms.insert(request.id.clone(), room);
                 outgoing.extend(answer(&answers, host.as_mut(), request));
             }
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
@@ -53,7 +56,8 @@ async fn answer_requests(mut queue: mpsc::UnboundedReceiver<ServerRequest>, wire
         let Some(wire) = wire.upgrade() else { return };
         for (id, answer) in outgoing {
             let body = jsonrpc::response(&id, answer);
-            wire.connection.send(Envelope { body, purpose: Purpose::Response, headers: wire.headers(), resume: Resume::Never });
+            let purpose = rooms.remove(&id).map_or(Purpose::Response, |room| Purpose::Answer { _room: room });
+            wire.connection.send(Envelope { body, purpose, headers: wire.headers(), resume: Resume::Never });
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Matches answers to requests, and keeps what fits nothing as a fault. Waits for nobody.
 
+use super::bounds::{Backlog, MOST_WAITING, Room};
 use super::notifications::{Notification, Notifications};
 use super::{CallFailure, Deadline, Reply};
 use crate::Tap;
@@ -28,13 +29,18 @@ pub(super) struct ServerRequest {
     pub(super) params: Value,
 }
 
+/// A request of the server, and the room that it takes until it is answered.
+pub(super) type ServerRequests = mpsc::UnboundedReceiver<(ServerRequest, Room)>;
+
 /// Faults kept; a flood of them is counted by the tap, not here.
 const MOST_KEPT: usize = 1000;
 
 pub(super) struct Dispatcher {
     pub(super) notifications: Notifications,
     state: Mutex<State>,
-    requests: mpsc::UnboundedSender<ServerRequest>,
+    /// Bounded by the backlog.
+    requests: mpsc::UnboundedSender<(ServerRequest, Room)>,
+    backlog: Backlog,
     tap: Tap,
     limits: JsonLimits,
 }
@@ -104,9 +110,10 @@ impl Drop for Waiting {
 }
 
 impl Dispatcher {
-    pub(super) fn new(tap: &Tap, limits: JsonLimits) -> (Arc<Self>, mpsc::UnboundedReceiver<ServerRequest>) {
+    pub(super) fn new(tap: &Tap, limits: JsonLimits) -> (Arc<Self>, ServerRequests) {
         let (requests, queue) = mpsc::unbounded_channel();
-        (Arc::new(Self { notifications: Notifications::new(), state: Mutex::default(), requests, tap: tap.clone(), limits }), queue)
+        let (notifications, backlog) = (Notifications::new(), Backlog::default());
+        (Arc::new(Self { notifications, state: Mutex::default(), requests, backlog, tap: tap.clone(), limits }), queue)
     }
 
     /// # Errors
@@ -140,14 +147,14 @@ impl Dispatcher {
         state.pending.remove(&id)
     }
 
-    fn notified(&self, notification: Notification) {
+    fn notified(&self, notification: Notification, bytes: usize) {
         if notification.method == "notifications/progress"
             && let Some(token) = notification.param("/progressToken").and_then(Value::as_i64)
             && let Some(pending) = self.state().pending.get(&RequestId::Number(token))
         {
             pending.progress.send_modify(|count| *count += 1);
         }
-        self.notifications.keep(notification);
+        self.notifications.keep(notification, bytes);
     }
 
     pub(super) fn closed_because(&self) -> Option<Closed> {
@@ -180,11 +187,14 @@ impl Inbox for Dispatcher {
                 self.fault(frame, FaultKind::Malformed(malformed));
             }
             Ok(Message::Notification { method, params }) => {
-                self.notified(Notification { frame, method, params, carried_by: request.cloned() });
+                self.notified(Notification { frame, method, params, carried_by: request.cloned() }, bytes.len());
             }
             Ok(Message::Request { id, method, params }) => {
+                let Some(room) = self.backlog.admit(bytes.len()) else {
+                    return self.fault(frame, FaultKind::TooManyRequests { most: MOST_WAITING });
+                };
                 // The receiver lives as long as the session; after that nobody has to answer.
-                let _ = self.requests.send(ServerRequest { id, method, params: params.unwrap_or_default() });
+                let _ = self.requests.send((ServerRequest { id, method, params: params.unwrap_or_default() }, room));
             }
             Ok(Message::Response { id, answer }) => {
                 let anonymous = id.is_none();
@@ -217,7 +227,7 @@ impl Inbox for Dispatcher {
     fn fault(&self, frame: FrameId, kind: FaultKind) {
         let mut state = self.state();
         if state.faults.len() < MOST_KEPT {
-            state.faults.push(Fault { frame, kind });
+            state.faults.push(Fault { frame, kind: kind.shortened() });
         }
     }
 

@@ -51,7 +51,11 @@ impl Session {
         let mut params: Option<Map<String, Value>> = None;
         for pages in 1..=MOST_PAGES {
             let left = deadline.saturating_sub(started.elapsed());
-            let Reply { answer, frame, .. } = self.request(method, params.take(), left).await?;
+            let Reply { answer, frame, .. } = self.request(method, params.take(), left).await.map_err(|failure| match failure {
+                // The pages share one deadline.
+                CallFailure::TimedOut { method, stage, .. } => CallFailure::TimedOut { method, after: deadline, stage },
+                other => other,
+            })?;
             let named = || method.to_owned();
             let mut result = answer.map_err(|error| ListFailure::Rpc { method: named(), error, frame })?;
             match result.get_mut(key).map(Value::take) {

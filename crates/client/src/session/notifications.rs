@@ -1,11 +1,12 @@
 //! What the server says unasked, in order, and how to wait for it. Knows messages that were parsed, not who sent for them.
 
+use super::bounds::Newest;
 use super::{Session, show};
 use crate::jsonrpc::RequestId;
 use crate::transport::Closed;
 use mcproof_record::FrameId;
 use serde_json::Value;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -57,9 +58,6 @@ impl Session {
     }
 }
 
-/// Notifications kept; a flood of them is counted by the tap, not here.
-const MOST_KEPT: usize = 1000;
-
 pub(super) struct Notifications {
     kept: Mutex<Kept>,
     /// Told of each arrival, and of the end.
@@ -68,7 +66,7 @@ pub(super) struct Notifications {
 
 #[derive(Default)]
 struct Kept {
-    newest: VecDeque<Notification>,
+    newest: Newest<Notification>,
     /// How many came before the first of these.
     forgotten: u64,
     ended: bool,
@@ -85,13 +83,9 @@ impl Notifications {
         self.kept().newest.iter().cloned().collect()
     }
 
-    pub(super) fn keep(&self, notification: Notification) {
+    pub(super) fn keep(&self, notification: Notification, bytes: usize) {
         let mut kept = self.kept();
-        if kept.newest.len() == MOST_KEPT {
-            kept.newest.pop_front();
-            kept.forgotten += 1;
-        }
-        kept.newest.push_back(notification);
+        kept.forgotten += kept.newest.push(notification, bytes) as u64;
         drop(kept);
         self.arrived.send_replace(());
     }
@@ -105,7 +99,7 @@ impl Notifications {
     /// Of the next one to arrive.
     pub(super) fn position(&self) -> u64 {
         let kept = self.kept();
-        kept.forgotten + kept.newest.len() as u64
+        kept.forgotten + kept.newest.iter().len() as u64
     }
 
     /// The first wanted one from `position` on; `None` once the connection has ended without. Cancel safe: `position`
@@ -149,7 +143,7 @@ impl Kept {
     fn find(&self, position: &mut u64, wanted: impl Fn(&Notification) -> bool) -> Option<Notification> {
         let start = usize::try_from(position.saturating_sub(self.forgotten)).unwrap_or(usize::MAX);
         let found = self.newest.iter().enumerate().skip(start).find(|(_, notification)| wanted(notification));
-        let passed = found.map_or(self.newest.len(), |(index, _)| index + 1);
+        let passed = found.map_or(self.newest.iter().len(), |(index, _)| index + 1);
         *position = (*position).max(self.forgotten + passed as u64);
         found.map(|(_, notification)| notification.clone())
     }
@@ -158,6 +152,7 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::bounds::MOST_KEPT;
 
     fn notification(method: &str, frame: u64) -> Notification {
         Notification { frame: FrameId(frame), method: method.to_owned(), params: None, carried_by: None }
@@ -171,12 +166,12 @@ mod tests {
     async fn each_notification_is_given_once_and_none_is_missed() {
         let notifications = Notifications::new();
         for (frame, method) in ["a", "b", "a"].into_iter().enumerate() {
-            notifications.keep(notification(method, frame as u64));
+            notifications.keep(notification(method, frame as u64), 1);
         }
         assert_eq!(frame_of(&notifications, "a").await, Some(0));
         assert_eq!(frame_of(&notifications, "a").await, Some(2));
         assert_eq!(frame_of(&notifications, "b").await, Some(1));
-        let (next, ()) = tokio::join!(frame_of(&notifications, "a"), async { notifications.keep(notification("a", 3)) });
+        let (next, ()) = tokio::join!(frame_of(&notifications, "a"), async { notifications.keep(notification("a", 3), 1) });
         assert_eq!(next, Some(3));
         let (none, ()) = tokio::join!(frame_of(&notifications, "a"), async { notifications.end() });
         assert_eq!(none, None);
@@ -189,7 +184,7 @@ mod tests {
         let mut position = notifications.position();
         let flood = MOST_KEPT as u64 + 7;
         for frame in 0..flood {
-            notifications.keep(notification("a", frame));
+            notifications.keep(notification("a", frame), 1);
         }
         assert_eq!(notifications.all().len(), MOST_KEPT);
         assert_eq!(notifications.next(&mut position, |_| true).await, Some(notification("a", 7)));

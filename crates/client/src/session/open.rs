@@ -2,7 +2,7 @@
 //! Source of the era rules: 2026-07-28, basic/versioning and basic/transports, "backward compatibility".
 
 use super::answering::Answering;
-use super::dispatcher::{Dispatcher, ServerRequest};
+use super::dispatcher::{Dispatcher, ServerRequests};
 use super::handshake::{Offer, discovered, initialize, names};
 use super::modern::mirrored;
 use super::wire::{Connection, Outgoing, Wire, refusal};
@@ -205,7 +205,7 @@ impl<'a> Opening<'a> {
         spawned: Option<Spawned>,
         authorizer: Option<Arc<Authorizer>>,
         dispatcher: Arc<Dispatcher>,
-        queue: mpsc::UnboundedReceiver<ServerRequest>,
+        queue: ServerRequests,
     ) -> Result<Session, ConnectFailure> {
         let network = self.network();
         let bearer = authorizer.as_ref().map(|authorizer| authorizer.bearer());
@@ -400,7 +400,7 @@ impl<'a> Opening<'a> {
         connection: Connection,
         authorizer: Option<Arc<Authorizer>>,
         dispatcher: Arc<Dispatcher>,
-        queue: mpsc::UnboundedReceiver<ServerRequest>,
+        queue: ServerRequests,
     ) -> Attempt {
         let wire = Arc::new(Wire::new(connection, authorizer));
         let answering = Answering::start(queue, &wire, self.options.answers.clone());

@@ -205,10 +205,11 @@ impl Exchanger {
             Coding::Plain | Coding::Compressed(_) => None,
         };
         let mut enough = false;
-        let mut record = |event: Event| {
-            let data = event.data.as_ref().map(|data| String::from_utf8_lossy(data).into_owned());
-            let seen =
-                FrameBody::SseEvent { exchange, bytes: event.raw.as_slice().into(), event: event.name.clone(), id: event.id.clone(), data };
+        let mut record = |mut event: Event| {
+            let data = event.data.as_deref().map(Into::into);
+            // Nobody behind this asks for the raw bytes: a large event is not to be there more often than needed.
+            let bytes = std::mem::take(&mut event.raw).into();
+            let seen = FrameBody::SseEvent { exchange, bytes, event: event.name.clone(), id: event.id.clone(), data };
             let frame = self.tap.record(Direction::FromServer, seen);
             deliver(&event, frame)
         };

@@ -3,7 +3,7 @@
 
 use super::lines::{Line, LineReader};
 use super::process::exited;
-use super::{Closed, Envelope, Exit, Inbox, Limits};
+use super::{Closed, Envelope, Exit, Inbox, Limits, Purpose};
 use crate::Tap;
 use mcproof_record::{Direction, FrameBody, FrameId};
 use std::io;
@@ -22,9 +22,12 @@ pub(crate) enum Ending {
     Stream,
 }
 
+/// A line, and who wants to know when it is out.
+type Outgoing = (Vec<u8>, Purpose);
+
 pub(crate) struct LineChannel {
     /// `None` once the output was closed.
-    outgoing: Option<mpsc::UnboundedSender<Vec<u8>>>,
+    outgoing: Option<mpsc::UnboundedSender<Outgoing>>,
     writer: JoinHandle<()>,
     reader: JoinHandle<()>,
     tap: Tap,
@@ -39,7 +42,8 @@ impl LineChannel {
         tap: &Tap,
         inbox: Arc<dyn Inbox>,
     ) -> Self {
-        // Bounded by the requests in flight: a caller waits for its answer, or gives up, before it sends the next.
+        // Bounded by the requests in flight, ours and the server's: a caller waits for its answer, or gives up, before it sends
+        // the next, and the server's have their own bound.
         let (outgoing, queue) = mpsc::unbounded_channel();
         let writer = tokio::spawn(write_lines(output, queue, tap.clone()));
         let reader = tokio::spawn(read_lines(input, ending, limits, tap.clone(), inbox));
@@ -53,7 +57,7 @@ impl LineChannel {
         line.push(b'\n');
         if let Some(outgoing) = &self.outgoing {
             // This fails only after the writer has ended, which the tap and the reader tell better.
-            let _ = outgoing.send(line);
+            let _ = outgoing.send((line, envelope.purpose));
         }
         id
     }
@@ -83,11 +87,13 @@ impl Drop for LineChannel {
 /// How long the end of a stream and the end of its process may lie apart.
 const LINGER: Duration = Duration::from_millis(500);
 
-async fn write_lines(mut output: impl AsyncWrite + Unpin, mut queue: mpsc::UnboundedReceiver<Vec<u8>>, tap: Tap) {
-    while let Some(mut bytes) = queue.recv().await {
+async fn write_lines(mut output: impl AsyncWrite + Unpin, mut queue: mpsc::UnboundedReceiver<Outgoing>, tap: Tap) {
+    while let Some((mut bytes, purpose)) = queue.recv().await {
+        let mut purposes = vec![purpose];
         // What has queued up meanwhile goes out in one write.
-        while let Ok(more) = queue.try_recv() {
+        while let Ok((more, purpose)) = queue.try_recv() {
             bytes.extend_from_slice(&more);
+            purposes.push(purpose);
         }
         let written = async {
             output.write_all(&bytes).await?;

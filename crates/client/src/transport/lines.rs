@@ -5,7 +5,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// What comes next on a stream of lines. The line feed itself is not part of a line; a carriage return is.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line<'a> {
+pub enum Line<'a> {
     Whole(&'a [u8]),
     /// The stream ended without a line feed.
     Unterminated(&'a [u8]),
@@ -15,7 +15,7 @@ pub(crate) enum Line<'a> {
 }
 
 /// Reads lines of at most `limit` bytes. `next` may be cancelled at any time: bytes that were read stay in the reader.
-pub(crate) struct LineReader<R> {
+pub struct LineReader<R> {
     source: R,
     buffer: Vec<u8>,
     /// Start of what has not been handed out.
@@ -29,16 +29,16 @@ pub(crate) struct LineReader<R> {
 const CHUNK: usize = 64 << 10;
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    pub(crate) fn new(source: R, limit: usize) -> Self {
+    pub fn new(source: R, limit: usize) -> Self {
         Self { source, buffer: Vec::new(), start: 0, searched: 0, limit, skipping: false }
     }
 
     /// The line that has begun and not ended.
-    pub(crate) fn begun(&self) -> Option<&[u8]> {
+    pub fn begun(&self) -> Option<&[u8]> {
         Some(&self.buffer[self.start..]).filter(|begun| !begun.is_empty())
     }
 
-    pub(crate) async fn next(&mut self) -> io::Result<Line<'_>> {
+    pub async fn next(&mut self) -> io::Result<Line<'_>> {
         loop {
             if let Some(offset) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
                 let (start, end) = (self.start, self.searched + offset);

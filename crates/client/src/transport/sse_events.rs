@@ -19,14 +19,22 @@ pub struct Event {
     pub unfinished: bool,
 }
 
-/// An incremental parser: bytes in chunks of any size, events out.
+/// An incremental parser: bytes in chunks of any size, events out. The events are the same wherever the chunks are cut.
+///
+/// A lone CR ends a line as well, and an LF that follows it belongs to it. Where the lines of an event end with CRLF, its
+/// last CR waits for that LF, so that the event has its own bytes; where they end with CR alone, nothing is waited for, and
+/// an LF that follows all the same is counted to what comes next.
 #[derive(Debug, Default)]
 pub struct EventParser {
+    /// What has begun; its raw bytes hold the open line as well.
     event: Event,
-    line: Vec<u8>,
+    /// Where in those bytes the open line begins.
+    line_start: usize,
     /// The last byte was a carriage return, so a line feed now belongs to it.
     after_return: bool,
-    /// An event that is complete but for that possible line feed.
+    /// The line before the open one ended with CRLF.
+    after_pair: bool,
+    /// An event that is complete but for the line feed of its last CRLF.
     ready: Option<Event>,
     begun: bool,
 }
@@ -35,49 +43,48 @@ impl EventParser {
     /// Takes the next bytes and calls `deliver` for each event that they complete.
     pub fn feed(&mut self, bytes: &[u8], mut deliver: impl FnMut(Event)) {
         let mut rest = bytes;
-        while let Some(&first) = rest.first() {
-            if std::mem::take(&mut self.after_return) && first == b'\n' {
-                // The second half of a CRLF belongs to the event that the first half ended.
-                self.ready.as_mut().map_or(&mut self.event.raw, |event| &mut event.raw).push(b'\n');
-                rest = &rest[1..];
-            }
-            if let Some(event) = self.ready.take() {
-                deliver(event);
+        while let Some((&first, after)) = rest.split_first() {
+            if std::mem::take(&mut self.after_return) {
+                self.after_pair = first == b'\n';
+                if self.after_pair {
+                    rest = after;
+                    self.ready.as_mut().unwrap_or(&mut self.event).raw.push(b'\n');
+                    self.line_start = self.event.raw.len();
+                }
+                if let Some(event) = self.ready.take() {
+                    deliver(event);
+                }
             }
             let Some(end) = memchr::memchr2(b'\n', b'\r', rest) else {
                 self.event.raw.extend_from_slice(rest);
-                self.line.extend_from_slice(rest);
-                break;
+                return;
             };
             self.event.raw.extend_from_slice(&rest[..=end]);
-            self.line.extend_from_slice(&rest[..end]);
             self.after_return = rest[end] == b'\r';
             rest = &rest[end + 1..];
-            self.end_line();
-            if !self.after_return
-                && let Some(event) = self.ready.take()
-            {
-                deliver(event);
+            let event = self.end_line(self.event.raw.len() - 1);
+            if self.after_return && self.after_pair {
+                self.ready = event;
+            } else {
+                self.after_pair = false;
+                event.into_iter().for_each(&mut deliver);
             }
-        }
-        // A lone CR ends an event at once; the LF that may follow in the next chunk is then part of no event.
-        if let Some(event) = self.ready.take() {
-            deliver(event);
         }
     }
 
     /// What is left when the stream ends, if it is more than nothing; of what is longer than `most` bytes only the
     /// beginning, uninterpreted.
     pub fn finish(mut self, most: usize) -> Option<Event> {
+        if self.ready.is_some() {
+            return self.ready;
+        }
         if self.pending() > most {
             self.event.raw.truncate(most);
             return Some(Event { raw: self.event.raw, unfinished: true, ..Event::default() });
         }
-        if !self.line.is_empty() {
-            self.end_line();
-        }
-        let left = self.ready.take().unwrap_or(self.event);
-        (!left.raw.iter().all(|byte| matches!(byte, b'\r' | b'\n'))).then_some(Event { unfinished: true, ..left })
+        let end = self.event.raw.len();
+        let left = if end > self.line_start { self.end_line(end).unwrap_or(self.event) } else { self.event };
+        (!is_blank(&left.raw)).then_some(Event { unfinished: true, ..left })
     }
 
     /// Bytes of the event that has not ended yet.
@@ -85,20 +92,35 @@ impl EventParser {
         self.event.raw.len()
     }
 
-    fn end_line(&mut self) {
-        let line = std::mem::take(&mut self.line);
+    /// Reads the open line, which lasts up to `end`. Gives the event that it ends by being blank.
+    fn end_line(&mut self, end: usize) -> Option<Event> {
+        let raw = std::mem::take(&mut self.event.raw);
+        let line = &raw[self.line_start..end];
         let line = match line.strip_prefix("\u{feff}".as_bytes()) {
             Some(rest) if !self.begun => rest,
-            _ => &line,
+            _ => line,
         };
         self.begun = true;
         if line.is_empty() {
-            let event = std::mem::take(&mut self.event);
-            let blank = event.raw.iter().all(|byte| matches!(byte, b'\r' | b'\n'));
+            self.line_start = 0;
+            let event = Event { raw, ..std::mem::take(&mut self.event) };
             // Blank lines between events are no events.
-            self.ready = (!blank).then_some(event);
-            return;
+            return (!is_blank(&event.raw)).then_some(event);
         }
+        self.event.read_line(line);
+        self.line_start = raw.len();
+        self.event.raw = raw;
+        None
+    }
+}
+
+fn is_blank(raw: &[u8]) -> bool {
+    raw.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
+}
+
+impl Event {
+    /// Takes in a line that is not blank.
+    fn read_line(&mut self, line: &[u8]) {
         let (field, value) = match memchr::memchr(b':', line) {
             Some(0) => return,
             Some(colon) => (&line[..colon], line[colon + 1..].strip_prefix(b" ").unwrap_or(&line[colon + 1..])),
@@ -106,17 +128,17 @@ impl EventParser {
         };
         let text = || String::from_utf8_lossy(value).into_owned();
         match field {
-            b"data" => match &mut self.event.data {
+            b"data" => match &mut self.data {
                 Some(data) => {
                     data.push(b'\n');
                     data.extend_from_slice(value);
                 }
                 none => *none = Some(value.to_vec()),
             },
-            b"event" => self.event.name = Some(text()),
-            b"id" if !value.contains(&0) => self.event.id = Some(text()),
-            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => self.event.retry = text().parse().ok(),
-            _ => self.event.unknown.push(line.to_vec()),
+            b"event" => self.name = Some(text()),
+            b"id" if !value.contains(&0) => self.id = Some(text()),
+            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => self.retry = text().parse().ok(),
+            _ => self.unknown.push(line.to_vec()),
         }
     }
 }
@@ -126,17 +148,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Events as text: name, id, data, unknown lines; `…` where the stream broke off.
-    fn events<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
+    fn events<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Event> {
         let mut parser = EventParser::default();
         let mut found = Vec::new();
         for chunk in chunks {
             parser.feed(chunk, |event| found.push(event));
         }
         found.extend(parser.finish(usize::MAX));
-        found.iter().map(show).collect()
+        found
     }
 
+    /// An event as text: name, id, data, unknown lines; `…` where the stream broke off.
     fn show(event: &Event) -> String {
         let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
         let mut parts = Vec::new();
@@ -155,7 +177,9 @@ mod tests {
             for first in 0..=bytes.len() {
                 for second in first..=bytes.len() {
                     let found = events([&bytes[..first], &bytes[first..second], &bytes[second..]]);
-                    assert_eq!(found, expected, "{input:?} cut at {first} and {second}");
+                    let shown: Vec<String> = found.iter().map(show).collect();
+                    assert_eq!(shown, expected, "{input:?} cut at {first} and {second}");
+                    assert_eq!(found, events([bytes]), "{input:?} cut at {first} and {second}");
                 }
             }
         }
@@ -208,6 +232,26 @@ mod tests {
             let chunks = cuts.windows(2).map(|ends| &bytes[ends[0]..ends[1]]);
             prop_assert_eq!(events(chunks), events([&bytes[..]]));
         }
+    }
+
+    #[test]
+    fn an_event_has_its_own_line_ends_and_waits_only_for_the_second_half_of_a_crlf() {
+        let check = |chunks: &[&str], expected: &[&[&str]]| {
+            let mut parser = EventParser::default();
+            for (chunk, expected) in chunks.iter().zip(expected) {
+                let mut found = Vec::new();
+                parser.feed(chunk.as_bytes(), |event| found.push(String::from_utf8(event.raw).unwrap()));
+                assert_eq!(&found, expected, "{chunk:?} of {chunks:?}");
+            }
+            assert_eq!(parser.finish(usize::MAX).map(|event| event.unfinished), None);
+        };
+        check(&["data: a\r\n\r", "\n"], &[&[], &["data: a\r\n\r\n"]]);
+        check(&["data: a\r", "\n\r\ndata: b\n\n"], &[&[], &["data: a\r\n\r\n", "data: b\n\n"]]);
+        check(&["data: a\r\r", "data: b\r\r"], &[&["data: a\r\r"], &["data: b\r\r"]]);
+        check(&["data: a\n\r", "\ndata: b\n\n"], &[&["data: a\n\r"], &["\ndata: b\n\n"]]);
+        let mut parser = EventParser::default();
+        parser.feed(b"data: a\r\n\r", |_| panic!("the line feed may still come"));
+        assert_eq!(parser.finish(usize::MAX).map(|event| event.unfinished), Some(false));
     }
 
     #[test]

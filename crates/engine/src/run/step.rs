@@ -216,7 +216,8 @@ async fn list(listing: Listing, session: &Session, tap: &Tap, deadline: Duration
             return Err(Diagnostic::error("duplicate-name", message).evidence(diagnosis::evidence(&tap.transcript(), None)));
         }
     }
-    let result = json!({ key: listed.items });
+    // Moved, not copied: a list may be as large as the bounds allow.
+    let result = Value::Object(Map::from_iter([(key.to_owned(), Value::Array(listed.items))]));
     Ok(Answer { result: Ok(result), payload: Payload::of(Value::Object(by_name)), frame: Some(listed.frame), elapsed: listed.elapsed })
 }
 

@@ -79,14 +79,15 @@ impl Source {
         self.files[usize::from(span.file)].lines.get(index).map_or("", String::as_str)
     }
 
+    /// What lies behind the end of a line or of the file, as a YAML error may, is shown at that end.
     pub fn place(&self, span: Span) -> Place {
-        Place {
-            file: self.files[usize::from(span.file)].name.clone(),
-            line: span.line.max(1),
-            column: span.column.max(1),
-            length: span.length.max(1),
-            text: self.line(span).to_owned(),
-        }
+        let File { name, lines, .. } = &self.files[usize::from(span.file)];
+        let last = to_u32(lines.len()).max(1);
+        let (line, column) = if span.line > last { (last, u32::MAX) } else { (span.line.max(1), span.column.max(1)) };
+        let text = self.line(Span { line, ..span }).to_owned();
+        let end = to_u32(text.chars().count()) + 1;
+        let column = column.min(end);
+        Place { file: name.clone(), line, column, length: span.length.clamp(1, (end - column).max(1)), text }
     }
 
     /// From where a span starts to the end of the text on its line.

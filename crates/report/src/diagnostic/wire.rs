@@ -71,8 +71,8 @@ fn say(frame: &Frame, earlier: &[Frame]) -> Option<Said> {
         }
         FrameBody::HttpBody { bytes, .. } if bytes.is_empty() => return None,
         FrameBody::HttpBody { bytes, .. } => document(bytes),
-        FrameBody::SseEvent { bytes, event, data, .. } => match (event.as_deref(), data.as_deref()) {
-            (None | Some("message"), Some(data)) => message(data).unwrap_or_else(|| format!("data: {data}")),
+        FrameBody::SseEvent { bytes, event, data, .. } => match (event.as_deref(), data.as_ref().map(Raw::to_text)) {
+            (None | Some("message"), Some(data)) => message(&data).unwrap_or_else(|| format!("data: {data}")),
             (Some(event), Some(data)) => format!("event {event}: {data}"),
             // No event for a client: a comment that keeps the connection open, or a fault in the format, which has to be seen raw.
             (_, None) => bytes.to_text().trim_end().to_owned(),

@@ -1,0 +1,123 @@
+//! Every hostile server of the testkit against the real binary, on every transport on which it makes sense: mcproof ends
+//! with the right verdict, stays small, leaves no process behind, and prints nothing that a terminal would obey.
+//!
+//! One test for each row, so without the usual harness: this program is also the servers (`--peer NAME …`). The table of
+//! peaks is written to `target/hostile.txt`.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "hostile/measured.rs"]
+mod measured;
+#[path = "hostile/verdicts.rs"]
+mod verdicts;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use mcproof_testkit::hostile::{self, peers};
+use measured::{Measured, run};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::sync::{Arc, Mutex};
+use verdicts::{Expected, VERDICTS};
+
+/// The most that mcproof may ever have had in memory.
+const PEAK: u64 = 100 << 20;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(("--peer", peer)) = words.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        let (peer, reach) = hostile::parse(peer).unwrap();
+        return match hostile::run(peer, reach) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
+    let table = Arc::new(Mutex::new(Vec::new()));
+    let rows = peers().iter().flat_map(|peer| peer.transports.iter().map(|transport| (peer.name, *transport)));
+    let mut trials: Vec<Trial> = rows
+        .map(|(name, transport)| {
+            let table = Arc::clone(&table);
+            Trial::test(format!("{name}_over_{transport}"), move || check(name, transport, &table))
+        })
+        .collect();
+    trials.push(Trial::test("every_peer_has_a_verdict_and_every_verdict_a_peer", every_verdict_has_a_peer));
+    let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
+    write_table(&mut table.lock().unwrap());
+    conclusion.exit_code()
+}
+
+fn every_verdict_has_a_peer() -> Result<(), Failed> {
+    let mut rows: Vec<_> = peers().iter().flat_map(|peer| peer.transports.iter().map(|transport| (peer.name, *transport))).collect();
+    let mut expected: Vec<_> = VERDICTS.iter().flat_map(|row| row.on.iter().map(|transport| (row.peer, *transport))).collect();
+    rows.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(rows, expected);
+    Ok(())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "what the harness asks for")]
+fn check(peer: &str, transport: &str, table: &Mutex<Vec<String>>) -> Result<(), Failed> {
+    let expected = VERDICTS.iter().find(|row| row.peer == peer && row.on.contains(&transport)).unwrap();
+    let judged = tried(peer, transport, &["--json"]);
+    let finished = judged.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let outcome = finished.into_iter().find(|event| event["event"] == "case-finished").unwrap();
+    let first = &outcome["diagnostics"][0];
+    let (code, said) = (first["code"].as_str().unwrap_or("pass"), first["message"].as_str().unwrap_or_default());
+    table.lock().unwrap().push(format!("{peer:<22} {transport:<5}  {code:<22} {:>5.1} MiB", judged.peak as f64 / 1_048_576.0));
+    let Expected { verdict, says, .. } = *expected;
+    assert_eq!((code, judged.code), (verdict, Some(i32::from(verdict != "pass"))), "{said}\n{}", judged.stderr);
+    assert!(said.contains(says), "{says:?} is not in {said:?}");
+    check_marks(&judged);
+
+    // The same as a person sees it.
+    let shown = tried(peer, transport, &[]);
+    check_marks(&shown);
+    let obeyed = |character: &char| (character.is_control() && *character != '\n') || is_bidi(*character);
+    let found = shown.stdout.chars().chain(shown.stderr.chars()).find(obeyed);
+    assert_eq!(found, None, "{:?}", shown.stdout);
+    Ok(())
+}
+
+fn is_bidi(character: char) -> bool {
+    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// What holds for each run, whatever its verdict.
+fn check_marks(run: &Measured) {
+    assert!(run.ended, "mcproof did not end");
+    assert!(run.peak < PEAK, "{} MiB resident", run.peak >> 20);
+    assert_eq!(run.orphans, Vec::<String>::new());
+}
+
+/// `mcproof test` on a suite that asks that peer for its tools.
+fn tried(peer: &str, transport: &str, arguments: &[&str]) -> Measured {
+    let this = std::env::current_exe().unwrap();
+    let mut command = vec![json!(this), json!("--peer"), json!(peer), json!(format!("--{transport}"))];
+    let mut server = json!({});
+    if transport != "stdio" {
+        command.push(json!("${port}"));
+        server["url"] = json!("http://127.0.0.1:${port}/");
+    }
+    server["command"] = json!(command);
+    let suite = json!({ "server": { transport: server }, "tests": [{ "name": "a", "steps": [{ "tools": [] }] }] });
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hostile.mcproof.yaml");
+    std::fs::write(&file, suite.to_string()).unwrap();
+    let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
+    mcproof.arg("test").arg(&file).args(["--era", "legacy", "--color", "never"]).args(arguments);
+    if let Some(timeout) = verdicts::timeout(peer) {
+        mcproof.args(["--timeout", timeout]);
+    }
+    run(&mut mcproof)
+}
+
+fn write_table(rows: &mut Vec<String>) {
+    rows.sort_unstable();
+    let mut text = String::new();
+    for row in rows {
+        writeln!(text, "{row}").unwrap();
+    }
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    std::fs::write(target.join("hostile.txt"), text).unwrap();
+}

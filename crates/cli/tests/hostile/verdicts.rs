@@ -1,0 +1,72 @@
+//! What mcproof has to say about each hostile server.
+
+pub(crate) struct Expected {
+    pub(crate) peer: &'static str,
+    pub(crate) on: &'static [&'static str],
+    /// The code of the first diagnosis, or `pass`.
+    pub(crate) verdict: &'static str,
+    /// A part of its message.
+    pub(crate) says: &'static str,
+}
+
+/// For servers that only the deadline ends.
+pub(crate) fn timeout(peer: &str) -> Option<&'static str> {
+    const SHORT: [&str; 8] =
+        ["slow-drip", "slow-head", "silent", "head-only", "wrong-id-type", "answer-after-cancel", "endless-interim", "endless-chunk-size"];
+    const ALSO_SENDS: [&str; 4] = ["endless-line-ends", "large-unknown-ids", "large-event-names", "ping-flood"];
+    match peer {
+        _ if SHORT.contains(&peer) => Some("700ms"),
+        _ if ALSO_SENDS.contains(&peer) => Some("5s"),
+        _ => None,
+    }
+}
+
+const fn row(peer: &'static str, on: &'static [&'static str], verdict: &'static str, says: &'static str) -> Expected {
+    Expected { peer, on, verdict, says }
+}
+
+const ALL: &[&str] = &["stdio", "http", "sse"];
+const STDIO: &[&str] = &["stdio"];
+const HTTP: &[&str] = &["http"];
+const SSE: &[&str] = &["sse"];
+const EVENTS: &[&str] = &["http", "sse"];
+
+pub(crate) const VERDICTS: &[Expected] = &[
+    row("endless-message", STDIO, "too-long", "server sent more than 16777216 bytes without a line end"),
+    row("endless-message", HTTP, "no-answer-in-response", "an event is larger than 16777216 bytes"),
+    row("endless-message", SSE, "connection-closed", "an event is larger than 16777216 bytes"),
+    row("endless-line-ends", STDIO, "no-answer", "meanwhile the server wrote a line on stdout that is no message"),
+    row("endless-line-ends", EVENTS, "no-answer", "within 5 s"),
+    row("endless-json-body", HTTP, "no-answer-in-response", "the body is larger than 16777216 bytes"),
+    row("endless-chunk-size", HTTP, "no-answer", "nothing of its body came"),
+    row("endless-head", HTTP, "server-unreachable", "the head of the response is larger than 65536 bytes"),
+    row("endless-headers", HTTP, "server-unreachable", "has more than 100 headers"),
+    row("endless-interim", HTTP, "no-answer", "no response began"),
+    row("gzip-bomb", HTTP, "no-answer-in-response", "the body is larger than 16777216 bytes"),
+    row("gzip-bomb-event", HTTP, "no-answer-in-response", "an event is larger than 16777216 bytes"),
+    row("notification-flood", ALL, "pass", ""),
+    row("large-notifications", ALL, "pass", ""),
+    row("large-unknown-ids", ALL, "no-answer", "an answer to id \"xxx"),
+    row("large-event-names", EVENTS, "no-answer", "a message in an event named `xxx"),
+    row("ping-flood", EVENTS, "no-answer", "within 5 s"),
+    row("ping-flood", STDIO, "no-answer", "a request while 200 of its requests, or 1 MiB of them, wait"),
+    row("stderr-flood", STDIO, "pass", ""),
+    row("large-answer", ALL, "unexpected-names", ""),
+    row("many-values", ALL, "not-a-message", "more than 250000 JSON values"),
+    row("deep-json", ALL, "not-a-message", "JSON nested deeper than 127 levels"),
+    row("slow-drip", STDIO, "no-answer", "the beginning of a line without a line feed"),
+    row("slow-drip", HTTP, "no-answer", "bytes of its body came"),
+    row("slow-drip", SSE, "no-answer", "within 700 ms"),
+    row("slow-head", HTTP, "no-answer", "no response began"),
+    row("silent", ALL, "no-answer", "within 700 ms"),
+    row("head-only", HTTP, "no-answer", "a response began, but nothing of its body came"),
+    row("invalid-utf8", ALL, "not-a-message", "not UTF-8 from byte"),
+    row("answer-before-request", ALL, "unknown-id", "an answer to id 2, which was never asked"),
+    row("duplicate-answer", ALL, "answered-twice", "another answer to id 2"),
+    row("wrong-id-type", ALL, "no-answer", "an answer to id \"2\", which was never asked"),
+    row("answer-after-cancel", ALL, "no-answer", "another answer to id 2, which was answered or given up before"),
+    row("escapes-in-names", ALL, "unexpected-names", ""),
+    row("escapes-in-errors", ALL, "unexpected-outcome", ""),
+    row("escapes-on-stderr", STDIO, "server-exited", "before answering `tools/list`"),
+    row("left-child", STDIO, "server-exited", "before answering `tools/list`"),
+];

@@ -1,0 +1,99 @@
+//! Just enough HTTP to be attacked through: blocking sockets, a thread for each connection. Knows no attack.
+
+use super::deeds::{Deed, Peer, deed};
+use super::wire::{Framing, Wire};
+use std::io::{self, BufRead, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Streamable,
+    Sse,
+}
+
+/// HTTP+SSE: the event stream that brings every answer.
+type Stream = Arc<Mutex<Option<TcpStream>>>;
+
+pub(super) fn serve(peer: &'static Peer, port: u16, kind: Kind) -> io::Result<()> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+    let stream = Stream::default();
+    for connection in listener.incoming() {
+        let (connection, stream) = (connection?, Arc::clone(&stream));
+        // Ends with an error when the client goes, as it does sooner or later.
+        thread::spawn(move || converse(peer, connection, kind, &stream));
+    }
+    Ok(())
+}
+
+struct Request {
+    method: String,
+    body: Vec<u8>,
+}
+
+fn converse(peer: &Peer, connection: TcpStream, kind: Kind, stream: &Stream) -> io::Result<()> {
+    let mut reader = BufReader::new(connection.try_clone()?);
+    let mut writer = connection;
+    writer.set_nodelay(true)?;
+    while let Some(request) = read(&mut reader)? {
+        if request.method == "GET" && kind == Kind::Sse {
+            *stream.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer.try_clone()?);
+            writer.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: endpoint\ndata: /messages\n\n")?;
+            continue;
+        }
+        if request.method != "POST" {
+            writer.write_all(b"HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n")?;
+            continue;
+        }
+        let deed = deed(peer, &request.body);
+        let events = stream.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(TcpStream::try_clone).transpose()?;
+        let mut wire = match events {
+            Some(events) => Wire::new(Box::new(events), Framing::Events),
+            None => Wire::new(Box::new(writer.try_clone()?), Framing::Response),
+        };
+        if !wire.is_response() || matches!(deed, Deed::Nothing) {
+            writer.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")?;
+        }
+        match deed {
+            Deed::Nothing => {}
+            Deed::Answer(answer) if wire.is_response() && !answer.contains(&b'\n') => {
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", answer.len());
+                wire.raw(&[head.as_bytes(), &answer].concat())?;
+            }
+            Deed::Answer(answer) => {
+                let closes = wire.is_response();
+                wire.send_all(answer.split(|byte| *byte == b'\n'))?;
+                if closes {
+                    return writer.shutdown(std::net::Shutdown::Write);
+                }
+            }
+            Deed::Attack(id) => (peer.attack)(&mut wire, id)?,
+        }
+    }
+    Ok(())
+}
+
+/// The next request; `None` when the client has closed the connection.
+fn read(reader: &mut impl BufRead) -> io::Result<Option<Request>> {
+    let mut line = String::new();
+    if reader.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let method = line.split(' ').next().unwrap_or_default().to_owned();
+    let mut length = 0;
+    loop {
+        line.clear();
+        reader.read_line(&mut line)?;
+        let header = line.trim_end().to_ascii_lowercase();
+        if header.is_empty() {
+            break;
+        }
+        if let Some(value) = header.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or_default();
+        }
+    }
+    let mut body = Vec::new();
+    reader.take(length).read_to_end(&mut body)?;
+    Ok(Some(Request { method, body }))
+}
