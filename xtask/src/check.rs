@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::peers;
+use crate::{fuzz, peers};
 
 /// Runs every stage and prints a table of them; true if all passed.
 pub(crate) fn check(root: &Path) -> bool {
@@ -31,6 +31,8 @@ pub(crate) fn check(root: &Path) -> bool {
     } else {
         Stage { name: "tests", took: Duration::ZERO, outcome: Outcome::NotRun { needs: "build" } }
     });
+    println!("\n==> fuzz: every target for {FUZZ_SECONDS} s");
+    stages.push(timed("fuzz", || fuzz::fuzz(root, &fuzz::Plan::all(FUZZ_SECONDS))));
     stages.push(cargo(root, "docs", &["doc", "--workspace", "--no-deps"], Some(("RUSTDOCFLAGS", "-D warnings"))));
 
     println!();
@@ -39,6 +41,9 @@ pub(crate) fn check(root: &Path) -> bool {
     }
     conclude(&stages, started.elapsed())
 }
+
+/// Enough to see that the targets work and that no old finding is back.
+const FUZZ_SECONDS: u32 = 5;
 
 fn conclude(stages: &[Stage], took: Duration) -> bool {
     let unhappy: Vec<&str> = stages.iter().filter(|stage| !stage.outcome.passed()).map(|stage| stage.name).collect();

@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who started it")]
 
 mod check;
+mod fuzz;
 mod peers;
 
 use std::path::Path;
@@ -12,6 +13,8 @@ usage: cargo xtask <chore>
 
   check           everything that a change must pass, the same as in CI
   peers [NAME…]   only installs the real servers that the tests run against, and says where they are
+  fuzz [--seconds N] [TARGET…]
+                  looks for inputs that break the parsers (lines, sse, jsonrpc, suite), a minute if not told otherwise
   bench           the benchmarks, in the release profile";
 
 fn main() -> ExitCode {
@@ -20,6 +23,7 @@ fn main() -> ExitCode {
     let passed = match arguments.as_slice() {
         ["check"] => check::check(root()),
         ["peers", names @ ..] => install_peers(names),
+        ["fuzz", arguments @ ..] => fuzz(arguments),
         ["bench"] => bench(),
         ["help" | "-h" | "--help"] => {
             println!("{USAGE}");
@@ -41,6 +45,16 @@ fn install_peers(names: &[&str]) -> bool {
             }
             true
         }
+        Err(failure) => {
+            eprintln!("{failure}");
+            false
+        }
+    }
+}
+
+fn fuzz(arguments: &[&str]) -> bool {
+    match fuzz::parse(arguments).and_then(|plan| fuzz::fuzz(root(), &plan)) {
+        Ok(()) => true,
         Err(failure) => {
             eprintln!("{failure}");
             false

@@ -42,7 +42,10 @@ fn main() -> ExitCode {
         })
         .collect();
     trials.push(Trial::test("every_peer_has_a_verdict_and_every_verdict_a_peer", every_verdict_has_a_peer));
-    let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
+    let mut arguments = Arguments::from_args();
+    // Most of the time is spent waiting for deadlines.
+    arguments.test_threads.get_or_insert(4);
+    let conclusion = libtest_mimic::run(&arguments, trials);
     write_table(&mut table.lock().unwrap());
     conclusion.exit_code()
 }
@@ -70,7 +73,10 @@ fn check(peer: &str, transport: &str, table: &Mutex<Vec<String>>) -> Result<(), 
     assert!(said.contains(says), "{says:?} is not in {said:?}");
     check_marks(&judged);
 
-    // The same as a person sees it.
+    // The same as a person sees it, once for each peer, and on every transport where it is about that.
+    if !peer.starts_with("escapes") && peers().iter().any(|known| known.name == peer && known.transports[0] != transport) {
+        return Ok(());
+    }
     let shown = tried(peer, transport, &[]);
     check_marks(&shown);
     let obeyed = |character: &char| (character.is_control() && *character != '\n') || is_bidi(*character);

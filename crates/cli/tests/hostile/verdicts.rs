@@ -16,7 +16,7 @@ pub(crate) fn timeout(peer: &str) -> Option<&'static str> {
     const ALSO_SENDS: [&str; 4] = ["endless-line-ends", "large-unknown-ids", "large-event-names", "ping-flood"];
     match peer {
         _ if SHORT.contains(&peer) => Some("700ms"),
-        _ if ALSO_SENDS.contains(&peer) => Some("5s"),
+        _ if ALSO_SENDS.contains(&peer) => Some("2s"),
         _ => None,
     }
 }
@@ -36,7 +36,7 @@ pub(crate) const VERDICTS: &[Expected] = &[
     row("endless-message", HTTP, "no-answer-in-response", "an event is larger than 16777216 bytes"),
     row("endless-message", SSE, "connection-closed", "an event is larger than 16777216 bytes"),
     row("endless-line-ends", STDIO, "no-answer", "meanwhile the server wrote a line on stdout that is no message"),
-    row("endless-line-ends", EVENTS, "no-answer", "within 5 s"),
+    row("endless-line-ends", EVENTS, "no-answer", "within 2 s"),
     row("endless-json-body", HTTP, "no-answer-in-response", "the body is larger than 16777216 bytes"),
     row("endless-chunk-size", HTTP, "no-answer", "nothing of its body came"),
     row("endless-head", HTTP, "server-unreachable", "the head of the response is larger than 65536 bytes"),
@@ -48,7 +48,7 @@ pub(crate) const VERDICTS: &[Expected] = &[
     row("large-notifications", ALL, "pass", ""),
     row("large-unknown-ids", ALL, "no-answer", "an answer to id \"xxx"),
     row("large-event-names", EVENTS, "no-answer", "a message in an event named `xxx"),
-    row("ping-flood", EVENTS, "no-answer", "within 5 s"),
+    row("ping-flood", EVENTS, "no-answer", "within 2 s"),
     row("ping-flood", STDIO, "no-answer", "a request while 200 of its requests, or 1 MiB of them, wait"),
     row("stderr-flood", STDIO, "pass", ""),
     row("large-answer", ALL, "unexpected-names", ""),

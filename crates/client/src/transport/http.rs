@@ -22,7 +22,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinSet, consume_budget};
 use tokio::time::{sleep, timeout};
 use url::Url;
 
@@ -240,7 +240,11 @@ impl Exchanger {
                 }
                 Coding::Plain | Coding::Unknown(_) => data,
             };
-            parser.feed(content, &mut |event| enough |= record(event).is_break());
+            // A flood of small events must not keep deadlines from passing.
+            for piece in content.chunks(EVENTS_AT_ONCE) {
+                parser.feed(piece, &mut |event| enough |= record(event).is_break());
+                consume_budget().await;
+            }
             if parser.pending() > self.limits.event {
                 broken = Some(self.event_too_large());
             }
@@ -281,6 +285,8 @@ impl Exchanger {
     }
 }
 
+/// Bytes that are searched for events in one go.
+const EVENTS_AT_ONCE: usize = 4 << 10;
 /// Bytes of an event without an end that are kept.
 const SHOWN_OF_UNFINISHED_EVENT: usize = 64 << 10;
 

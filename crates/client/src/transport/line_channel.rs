@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, consume_budget};
 use tokio::time::{interval, timeout};
 
 /// How the end of the peer's stream is explained.
@@ -167,6 +167,8 @@ async fn deliver_lines(reader: &mut LineReader<impl AsyncRead + Unpin>, tap: &Ta
         };
         let frame = tap.record(Direction::FromServer, FrameBody::Line { bytes: bytes.into(), unterminated });
         inbox.message(bytes, frame, None, None);
+        // One read may hold thousands of lines: a flood of them must not keep deadlines from passing.
+        consume_budget().await;
     }
 }
 
