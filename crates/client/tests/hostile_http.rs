@@ -6,7 +6,7 @@
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Limits, Session, Tap, Target, open_session};
-use mcproof_record::{FrameBody, Transcript};
+use mcproof_record::{ExchangeId, FrameBody, Transcript};
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -229,6 +229,41 @@ async fn bodies_are_bounded_before_and_after_they_are_decoded() {
     let bomb = gzip(&b"data: {}\n\n".repeat(1_000_000));
     let found = asked(Attack::Stays(response("content-type: text/event-stream\r\ncontent-encoding: gzip\r\n", &bomb)), DEADLINE).await.0;
     assert!(found.ends_with("broken off (an event is larger than 100000 bytes)"), "{found}");
+}
+
+/// Every event as it was recorded: its bytes and what they mean.
+fn events(transcript: &Transcript) -> Vec<FrameBody> {
+    let is_event = |body: &&FrameBody| matches!(body, FrameBody::SseEvent { .. });
+    transcript.frames.iter().map(|frame| &frame.body).filter(is_event).cloned().collect()
+}
+
+#[tokio::test]
+async fn events_are_the_same_wherever_the_chunks_of_a_body_are_cut() {
+    let notification = br#"{"jsonrpc":"2.0","method":"n"}"#;
+    let parts: [&[u8]; 5] = [b": hi\r\n\r\nid: 1\r\ndata: ", notification, b"\r\n\r\nevent: message\ndata: ", ANSWER, b"\r\r\n"];
+    let body = parts.concat();
+    let chunk = |bytes: &[u8]| [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
+    let chunked = |chunks: &[&[u8]]| {
+        let chunks: Vec<u8> = chunks.iter().flat_map(|bytes| chunk(bytes)).collect();
+        response("content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n", &[&chunks[..], b"0\r\n\r\n"].concat())
+    };
+    let (found, uncut) = asked(Attack::Stays(chunked(&[&body])), DEADLINE).await;
+    assert_eq!((found.as_str(), events(&uncut).len()), (ANSWERED, 3));
+    for cut in 1..body.len() {
+        let (found, transcript) = asked(Attack::Stays(chunked(&[&body[..cut], &body[cut..]])), DEADLINE).await;
+        assert_eq!(found, ANSWERED, "cut at {cut}");
+        assert_eq!(without_exchanges(events(&transcript)), without_exchanges(events(&uncut)), "cut at {cut}");
+    }
+}
+
+/// A session may have had another exchange before.
+fn without_exchanges(mut bodies: Vec<FrameBody>) -> Vec<FrameBody> {
+    for body in &mut bodies {
+        if let FrameBody::SseEvent { exchange, .. } = body {
+            *exchange = ExchangeId(0);
+        }
+    }
+    bodies
 }
 
 fn zlib(bytes: &[u8]) -> Vec<u8> {
