@@ -16,9 +16,9 @@ pub fn check(bytes: &[u8]) {
         Err(malformed) => {
             let json = serde_json::from_slice::<Value>(bytes).is_ok();
             match &malformed.flaw {
-                Flaw::NotJson(_) | Flaw::TooDeep => assert!(!json, "{malformed}"),
+                Flaw::NotJson(_) | Flaw::TooDeep(_) => assert!(!json, "{malformed}"),
                 Flaw::NotUtf8(place) => assert_eq!(std::str::from_utf8(bytes).map_err(|error| error.valid_up_to()), Err(*place)),
-                Flaw::ByteOrderMark | Flaw::TooManyValues => {}
+                Flaw::ByteOrderMark | Flaw::TooManyValues(_) => {}
                 Flaw::NotAnObject(_) | Flaw::NotAMessage(_) => assert!(json, "{malformed}"),
             }
             assert!(!malformed.to_string().is_empty());

@@ -24,8 +24,6 @@ fn pieces(bytes: &[u8]) -> (impl Iterator<Item = &[u8]> + Clone, &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
     use std::path::Path;
 
     fn check_seeds(target: &str, check: impl Fn(&[u8])) {

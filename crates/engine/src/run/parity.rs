@@ -94,7 +94,7 @@ fn part(failed: &Wire, passed: &Wire) -> Option<Parting> {
 fn content(frame: &Frame) -> Option<Value> {
     let text = match &frame.body {
         FrameBody::Line { bytes, .. } | FrameBody::HttpBody { bytes, .. } => bytes.to_text(),
-        FrameBody::SseEvent { data, .. } => data.as_deref()?.into(),
+        FrameBody::SseEvent { data, .. } => data.as_ref()?.to_text(),
         _ => return None,
     };
     let message: Value = serde_json::from_str(&text).ok()?;

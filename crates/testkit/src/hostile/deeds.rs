@@ -92,7 +92,7 @@ pub fn peers() -> &'static [Peer] {
         }),
         peer("ping-flood", "asks for pings without end and reads no answer", ALL, |wire, _| {
             let ping = message(&json!({ "id": "x".repeat(1000), "method": "ping" }));
-            wire.send_all(std::iter::repeat(ping.as_slice()).take(400_000))?;
+            wire.send_all(std::iter::repeat_n(ping.as_slice(), 400_000))?;
             wire.stay()
         }),
         peer("stderr-flood", "1 GB on stderr before it answers", STDIO, |wire, id| {
