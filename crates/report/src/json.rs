@@ -1,5 +1,6 @@
 //! The events of a run as JSON lines, for programs. Knows nothing of what they say.
 
+use crate::Reporter;
 use mcproof_record::Event;
 use std::io::{self, Write};
 
@@ -13,15 +14,17 @@ impl<W: Write> JsonLines<W> {
         Self { writer }
     }
 
+    pub fn into_inner(self) -> W {
+        self.writer
+    }
+}
+
+impl<W: Write> Reporter for JsonLines<W> {
     /// Writes the event whole and flushes, so that a reader at the other end of a pipe follows the run.
-    pub fn event(&mut self, event: &Event) -> io::Result<()> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');
         self.writer.write_all(&line)?;
         self.writer.flush()
-    }
-
-    pub fn into_inner(self) -> W {
-        self.writer
     }
 }
