@@ -3,6 +3,7 @@
 
 mod check;
 mod peers;
+mod programs;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};

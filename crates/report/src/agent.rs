@@ -1,8 +1,8 @@
 //! A run in few words, for a coding agent: what failed, the likeliest cause first, each with one hint and the command that
 //! repeats it. Nothing of what passed.
 
-use crate::escape;
-use crate::findings::{Finding, Findings, Shared};
+use crate::escape::{self, escape};
+use crate::findings::{Finding, Findings, Shared, place};
 use crate::repeat::Repeat;
 use crate::style::count;
 use crate::{Reporter, words};
@@ -51,7 +51,7 @@ impl<W: Write> Agent<W> {
         }
         if !self.asides.is_empty() {
             text.push('\n');
-            text.extend(self.asides.iter().map(|aside| line(aside) + "\n"));
+            text.extend(self.asides.iter().map(|aside| format!("{}\n", escape(aside))));
         }
         text
     }
@@ -70,11 +70,13 @@ impl<W: Write> Agent<W> {
         if first.differences.len() > DIFFERENCES {
             add("differs", &format!("in {} more places", first.differences.len() - DIFFERENCES));
         }
-        if first.differences.is_empty() && let Some(actual) = &first.actual && !first.message.contains(actual.as_str()) {
+        if first.differences.is_empty()
+            && let Some(actual) = &first.actual
+            && !first.message.contains(actual.as_str())
+        {
             add("found", &actual.split_whitespace().collect::<Vec<_>>().join(" "));
         }
-        let place = first.differences.iter().find_map(|difference| difference.place.as_ref()).or(first.place.as_ref());
-        if let Some(place) = place {
+        if let Some(place) = place(first) {
             add("at", &format!("{}:{}:{} `{}`", place.file, place.line, place.column, place.text.trim()));
         }
         for other in diagnostics.iter().skip(1) {
@@ -87,14 +89,18 @@ impl<W: Write> Agent<W> {
         if let Some(hint) = diagnostics.iter().find_map(|diagnostic| diagnostic.hint.as_ref()) {
             add("hint", hint);
         }
-        let titles: Vec<String> =
-            shared.titles().iter().take(CASES).map(|(suite, name, transports)| format!("{suite} > {name} [{}]", transports.join(", "))).collect();
+        let titles: Vec<String> = shared
+            .titles()
+            .iter()
+            .take(CASES)
+            .map(|(suite, name, transports)| format!("{suite} > {name} [{}]", transports.join(", ")))
+            .collect();
         let more = shared.titles().len().saturating_sub(CASES);
         let more = if more > 0 { format!("; {more} more") } else { String::new() };
         add(if shared.cases.len() == 1 { "case" } else { "cases" }, &format!("{}{more}", titles.join("; ")));
         if let Some(case) = shared.cases.first() {
             // Whole: half a command is none.
-            text.push_str(&format!("   repeat: {}\n", escape::escape(&self.repeat.command(case))));
+            text.push_str(&format!("   repeat: {}\n", escape(&self.repeat.command(case))));
         }
         text.insert_str(1, &headline);
         text
@@ -147,12 +153,30 @@ fn rank(finding: &Finding) -> u8 {
     let code = finding.diagnostics.first().map_or("", |diagnostic| diagnostic.code.as_str());
     match code {
         _ if left(&[ServerState::NotStarted, ServerState::Died, ServerState::Unreachable]) => 0,
-        "address-taken" | "bad-url" | "command-not-found" | "connection-closed" | "handshake-invalid" | "handshake-refused"
-        | "listens-elsewhere" | "no-free-port" | "no-such-folder" | "port-not-announced" | "server-exited" | "server-not-listening"
-        | "server-not-started" | "server-unreachable" | "version-mismatch" => 0,
+        "address-taken"
+        | "bad-url"
+        | "command-not-found"
+        | "connection-closed"
+        | "handshake-invalid"
+        | "handshake-refused"
+        | "listens-elsewhere"
+        | "no-free-port"
+        | "no-such-folder"
+        | "port-not-announced"
+        | "server-exited"
+        | "server-not-listening"
+        | "server-not-started"
+        | "server-unreachable"
+        | "version-mismatch" => 0,
         _ if left(&[ServerState::Hung, ServerState::Silent]) => 1,
-        "answer-without-id" | "answered-twice" | "invalid-result" | "no-answer-in-response" | "no-event-stream" | "not-a-message"
-        | "too-long" | "unknown-id" => 1,
+        "answer-without-id"
+        | "answered-twice"
+        | "invalid-result"
+        | "no-answer-in-response"
+        | "no-event-stream"
+        | "not-a-message"
+        | "too-long"
+        | "unknown-id" => 1,
         "no-answer" | "timeout" => 2,
         _ => 3,
     }

@@ -1,7 +1,7 @@
 //! What of a run needs attention: failures, warnings and reasons, each told once with all cases that share it. Says nothing
 //! about how to show it.
 
-use mcproof_record::{Aftermath, CaseId, CaseOutcome, CasePlan, Diagnostic, Event, Verdict};
+use mcproof_record::{Aftermath, CaseId, CaseOutcome, CasePlan, Diagnostic, Event, Place, Verdict};
 use std::collections::BTreeMap;
 
 /// The findings of a run so far.
@@ -76,6 +76,11 @@ impl Shared<'_> {
     }
 }
 
+/// Where a reader looks first: at what differs, or else at all that was expected.
+pub(crate) fn place(diagnostic: &Diagnostic) -> Option<&Place> {
+    diagnostic.differences.iter().find_map(|difference| difference.place.as_ref()).or(diagnostic.place.as_ref())
+}
+
 /// Whether two cases fail alike, whatever their wires looked like and however long they took.
 fn same(one: &Finding, other: &Finding) -> bool {
     let alike = |(one, other): (&Diagnostic, &Diagnostic)| {
@@ -84,9 +89,8 @@ fn same(one: &Finding, other: &Finding) -> bool {
             && one.differences == other.differences
             && without_durations(&one.message) == without_durations(&other.message)
     };
-    let left = |finding: &Finding| -> Vec<_> {
-        finding.aftermath.iter().map(|after| (after.server.clone(), after.state, after.blame)).collect()
-    };
+    let left =
+        |finding: &Finding| -> Vec<_> { finding.aftermath.iter().map(|after| (after.server.clone(), after.state, after.blame)).collect() };
     one.verdict == other.verdict
         && one.diagnostics.len() == other.diagnostics.len()
         && one.diagnostics.iter().zip(&other.diagnostics).all(alike)

@@ -2,7 +2,7 @@
 //! knows where they go.
 
 use crate::escape::{self, Lines};
-use crate::findings::{Findings, Shared};
+use crate::findings::{Findings, Shared, place};
 use crate::{Reporter, Style, diagnostic, words};
 use mcproof_record::{Coverage, Diagnostic, Event, Severity, Verdict};
 use std::io::{self, Write};
@@ -68,7 +68,7 @@ impl<W: Write, S: Write> Github<W, S> {
         let titles: Vec<String> =
             shared.titles().iter().take(TITLES).map(|(_, name, transports)| format!("{name} [{}]", transports.join(", "))).collect();
         let mut body = diagnostic::render_all(&shared.finding.diagnostics, &style());
-        body.extend(shared.finding.aftermath.iter().map(|after| words::aftermath(after) + "\n"));
+        body.extend(shared.finding.aftermath.iter().map(|after| format!("{}\n", escape::escape(&words::aftermath(after)))));
         let unplaced = Diagnostic::error("failed", "failed");
         let first = shared.finding.diagnostics.first().unwrap_or(&unplaced);
         self.command(severity, first, &titles.join("; "), &body)
@@ -81,10 +81,13 @@ impl<W: Write, S: Write> Github<W, S> {
             Severity::Note => "notice",
         };
         let mut properties = Vec::new();
-        let place = diagnostic.place.as_ref().or_else(|| diagnostic.differences.iter().find_map(|difference| difference.place.as_ref()));
-        if let Some(place) = place.filter(|place| place.file != "command line") {
+        if let Some(place) = place(diagnostic).filter(|place| place.file != "command line") {
             let end = place.column.saturating_add(place.length);
-            let file = if place.file.starts_with('/') { place.file.clone() } else { format!("{}{}", self.folder, place.file.trim_start_matches("./")) };
+            let file = if place.file.starts_with('/') {
+                place.file.clone()
+            } else {
+                format!("{}{}", self.folder, place.file.trim_start_matches("./"))
+            };
             properties.push(format!("file={}", property(&file)));
             properties.push(format!("line={},col={},endColumn={end}", place.line, place.column));
         }
@@ -177,7 +180,7 @@ fn section(shared: &Shared<'_>) -> String {
     }
     text.push('\n');
     let mut body = diagnostic::render_all(&shared.finding.diagnostics, &style());
-    body.extend(shared.finding.aftermath.iter().map(|after| words::aftermath(after) + "\n"));
+    body.extend(shared.finding.aftermath.iter().map(|after| format!("{}\n", escape::escape(&words::aftermath(after)))));
     text + &fenced(&body)
 }
 

@@ -48,11 +48,8 @@ impl<W: Write> Html<W> {
 
     /// Written piece by piece: the page may be large.
     fn write(&mut self, counts: &mcproof_record::Counts, duration: std::time::Duration) -> io::Result<()> {
-        let policy = format!(
-            "default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'",
-            hash(SCRIPT),
-            hash(STYLE)
-        );
+        let policy =
+            format!("default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'", hash(SCRIPT), hash(STYLE));
         let title = words::counts(counts, duration);
         let head = json!({
             "counts": counts,
@@ -67,7 +64,10 @@ impl<W: Write> Html<W> {
         writeln!(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">")?;
         writeln!(out, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">")?;
         writeln!(out, "<meta name=\"color-scheme\" content=\"light dark\">\n<title>mcproof: {title}</title>")?;
-        write!(out, "<style>{STYLE}</style>\n</head>\n<body>\n<noscript>This report needs JavaScript, which stands in this file.</noscript>\n")?;
+        write!(
+            out,
+            "<style>{STYLE}</style>\n</head>\n<body>\n<noscript>This report needs JavaScript, which stands in this file.</noscript>\n"
+        )?;
         write!(out, "<script type=\"application/json\" id=\"run\">{}</script>\n", embedded(&head.to_string()))?;
         write!(out, "<script type=\"application/json\" id=\"cases\">[")?;
         for (index, plan) in self.planned.iter().enumerate() {

@@ -116,7 +116,9 @@ impl Suite<'_> {
         ];
         element(xml, "testsuite", &attributes, |xml| {
             element(xml, "properties", &[], |xml| {
-                self.properties().into_iter().try_for_each(|(name, value)| empty(xml, "property", &[("name", name.into()), ("value", value)]))
+                self.properties()
+                    .into_iter()
+                    .try_for_each(|(name, value)| empty(xml, "property", &[("name", name.into()), ("value", value)]))
             })?;
             cases.iter().try_for_each(|case| case.write(xml))?;
             if notices.is_empty() { Ok(()) } else { text(xml, "system-err", &diagnostic::render_all(notices, &style())) }
@@ -152,8 +154,13 @@ impl Case<'_> {
             if !said.is_empty() {
                 text(xml, "system-out", &said)?;
             }
-            let stderr: Vec<&str> =
-                outcome.diagnostics.iter().filter_map(|found| found.evidence.as_ref()).flat_map(|evidence| &evidence.stderr).map(String::as_str).collect();
+            let stderr: Vec<String> = outcome
+                .diagnostics
+                .iter()
+                .filter_map(|found| found.evidence.as_ref())
+                .flat_map(|evidence| &evidence.stderr)
+                .map(|line| safe(line, Lines::One))
+                .collect();
             if stderr.is_empty() { Ok(()) } else { text(xml, "system-err", &stderr.join("\n")) }
         })
     }
@@ -200,7 +207,7 @@ fn said(outcome: &CaseOutcome) -> String {
         lines.extend(diagnostic::render_all(&outcome.diagnostics, &style()).lines().map(str::to_owned));
     }
     lines.extend(outcome.aftermath.iter().map(words::aftermath));
-    lines.join("\n")
+    lines.iter().map(|line| safe(line, Lines::One)).collect::<Vec<_>>().join("\n")
 }
 
 fn style() -> Style {

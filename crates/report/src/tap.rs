@@ -1,7 +1,7 @@
 //! A run in the Test Anything Protocol, version 14, in the order of the plan. Knows no diagnosis but as text.
 
 use crate::escape::{self, Lines};
-use crate::{Reporter, Style, diagnostic, words};
+use crate::{Reporter, Style, diagnostic, findings, words};
 use mcproof_record::{CaseId, CaseOutcome, CasePlan, Event, Verdict};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -108,7 +108,7 @@ fn details(outcome: &CaseOutcome) -> String {
     if let Some(first) = outcome.diagnostics.first() {
         add("code", json!(escape::escape(&first.code)));
         add("message", json!(escape::escape(&first.message)));
-        if let Some(place) = &first.place {
+        if let Some(place) = findings::place(first) {
             add("at", json!({ "file": escape::escape(&place.file), "line": place.line, "column": place.column }));
         }
     }

@@ -90,7 +90,9 @@ impl<W: Write> Terminal<W> {
     }
 
     fn case_line(&self, outcome: &CaseOutcome) -> String {
-        let duration = format!("{:>8}", format!("{:.3} s", outcome.duration.as_secs_f64()));
+        // The longest mark takes one column of the durations, which leave it free.
+        let room = if outcome.verdict == Verdict::Flaky { 7 } else { 8 };
+        let duration = format!("{:>room$}", format!("{:.3} s", outcome.duration.as_secs_f64()));
         let transport = self.findings.plan(outcome.id).map(|case| self.transports(&[&case.transport])).unwrap_or_default();
         let padding = " ".repeat(self.transport_columns.saturating_sub(columns(&transport)));
         let has_warnings = outcome.verdict == Verdict::Pass && !outcome.diagnostics.is_empty();
@@ -99,7 +101,11 @@ impl<W: Write> Terminal<W> {
         let mut text = format!("{mark} {duration} {transport}{padding} {title}{reason}\n");
         if self.detail == Detail::Verbose {
             for proof in &outcome.proof {
-                text.push_str(&self.style.paint(DIM, &format!("{:indent$}{}", "", self.style.text(&words::proof(proof)), indent = self.mark_columns() + 10)));
+                text.push_str(
+                    &self
+                        .style
+                        .paint(DIM, &format!("{:indent$}{}", "", self.style.text(&words::proof(proof)), indent = self.mark_columns() + 10)),
+                );
                 text.push('\n');
             }
         }
@@ -214,9 +220,11 @@ impl<W: Write> Terminal<W> {
         let percent = coverage.percent();
         let color = if percent == 100 { GREEN } else { YELLOW };
         let told = self.style.paint(color, &words::coverage(coverage));
-        let mut text = format!("coverage: {} {told}\n", self.named(&coverage.suite, &coverage.server));
-        for (label, names) in words::unused(coverage) {
-            text.push_str(&self.labelled(&format!("unused {label}"), &names.join(", ")));
+        let mut text = format!("coverage: {}: {told}\n", self.named(&coverage.suite, &coverage.server));
+        let unused = words::unused(coverage);
+        let widest = unused.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
+        for (label, names) in unused {
+            text.push_str(&self.labelled(&format!("unused {label:widest$}"), &names.join(", ")));
         }
         text
     }
@@ -260,8 +268,12 @@ impl<W: Write> Terminal<W> {
         if self.progress == Progress::Off || self.running.is_empty() {
             return String::new();
         }
-        let names: Vec<String> =
-            self.running.iter().filter_map(|id| self.findings.plan(*id)).map(|case| format!("{} [{}]", case.name, case.transport)).collect();
+        let names: Vec<String> = self
+            .running
+            .iter()
+            .filter_map(|id| self.findings.plan(*id))
+            .map(|case| format!("{} [{}]", case.name, case.transport))
+            .collect();
         let text = format!("{}/{} done{}, running {}", self.finished, self.planned, self.time_left(), names.join(", "));
         // One column less than the terminal has: some wrap as soon as the last one is used.
         self.style.paint(DIM, &self.style.line(&text, self.style.width.saturating_sub(1)))

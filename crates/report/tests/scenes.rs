@@ -11,6 +11,9 @@ use mcproof_report::terminal::{Detail, Progress, Terminal};
 use mcproof_report::{Charset, Color, Reporter as _, Style};
 use std::time::Duration;
 
+#[path = "scenes/reporters.rs"]
+mod reporters;
+
 const LINE: &str = "        expect: { available: 10, status: in stock }";
 
 fn plain() -> Style {

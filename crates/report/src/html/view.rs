@@ -216,7 +216,9 @@ fn content(body: &FrameBody) -> Content<'_> {
         let (kind, is_text) = bytes(kind, raw);
         Content { kind, body: text_of(raw), raw: (!is_text).then_some(raw), ..Content::default() }
     };
-    let headers = |headers: &[(String, String)]| headers.iter().map(|(name, value)| escape(&format!("{name}: {value}")).into_owned()).collect::<Vec<_>>();
+    let headers = |headers: &[(String, String)]| {
+        headers.iter().map(|(name, value)| escape(&format!("{name}: {value}")).into_owned()).collect::<Vec<_>>()
+    };
     match body {
         FrameBody::Line { bytes, unterminated } => {
             let head = if *unterminated { vec!["the stream ended without a line feed".to_owned()] } else { Vec::new() };
