@@ -53,10 +53,13 @@ fn a_failure_is_found_by_search_and_its_frames_are_read() {
     page.open(&file);
     assert_eq!(page.evaluate("document.querySelectorAll('#list button').length"), 11);
 
-    // By keyboard alone: the search, the first that fits.
+    // The search by keyboard, a filter by mouse, the first that fits both.
     page.press("/");
-    page.type_text("reduces http available");
+    page.type_text("reduces available");
+    assert_eq!(page.evaluate("document.querySelectorAll('#list button').length"), 3);
+    page.click("#filters button.chip.http");
     assert_eq!(page.evaluate("document.querySelectorAll('#list button').length"), 1);
+    page.press("/");
     page.press("Enter");
     assert_eq!(page.evaluate("document.querySelector('#detail h2').textContent"), "an order reduces the stock");
     let diagnosis = page.evaluate("document.querySelector('.diagnosis').textContent");
@@ -76,9 +79,11 @@ fn a_failure_is_found_by_search_and_its_frames_are_read() {
     let raw = page.evaluate(shown);
     assert!(raw.as_str().unwrap().starts_with("{\"jsonrpc\":\"2.0\""), "{raw}");
 
-    // Filters by mouse, and both together.
+    // The search is left, and filters add up.
+    page.press("/");
     page.press("Escape");
-    page.evaluate("document.querySelector('#search').value = ''; document.querySelector('#search').dispatchEvent(new Event('input'))");
+    page.click("#filters button.chip.http");
+    assert_eq!(page.evaluate("document.querySelectorAll('#list button').length"), 11);
     page.click("#filters button.chip.fail");
     assert_eq!(page.evaluate("document.querySelectorAll('#list button').length"), 5);
     page.click("#filters button.chip.sse");

@@ -71,10 +71,11 @@ impl Collector {
     pub(super) async fn events(self, options: &RunOptions, addresses: &Addresses) -> Vec<Event> {
         let mut events = Vec::new();
         for ((suite, server), way) in self.ways {
+            let place = way.work.suite.servers.get(&server).map(|server| server.place.clone());
             let offered = if way.is_reached { offer(&way.work, &server, options, addresses).await } else { Err(unreached(&server)) };
             events.push(match offered {
                 Ok(offer) => Event::Covered(Coverage { suite, server, items: offer.items(&way.uses) }),
-                Err(diagnostic) => Event::Notice { diagnostic },
+                Err(diagnostic) => Event::Notice { diagnostic: Diagnostic { place, ..diagnostic } },
             });
         }
         events

@@ -475,7 +475,6 @@ document.body.append(
     {},
     text("h1", "", "mcproof"),
     text("span", "told", run.told),
-    element("span", { class: "spacer" }),
     element("span", { class: "keys dim" }, text("kbd", "", "/"), " search ", text("kbd", "", "j"), " ", text("kbd", "", "k"), " next, previous"),
     element("button", { class: "plain", type: "button", on: { click: () => go("#overview") } }, "Overview"),
   ),
