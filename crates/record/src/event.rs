@@ -35,6 +35,7 @@ pub struct CasePlan {
 
 /// The first answer in which two runs of a test over different transports differ.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Parting {
     /// The step, as its outcome calls it.
     pub step: String,
@@ -44,6 +45,7 @@ pub struct Parting {
 
 /// What one of them got there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Branch {
     pub transport: String,
     /// None if no answer came.

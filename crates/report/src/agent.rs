@@ -111,9 +111,10 @@ impl<W: Write> Reporter for Agent<W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         self.findings.take(event);
         match event {
-            Event::TransportSpecific { suite, name, failed, passed } => {
-                let verdicts = format!("passes on {}, fails on {}", passed.join(", "), failed.join(", "));
-                self.asides.push(format!("transport-specific: {suite} > {name}: {verdicts}"));
+            Event::TransportSpecific { suite, name, failed, passed, parting } => {
+                self.asides.push(format!("transport-specific: {suite} > {name}: {}", words::transport_specific(failed, passed)));
+                let parting = parting.as_deref().map(words::parting).into_iter().flatten();
+                self.asides.extend(parting.map(|(label, said)| line(&format!("{label} {said}"))));
             }
             Event::Notice { diagnostic } => self.asides.push(notice(diagnostic)),
             Event::Covered(coverage) => self.asides.push(covered(coverage)),

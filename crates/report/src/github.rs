@@ -13,6 +13,8 @@ const ANNOTATIONS: usize = 10;
 const SUMMARY: usize = 900_000;
 /// Titles above one finding that several cases share.
 const TITLES: usize = 8;
+/// Columns of what one transport said.
+const SAID: usize = 240;
 
 /// A sink of events that annotates the lines of suites, and writes a summary.
 pub struct Github<W, S> {
@@ -129,9 +131,13 @@ impl<W: Write, S: Write> Reporter for Github<W, S> {
                 }
                 self.annotations.flush()
             }
-            Event::TransportSpecific { suite, name, failed, passed } => {
-                let verdicts = format!("passes on {}, fails on {}", passed.join(", "), failed.join(", "));
-                self.specific.push(format!("**transport-specific**: {} › {}: {}", inline(suite), inline(name), inline(&verdicts)));
+            Event::TransportSpecific { suite, name, failed, passed, parting } => {
+                let verdicts = words::transport_specific(failed, passed);
+                let mut text = format!("**transport-specific**: {} › {}: {}", inline(suite), inline(name), inline(&verdicts));
+                for (label, said) in parting.as_deref().map(words::parting).into_iter().flatten() {
+                    text.push_str(&format!("\n  - {label} {}", inline(&escape::escape_line(&said, SAID))));
+                }
+                self.specific.push(text);
                 Ok(())
             }
             Event::Notice { diagnostic } => {

@@ -87,10 +87,12 @@ impl<W: Write> Reporter for Html<W> {
             Event::CaseFinished(outcome) => {
                 self.outcomes.insert(outcome.id, view::outcome(outcome, &mut self.budget).to_string());
             }
-            Event::TransportSpecific { suite, name, failed, passed } => {
+            Event::TransportSpecific { suite, name, failed, passed, parting } => {
                 let text = |text: &str| crate::escape(text).into_owned();
-                let said = format!("passes on {}, fails on {}", passed.join(", "), failed.join(", "));
-                self.specific.push(json!({ "suite": text(suite), "name": text(name), "said": text(&said) }));
+                let said = words::transport_specific(failed, passed);
+                let parting = parting.as_deref().map(words::parting).into_iter().flatten();
+                let parting: Vec<Value> = parting.map(|(label, said)| json!([label, crate::escape_line(&said, view::LINE)])).collect();
+                self.specific.push(json!({ "suite": text(suite), "name": text(name), "said": text(&said), "parting": parting }));
             }
             Event::Notice { diagnostic } => self.notices.push(diagnostic.clone()),
             Event::Covered(coverage) => self.coverage.push(coverage.clone()),

@@ -10,7 +10,7 @@ use crate::escape::columns;
 use crate::findings::{Finding, Findings, Shared};
 use crate::style::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, count};
 use crate::{Reporter, Style, words};
-use mcproof_record::{CaseId, CaseOutcome, Counts, Coverage, Diagnostic, Event, Severity, Verdict};
+use mcproof_record::{CaseId, CaseOutcome, Counts, Coverage, Diagnostic, Event, Parting, Severity, Verdict};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -19,6 +19,8 @@ use std::time::Duration;
 const TITLES: usize = 8;
 /// Rows for what a label says.
 const ROWS: usize = 12;
+/// Rows for each of two answers that differ.
+const PARTING_ROWS: usize = 3;
 
 /// How much is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,10 +160,13 @@ impl<W: Write> Terminal<W> {
         format!("[{}]", self.style.text(&names.join(", ")))
     }
 
-    fn transport_note(&self, suite: &str, name: &str, failed: &[String], passed: &[String]) -> String {
+    fn transport_note(&self, suite: &str, name: &str, verdicts: &str, parting: Option<&Parting>) -> String {
         let label = self.style.paint(YELLOW.bold(), "transport-specific:");
-        let verdicts = format!("passes on {}, fails on {}", self.style.text(&list(passed)), self.style.text(&list(failed)));
-        format!("{label} {}: {verdicts}\n", self.named(suite, name))
+        let mut text = format!("{label} {}: {}\n", self.named(suite, name), self.style.text(verdicts));
+        for (label, said) in parting.map(words::parting).into_iter().flatten() {
+            text.push_str(&self.labelled(&format!("{label:<16}"), &said, PARTING_ROWS));
+        }
+        text
     }
 
     fn closing(&self, counts: &Counts, duration: Duration) -> String {
@@ -211,7 +216,7 @@ impl<W: Write> Terminal<W> {
         }
         text.push_str(&diagnostic::render_all(diagnostics, &self.style));
         for after in aftermath {
-            text.push_str(&self.labelled("after", &words::aftermath(after)));
+            text.push_str(&self.labelled("after", &words::aftermath(after), ROWS));
         }
         text
     }
@@ -224,15 +229,15 @@ impl<W: Write> Terminal<W> {
         let unused = words::unused(coverage);
         let widest = unused.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
         for (label, names) in unused {
-            text.push_str(&self.labelled(&format!("unused {label:widest$}"), &names.join(", ")));
+            text.push_str(&self.labelled(&format!("unused {label:widest$}"), &names.join(", "), ROWS));
         }
         text
     }
 
     /// `  label  text`, with all rows of the text beside the label.
-    fn labelled(&self, label: &str, text: &str) -> String {
+    fn labelled(&self, label: &str, text: &str, most: usize) -> String {
         let indent = label.len() + 4;
-        let rows = self.style.wrap(text, self.style.width.saturating_sub(indent).max(20), ROWS);
+        let rows = self.style.wrap(text, self.style.width.saturating_sub(indent).max(20), most);
         let mut lines = String::new();
         for (index, row) in rows.iter().enumerate() {
             let head = if index == 0 { format!("  {}  ", self.style.paint(BOLD, label)) } else { " ".repeat(indent) };
@@ -316,8 +321,8 @@ impl<W: Write> Reporter for Terminal<W> {
                     text = self.case_line(outcome);
                 }
             }
-            Event::TransportSpecific { suite, name, failed, passed } => {
-                self.transport_notes.push(self.transport_note(suite, name, failed, passed));
+            Event::TransportSpecific { suite, name, failed, passed, parting } => {
+                self.transport_notes.push(self.transport_note(suite, name, &words::transport_specific(failed, passed), parting.as_deref()));
             }
             Event::Notice { diagnostic } => self.notices.push(diagnostic.clone()),
             Event::Covered(coverage) => self.coverage.push(coverage.clone()),
@@ -334,14 +339,5 @@ impl<W: Write> Reporter for Terminal<W> {
         self.writer.write_all(live.as_bytes())?;
         self.is_live_line_shown = !live.is_empty();
         self.writer.flush()
-    }
-}
-
-/// `stdio and sse`, `stdio, http and sse`.
-fn list(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [only] => only.clone(),
-        [start @ .., last] => format!("{} and {last}", start.join(", ")),
     }
 }

@@ -1,7 +1,8 @@
 //! The words of facts that several reporters tell: states, blame, counts. Text lives once.
 
+use crate::diagnostic::wire;
 use crate::style::count;
-use mcproof_record::{Aftermath, Blame, Counts, Coverage, ItemKind, Proof, ServerState, Verdict};
+use mcproof_record::{Aftermath, Blame, Branch, Counts, Coverage, ItemKind, Parting, Proof, ServerState, Verdict};
 use std::time::Duration;
 
 /// `shop has died, and the server is to blame: exit code 3, right after the request`.
@@ -55,6 +56,29 @@ pub(crate) fn verdict(verdict: Verdict) -> &'static str {
         Verdict::Skipped => "skipped",
         Verdict::Cancelled => "cancelled",
     }
+}
+
+/// `stdio and sse`, `stdio, http and sse`.
+pub(crate) fn list(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.clone(),
+        [start @ .., last] => format!("{} and {last}", start.join(", ")),
+    }
+}
+
+/// `passes on stdio and sse, fails on http`.
+pub(crate) fn transport_specific(failed: &[String], passed: &[String]) -> String {
+    format!("passes on {}, fails on {}", list(passed), list(failed))
+}
+
+/// Where two wires part: the step, and for each transport what came there.
+pub(crate) fn parting(parting: &Parting) -> [(&'static str, String); 3] {
+    let came = |Branch { transport, frame }: &Branch| {
+        let said = frame.as_ref().and_then(|frame| wire::said(frame, &[]));
+        format!("{transport}: {}", said.map_or_else(|| "no answer".to_owned(), |(said, _)| said))
+    };
+    [("first differs at", parting.step.clone()), ("passes with", came(&parting.passed)), ("fails with", came(&parting.failed))]
 }
 
 /// `passed at attempt 2`.

@@ -1,9 +1,7 @@
 //! What a server offers, next to what the cases of a run used of it. Knows lists and exchanges, not how a run goes.
 
-use super::RunOptions;
+use super::case::{World, visit};
 use super::expand::Work;
-use super::ports::Addresses;
-use super::sessions::Sessions;
 use crate::diagnosis;
 use mcproof_client::{ListFailure, Session};
 use mcproof_record::{AnswerKind, CaseId, CaseOutcome, Coverage, CoveredItem, Diagnostic, Event, Exchange, ItemKind, StepOutcome};
@@ -68,11 +66,11 @@ impl Collector {
 
     /// Asks each server, one after the other, for what it offers. A server that no case reached is not tried again: its failures
     /// are told already.
-    pub(super) async fn events(self, options: &RunOptions, addresses: &Addresses) -> Vec<Event> {
+    pub(super) async fn events(self, world: &World) -> Vec<Event> {
         let mut events = Vec::new();
         for ((suite, server), way) in self.ways {
             let place = way.work.suite.servers.get(&server).map(|server| server.place.clone());
-            let offered = if way.is_reached { offer(&way.work, &server, options, addresses).await } else { Err(unreached(&server)) };
+            let offered = if way.is_reached { offer(&way.work, &server, world).await } else { Err(unreached(&server)) };
             events.push(match offered {
                 Ok(offer) => Event::Covered(Coverage { suite, server, items: offer.items(&way.uses) }),
                 Err(diagnostic) => Event::Notice { diagnostic: Diagnostic { place, ..diagnostic } },
@@ -88,24 +86,17 @@ fn unreached(server: &str) -> Diagnostic {
 }
 
 /// The lists of a server, in a session that is opened as a case opens one.
-async fn offer(work: &Work, server: &str, options: &RunOptions, addresses: &Addresses) -> Result<Offer, Diagnostic> {
-    let deadline = options.request_timeout.unwrap_or(work.suite.timeouts.request);
-    let mut sessions = Sessions { work, options, addresses: addresses.clone(), open: BTreeMap::new(), failed: Vec::new() };
+async fn offer(work: &Work, server: &str, world: &World) -> Result<Offer, Diagnostic> {
+    let deadline = world.options.request_timeout.unwrap_or(work.suite.timeouts.request);
     let unknown = |why: &str| {
         Diagnostic::warning("coverage-unknown", format!("the coverage of `{server}` is unknown: {why}"))
             .hint("run with --transport to ask it over another transport")
     };
-    let offer = match sessions.of(server).await {
-        Ok(open) => {
-            let offer = Offer::of(&open.session, deadline).await;
-            offer.map_err(|failure| unknown(&failure.to_string()).evidence(diagnosis::evidence(&open.tap.transcript(), None)))
-        }
-        Err(diagnostic) => Err(unknown(&diagnostic.message)),
-    };
-    for open in sessions.open.into_values() {
-        open.session.close().await;
-    }
-    offer
+    let listed = visit(work, world, server, async |open| {
+        let offer = Offer::of(&open.session, deadline).await;
+        offer.map_err(|failure| unknown(&failure.to_string()).evidence(diagnosis::evidence(&open.tap.transcript(), None)))
+    });
+    listed.await.unwrap_or_else(|diagnostic| Err(unknown(&diagnostic.message)))
 }
 
 /// What a server lists.

@@ -329,7 +329,7 @@ function steps(outcome) {
       "tr",
       {},
       text("td", `mark ${step.passed ? "pass" : "fail"}`, step.passed ? "✓" : "✗"),
-      element("td", {}, severalServers ? `${step.server}: ${step.title}` : step.title, said.map((line) => text("div", "dim mono", line))),
+      element("td", {}, severalServers && step.server ? `${step.server}: ${step.title}` : step.title, said.map((line) => text("div", "dim mono", line))),
       text("td", "dim mono", step.place),
       text("td", "number", duration(step.ms)),
       element("td", { class: "track" }, bar),
@@ -377,6 +377,11 @@ function covered(coverage) {
   );
 }
 
+function differing({ suite, name, said, parting }) {
+  const rows = parting.map(([label, came]) => element("tr", {}, text("th", "", label), text("td", "mono", came)));
+  return element("section", {}, element("p", {}, text("b", "", name), ` (${suite}) ${said}`), element("table", {}, element("tbody", {}, rows)));
+}
+
 function overview() {
   const slowest = [...cases].sort((one, other) => other.outcome.ms - one.outcome.ms).slice(0, 5);
   const row = (entry) =>
@@ -392,7 +397,7 @@ function overview() {
     text("h2", "", run.told),
     run.notices.map(diagnosisCard),
     run.specific.length > 0 ? text("h3", "", "Differs between transports") : null,
-    run.specific.map(({ suite, name, said }) => element("p", {}, text("b", "", name), ` (${suite}) ${said}`)),
+    run.specific.map(differing),
     run.coverage.length > 0 ? text("h3", "", "Coverage") : null,
     run.coverage.map(covered),
     text("h3", "", "Slowest tests"),

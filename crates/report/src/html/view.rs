@@ -16,8 +16,8 @@ const FIRST: usize = 50;
 const LAST: usize = 350;
 /// Bytes of all frames in one report. A browser takes more, but nobody waits for it.
 const REPORT: usize = 32 * 1024 * 1024;
-/// Characters of one line of a list.
-const LINE: usize = 240;
+/// Columns of one line of a list.
+pub(super) const LINE: usize = 240;
 /// Lines of stderr, differences, lines of a diff.
 const LINES: usize = 500;
 

@@ -3,8 +3,8 @@
 use super::{difference, frames, line, outcome, place, plain, two_differences};
 use insta::assert_snapshot;
 use mcproof_record::{
-    Aftermath, AnswerKind, Blame, CaseId, CaseOutcome, CasePlan, Counts, Coverage, CoveredItem, Diagnostic, Event, Evidence, Exchange,
-    FORMAT_VERSION, FrameBody, ItemKind, Proof, ServerState, SessionTranscript, StepOutcome, Transcript, Verdict,
+    Aftermath, AnswerKind, Blame, Branch, CaseId, CaseOutcome, CasePlan, Counts, Coverage, CoveredItem, Diagnostic, Event, Evidence,
+    Exchange, FORMAT_VERSION, FrameBody, ItemKind, Parting, Proof, ServerState, SessionTranscript, StepOutcome, Transcript, Verdict,
 };
 use mcproof_report::agent::Agent;
 use mcproof_report::github::Github;
@@ -127,6 +127,14 @@ fn every_verdict() -> Vec<Event> {
             name: "an order reduces the stock".into(),
             failed: vec!["http".into()],
             passed: vec!["stdio".into()],
+            parting: Some(Box::new(Parting {
+                step: "call check_inventory".into(),
+                passed: Branch {
+                    transport: "stdio".into(),
+                    frame: frames(vec![(4, '<', line(r#"{"jsonrpc":"2.0","id":4,"result":{"available":10}}"#))]).pop(),
+                },
+                failed: Branch { transport: "http".into(), frame: None },
+            })),
         },
         Event::Notice {
             diagnostic: Diagnostic::warning("no-expectation", "the test `the shop opens` expects nothing, so it cannot fail")
@@ -188,6 +196,8 @@ fn hostile() -> Vec<Event> {
         transcripts: vec![SessionTranscript { server: evil(), transcript: transcript.clone() }],
         ..CaseOutcome::new(CaseId(id), verdict, Duration::from_millis(5))
     };
+    let branch = || Branch { transport: evil(), frame: frames(vec![(1, '<', line(EVIL))]).pop() };
+    let parting = Parting { step: evil(), passed: branch(), failed: branch() };
     vec![
         Event::RunStarted {
             version: FORMAT_VERSION,
@@ -196,7 +206,13 @@ fn hostile() -> Vec<Event> {
         Event::CaseFinished(outcome(0, Verdict::Fail)),
         Event::CaseFinished(outcome(1, Verdict::Flaky)),
         Event::CaseFinished(outcome(2, Verdict::Skipped)),
-        Event::TransportSpecific { suite: evil(), name: evil(), failed: vec![evil()], passed: vec![evil()] },
+        Event::TransportSpecific {
+            suite: evil(),
+            name: evil(),
+            failed: vec![evil()],
+            passed: vec![evil()],
+            parting: Some(Box::new(parting)),
+        },
         Event::Notice { diagnostic: diagnostic.clone() },
         Event::Covered(Coverage { suite: evil(), server: evil(), items: vec![item(ItemKind::ToolArgument, EVIL, Some(EVIL), 0)] }),
         Event::RunFinished {
