@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{output, settings, suggest};
 use destination::Destination;
-use mcproof_record::Event;
+use mcproof_record::{Diagnostic, Event};
 use mcproof_report::agent::Agent;
 use mcproof_report::github::Github;
 use mcproof_report::html::Html;
@@ -133,7 +133,7 @@ impl Reporters {
             match outcome {
                 // A reader that has seen enough, such as `head`, is no failure.
                 Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                    let diagnosis = mcproof_record::Diagnostic::error("cannot-write", format!("`--reporter {name}` failed: {error}"));
+                    let diagnosis = Diagnostic::error("cannot-write", format!("`--reporter {name}` failed: {error}"));
                     output::talk(&diagnostic::render(&diagnosis, &settings::style()));
                     written = Written::Incompletely;
                 }
@@ -229,10 +229,7 @@ fn open_summary(path: &Path) -> Result<File, Failure> {
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(
-        Exit::BadInput,
-        mcproof_record::Diagnostic::error("cannot-write", format!("{} cannot be written: {error}", path.display())),
-    )
+    Failure::new(Exit::BadInput, Diagnostic::error("cannot-write", format!("{} cannot be written: {error}", path.display())))
 }
 
 /// A word that a server cannot know: the seeds of a hash map come from the system's random numbers.

@@ -80,13 +80,17 @@ fn every_line_of_json_fits_the_published_schema() {
     let folder = shop("--miscount");
     let dead = "server: { stdio: { command: [sh, -c, 'echo no >&2; exit 3'] } }\ntests: [{ name: a, steps: [tools] }]\n";
     std::fs::write(folder.path().join("dead.mcproof.yaml"), dead).unwrap();
+    let parted = "server:\n  stdio: mcproof demo shop\n  http: { command: \"mcproof demo shop --miscount --http --port ${port}\", url: \"http://127.0.0.1:${port}/mcp\" }\n\
+                  tests:\n  - name: parted\n    steps:\n      - { call: create_order, with: { product_id: PROD-123, quantity: 1 } }\n      \
+                  - { call: check_inventory, with: { product_id: PROD-123 }, expect: { available: 9 } }\n";
+    std::fs::write(folder.path().join("parted.mcproof.yaml"), parted).unwrap();
     let ran = run(folder.path(), &["--json", "--coverage"]);
     let lines: Vec<Value> = stdout(&ran).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     for line in &lines {
         let flaws: Vec<String> = validator.iter_errors(line).map(|flaw| format!("{flaw} at {}", flaw.instance_path())).collect();
         assert!(flaws.is_empty(), "{flaws:?} in {line}");
     }
-    for kind in ["run-started", "case-started", "case-finished", "notice", "covered", "run-finished"] {
+    for kind in ["run-started", "case-started", "case-finished", "transport-specific", "notice", "covered", "run-finished"] {
         assert!(lines.iter().any(|line| line["event"] == kind), "{kind} is among them");
     }
     // The schema is one that can fail.

@@ -7,11 +7,12 @@ use crate::style::count;
 use crate::{Reporter, words};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mcproof_record::{CaseId, CasePlan, Coverage, Diagnostic, Event};
+use mcproof_record::{CaseId, CasePlan, Counts, Coverage, Diagnostic, Event};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::time::Duration;
 use view::Budget;
 
 const STYLE: &str = include_str!("html/report.css");
@@ -47,7 +48,7 @@ impl<W: Write> Html<W> {
     }
 
     /// Written piece by piece: the page may be large.
-    fn write(&mut self, counts: &mcproof_record::Counts, duration: std::time::Duration) -> io::Result<()> {
+    fn write(&mut self, counts: &Counts, duration: Duration) -> io::Result<()> {
         let policy =
             format!("default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'", hash(SCRIPT), hash(STYLE));
         let title = words::counts(counts, duration);
@@ -68,7 +69,7 @@ impl<W: Write> Html<W> {
             out,
             "<style>{STYLE}</style>\n</head>\n<body>\n<noscript>This report needs JavaScript, which stands in this file.</noscript>\n"
         )?;
-        write!(out, "<script type=\"application/json\" id=\"run\">{}</script>\n", embedded(&head.to_string()))?;
+        writeln!(out, "<script type=\"application/json\" id=\"run\">{}</script>", embedded(&head.to_string()))?;
         write!(out, "<script type=\"application/json\" id=\"cases\">[")?;
         for (index, plan) in self.planned.iter().enumerate() {
             let outcome = self.outcomes.remove(&plan.id).unwrap_or_else(|| view::cancelled().to_string());

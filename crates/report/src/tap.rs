@@ -6,6 +6,7 @@ use mcproof_record::{CaseId, CaseOutcome, CasePlan, Event, Verdict};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::time::Duration;
 
 /// A sink of events that writes a test point as soon as all before it are written.
 pub struct Tap<W> {
@@ -41,8 +42,7 @@ impl<W: Write> Tap<W> {
     fn rest(&mut self) -> String {
         let mut text = String::new();
         while let Some(plan) = self.planned.get(self.written) {
-            let outcome =
-                self.waiting.remove(&plan.id).unwrap_or_else(|| CaseOutcome::new(plan.id, Verdict::Cancelled, std::time::Duration::ZERO));
+            let outcome = self.waiting.remove(&plan.id).unwrap_or_else(|| CaseOutcome::new(plan.id, Verdict::Cancelled, Duration::ZERO));
             self.written += 1;
             text.push_str(&point(self.written, plan, &outcome));
         }

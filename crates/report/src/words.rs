@@ -5,10 +5,11 @@ use crate::style::count;
 use mcproof_record::{Aftermath, Blame, Branch, Counts, Coverage, ItemKind, Parting, Proof, ServerState, Verdict};
 use std::time::Duration;
 
-/// `shop has died, and the server is to blame: exit code 3, right after the request`.
+/// `shop still answers `ping`; server or suite is to blame`.
 pub(crate) fn aftermath(after: &Aftermath) -> String {
     let Aftermath { server, state, blame, message } = after;
-    let state = match state {
+    let found = match state {
+        _ if !message.is_empty() => message,
         ServerState::Answers => "still answers",
         ServerState::NotStarted => "never came up",
         ServerState::Died => "has died",
@@ -22,8 +23,7 @@ pub(crate) fn aftermath(after: &Aftermath) -> String {
         Blame::Suite => "the suite is to blame",
         Blame::ServerOrSuite => "server or suite is to blame",
     };
-    let end = if message.is_empty() { String::new() } else { format!(": {message}") };
-    format!("{server} {state}; {blame}{end}")
+    format!("{server} {found}; {blame}")
 }
 
 /// `shop: stdio, legacy era, protocol 2025-11-25`.

@@ -178,9 +178,12 @@ fn frame(frame: &Frame, all: &[Frame]) -> Value {
         Direction::Local => "local",
     };
     let Content { kind, head, body, raw } = content(&frame.body);
-    let said = wire::said(frame, all);
+    let mut said = wire::said(frame, all);
+    if said.is_none() && matches!(frame.body, FrameBody::HttpEnd { .. }) {
+        said = Some(("the exchange is over".to_owned(), false));
+    }
     let text = body.map(|body| cut(body, FRAME));
-    let raw = raw.map(|raw| cut_raw(raw));
+    let raw = raw.map(cut_raw);
     let size = text.as_ref().map(|(_, size)| *size).or(raw.as_ref().map(|(_, size)| *size));
     json!({
         "n": frame.id.0,

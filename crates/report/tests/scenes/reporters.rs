@@ -83,7 +83,7 @@ fn every_verdict() -> Vec<Event> {
             server: "shop".into(),
             state: ServerState::Answers,
             blame: Blame::ServerOrSuite,
-            message: "it answers `ping`, so its logic or the expectation is wrong".into(),
+            message: "still answers `ping`".into(),
         }],
         transcripts: vec![SessionTranscript { server: "shop".into(), transcript: Transcript { frames: wire, dropped: 3 } }],
         ..CaseOutcome::new(CaseId(1), Verdict::Fail, Duration::from_millis(61))
@@ -105,7 +105,7 @@ fn every_verdict() -> Vec<Event> {
             server: "shop".into(),
             state: ServerState::Died,
             blame: Blame::Server,
-            message: "its process ended with code 3".into(),
+            message: "exited with code 3".into(),
         }],
         ..CaseOutcome::new(CaseId(2), Verdict::Fail, Duration::from_millis(230))
     };
