@@ -77,7 +77,7 @@ impl Command {
             Self::Read(arguments) => Some(arguments.shared()),
             Self::Prompt(arguments) => Some(arguments.shared()),
             Self::Ping(arguments) => Some(arguments.shared()),
-            Self::Test(_) | Self::Demo(_) => None,
+            Self::Test(_) | Self::Schema(_) | Self::Demo(_) => None,
         }
     }
 }

@@ -26,6 +26,9 @@ const LEFT_OUT: &[&str] = &[
 /// Flags whose values hold secrets after this sign.
 const SECRET: &[(&str, char)] = &[("env", '='), ("headers", ':')];
 
+/// Flags whose values are secrets, unless they only say where one is.
+const WHOLLY_SECRET: &[&str] = &["bearer", "client_secret"];
+
 /// The flags that were typed, by the names of their fields. As a field it has to stand first: each field takes its value out of
 /// the matches.
 #[derive(Clone, Debug, Default)]
@@ -52,10 +55,23 @@ impl Typed {
 }
 
 fn without_secret(id: &str, value: &str) -> String {
+    if WHOLLY_SECRET.contains(&id) && !value.starts_with("env:") && !value.starts_with("file:") {
+        return "[redacted]".to_owned();
+    }
     let sign = SECRET.iter().find(|(secret, _)| *secret == id).map(|(_, sign)| *sign);
     match sign.and_then(|sign| Some((value.split_once(sign)?.0, sign))) {
         Some((name, ':')) => format!("{name}: [redacted]"),
         Some((name, sign)) => format!("{name}{sign}[redacted]"),
+        None => without_password(value),
+    }
+}
+
+/// A URL that names a user mostly names the password as well.
+fn without_password(value: &str) -> String {
+    let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    match rest[..end].rfind('@') {
+        Some(at) => format!("{scheme}://[redacted]{}", &rest[at..]),
         None => value.to_owned(),
     }
 }
@@ -109,6 +125,8 @@ mod tests {
         #[arg(long = "header")]
         headers: Vec<String>,
         #[arg(long)]
+        bearer: Option<String>,
+        #[arg(long)]
         insecure: bool,
         #[arg(short, long, default_value_t = 4)]
         jobs: u16,
@@ -139,5 +157,9 @@ mod tests {
     fn secrets_are_not_printed() {
         check(&["-e", "KEY=hunter2"], &["--env", "KEY=[redacted]"], &[]);
         check(&["--header", "Authorization: Bearer x"], &["--header", "Authorization: [redacted]"], &[]);
+        check(&["--bearer", "hunter2"], &["--bearer", "[redacted]"], &[]);
+        check(&["--bearer", "env:TOKEN"], &["--bearer", "env:TOKEN"], &[]);
+        check(&["--era", "http://me:p@ss@host/a@b"], &["--era", "http://[redacted]@host/a@b"], &[]);
+        check(&["--era", "http://host/a@b"], &["--era", "http://host/a@b"], &[]);
     }
 }
