@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{fuzz, peers};
+use crate::{fuzz, peers, programs};
 
 /// Runs every stage and prints a table of them; true if all passed.
 pub(crate) fn check(root: &Path) -> bool {
@@ -14,7 +14,7 @@ pub(crate) fn check(root: &Path) -> bool {
     // The servers come over the network while the compiler has the processor; only the tests need them.
     let peers = {
         let root = root.to_owned();
-        thread::spawn(move || timed("peers", || peers::install(&root, &[]).map(drop)))
+        thread::spawn(move || [timed("peers", || peers::install(&root, &[]).map(drop)), timed("programs", programs::ensure)])
     };
 
     let mut stages = vec![
@@ -24,7 +24,7 @@ pub(crate) fn check(root: &Path) -> bool {
     let build = cargo(root, "build", &["test", "--workspace", "--no-run"], None);
     let built = build.outcome.passed();
     stages.push(build);
-    stages.push(peers.join().expect("the thread that installs the peers does not panic"));
+    stages.extend(peers.join().expect("the thread that installs the peers does not panic"));
     stages.push(if built {
         // Also without its peers: whatever does not need the missing one still says something.
         cargo(root, "tests", &["test", "--workspace", "--no-fail-fast"], None)
@@ -76,7 +76,7 @@ impl Outcome {
 
 impl fmt::Display for Stage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:<7} {:>7.1} s  ", self.name, self.took.as_secs_f64())?;
+        write!(formatter, "{:<8} {:>7.1} s  ", self.name, self.took.as_secs_f64())?;
         match &self.outcome {
             Outcome::Passed => write!(formatter, "passed"),
             Outcome::Failed { why } => write!(formatter, "FAILED: {why}"),

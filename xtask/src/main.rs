@@ -4,6 +4,7 @@
 mod check;
 mod fuzz;
 mod peers;
+mod programs;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};

@@ -7,6 +7,7 @@ mod list;
 mod ping;
 mod prompt;
 mod read;
+mod schema;
 mod test;
 
 use crate::authorization;
@@ -38,6 +39,8 @@ pub(crate) enum Command {
     Prompt(prompt::Arguments),
     /// Ask whether a server answers
     Ping(ping::Arguments),
+    /// Print the JSON Schema of what mcproof writes
+    Schema(schema::Arguments),
     /// Run a built-in demo server
     Demo(demo::Arguments),
 }
@@ -59,6 +62,7 @@ impl Command {
             Self::Read(arguments) => read::run(arguments, watching),
             Self::Prompt(arguments) => prompt::run(arguments, watching),
             Self::Ping(arguments) => ping::run(arguments, watching),
+            Self::Schema(arguments) => schema::run(arguments),
             Self::Demo(arguments) => demo::run(arguments),
         }
     }
@@ -73,7 +77,7 @@ impl Command {
             Self::Read(arguments) => Some(arguments.shared()),
             Self::Prompt(arguments) => Some(arguments.shared()),
             Self::Ping(arguments) => Some(arguments.shared()),
-            Self::Test(_) | Self::Demo(_) => None,
+            Self::Test(_) | Self::Schema(_) | Self::Demo(_) => None,
         }
     }
 }

@@ -13,10 +13,12 @@ mod one_shot;
 mod output;
 mod present;
 mod printing;
+mod reporters;
 mod request;
 mod settings;
 mod suggest;
 mod target;
+mod typed;
 mod wire;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};

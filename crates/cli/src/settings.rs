@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Columns where no terminal tells its own.
-const WIDTH: usize = 100;
+pub(crate) const WIDTH: usize = 100;
 
 /// When to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -87,6 +87,25 @@ pub(crate) fn browsers() -> Vec<Vec<String>> {
 #[expect(clippy::disallowed_methods, reason = "this is the module that looks at the surroundings")]
 pub(crate) fn now() -> SystemTime {
     SystemTime::now()
+}
+
+/// A job of GitHub Actions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct GithubJob {
+    /// The file that the summary of this step is appended to.
+    pub(crate) summary: Option<PathBuf>,
+    /// From the top of the repository to the working folder, with a slash at its end; empty at the top.
+    pub(crate) folder: String,
+}
+
+/// The job of GitHub Actions that this runs in, if it does.
+pub(crate) fn github() -> Option<GithubJob> {
+    variable("GITHUB_ACTIONS").filter(|value| value == "true")?;
+    let summary = variable("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let here = current_folder();
+    let below = variable("GITHUB_WORKSPACE").and_then(|top| Some(here.strip_prefix(top).ok()?.to_path_buf()));
+    let folder = below.map(|folder| folder.join("").to_string_lossy().into_owned()).unwrap_or_default();
+    Some(GithubJob { summary, folder })
 }
 
 pub(crate) fn current_folder() -> PathBuf {

@@ -3,6 +3,7 @@
 mod aftermath;
 mod case;
 mod command;
+mod coverage;
 mod expand;
 mod group;
 mod parity;
@@ -12,6 +13,8 @@ mod step;
 
 use crate::suite::plan::{LimitChoices, Suite};
 use case::{Finished, World};
+use coverage::Collector;
+pub use coverage::Covering;
 use expand::{Work, expand};
 use group::{Busy, Groups};
 use mcproof_client::auth::Authorization;
@@ -47,6 +50,7 @@ pub struct RunOptions {
     /// For HTTP servers that are not let in by their suite.
     pub authorization: Option<Authorization>,
     pub transcripts: Transcripts,
+    pub coverage: Covering,
 }
 
 /// Of which cases the whole wire is given to the sink. Their failures carry their evidence in any case.
@@ -65,8 +69,9 @@ pub fn cases(suites: &[Arc<Suite>], transports: &[TransportKind]) -> Vec<CasePla
 /// happens. Every server that was started has ended when this returns.
 pub async fn run(suites: Vec<Arc<Suite>>, options: RunOptions, stop: impl Future<Output = ()>, sink: &mut dyn FnMut(&Event)) -> Summary {
     let started = Instant::now();
-    let mut recorder = Recorder { summary: Summary::default(), sink };
     let mut waiting: VecDeque<Work> = expand(&suites, &options.transports).into();
+    let collector = (options.coverage == Covering::Servers).then(|| Collector::of(waiting.iter().cloned()));
+    let mut recorder = Recorder { summary: Summary::default(), collector, sink };
     recorder.record(Event::RunStarted { version: FORMAT_VERSION, cases: waiting.iter().map(|work| work.plan.clone()).collect() });
     for notice in suites.iter().flat_map(|suite| &suite.notices) {
         recorder.record(Event::Notice { diagnostic: notice.clone() });
@@ -97,6 +102,7 @@ pub async fn run(suites: Vec<Arc<Suite>>, options: RunOptions, stop: impl Future
                 // Dropping the cases kills their servers at once.
                 running.shutdown().await;
                 ending.shutdown().await;
+                recorder.collector = None;
                 break;
             }
             Some(finished) = running.join_next() => {
@@ -112,6 +118,14 @@ pub async fn run(suites: Vec<Arc<Suite>>, options: RunOptions, stop: impl Future
     for mut event in recorder.summary.transport_specific() {
         wires.explain(&mut event);
         recorder.record(event);
+    }
+    if let Some(collector) = recorder.collector.take() {
+        let covered = tokio::select! {
+            biased;
+            () = &mut stop => Vec::new(),
+            covered = collector.events(&world) => covered,
+        };
+        covered.into_iter().for_each(|event| recorder.record(event));
     }
     let counts = recorder.summary.counts();
     recorder.record(Event::RunFinished { counts, duration: started.elapsed() });
@@ -129,6 +143,8 @@ fn unless_panicked<T>(joined: Result<T, JoinError>) -> T {
 /// Folds the summary and feeds the sink.
 struct Recorder<'a> {
     summary: Summary,
+    /// Where coverage is asked for.
+    collector: Option<Collector>,
     sink: &'a mut dyn FnMut(&Event),
 }
 
@@ -138,6 +154,9 @@ impl Recorder<'_> {
         // Transcripts are evidence for the sinks; the summary would only keep them in memory.
         match event {
             Event::CaseFinished(outcome) => {
+                if let Some(collector) = &mut self.collector {
+                    collector.take(&outcome);
+                }
                 fold(&mut self.summary, &Event::CaseFinished(CaseOutcome { transcripts: Vec::new(), ..outcome }));
             }
             other => fold(&mut self.summary, &other),

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// How much of what a server offers the cases of a suite used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {
     /// The suite file as the user named it.
     pub suite: String,
@@ -12,8 +13,27 @@ pub struct Coverage {
     pub items: Vec<CoveredItem>,
 }
 
+impl Coverage {
+    /// How many of the items were used.
+    pub fn used(&self) -> usize {
+        self.items.iter().filter(|item| item.uses > 0).count()
+    }
+
+    /// The share of the items that were used, rounded down: only what is complete is 100. A server that offers nothing is.
+    pub fn percent(&self) -> u32 {
+        let whole = self.items.len();
+        (self.used() * 100).checked_div(whole).map_or(100, |percent| u32::try_from(percent).expect("at most 100"))
+    }
+
+    /// What no case used, in the order of the server's lists.
+    pub fn unused(&self) -> impl Iterator<Item = &CoveredItem> {
+        self.items.iter().filter(|item| item.uses == 0)
+    }
+}
+
 /// One thing that can be tested: a tool, one of its arguments, its error path, a prompt, a resource, a template.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CoveredItem {
     pub kind: ItemKind,
     /// The name of the tool or prompt, or the URI.
@@ -26,6 +46,7 @@ pub struct CoveredItem {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ItemKind {
     Tool,
@@ -35,4 +56,25 @@ pub enum ItemKind {
     PromptArgument,
     Resource,
     ResourceTemplate,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(uses: &[u32], percent: u32) {
+        let item = |uses| CoveredItem { kind: ItemKind::Tool, name: "t".into(), argument: None, uses };
+        let coverage = Coverage { suite: "s".into(), server: "server".into(), items: uses.iter().copied().map(item).collect() };
+        assert_eq!(coverage.percent(), percent, "{uses:?}");
+        assert_eq!(coverage.unused().count() + coverage.used(), uses.len());
+    }
+
+    #[test]
+    fn only_what_is_complete_is_100_percent() {
+        check(&[], 100);
+        check(&[0], 0);
+        check(&[1, 9], 100);
+        check(&[1, 0, 1], 66);
+        check(&[vec![1; 299], vec![0]].concat(), 99);
+    }
 }

@@ -4,6 +4,7 @@ use crate::Evidence;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     Note,
@@ -13,6 +14,7 @@ pub enum Severity {
 
 /// A range of a file that a person wrote, with the text it covers, so that a report needs no other file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Place {
     /// As the user named it.
     pub file: String,
@@ -28,6 +30,7 @@ pub struct Place {
 
 /// One spot where a value is not what was expected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// Path into the actual value, such as `items[0].name`; empty for the value itself.
     pub path: String,
@@ -41,6 +44,7 @@ pub struct Difference {
 
 /// What is wrong, complete enough to act on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Diagnostic {
     /// Stable and kebab-case, such as `unknown-key` or `server-exited`. A rule id where a rule was broken.
     pub code: String,

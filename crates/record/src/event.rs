@@ -10,11 +10,13 @@ pub const FORMAT_VERSION: u32 = 1;
 
 /// Position of a case in the plan of its run, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct CaseId(pub u32);
 
 /// One case that a run is about to execute: a test of a suite, on one transport.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CasePlan {
     pub id: CaseId,
     /// The suite file as the user named it.
@@ -33,6 +35,7 @@ pub struct CasePlan {
 
 /// The first answer in which two runs of a test over different transports differ.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Parting {
     /// The step, as its outcome calls it.
     pub step: String,
@@ -42,6 +45,7 @@ pub struct Parting {
 
 /// What one of them got there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Branch {
     pub transport: String,
     /// None if no answer came.
@@ -51,6 +55,7 @@ pub struct Branch {
 
 /// One fact about a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
     RunStarted {
@@ -80,6 +85,7 @@ pub enum Event {
     RunFinished {
         counts: Counts,
         #[serde(rename = "duration_ms", with = "millis")]
+        #[cfg_attr(feature = "schema", schemars(with = "f64"))]
         duration: Duration,
     },
 }

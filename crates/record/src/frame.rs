@@ -7,15 +7,18 @@ use std::time::Duration;
 
 /// Position of a frame in its transcript, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct FrameId(pub u64);
 
 /// One HTTP request together with everything that came back for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct ExchangeId(pub u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     ToServer,
@@ -26,16 +29,19 @@ pub enum Direction {
 
 /// One thing seen on the wire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Frame {
     pub id: FrameId,
     /// Time since the transcript began.
     #[serde(with = "micros", rename = "at_us")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub at: Duration,
     pub direction: Direction,
     pub body: FrameBody,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum FrameBody {
     /// One line on stdin or stdout of a stdio server, without its line feed. `unterminated` says that the stream
@@ -73,6 +79,7 @@ pub enum FrameBody {
 
 /// All frames of a session, in order: the only evidence that a verdict may cite.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Transcript {
     pub frames: Vec<Frame>,
     /// Frames that were seen and counted, but not kept, because a bound was reached.
@@ -82,6 +89,7 @@ pub struct Transcript {
 
 /// The part of a transcript that a diagnosis shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
     pub frames: Vec<Frame>,
     /// Frames left out before the first of these.

@@ -8,6 +8,8 @@ mod frame;
 mod millis;
 mod outcome;
 mod raw;
+#[cfg(feature = "schema")]
+pub mod schema;
 mod summary;
 
 pub use coverage::{Coverage, CoveredItem, ItemKind};

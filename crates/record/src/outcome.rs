@@ -7,6 +7,7 @@ use std::time::Duration;
 
 /// What the wire proved about how a case was really run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Proof {
     /// The name of the server in the suite.
     pub server: String,
@@ -17,6 +18,7 @@ pub struct Proof {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     Pass,
@@ -38,6 +40,7 @@ impl Verdict {
 
 /// One step of a case as it was run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepOutcome {
     /// What it did, as a person says it: `call create_order`.
     pub title: String,
@@ -46,8 +49,10 @@ pub struct StepOutcome {
     pub place: Place,
     /// From the start of the case.
     #[serde(rename = "at_ms", with = "millis")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub at: Duration,
     #[serde(rename = "duration_ms", with = "millis")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub duration: Duration,
     pub passed: bool,
     /// The requests of the step, each with what came of it.
@@ -57,6 +62,7 @@ pub struct StepOutcome {
 
 /// A request and the kind of its answer: what coverage counts, and what an audit writes down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Exchange {
     pub method: String,
     /// The name of the tool or prompt, or the URI of the resource.
@@ -68,6 +74,7 @@ pub struct Exchange {
     pub answer: AnswerKind,
     /// From the request to its answer, or to the end of waiting.
     #[serde(rename = "duration_ms", with = "millis")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub duration: Duration,
     /// The frame of the answer in the transcript of the step's server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,6 +82,7 @@ pub struct Exchange {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum AnswerKind {
     Result,
@@ -87,6 +95,7 @@ pub enum AnswerKind {
 
 /// Everything on the wire of one session of a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionTranscript {
     /// The name of the server in the suite.
     pub server: String,
@@ -95,6 +104,7 @@ pub struct SessionTranscript {
 
 /// In what state a failure left a server, as a probe right after it found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Aftermath {
     pub server: String,
     pub state: ServerState,
@@ -104,6 +114,7 @@ pub struct Aftermath {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ServerState {
     /// It answers as it should.
@@ -122,6 +133,7 @@ pub enum ServerState {
 
 /// Who has to act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Blame {
     Server,
@@ -132,11 +144,13 @@ pub enum Blame {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaseOutcome {
     pub id: CaseId,
     pub verdict: Verdict,
     /// From the start of the case's first server to its last expectation; the end of the server is not in it.
     #[serde(rename = "duration_ms", with = "millis")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub duration: Duration,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proof: Vec<Proof>,
@@ -169,6 +183,19 @@ impl CaseOutcome {
             steps: Vec::new(),
             aftermath: Vec::new(),
             transcripts: Vec::new(),
+        }
+    }
+
+    /// Everything but the transcripts, which may be large.
+    #[must_use]
+    pub fn clone_without_transcripts(&self) -> Self {
+        Self {
+            proof: self.proof.clone(),
+            attempts: self.attempts,
+            diagnostics: self.diagnostics.clone(),
+            steps: self.steps.clone(),
+            aftermath: self.aftermath.clone(),
+            ..Self::new(self.id, self.verdict, self.duration)
         }
     }
 }

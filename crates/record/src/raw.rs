@@ -77,6 +77,28 @@ impl<'de> Deserialize<'de> for Raw {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Raw {
+    fn schema_name() -> Cow<'static, str> {
+        "Raw".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "Bytes as they were seen: text where they are UTF-8, else in base64.",
+            "anyOf": [
+                { "type": "string" },
+                {
+                    "type": "object",
+                    "properties": { "base64": { "type": "string", "contentEncoding": "base64" } },
+                    "required": ["base64"],
+                    "additionalProperties": false
+                }
+            ]
+        })
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Encoded {

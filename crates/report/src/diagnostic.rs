@@ -1,10 +1,10 @@
 //! One diagnosis as text: what is wrong, the source with a caret, what came, the wire around it, and what to do next.
 //! Decides the order and the layout; the source, the differences and the frames are drawn by the modules below it.
 
-mod diff;
+pub(crate) mod diff;
 mod differences;
 mod snippet;
-mod wire;
+pub(crate) mod wire;
 
 use crate::Style;
 use crate::escape::columns;

@@ -1,5 +1,6 @@
 //! The events of a run as JSON lines, for programs. Knows nothing of what they say.
 
+use crate::Reporter;
 use mcproof_record::Event;
 use std::io::{self, BufWriter, Write};
 
@@ -13,16 +14,18 @@ impl<W: Write> JsonLines<W> {
         Self { writer }
     }
 
+    pub fn into_inner(self) -> W {
+        self.writer
+    }
+}
+
+impl<W: Write> Reporter for JsonLines<W> {
     /// Writes the event whole and flushes, so that a reader at the other end of a pipe follows the run. It is not built in
     /// memory first: a transcript may be large.
-    pub fn event(&mut self, event: &Event) -> io::Result<()> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
         let mut writer = BufWriter::new(&mut self.writer);
         serde_json::to_writer(&mut writer, event)?;
         writer.write_all(b"\n")?;
         writer.flush()
-    }
-
-    pub fn into_inner(self) -> W {
-        self.writer
     }
 }

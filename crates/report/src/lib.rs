@@ -1,10 +1,21 @@
 //! Shows what happened: sinks and pure functions over `mcproof_record`. Never sees the engine, the client or the environment.
 
+pub mod agent;
 pub mod diagnostic;
 pub mod escape;
+mod findings;
+pub mod github;
+pub mod html;
 pub mod json;
+pub mod junit;
+mod repeat;
+mod reporter;
 mod style;
+pub mod tap;
 pub mod terminal;
+mod words;
 
 pub use escape::{escape, escape_block, escape_line};
+pub use repeat::Repeat;
+pub use reporter::Reporter;
 pub use style::{Charset, Color, Style};

@@ -5,17 +5,22 @@
 //! the last thing on the screen, not torn apart by cases that passed meanwhile, and two runs of the same suite read alike. A case
 //! whose failure is another's is named with it, and told once: a server that does not start is one finding, not sixty.
 
-use crate::Style;
 use crate::diagnostic;
 use crate::escape::columns;
+use crate::findings::{Finding, Findings, Shared};
 use crate::style::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, count};
-use mcproof_record::{CaseId, CaseOutcome, CasePlan, Counts, Diagnostic, Event, Proof, Severity, Verdict};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::{Reporter, Style, words};
+use mcproof_record::{CaseId, CaseOutcome, Counts, Coverage, Diagnostic, Event, Parting, Severity, Verdict};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
 /// Titles above one finding that several cases share.
 const TITLES: usize = 8;
+/// Rows for what a label says.
+const ROWS: usize = 12;
+/// Rows for each of two answers that differ.
+const PARTING_ROWS: usize = 3;
 
 /// How much is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,21 +47,18 @@ pub struct Terminal<W> {
     style: Style,
     detail: Detail,
     progress: Progress,
-    /// By id: an id is a position in the plan.
-    planned: Vec<CasePlan>,
     transport_columns: usize,
+    planned: usize,
     running: BTreeSet<CaseId>,
     finished: usize,
-    /// What is told at the end, by its position in the plan.
-    findings: BTreeMap<CaseId, Finding>,
+    /// What the finished cases took together.
+    spent: Duration,
+    /// What is told at the end.
+    findings: Findings,
     transport_notes: Vec<String>,
     notices: Vec<Diagnostic>,
+    coverage: Vec<Coverage>,
     is_live_line_shown: bool,
-}
-
-struct Finding {
-    verdict: Verdict,
-    diagnostics: Vec<Diagnostic>,
 }
 
 impl<W: Write> Terminal<W> {
@@ -66,57 +68,17 @@ impl<W: Write> Terminal<W> {
             style,
             detail,
             progress,
-            planned: Vec::new(),
             transport_columns: 0,
+            planned: 0,
             running: BTreeSet::new(),
             finished: 0,
-            findings: BTreeMap::new(),
+            spent: Duration::ZERO,
+            findings: Findings::default(),
             transport_notes: Vec::new(),
             notices: Vec::new(),
+            coverage: Vec::new(),
             is_live_line_shown: false,
         }
-    }
-
-    /// Writes what the event adds to the report, and flushes.
-    pub fn event(&mut self, event: &Event) -> io::Result<()> {
-        let mut text = String::new();
-        match event {
-            Event::RunStarted { cases, .. } => {
-                self.planned.clone_from(cases);
-                self.transport_columns = cases.iter().map(|case| columns(&self.transports(&[&case.transport]))).max().unwrap_or_default();
-                if self.detail != Detail::Quiet {
-                    text = self.opening();
-                }
-            }
-            Event::CaseStarted { id } => {
-                self.running.insert(*id);
-            }
-            Event::CaseFinished(outcome) => {
-                self.running.remove(&outcome.id);
-                self.finished += 1;
-                if self.detail != Detail::Quiet {
-                    text = self.case_line(outcome);
-                }
-                self.keep(outcome);
-            }
-            Event::TransportSpecific { suite, name, failed, passed, .. } => {
-                self.transport_notes.push(self.transport_note(suite, name, failed, passed));
-            }
-            Event::Notice { diagnostic } => self.notices.push(diagnostic.clone()),
-            Event::Covered(_) => {}
-            Event::RunFinished { counts, duration } => {
-                self.running.clear();
-                text = self.closing(counts, *duration);
-            }
-        }
-        let live = self.live_line();
-        if self.is_live_line_shown {
-            self.writer.write_all(b"\r\x1b[2K")?;
-        }
-        self.writer.write_all(text.as_bytes())?;
-        self.writer.write_all(live.as_bytes())?;
-        self.is_live_line_shown = !live.is_empty();
-        self.writer.flush()
     }
 
     pub fn into_inner(self) -> W {
@@ -124,21 +86,28 @@ impl<W: Write> Terminal<W> {
     }
 
     fn opening(&self) -> String {
-        let suites: BTreeSet<&str> = self.planned.iter().map(|case| case.suite.as_str()).collect();
-        let (tests, suites) = (count(self.planned.len() as u64, "test"), count(suites.len() as u64, "suite"));
+        let suites: BTreeSet<&str> = self.findings.planned().map(|case| case.suite.as_str()).collect();
+        let (tests, suites) = (count(self.planned as u64, "test"), count(suites.len() as u64, "suite"));
         self.style.paint(DIM, &format!("running {tests} from {suites}")) + "\n"
     }
 
     fn case_line(&self, outcome: &CaseOutcome) -> String {
-        let duration = format!("{:>8}", format!("{:.3} s", outcome.duration.as_secs_f64()));
-        let transport = self.plan(outcome.id).map(|case| self.transports(&[&case.transport])).unwrap_or_default();
+        // The longest mark takes one column of the durations, which leave it free.
+        let room = if outcome.verdict == Verdict::Flaky { 7 } else { 8 };
+        let duration = format!("{:>room$}", format!("{:.3} s", outcome.duration.as_secs_f64()));
+        let transport = self.findings.plan(outcome.id).map(|case| self.transports(&[&case.transport])).unwrap_or_default();
         let padding = " ".repeat(self.transport_columns.saturating_sub(columns(&transport)));
         let has_warnings = outcome.verdict == Verdict::Pass && !outcome.diagnostics.is_empty();
         let mark = if has_warnings { self.warned() } else { self.mark(outcome.verdict) };
-        let mut text = format!("{mark} {duration} {}{padding} {}\n", self.style.paint(CYAN, &transport), self.title(outcome.id));
+        let (transport, title, reason) = (self.style.paint(CYAN, &transport), self.title(outcome.id), self.reason(outcome));
+        let mut text = format!("{mark} {duration} {transport}{padding} {title}{reason}\n");
         if self.detail == Detail::Verbose {
             for proof in &outcome.proof {
-                text.push_str(&self.style.paint(DIM, &format!("{:indent$}{}", "", self.proof(proof), indent = self.mark_columns() + 10)));
+                text.push_str(
+                    &self
+                        .style
+                        .paint(DIM, &format!("{:indent$}{}", "", self.style.text(&words::proof(proof)), indent = self.mark_columns() + 10)),
+                );
                 text.push('\n');
             }
         }
@@ -164,15 +133,19 @@ impl<W: Write> Terminal<W> {
         columns(self.style.pick("✓ PASS", "PASS"))
     }
 
-    fn proof(&self, proof: &Proof) -> String {
-        let Proof { server, transport, era, protocol_version } = proof;
-        let server = if server.is_empty() { String::new() } else { format!("{server}: ") };
-        self.style.text(&format!("{server}{transport}, {era} era, protocol {protocol_version}"))
+    /// Why a case did not run, or needed more than one attempt.
+    fn reason(&self, outcome: &CaseOutcome) -> String {
+        let reason = match outcome.verdict {
+            Verdict::Skipped => outcome.diagnostics.first().map(|diagnostic| diagnostic.message.clone()),
+            Verdict::Flaky => Some(words::attempts(outcome.attempts)),
+            _ => None,
+        };
+        reason.map(|reason| self.style.paint(DIM, &format!(" ({})", self.style.text(&reason)))).unwrap_or_default()
     }
 
     /// Suite and name of a case.
     fn title(&self, id: CaseId) -> String {
-        match self.plan(id) {
+        match self.findings.plan(id) {
             Some(case) => self.named(&case.suite, &case.name),
             None => format!("test {}", id.0),
         }
@@ -187,29 +160,20 @@ impl<W: Write> Terminal<W> {
         format!("[{}]", self.style.text(&names.join(", ")))
     }
 
-    fn plan(&self, id: CaseId) -> Option<&CasePlan> {
-        self.planned.get(id.0 as usize)
-    }
-
-    /// Keeps what is told at the end: not the transcripts, which may be large.
-    fn keep(&mut self, outcome: &CaseOutcome) {
-        if outcome.verdict == Verdict::Fail || !outcome.diagnostics.is_empty() {
-            let finding = Finding { verdict: outcome.verdict, diagnostics: outcome.diagnostics.clone() };
-            self.findings.insert(outcome.id, finding);
-        }
-    }
-
-    fn transport_note(&self, suite: &str, name: &str, failed: &[String], passed: &[String]) -> String {
+    fn transport_note(&self, suite: &str, name: &str, verdicts: &str, parting: Option<&Parting>) -> String {
         let label = self.style.paint(YELLOW.bold(), "transport-specific:");
-        let verdicts = format!("passes on {}, fails on {}", self.style.text(&list(passed)), self.style.text(&list(failed)));
-        format!("{label} {}: {verdicts}\n", self.named(suite, name))
+        let mut text = format!("{label} {}: {}\n", self.named(suite, name), self.style.text(verdicts));
+        for (label, said) in parting.map(words::parting).into_iter().flatten() {
+            text.push_str(&self.labelled(&format!("{label:<16}"), &said, PARTING_ROWS));
+        }
+        text
     }
 
     fn closing(&self, counts: &Counts, duration: Duration) -> String {
         let mut text = String::new();
-        for (ids, finding) in self.told_once() {
+        for shared in self.told() {
             text.push('\n');
-            text.push_str(&self.finding(&ids, finding));
+            text.push_str(&self.finding(&shared));
         }
         if !self.notices.is_empty() {
             text.push('\n');
@@ -219,68 +183,82 @@ impl<W: Write> Terminal<W> {
             text.push('\n');
             text.extend(self.transport_notes.iter().map(String::as_str));
         }
+        for coverage in &self.coverage {
+            text.push('\n');
+            text.push_str(&self.covered(coverage));
+        }
         if self.detail != Detail::Quiet || !text.is_empty() {
             text.push('\n');
         }
         text + &self.summary(counts, duration)
     }
 
-    /// Warnings of cases that passed, then the failures, each in the order of the plan and with all cases that share it.
-    fn told_once(&self) -> Vec<(Vec<CaseId>, &Finding)> {
-        let mut groups: Vec<(Vec<CaseId>, &Finding)> = Vec::new();
-        for (&id, finding) in &self.findings {
-            let alike = |(_, other): &&mut (Vec<CaseId>, &Finding)| {
-                other.verdict == finding.verdict && same(&other.diagnostics, &finding.diagnostics)
-            };
-            match groups.iter_mut().find(alike) {
-                Some((ids, _)) => ids.push(id),
-                None => groups.push((vec![id], finding)),
-            }
-        }
-        groups.sort_by_key(|(_, finding)| finding.verdict == Verdict::Fail);
+    /// Warnings of cases that passed, then the failures, each in the order of the plan and with all cases that share it. Why a
+    /// case was skipped stands in its line already.
+    fn told(&self) -> Vec<Shared<'_>> {
+        let mut groups = self.findings.shared();
+        groups.retain(|shared| shared.finding.verdict != Verdict::Skipped);
+        groups.sort_by_key(|shared| shared.finding.verdict == Verdict::Fail);
         groups
     }
 
-    fn finding(&self, ids: &[CaseId], finding: &Finding) -> String {
-        let mark = if finding.verdict == Verdict::Pass { self.warned() } else { self.mark(finding.verdict) };
+    fn finding(&self, shared: &Shared<'_>) -> String {
+        let Finding { verdict, diagnostics, aftermath } = shared.finding;
+        let mark = if *verdict == Verdict::Pass { self.warned() } else { self.mark(*verdict) };
         // A case that shares its finding between transports takes one line.
-        let mut titles: Vec<(String, Vec<&str>)> = Vec::new();
-        for id in ids {
-            let title = self.title(*id);
-            let transport = self.plan(*id).map(|case| case.transport.as_str());
-            match titles.iter_mut().find(|(known, _)| *known == title) {
-                Some((_, transports)) => transports.extend(transport),
-                None => titles.push((title, transport.into_iter().collect())),
-            }
-        }
+        let titles = shared.titles();
         let mut text = String::new();
-        for (title, transports) in titles.iter().take(TITLES) {
-            text.push_str(&format!("{mark} {} {title}\n", self.style.paint(CYAN, &self.transports(transports))));
+        for (suite, name, transports) in titles.iter().take(TITLES) {
+            text.push_str(&format!("{mark} {} {}\n", self.style.paint(CYAN, &self.transports(transports)), self.named(suite, name)));
         }
         if let Some(more) = diagnostic::remainder(titles.len().saturating_sub(TITLES), "test", &self.style) {
             text.push_str(&format!("{more} in the same way\n"));
         }
-        text.push_str(&diagnostic::render_all(&finding.diagnostics, &self.style));
+        text.push_str(&diagnostic::render_all(diagnostics, &self.style));
+        for after in aftermath {
+            text.push_str(&self.labelled("after", &words::aftermath(after), ROWS));
+        }
         text
     }
 
+    fn covered(&self, coverage: &Coverage) -> String {
+        let percent = coverage.percent();
+        let color = if percent == 100 { GREEN } else { YELLOW };
+        let told = self.style.paint(color, &words::coverage(coverage));
+        let mut text = format!("coverage: {}: {told}\n", self.named(&coverage.suite, &coverage.server));
+        let unused = words::unused(coverage);
+        let widest = unused.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
+        for (label, names) in unused {
+            text.push_str(&self.labelled(&format!("unused {label:widest$}"), &names.join(", "), ROWS));
+        }
+        text
+    }
+
+    /// `  label  text`, with all rows of the text beside the label.
+    fn labelled(&self, label: &str, text: &str, most: usize) -> String {
+        let indent = label.len() + 4;
+        let rows = self.style.wrap(text, self.style.width.saturating_sub(indent).max(20), most);
+        let mut lines = String::new();
+        for (index, row) in rows.iter().enumerate() {
+            let head = if index == 0 { format!("  {}  ", self.style.paint(BOLD, label)) } else { " ".repeat(indent) };
+            lines.push_str(&format!("{head}{row}\n"));
+        }
+        lines
+    }
+
     fn summary(&self, counts: &Counts, duration: Duration) -> String {
-        let Counts { passed, flaky, failed, skipped, cancelled } = *counts;
-        let part = |number: u32, word: &str, style: anstyle::Style| {
-            (number > 0).then(|| self.style.paint(style.bold(), &format!("{number} {word}")))
+        let warnings = self.findings.diagnostics().filter(|diagnostic| diagnostic.severity == Severity::Warning).count() as u64;
+        let color = |word: &str| match word {
+            "passed" => GREEN,
+            "failed" => RED,
+            "skipped" => DIM,
+            _ => YELLOW,
         };
-        let warnings = self.findings.values().flat_map(|finding| &finding.diagnostics);
-        let warnings = warnings.filter(|diagnostic| diagnostic.severity == Severity::Warning).count() as u64;
-        let mut parts: Vec<String> = [
-            Some(part(passed, "passed", GREEN).unwrap_or_else(|| "0 passed".to_owned())),
-            part(flaky, "flaky", YELLOW),
-            part(failed, "failed", RED),
-            part(skipped, "skipped", DIM),
-            part(cancelled, "cancelled", YELLOW),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
+        let part = |(number, word): (u32, &str)| {
+            let text = format!("{number} {word}");
+            if number > 0 { self.style.paint(color(word).bold(), &text) } else { text }
+        };
+        let mut parts: Vec<String> = words::parts(counts).into_iter().map(part).collect();
         if warnings > 0 {
             parts.push(self.style.paint(YELLOW, &count(warnings, "warning")));
         }
@@ -295,38 +273,71 @@ impl<W: Write> Terminal<W> {
         if self.progress == Progress::Off || self.running.is_empty() {
             return String::new();
         }
-        let names: Vec<String> =
-            self.running.iter().filter_map(|id| self.plan(*id)).map(|case| format!("{} [{}]", case.name, case.transport)).collect();
-        let text = format!("{}/{} done, running {}", self.finished, self.planned.len(), names.join(", "));
+        let names: Vec<String> = self
+            .running
+            .iter()
+            .filter_map(|id| self.findings.plan(*id))
+            .map(|case| format!("{} [{}]", case.name, case.transport))
+            .collect();
+        let text = format!("{}/{} done{}, running {}", self.finished, self.planned, self.time_left(), names.join(", "));
         // One column less than the terminal has: some wrap as soon as the last one is used.
         self.style.paint(DIM, &self.style.line(&text, self.style.width.saturating_sub(1)))
     }
-}
 
-/// `stdio and sse`, `stdio, http and sse`.
-fn list(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [only] => only.clone(),
-        [start @ .., last] => format!("{} and {last}", start.join(", ")),
+    /// As long as the other cases take what those before them took, and as many run at once as now. Nothing where that is less
+    /// than anybody needs to know.
+    fn time_left(&self) -> String {
+        let Ok(finished @ 1..) = u32::try_from(self.finished) else { return String::new() };
+        let waiting = self.planned.saturating_sub(self.finished) as f64;
+        let left = (self.spent / finished).as_secs_f64() * waiting / self.running.len().max(1) as f64;
+        match left.ceil() as u64 {
+            0 | 1 => String::new(),
+            seconds @ 2..120 => format!(", about {seconds} s left"),
+            seconds => format!(", about {} min left", seconds.div_ceil(60)),
+        }
     }
 }
 
-/// Whether two cases fail alike, whatever their wires looked like and however long they took.
-fn same(some: &[Diagnostic], others: &[Diagnostic]) -> bool {
-    let alike = |(one, other): (&Diagnostic, &Diagnostic)| {
-        one.code == other.code
-            && one.place == other.place
-            && one.differences == other.differences
-            && without_durations(&one.message) == without_durations(&other.message)
-    };
-    some.len() == others.len() && some.iter().zip(others).all(alike)
-}
-
-/// The words of a message but for the numbers before `ms` and `s`.
-fn without_durations(message: &str) -> Vec<&str> {
-    let words: Vec<&str> = message.split(' ').collect();
-    let is_unit = |word: &str| matches!(word.trim_end_matches([',', '.', ';', ':', ')']), "ms" | "s");
-    let is_duration = |index: usize| words[index].parse::<f64>().is_ok() && words.get(index + 1).is_some_and(|next| is_unit(next));
-    (0..words.len()).filter(|index| !is_duration(*index)).map(|index| words[index]).collect()
+impl<W: Write> Reporter for Terminal<W> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.findings.take(event);
+        let mut text = String::new();
+        match event {
+            Event::RunStarted { cases, .. } => {
+                self.planned = cases.len();
+                self.transport_columns = cases.iter().map(|case| columns(&self.transports(&[&case.transport]))).max().unwrap_or_default();
+                if self.detail != Detail::Quiet {
+                    text = self.opening();
+                }
+            }
+            Event::CaseStarted { id } => {
+                self.running.insert(*id);
+            }
+            Event::CaseFinished(outcome) => {
+                self.running.remove(&outcome.id);
+                self.finished += 1;
+                self.spent += outcome.duration;
+                if self.detail != Detail::Quiet {
+                    text = self.case_line(outcome);
+                }
+            }
+            Event::TransportSpecific { suite, name, failed, passed, parting } => {
+                self.transport_notes.push(self.transport_note(suite, name, &words::transport_specific(failed, passed), parting.as_deref()));
+            }
+            Event::Notice { diagnostic } => self.notices.push(diagnostic.clone()),
+            Event::Covered(coverage) => self.coverage.push(coverage.clone()),
+            Event::RunFinished { counts, duration } => {
+                self.running.clear();
+                text = self.closing(counts, *duration);
+            }
+        }
+        let live = self.live_line();
+        if self.is_live_line_shown {
+            self.writer.write_all(b"\r\x1b[2K")?;
+        }
+        self.writer.write_all(text.as_bytes())?;
+        self.writer.write_all(live.as_bytes())?;
+        self.is_live_line_shown = !live.is_empty();
+        self.writer.flush()
+    }
 }

@@ -8,8 +8,11 @@ use mcproof_record::{
 use mcproof_report::diagnostic::{render, render_all};
 use mcproof_report::json::JsonLines;
 use mcproof_report::terminal::{Detail, Progress, Terminal};
-use mcproof_report::{Charset, Color, Style};
+use mcproof_report::{Charset, Color, Reporter as _, Style};
 use std::time::Duration;
+
+#[path = "scenes/reporters.rs"]
+mod reporters;
 
 const LINE: &str = "        expect: { available: 10, status: in stock }";
 

@@ -6,18 +6,19 @@ use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::network::NetworkArgs;
+use crate::reporters::{ReporterArgs, Reporters, Written};
+use crate::typed::Typed;
 use crate::{output, settings};
+use clap::Args as _;
 use mcproof_client::auth::Authorization;
 use mcproof_client::{Endpoint, EraChoice, Guardian, Patience, Target, Tls, TransportKind};
-use mcproof_engine::run::{self, RunOptions, Transcripts};
+use mcproof_engine::run::{self, Covering, RunOptions, Transcripts};
 use mcproof_engine::suite::plan::{Binding, Launch, Reach, Server, Suite};
 use mcproof_engine::suite::{self, Environment};
 use mcproof_record::{Diagnostic, Event, Place, Summary};
 use mcproof_report::diagnostic;
-use mcproof_report::json::JsonLines;
-use mcproof_report::terminal::{Detail, Progress, Terminal};
+use mcproof_report::terminal::Detail;
 use serde_json::{Map, Value};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,8 @@ use url::Url;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
+    #[command(flatten)]
+    typed: Typed,
     /// Suite files, or folders to search for `*.mcproof.yaml` and `mcproof.yaml`
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
@@ -72,12 +75,11 @@ pub(crate) struct Arguments {
     network: NetworkArgs,
     #[command(flatten)]
     authorization: AuthArgs,
-    /// One JSON event a line on stdout
+    /// Also tell which tools, arguments, error paths, prompts and resources of the servers no test used
     #[arg(long)]
-    json: bool,
-    /// Only failures and the summary
-    #[arg(short, long)]
-    quiet: bool,
+    coverage: bool,
+    #[command(flatten)]
+    reports: ReporterArgs,
     /// Test the server that this command starts instead of the suite's own
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -87,6 +89,7 @@ const EXAMPLES: &str = "\
 Examples:
   mcproof test                                  all suites below this folder
   mcproof test shop.mcproof.yaml --transport stdio
+  mcproof test --reporter junit=junit.xml --reporter html=report.html
   mcproof test e2e.mcproof.yaml --var tool=search -- node server.js
   mcproof test e2e.mcproof.yaml --url https://staging.example.com/mcp --header 'Authorization: Bearer …'";
 
@@ -131,53 +134,44 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         limits: arguments.network.limits(),
         network,
         authorization,
-        transcripts: Transcripts::OfFailures,
+        transcripts: if arguments.reports.show_every_wire() { Transcripts::OfAll } else { Transcripts::OfFailures },
+        coverage: if arguments.coverage { Covering::Servers } else { Covering::Off },
     };
-    let detail = match (arguments.quiet, watching) {
+    let detail = match (arguments.reports.is_quiet(), watching) {
         (true, _) => Detail::Quiet,
         (_, Watching::Wire) => Detail::Verbose,
         (_, Watching::Off) => Detail::Normal,
     };
+    let repeat = arguments.typed.repeat(&Arguments::augment_args(clap::Command::new("test")));
+    let reporters = arguments.reports.open(detail, &repeat)?;
     let mut stopped = None;
     let (summary, written) = conversation::run(async {
         let mut interrupts = Interrupts::new()?;
         let stop = async { stopped = Some(interrupts.next().await) };
-        Ok::<_, Failure>(report(suites, options, stop, arguments.json, detail).await)
+        Ok::<_, Failure>(report(suites, options, stop, reporters).await)
     })??;
-    output::written(written)?;
     let counts = summary.counts();
     Ok(match stopped {
         Some(exit) => exit,
-        None if counts.failed == 0 && counts.cancelled == 0 => Exit::Passed,
+        None if counts.failed == 0 && counts.cancelled == 0 => match written {
+            Written::All => Exit::Passed,
+            // Whoever waits for the report must not take its absence for success.
+            Written::Incompletely => Exit::BadInput,
+        },
         None if summary.reached_a_server() => Exit::Failed,
         None => Exit::Unreachable,
     })
 }
 
-/// Runs with a reporter on stdout. A reporter that can no longer write does not end the run.
+/// Runs, and tells the reporters. One that can no longer write does not end the run.
 async fn report(
     suites: Vec<Arc<Suite>>,
     options: RunOptions,
     stop: impl Future<Output = ()>,
-    json: bool,
-    detail: Detail,
-) -> (Summary, io::Result<()>) {
-    let mut written = Ok(());
-    let mut keep_first = |outcome: io::Result<()>| {
-        if written.is_ok() {
-            written = outcome;
-        }
-    };
-    let summary = if json {
-        let mut lines = JsonLines::new(io::stdout());
-        run::run(suites, options, stop, &mut |event: &Event| keep_first(lines.event(event))).await
-    } else {
-        // The progress line is written over with an escape sequence, which goes where colours go.
-        let progress = if output::stdout_is_terminal() && output::colors_are_on() { Progress::Live } else { Progress::Off };
-        let mut terminal = Terminal::new(anstream::stdout(), settings::style(), detail, progress);
-        run::run(suites, options, stop, &mut |event: &Event| keep_first(terminal.event(event))).await
-    };
-    (summary, written)
+    mut reporters: Reporters,
+) -> (Summary, Written) {
+    let summary = run::run(suites, options, stop, &mut |event: &Event| reporters.event(event)).await;
+    (summary, reporters.close())
 }
 
 enum Loaded {

@@ -92,6 +92,31 @@ pub(super) async fn run_case(work: Work, world: World) -> Finished {
     }
 }
 
+/// Gives a session to `ask`, on a server of its own that is opened as the case would, after its setup and before its teardown.
+pub(super) async fn visit<T>(work: &Work, world: &World, server: &str, ask: impl AsyncFnOnce(&Open) -> T) -> Result<T, Diagnostic> {
+    let mut case = Running::new(work, world, Handed::default(), Instant::now());
+    let hooks = &work.case().hooks;
+    let shared = work.group().map(|_| &work.suite.shared);
+    for setup in shared.map(|shared| &shared.setup).into_iter().chain([&hooks.setup]) {
+        case.run_until_failure(setup).await;
+    }
+    let asked = match case.diagnostics.pop() {
+        Some(failure) => Err(failure),
+        None => match case.sessions.of(server).await {
+            Ok(open) => Ok(ask(open).await),
+            Err(failure) => Err(*failure),
+        },
+    };
+    for teardown in [&hooks.teardown].into_iter().chain(shared.map(|shared| &shared.teardown)) {
+        for step in teardown {
+            case.run_teardown(step, true).await;
+        }
+    }
+    let Sessions { open, tmp, .. } = case.sessions;
+    Leftovers { open: open.into_values().collect(), tmp }.end().await;
+    asked
+}
+
 struct Attempt {
     outcome: CaseOutcome,
     leftovers: Leftovers,

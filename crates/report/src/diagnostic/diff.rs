@@ -41,6 +41,22 @@ pub(super) fn of(diagnostic: &Diagnostic, style: &Style, room: usize) -> Option<
     Some(expected_text(diagnostic, actual).map_or_else(whole, |expected| Shown::Diff(diff(&expected, actual, style, room))))
 }
 
+/// The value that came as a diff against what was expected of it, whole: each line with its sign. None where that cannot be said.
+pub(crate) fn against_expected(diagnostic: &Diagnostic) -> Option<Vec<(&'static str, String)>> {
+    let actual = diagnostic.actual.as_deref()?;
+    let expected = expected_text(diagnostic, actual)?;
+    let diff = TextDiff::from_lines(expected.as_str(), actual);
+    let line = |change: similar::Change<&str>| {
+        let sign = match change.tag() {
+            ChangeTag::Delete => "-",
+            ChangeTag::Insert => "+",
+            ChangeTag::Equal => " ",
+        };
+        (sign, change.value().trim_end_matches('\n').to_owned())
+    };
+    Some(diff.iter_all_changes().map(line).collect())
+}
+
 fn diff(expected: &str, actual: &str, style: &Style, room: usize) -> Vec<String> {
     let diff = TextDiff::from_lines(expected, actual);
     let mut lines = Vec::new();

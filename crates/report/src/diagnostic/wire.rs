@@ -40,6 +40,12 @@ pub(super) fn lines(evidence: &Evidence, style: &Style, room: usize) -> Vec<Stri
     lines
 }
 
+/// What a frame says in one line, not yet safe, and whether a reader looks for it first. None where it adds nothing.
+pub(crate) fn said(frame: &Frame, all: &[Frame]) -> Option<(String, bool)> {
+    let earlier = &all[..all.partition_point(|other| other.id < frame.id)];
+    say(frame, earlier).map(|said| (said.text, said.is_bad))
+}
+
 struct Said {
     text: String,
     /// The line that a reader looks for first.

@@ -1,0 +1,287 @@
+//! The reporters of a run: which ones the command line asks for, where each writes, and what becomes of one that cannot. Knows
+//! forms and files, not what reports say.
+
+mod destination;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{output, settings, suggest};
+use destination::Destination;
+use mcproof_record::{Diagnostic, Event};
+use mcproof_report::agent::Agent;
+use mcproof_report::github::Github;
+use mcproof_report::html::Html;
+use mcproof_report::json::JsonLines;
+use mcproof_report::junit::Junit;
+use mcproof_report::tap::Tap;
+use mcproof_report::terminal::{Detail, Progress, Terminal};
+use mcproof_report::{Color, Repeat, Reporter, Style, diagnostic};
+use std::fs::{File, OpenOptions};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// The flags that say how a run is reported.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Reports")]
+pub(crate) struct ReporterArgs {
+    /// How to report, and to which file instead of stdout (repeat): terminal, agent, json, junit, tap, github, html. Where none
+    /// of them writes to stdout, terminal does
+    #[arg(long = "reporter", value_name = "NAME[=FILE]", value_parser = parse)]
+    reporters: Vec<Wanted>,
+    /// One JSON event a line on stdout; the same as --reporter json
+    #[arg(long)]
+    json: bool,
+    /// Only failures and the summary
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Wanted {
+    form: Form,
+    /// Stdout where there is none.
+    file: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Terminal,
+    Agent,
+    Json,
+    Junit,
+    Tap,
+    Github,
+    Html,
+}
+
+const FORMS: [(&str, Form); 7] = [
+    ("terminal", Form::Terminal),
+    ("agent", Form::Agent),
+    ("json", Form::Json),
+    ("junit", Form::Junit),
+    ("tap", Form::Tap),
+    ("github", Form::Github),
+    ("html", Form::Html),
+];
+
+/// The reporters of one run. One that fails is not asked again, and stops none of the others.
+pub(crate) struct Reporters {
+    sinks: Vec<Sink>,
+}
+
+struct Sink {
+    /// As one would type it.
+    name: String,
+    reporter: Box<dyn Reporter>,
+    destination: Destination,
+    failure: Option<io::Error>,
+}
+
+impl ReporterArgs {
+    /// Whether a reporter shows the wire of cases that passed, too.
+    pub(crate) fn show_every_wire(&self) -> bool {
+        self.reporters.iter().any(|wanted| wanted.form == Form::Html)
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// Opens all of them, so that a mistyped path costs no run.
+    pub(crate) fn open(&self, detail: Detail, repeat: &Repeat) -> Result<Reporters, Failure> {
+        let wanted = self.wanted(settings::github().is_some());
+        check(&wanted)?;
+        let shares_stdout = wanted.iter().filter(|wanted| wanted.file.is_none()).count() > 1;
+        let sinks = wanted.iter().map(|wanted| open(wanted, detail, repeat, shares_stdout)).collect::<Result<_, _>>()?;
+        Ok(Reporters { sinks })
+    }
+
+    fn wanted(&self, is_on_github: bool) -> Vec<Wanted> {
+        let mut wanted = self.reporters.clone();
+        let on_stdout = |form| Wanted { form, file: None };
+        if self.json && !wanted.contains(&on_stdout(Form::Json)) {
+            wanted.push(on_stdout(Form::Json));
+        }
+        if wanted.is_empty() && is_on_github {
+            wanted.push(on_stdout(Form::Github));
+        }
+        if wanted.iter().all(|wanted| wanted.file.is_some() || wanted.form == Form::Github) {
+            wanted.insert(0, on_stdout(Form::Terminal));
+        }
+        // Its commands count only when nobody else writes any more.
+        wanted.sort_by_key(|wanted| wanted.form == Form::Github);
+        wanted
+    }
+}
+
+impl Reporters {
+    pub(crate) fn event(&mut self, event: &Event) {
+        for sink in &mut self.sinks {
+            if sink.failure.is_none() {
+                sink.failure = sink.reporter.event(event).err();
+            }
+        }
+    }
+
+    /// Puts the files where they belong, and tells of the reports that could not be written.
+    pub(crate) fn close(self) -> Written {
+        let mut written = Written::All;
+        for Sink { name, reporter, destination, failure } in self.sinks {
+            drop(reporter);
+            let outcome = failure.map_or_else(|| destination.keep(), Err);
+            match outcome {
+                // A reader that has seen enough, such as `head`, is no failure.
+                Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                    let diagnosis = Diagnostic::error("cannot-write", format!("`--reporter {name}` failed: {error}"));
+                    output::talk(&diagnostic::render(&diagnosis, &settings::style()));
+                    written = Written::Incompletely;
+                }
+                _ => {}
+            }
+        }
+        written
+    }
+}
+
+/// Whether every report is where it belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    All,
+    Incompletely,
+}
+
+fn parse(text: &str) -> Result<Wanted, String> {
+    let (name, file) = match text.split_once('=') {
+        Some((_, "")) => return Err("a file is missing after `=`".into()),
+        Some((name, file)) => (name, Some(PathBuf::from(file))),
+        None => (text, None),
+    };
+    let known = FORMS.map(|(name, _)| name);
+    match FORMS.iter().find(|(form, _)| *form == name) {
+        Some((_, form)) => Ok(Wanted { form: *form, file }),
+        None => Err(suggest::hint(name, &known).unwrap_or_default()),
+    }
+}
+
+fn check(wanted: &[Wanted]) -> Result<(), Failure> {
+    for (index, one) in wanted.iter().enumerate() {
+        let is_rival = |other: &&Wanted| match (&one.file, &other.file) {
+            (Some(one), Some(other)) => one == other,
+            (None, None) => one.form != Form::Github && other.form != Form::Github,
+            _ => false,
+        };
+        if let Some(rival) = wanted[..index].iter().find(is_rival) {
+            let place = one.file.as_ref().map_or_else(|| "stdout".to_owned(), |file| file.display().to_string());
+            let message = format!("two reporters write to {place}: `{}` and `{}`", rival.form.name(), one.form.name());
+            return Err(
+                Failure::bad_input("bad-flag", message).hint(format!("give one of them a file: --reporter {}=FILE", one.form.name()))
+            );
+        }
+    }
+    Ok(())
+}
+
+impl Form {
+    fn name(self) -> &'static str {
+        FORMS.iter().find(|(_, form)| *form == self).map_or("", |(name, _)| name)
+    }
+}
+
+fn open(wanted: &Wanted, detail: Detail, repeat: &Repeat, shares_stdout: bool) -> Result<Sink, Failure> {
+    let Wanted { form, file } = wanted;
+    let name = file.as_ref().map_or_else(|| form.name().to_owned(), |file| format!("{}={}", form.name(), file.display()));
+    let destination = match file {
+        None => Destination::Stdout,
+        // A stream of events is followed while it grows; another report appears when it is whole.
+        Some(path) if *form == Form::Json => Destination::growing(path)?,
+        Some(path) => Destination::whole(path)?,
+    };
+    let writer = destination.writer()?;
+    let reporter: Box<dyn Reporter> = match form {
+        Form::Terminal if file.is_none() => {
+            // The progress line is written over with an escape sequence, which goes where colours go.
+            let progress = if output::stdout_is_terminal() && output::colors_are_on() { Progress::Live } else { Progress::Off };
+            Box::new(Terminal::new(anstream::stdout(), settings::style(), detail, progress))
+        }
+        Form::Terminal => {
+            let style = Style { color: Color::Plain, width: settings::WIDTH, ..settings::style() };
+            Box::new(Terminal::new(writer, style, detail, Progress::Off))
+        }
+        Form::Agent => Box::new(Agent::new(writer, repeat.clone())),
+        Form::Json => Box::new(JsonLines::new(writer)),
+        Form::Junit => Box::new(Junit::new(writer)),
+        Form::Tap => Box::new(Tap::new(writer)),
+        Form::Html => Box::new(Html::new(writer)),
+        Form::Github => {
+            let github = settings::github().unwrap_or_default();
+            let summary = github.summary.as_deref().map(open_summary).transpose()?;
+            let pause = (file.is_none() && shares_stdout).then(unguessable);
+            Box::new(Github::new(writer, summary, github.folder, pause))
+        }
+    };
+    Ok(Sink { name, reporter, destination, failure: None })
+}
+
+fn open_summary(path: &Path) -> Result<File, Failure> {
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    opened.map_err(|error| cannot_write(path, &error))
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(Exit::BadInput, Diagnostic::error("cannot-write", format!("{} cannot be written: {error}", path.display())))
+}
+
+/// A word that a server cannot know: the seeds of a hash map come from the system's random numbers.
+fn unguessable() -> String {
+    let random = || RandomState::new().build_hasher().finish();
+    format!("mcproof-{:016x}{:016x}", random(), random())
+}
+
+/// What every destination gives.
+type Writer = Box<dyn Write>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_wanted(typed: &[&str], json: bool, is_on_github: bool, expected: &[&str]) {
+        let reporters = typed.iter().map(|text| parse(text).unwrap()).collect();
+        let wanted = ReporterArgs { reporters, json, quiet: false }.wanted(is_on_github);
+        let names: Vec<String> = wanted
+            .iter()
+            .map(|wanted| {
+                wanted.file.as_ref().map_or(wanted.form.name().into(), |file| format!("{}={}", wanted.form.name(), file.display()))
+            })
+            .collect();
+        assert_eq!(names, expected, "{typed:?}");
+        let rivals = names.iter().filter(|name| !name.contains('=') && *name != "github").count();
+        assert_eq!(check(&wanted).is_ok(), rivals <= 1, "{typed:?}");
+    }
+
+    #[test]
+    fn the_terminal_reports_unless_another_has_stdout() {
+        check_wanted(&[], false, false, &["terminal"]);
+        check_wanted(&[], true, false, &["json"]);
+        check_wanted(&["json"], true, true, &["json"]);
+        check_wanted(&["junit=a.xml", "html=b.html"], false, false, &["terminal", "junit=a.xml", "html=b.html"]);
+        check_wanted(&["tap", "junit=a.xml"], false, false, &["tap", "junit=a.xml"]);
+        check_wanted(&["agent"], true, false, &["agent", "json"]);
+    }
+
+    #[test]
+    fn github_comes_by_itself_only_where_nothing_was_asked_for() {
+        check_wanted(&[], false, true, &["terminal", "github"]);
+        check_wanted(&["junit=a.xml"], false, true, &["terminal", "junit=a.xml"]);
+        check_wanted(&["github", "agent"], false, false, &["agent", "github"]);
+    }
+
+    #[test]
+    fn a_mistyped_reporter_is_told_with_what_it_may_mean() {
+        assert_eq!(parse("jnuit=x").unwrap_err(), "did you mean `junit`?");
+        assert!(parse("xyz").unwrap_err().contains("terminal, agent"));
+        assert!(parse("html=").unwrap_err().contains("file is missing"));
+        let same = [parse("tap=x").unwrap(), parse("junit=x").unwrap()];
+        assert!(check(&same).unwrap_err().diagnostic.message.contains("two reporters write to x"));
+    }
+}

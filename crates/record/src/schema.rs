@@ -1,0 +1,26 @@
+//! The published JSON Schema of what is recorded, made from the types themselves, so that the two cannot differ.
+
+use crate::{Event, FORMAT_VERSION};
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+/// The schema (2020-12) of one event: a line of `--reporter json`. A later version may add members, so none is forbidden.
+pub fn events() -> Value {
+    let mut schema = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Event>();
+    schema.insert("title".into(), format!("mcproof events, version {FORMAT_VERSION}").into());
+    schema.to_value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_numbers_and_bytes_are_text() {
+        let schema = events();
+        let definition = |name: &str, member: &str| schema["$defs"][name]["properties"][member].clone();
+        assert_eq!(definition("StepOutcome", "duration_ms")["type"], "number");
+        assert_eq!(definition("Frame", "at_us")["type"], "integer");
+        assert_eq!(schema["$defs"]["Raw"]["anyOf"][0]["type"], "string");
+    }
+}

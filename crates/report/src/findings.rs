@@ -1,0 +1,106 @@
+//! What of a run needs attention: failures, warnings and reasons, each told once with all cases that share it. Says nothing
+//! about how to show it.
+
+use mcproof_record::{Aftermath, CaseId, CaseOutcome, CasePlan, Diagnostic, Event, Place, Verdict};
+use std::collections::BTreeMap;
+
+/// The findings of a run so far.
+#[derive(Default)]
+pub(crate) struct Findings {
+    planned: BTreeMap<CaseId, CasePlan>,
+    by_case: BTreeMap<CaseId, Finding>,
+}
+
+/// What is kept of a case: not its transcripts, which may be large.
+pub(crate) struct Finding {
+    pub(crate) verdict: Verdict,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) aftermath: Vec<Aftermath>,
+}
+
+/// A finding with the cases that share it, in the order of the plan.
+pub(crate) struct Shared<'a> {
+    pub(crate) cases: Vec<&'a CasePlan>,
+    pub(crate) finding: &'a Finding,
+}
+
+impl Findings {
+    pub(crate) fn take(&mut self, event: &Event) {
+        match event {
+            Event::RunStarted { cases, .. } => self.planned = cases.iter().map(|case| (case.id, case.clone())).collect(),
+            Event::CaseFinished(outcome) if outcome.verdict == Verdict::Fail || !outcome.diagnostics.is_empty() => {
+                let CaseOutcome { verdict, diagnostics, aftermath, .. } = outcome.clone_without_transcripts();
+                self.by_case.insert(outcome.id, Finding { verdict, diagnostics, aftermath });
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn plan(&self, id: CaseId) -> Option<&CasePlan> {
+        self.planned.get(&id)
+    }
+
+    pub(crate) fn planned(&self) -> impl Iterator<Item = &CasePlan> {
+        self.planned.values()
+    }
+
+    pub(crate) fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.by_case.values().flat_map(|finding| &finding.diagnostics)
+    }
+
+    /// In the order of the plan, each with all cases that share it.
+    pub(crate) fn shared(&self) -> Vec<Shared<'_>> {
+        let mut groups: Vec<Shared> = Vec::new();
+        for (id, finding) in &self.by_case {
+            let Some(case) = self.plan(*id) else { continue };
+            match groups.iter_mut().find(|group| same(group.finding, finding)) {
+                Some(group) => group.cases.push(case),
+                None => groups.push(Shared { cases: vec![case], finding }),
+            }
+        }
+        groups
+    }
+}
+
+impl Shared<'_> {
+    /// The cases by suite and name, each once, with the transports on which it shares the finding.
+    pub(crate) fn titles(&self) -> Vec<(&str, &str, Vec<&str>)> {
+        let mut titles: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+        for case in &self.cases {
+            match titles.iter_mut().find(|(suite, name, _)| *suite == case.suite && *name == case.name) {
+                Some((_, _, transports)) => transports.push(&case.transport),
+                None => titles.push((&case.suite, &case.name, vec![&case.transport])),
+            }
+        }
+        titles
+    }
+}
+
+/// Where a reader looks first: at what differs, or else at all that was expected.
+pub(crate) fn place(diagnostic: &Diagnostic) -> Option<&Place> {
+    diagnostic.differences.iter().find_map(|difference| difference.place.as_ref()).or(diagnostic.place.as_ref())
+}
+
+/// Whether two cases fail alike, whatever their wires looked like and however long they took.
+fn same(one: &Finding, other: &Finding) -> bool {
+    let alike = |(one, other): (&Diagnostic, &Diagnostic)| {
+        one.code == other.code
+            && one.place == other.place
+            && one.differences == other.differences
+            && without_durations(&one.message) == without_durations(&other.message)
+    };
+    let left =
+        |finding: &Finding| -> Vec<_> { finding.aftermath.iter().map(|after| (after.server.clone(), after.state, after.blame)).collect() };
+    one.verdict == other.verdict
+        && one.diagnostics.len() == other.diagnostics.len()
+        && one.diagnostics.iter().zip(&other.diagnostics).all(alike)
+        && left(one) == left(other)
+}
+
+/// The words of a message but for the numbers before `ms` and `s`.
+fn without_durations(message: &str) -> Vec<&str> {
+    let words: Vec<&str> = message.split(' ').collect();
+    let is_unit = |word: &str| matches!(word.trim_end_matches([',', '.', ';', ':', ')']), "ms" | "s");
+    let is_duration = |index: usize| words[index].parse::<f64>().is_ok() && words.get(index + 1).is_some_and(|next| is_unit(next));
+    (0..words.len()).filter(|index| !is_duration(*index)).map(|index| words[index]).collect()
+}

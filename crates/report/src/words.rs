@@ -1,0 +1,118 @@
+//! The words of facts that several reporters tell: states, blame, counts. Text lives once.
+
+use crate::diagnostic::wire;
+use crate::style::count;
+use mcproof_record::{Aftermath, Blame, Branch, Counts, Coverage, ItemKind, Parting, Proof, ServerState, Verdict};
+use std::time::Duration;
+
+/// `shop still answers `ping`; server or suite is to blame`.
+pub(crate) fn aftermath(after: &Aftermath) -> String {
+    let Aftermath { server, state, blame, message } = after;
+    let found = match state {
+        _ if !message.is_empty() => message,
+        ServerState::Answers => "still answers",
+        ServerState::NotStarted => "never came up",
+        ServerState::Died => "has died",
+        ServerState::Hung => "hangs",
+        ServerState::Silent => "lives, but is silent",
+        ServerState::Unreachable => "cannot be reached",
+    };
+    let blame = match blame {
+        Blame::Server => "the server is to blame",
+        Blame::Network => "the network is to blame",
+        Blame::Suite => "the suite is to blame",
+        Blame::ServerOrSuite => "server or suite is to blame",
+    };
+    format!("{server} {found}; {blame}")
+}
+
+/// `shop: stdio, legacy era, protocol 2025-11-25`.
+pub(crate) fn proof(proof: &Proof) -> String {
+    let Proof { server, transport, era, protocol_version } = proof;
+    let server = if server.is_empty() { String::new() } else { format!("{server}: ") };
+    format!("{server}{transport}, {era} era, protocol {protocol_version}")
+}
+
+/// `6 passed, 3 failed in 0.84 s`.
+pub(crate) fn counts(counts: &Counts, duration: Duration) -> String {
+    let parts: Vec<String> = parts(counts).into_iter().map(|(number, word)| format!("{number} {word}")).collect();
+    let parts = if parts.is_empty() { "no test ran".to_owned() } else { parts.join(", ") };
+    format!("{parts} in {:.2} s", duration.as_secs_f64())
+}
+
+/// What there is at all; of what passed also nothing, as long as something was planned.
+pub(crate) fn parts(counts: &Counts) -> Vec<(u32, &'static str)> {
+    let Counts { passed, flaky, failed, skipped, cancelled } = *counts;
+    let is_empty = *counts == Counts::default();
+    let all = [(passed, "passed"), (flaky, "flaky"), (failed, "failed"), (skipped, "skipped"), (cancelled, "cancelled")];
+    all.into_iter().filter(|(number, word)| *number > 0 || (*word == "passed" && !is_empty)).collect()
+}
+
+pub(crate) fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "passed",
+        Verdict::Flaky => "flaky",
+        Verdict::Fail => "failed",
+        Verdict::Skipped => "skipped",
+        Verdict::Cancelled => "cancelled",
+    }
+}
+
+/// `stdio and sse`, `stdio, http and sse`.
+pub(crate) fn list(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.clone(),
+        [start @ .., last] => format!("{} and {last}", start.join(", ")),
+    }
+}
+
+/// `passes on stdio and sse, fails on http`.
+pub(crate) fn transport_specific(failed: &[String], passed: &[String]) -> String {
+    format!("passes on {}, fails on {}", list(passed), list(failed))
+}
+
+/// Where two wires part: the step, and for each transport what came there.
+pub(crate) fn parting(parting: &Parting) -> [(&'static str, String); 3] {
+    let came = |Branch { transport, frame }: &Branch| {
+        let said = frame.as_ref().and_then(|frame| wire::said(frame, &[]));
+        format!("{transport}: {}", said.map_or_else(|| "no answer".to_owned(), |(said, _)| said))
+    };
+    [("first differs at", parting.step.clone()), ("passes with", came(&parting.passed)), ("fails with", came(&parting.failed))]
+}
+
+/// `passed at attempt 2`.
+pub(crate) fn attempts(attempts: u32) -> String {
+    format!("passed at attempt {attempts}")
+}
+
+/// `12 of 15 used (80 %)`.
+pub(crate) fn coverage(coverage: &Coverage) -> String {
+    format!("{} of {} used ({} %)", coverage.used(), count(coverage.items.len() as u64, "item"), coverage.percent())
+}
+
+/// What no case used, by kind: the label, and the names.
+pub(crate) fn unused(coverage: &Coverage) -> Vec<(&'static str, Vec<String>)> {
+    let mut kinds: Vec<(ItemKind, Vec<String>)> = Vec::new();
+    for item in coverage.unused() {
+        let name = item.argument.as_ref().map_or_else(|| item.name.clone(), |argument| format!("{}({argument})", item.name));
+        match kinds.iter_mut().find(|(kind, _)| *kind == item.kind) {
+            Some((_, names)) => names.push(name),
+            None => kinds.push((item.kind, vec![name])),
+        }
+    }
+    kinds.sort_by_key(|(kind, _)| *kind);
+    kinds.into_iter().map(|(kind, names)| (label(kind), names)).collect()
+}
+
+fn label(kind: ItemKind) -> &'static str {
+    match kind {
+        ItemKind::Tool => "tools",
+        ItemKind::ToolArgument => "tool arguments",
+        ItemKind::ToolError => "error paths",
+        ItemKind::Prompt => "prompts",
+        ItemKind::PromptArgument => "prompt arguments",
+        ItemKind::Resource => "resources",
+        ItemKind::ResourceTemplate => "templates",
+    }
+}
