@@ -61,23 +61,19 @@ fn a_failure_is_found_by_search_and_its_frames_are_read() {
     assert_eq!(page.evaluate("document.querySelectorAll('#list button').length"), 1);
     page.press("/");
     page.press("Enter");
-    assert_eq!(page.evaluate("document.querySelector('#detail h2').textContent"), "an order reduces the stock");
-    let diagnosis = page.evaluate("document.querySelector('.diagnosis').textContent");
-    let diagnosis = diagnosis.as_str().unwrap();
+    assert_eq!(page.text_of("#detail h2"), "an order reduces the stock");
+    let diagnosis = page.text_of(".diagnosis");
     assert!(diagnosis.contains("expected 8, found 7") && diagnosis.contains("shop.mcproof.yaml:23:30"), "{diagnosis}");
-    assert!(
-        page.evaluate("document.querySelector('.proof').textContent").as_str().unwrap().contains("http, modern era, protocol 2026-07-28")
-    );
+    assert!(page.text_of(".proof").contains("http, modern era, protocol 2026-07-28"));
     assert!(page.evaluate("document.querySelectorAll('.frame').length").as_u64().unwrap() > 8);
 
     // The frame opens, formatted first, then as its bytes.
     page.click("details.frame.request:nth-of-type(n+2) summary");
-    let shown = "document.querySelector('details[open] .body div pre').textContent";
-    let formatted = page.evaluate(shown);
-    assert!(formatted.as_str().unwrap().contains("\n  \"jsonrpc\": \"2.0\""), "{formatted}");
+    let formatted = page.text_of("details[open] .body div pre:not(.raw)");
+    assert!(formatted.contains("\n  \"jsonrpc\": \"2.0\""), "{formatted}");
     page.click("details[open] .tools button");
-    let raw = page.evaluate(shown);
-    assert!(raw.as_str().unwrap().starts_with("{\"jsonrpc\":\"2.0\""), "{raw}");
+    let raw = page.text_of("details[open] .body div pre.raw");
+    assert!(raw.starts_with("{\"jsonrpc\":\"2.0\""), "{raw}");
 
     // The search is left, and filters add up.
     page.press("/");
@@ -104,7 +100,7 @@ fn what_a_server_wrote_stays_text() {
     page.press("/");
     page.type_text("forged");
     page.press("Enter");
-    let name = page.evaluate("document.querySelector('#detail h2').textContent");
+    let name = page.text_of("#detail h2");
     assert_eq!(name, "</script><script>document.title = 'forged'</script>\\u{202e}");
     page.evaluate("document.querySelectorAll('details').forEach((row) => { row.open = true; })");
     let body = page.evaluate("document.body.innerText");

@@ -70,6 +70,15 @@ impl Page {
         answer["result"]["value"].clone()
     }
 
+    /// The text of the first element that a selector finds, once there is one: pages draw when they get to it.
+    pub(crate) fn text_of(&mut self, selector: &str) -> String {
+        let look = format!(
+            "new Promise((done) => {{ const look = () => {{ const found = document.querySelector({selector:?}); \
+             if (found) done(found.textContent); else requestAnimationFrame(look); }}; look(); }})"
+        );
+        self.evaluate(&look).as_str().unwrap().to_owned()
+    }
+
     /// Presses and releases a key, as a person would.
     pub(crate) fn press(&mut self, key: &str) {
         let text = if key.chars().count() == 1 { key } else { "" };

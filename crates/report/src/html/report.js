@@ -408,8 +408,8 @@ function overview() {
 // Where we are: the fragment of the address says it, so that a link leads to a case.
 
 function go(hash) {
-  if (location.hash === hash) show();
-  else location.hash = hash;
+  if (location.hash !== hash) history.pushState(null, "", hash);
+  show();
 }
 
 function show() {
