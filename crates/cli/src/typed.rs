@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 const LEFT_OUT: &[&str] = &[
     "coverage",
     "fail_fast",
-    "filter",
+    "filters",
     "jobs",
     "json",
+    "no_warm_start",
     "paths",
     "quiet",
     "repeat",
