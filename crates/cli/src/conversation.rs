@@ -8,7 +8,7 @@ use crate::output;
 use crate::settings;
 use crate::target::Resolved;
 use crate::wire;
-use mcproof_client::{Patience, Session, Tap, TapBounds, open_session};
+use mcproof_client::{Patience, Session, Tap, open_session};
 use mcproof_record::{FORMAT_VERSION, Frame};
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -33,7 +33,7 @@ pub(crate) fn hold(
         File::create(path).map_err(failed)
     });
     let trace = trace.transpose()?;
-    let tap = Tap::with(TapBounds::default(), resolved.secrets.clone(), observer(watching));
+    let tap = Tap::with(resolved.tap, resolved.secrets.clone(), observer(watching));
     let outcome = run(converse(resolved, &tap, work))?;
     if let Some(file) = trace {
         write_trace(file, &tap).map_err(|error| Failure::bad_input("cannot-write", format!("the trace cannot be written: {error}")))?;

@@ -49,6 +49,9 @@ pub(crate) struct NetworkArgs {
     /// Most JSON values in a message [default: 250000]
     #[arg(long, value_name = "COUNT", value_parser = parse_count)]
     max_values: Option<usize>,
+    /// Newest traffic of a session that is kept as evidence; the rest is counted [default: 16MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    max_transcript: Option<usize>,
 }
 
 impl NetworkArgs {
@@ -61,6 +64,7 @@ impl NetworkArgs {
             head: self.max_head,
             depth: self.max_depth,
             values: self.max_values,
+            transcript: self.max_transcript,
         }
     }
 
@@ -131,7 +135,7 @@ fn unusable(flag: &str, path: &Path, failure: &TlsFailure) -> Failure {
 mod tests {
     use super::*;
     use clap::{CommandFactory as _, Parser};
-    use mcproof_client::Limits;
+    use mcproof_client::{Limits, TapBounds};
 
     #[derive(Parser)]
     struct Line {
@@ -149,6 +153,7 @@ mod tests {
         let Limits { line, body, event, head, json } = Limits::default();
         let sizes = ["max-line", "max-body", "max-event", "max-head"].map(|flag| parse_size(&said(flag)).unwrap());
         assert_eq!(sizes, [line, body, event, head]);
+        assert_eq!(parse_size(&said("max-transcript")), Ok(TapBounds::default().bytes));
         assert_eq!((said("max-depth"), said("max-values")), (json.depth.to_string(), json.values.to_string()));
         assert_eq!(Line::parse_from(["mcproof"]).network.limits().limits(), Limits::default());
     }

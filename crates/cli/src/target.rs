@@ -9,7 +9,7 @@ use crate::network::NetworkArgs;
 use crate::settings;
 use crate::suggest;
 use config::Known;
-use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Guardian, Launch, Target, TransportKind};
+use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Guardian, Launch, TapBounds, Target, TransportKind};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -92,6 +92,8 @@ pub(crate) struct Resolved {
     /// For each request.
     pub(crate) timeout: Duration,
     pub(crate) trace: Option<PathBuf>,
+    /// What is kept of the wire.
+    pub(crate) tap: TapBounds,
 }
 
 /// How a server is named on a command line.
@@ -149,7 +151,8 @@ impl TargetArgs {
         }
         options.answers.roots = (!self.root.is_empty()).then(|| self.root.clone());
         let secrets = target.secrets();
-        Ok(Resolved { target, options, secrets, timeout: self.timeout, trace: self.trace.clone() })
+        let tap = self.network.limits().tap_bounds();
+        Ok(Resolved { target, options, secrets, timeout: self.timeout, trace: self.trace.clone(), tap })
     }
 
     fn named<'a>(&'a self, words: &'a [String], meaning: Words) -> Result<Named<'a>, Failure> {

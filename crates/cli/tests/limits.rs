@@ -132,3 +132,14 @@ fn bounds_that_are_none_are_refused() {
     check("--max-depth", "128", "a whole number from 1 to 127");
     check("--max-values", "0", "a whole number from 1 on");
 }
+
+#[test]
+fn a_transcript_keeps_what_it_may_and_counts_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let noise = "read -r x; i=0; while [ $i -lt 500 ]; do echo '{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":\"a line that takes some room\"}}'; i=$((i+1)); done; exit 3";
+    let arguments = ["ping", "--era", "legacy", "--max-transcript", "20KiB", "--trace", "trace.json", "--", "sh", "-c", noise];
+    run(folder.path(), &arguments);
+    let trace = std::fs::read_to_string(folder.path().join("trace.json")).unwrap();
+    assert!(trace.contains("frames before this were counted and not kept"), "{}", trace.len());
+    assert!(trace.len() < 100_000, "{}", trace.len());
+}

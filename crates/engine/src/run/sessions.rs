@@ -7,7 +7,7 @@ use crate::diagnosis::{self, Asker};
 use crate::suite::plan::{self, Binding, Reach, Server};
 use crate::suite::{TMP, interpolate_text};
 use mcproof_client::auth::{Authorization, TokenStore};
-use mcproof_client::{ConnectOptions, Endpoint, Launch, Locate, Network, Patience, Proxies, Session, Tap, TapBounds, Target, open_session};
+use mcproof_client::{ConnectOptions, Endpoint, Launch, Locate, Network, Patience, Proxies, Session, Tap, Target, open_session};
 use mcproof_record::{Diagnostic, FrameId, SessionTranscript};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -52,7 +52,8 @@ impl Sessions<'_> {
         let binding = binding(server, self.work.transport);
         let fail = |diagnostic: Diagnostic| Box::new(diagnostic.at(binding.place.clone()));
         let (target, turn) = self.target(binding).await.map_err(fail)?;
-        let tap = Tap::with(TapBounds::default(), target.secrets(), None);
+        let limits = self.options.limits.or(binding.reach.limits);
+        let tap = Tap::with(limits.tap_bounds(), target.secrets(), None);
         let connect = ConnectOptions {
             era: self.options.era.unwrap_or(server.era),
             protocol_version: self.options.protocol_version.clone().or_else(|| server.protocol_version.clone()),
@@ -60,7 +61,7 @@ impl Sessions<'_> {
             patience: self.patience(),
             guardian: self.options.guardian.clone(),
             answers: self.work.case().answers.clone(),
-            limits: self.options.limits.or(binding.reach.limits).limits(),
+            limits: limits.limits(),
             network: self.network(&binding.reach),
             authorization: self.authorization(binding),
             ..ConnectOptions::default()

@@ -3,7 +3,7 @@
 
 use crate::judge::{JsonPath, Matcher, TextPattern};
 use mcproof_client::auth::Authorization;
-use mcproof_client::{Answers, Era, EraChoice, JsonLimits, Limits, Proxies, Tls, TransportKind};
+use mcproof_client::{Answers, Era, EraChoice, JsonLimits, Limits, Proxies, TapBounds, Tls, TransportKind};
 use mcproof_record::{Diagnostic, Place};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -133,6 +133,8 @@ pub struct LimitChoices {
     pub head: Option<usize>,
     pub depth: Option<usize>,
     pub values: Option<usize>,
+    /// Bytes of a session's newest frames that are kept.
+    pub transcript: Option<usize>,
 }
 
 impl LimitChoices {
@@ -146,7 +148,14 @@ impl LimitChoices {
             head: self.head.or(weaker.head),
             depth: self.depth.or(weaker.depth),
             values: self.values.or(weaker.values),
+            transcript: self.transcript.or(weaker.transcript),
         }
+    }
+
+    /// What a session keeps of its wire.
+    pub fn tap_bounds(self) -> TapBounds {
+        let TapBounds { first, bytes } = TapBounds::default();
+        TapBounds { first, bytes: self.transcript.unwrap_or(bytes) }
     }
 
     pub fn limits(self) -> Limits {

@@ -130,6 +130,16 @@ pub static LIMITS: Object<LimitsDraft> = Object {
                 Ok(())
             },
         },
+        Key {
+            name: "transcript",
+            doc: "how much of the newest traffic is kept as evidence; the rest is counted",
+            shape: Shape::Size,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.choices.transcript = Some(read_size(reader, node, parse_size)?);
+                Ok(())
+            },
+        },
     ],
     later: &[],
 };
