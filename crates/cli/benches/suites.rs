@@ -7,10 +7,12 @@
 #![expect(clippy::zombie_processes, reason = "wait4 waits, and tells the CPU time as well")]
 
 use nix::libc;
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -114,7 +116,7 @@ impl Contender {
         let started = Instant::now();
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).envs([("MCPROOF", MCPROOF), ("REPEAT", "20")]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::null());
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
@@ -239,9 +241,7 @@ fn over_stdio<'a>(messages: impl Iterator<Item = (&'a str, String)>) {
 }
 
 fn over_http<'a>(messages: impl Iterator<Item = (&'a str, String)>) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
-    let port = listener.local_addr().expect("it is bound").port();
-    drop(listener);
+    let port = free_port();
     let mut server = start(&["demo", "tracker", "--http", "--port", &port.to_string()]);
     let mut connection = loop {
         match TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
@@ -276,6 +276,20 @@ fn over_http<'a>(messages: impl Iterator<Item = (&'a str, String)>) {
     }
     server.kill().expect("the server is ours to end");
     server.wait().expect("the server is ours to wait for");
+}
+
+/// None that was given before: the system may offer a port again before its server listens.
+fn free_port() -> u16 {
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let mut kept = Vec::new();
+    loop {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+        let port = listener.local_addr().expect("it is bound").port();
+        if GIVEN.lock().expect("nobody panics with it").insert(port) {
+            return port;
+        }
+        kept.push(listener);
+    }
 }
 
 fn start(arguments: &[&str]) -> Child {

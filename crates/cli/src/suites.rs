@@ -49,7 +49,15 @@ pub(crate) struct SuiteArgs {
 /// Suites that are read, and the tests of them that were named.
 pub(crate) struct Loaded {
     pub(crate) suites: Vec<Arc<Suite>>,
-    pub(crate) picks: BTreeMap<String, Vec<Pick>>,
+    pub(crate) picks: Picks,
+}
+
+/// By the names of the files as in the plan.
+type Picks = BTreeMap<String, Vec<Pick>>;
+
+struct Found {
+    files: Vec<PathBuf>,
+    picks: Picks,
 }
 
 fn parse_transport(text: &str) -> Result<TransportKind, String> {
@@ -64,7 +72,7 @@ impl SuiteArgs {
     ///
     /// `server` takes the place of their own ones; `tls` is what their own adds to.
     pub(crate) fn load(&self, server: Option<Server>, tls: &Tls) -> Result<Option<Loaded>, Failure> {
-        let (files, picks) = self.discover()?;
+        let Found { files, picks } = self.discover()?;
         let environment = Environment {
             variables: settings::variables(),
             overrides: self.overrides()?,
@@ -89,12 +97,12 @@ impl SuiteArgs {
     }
 
     /// The suite files, sorted, and the tests that were picked from them.
-    pub(crate) fn discover(&self) -> Result<(Vec<PathBuf>, BTreeMap<String, Vec<Pick>>), Failure> {
+    fn discover(&self) -> Result<Found, Failure> {
         let named = self.paths.iter().map(|path| name_of_test(path));
         let (picked, whole): (Vec<_>, Vec<_>) = named.partition(|(_, pick)| pick.is_some());
         let find = |paths: Vec<PathBuf>| suite::discover(&paths).map_err(|diagnostic| Failure::new(Exit::BadInput, diagnostic));
         let whole: BTreeSet<PathBuf> = find(whole.into_iter().map(|(path, _)| path).collect())?.into_iter().collect();
-        let mut picks: BTreeMap<String, Vec<Pick>> = BTreeMap::new();
+        let mut picks = Picks::new();
         let mut files = whole.clone();
         for (path, pick) in picked {
             // A file that is named as a whole, too, is meant as a whole.
@@ -109,12 +117,12 @@ impl SuiteArgs {
             let diagnostic = Diagnostic::error("no-suite", message).hint("a suite is a file whose name ends with `.mcproof.yaml`");
             return Err(Failure::new(Exit::NothingSelected, diagnostic));
         }
-        Ok((files.into_iter().collect(), picks))
+        Ok(Found { files: files.into_iter().collect(), picks })
     }
 
     /// The folders that were named, and those of the suites that were; none of them within another.
     pub(crate) fn folders(&self) -> Result<Vec<PathBuf>, Failure> {
-        let (files, _) = self.discover()?;
+        let Found { files, .. } = self.discover()?;
         let named = self.paths.iter().filter(|path| path.is_dir()).cloned();
         let all: BTreeSet<PathBuf> = files.iter().map(|file| folder_of(file).to_owned()).chain(named).collect();
         let is_within = |folder: &Path| all.iter().any(|other| other != folder && folder.starts_with(other));
