@@ -5,6 +5,7 @@ mod demo;
 pub(crate) mod inspect;
 mod list;
 mod ping;
+mod plan;
 mod prompt;
 mod read;
 mod schema;
@@ -20,7 +21,9 @@ use crate::target::TargetArgs;
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     /// Run suites over the real wire
-    Test(test::Arguments),
+    Test(Box<test::Arguments>),
+    /// Show which tests would run
+    Plan(Box<plan::Arguments>),
     /// Send one request and print its answer; takes the flags of MCP Inspector's CLI
     Inspect(Box<inspect::Arguments>),
     /// List the tools of a server
@@ -39,7 +42,7 @@ pub(crate) enum Command {
     Prompt(prompt::Arguments),
     /// Ask whether a server answers
     Ping(ping::Arguments),
-    /// Print the JSON Schema of what mcproof writes
+    /// Print the JSON Schema of a format, for editors and other programs
     Schema(schema::Arguments),
     /// Run a built-in demo server
     Demo(demo::Arguments),
@@ -53,6 +56,7 @@ impl Command {
         }
         match self {
             Self::Test(arguments) => test::run(arguments, watching),
+            Self::Plan(arguments) => plan::run(arguments),
             Self::Inspect(arguments) => inspect::run(arguments, watching),
             Self::Tools(arguments) => list::run("tools/list", arguments, watching),
             Self::Prompts(arguments) => list::run("prompts/list", arguments, watching),
@@ -77,7 +81,7 @@ impl Command {
             Self::Read(arguments) => Some(arguments.shared()),
             Self::Prompt(arguments) => Some(arguments.shared()),
             Self::Ping(arguments) => Some(arguments.shared()),
-            Self::Test(_) | Self::Schema(_) | Self::Demo(_) => None,
+            Self::Test(_) | Self::Plan(_) | Self::Schema(_) | Self::Demo(_) => None,
         }
     }
 }

@@ -2,12 +2,14 @@
 
 mod arguments;
 mod authorization;
+mod changes;
 mod command;
 mod conversation;
 mod diagnosis;
 mod duration;
 mod exit;
 mod failure;
+mod last_run;
 mod network;
 mod one_shot;
 mod output;
@@ -15,8 +17,10 @@ mod present;
 mod printing;
 mod reporters;
 mod request;
+mod selection;
 mod settings;
 mod suggest;
+mod suites;
 mod target;
 mod typed;
 mod wire;

@@ -5,24 +5,32 @@ mod case;
 mod command;
 mod coverage;
 mod expand;
+mod filter;
 mod group;
 mod parity;
 mod ports;
+mod queue;
+mod selection;
 mod sessions;
+mod shard;
 mod step;
+mod warm;
 
-use crate::suite::plan::{LimitChoices, Suite};
-use case::{Finished, World};
+use crate::suite::plan::LimitChoices;
+use case::{Finished, Leftovers, World};
 use coverage::Collector;
 pub use coverage::Covering;
-use expand::{Work, expand};
+pub use filter::{FILTER_HELP, Filter};
 use group::{Busy, Groups};
 use mcproof_client::auth::Authorization;
-use mcproof_client::{EraChoice, Guardian, Network, Patience, TransportKind};
-use mcproof_record::{CaseOutcome, CasePlan, Event, FORMAT_VERSION, Summary, fold};
+use mcproof_client::{EraChoice, Guardian, Network, Patience};
+use mcproof_record::{CaseOutcome, Diagnostic, Event, FORMAT_VERSION, Severity, Summary, Verdict, fold};
 use parity::Wires;
 use ports::Addresses;
-use std::collections::VecDeque;
+use queue::Queue;
+pub use selection::{Order, Pick, Plan, Selection, plan};
+pub use shard::{Shard, case_key, folder_name};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,8 +41,9 @@ use tokio::task::{JoinError, JoinSet};
 pub struct RunOptions {
     /// Cases at the same time; at least 1.
     pub jobs: usize,
-    /// Only these transports; all that the suite declares if empty.
-    pub transports: Vec<TransportKind>,
+    /// After so many failures no further case is started.
+    pub fail_fast: Option<NonZeroU32>,
+    pub start: Start,
     /// In place of what the suite says.
     pub era: Option<EraChoice>,
     pub protocol_version: Option<String>,
@@ -60,38 +69,50 @@ pub enum Transcripts {
     OfAll,
 }
 
-/// What a run would execute.
-pub fn cases(suites: &[Arc<Suite>], transports: &[TransportKind]) -> Vec<CasePlan> {
-    expand(suites, transports).into_iter().map(|work| work.plan).collect()
+/// When the servers of a case are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// The first one ahead, while the cases before it run: at most one for each job.
+    Warm,
+    /// When a step needs them.
+    Cold,
 }
 
 /// Runs all cases until they are done or `stop` resolves, and gives what came of them. Each event goes to `sink` as it
 /// happens. Every server that was started has ended when this returns.
-pub async fn run(suites: Vec<Arc<Suite>>, options: RunOptions, stop: impl Future<Output = ()>, sink: &mut dyn FnMut(&Event)) -> Summary {
+pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()>, sink: &mut dyn FnMut(&Event)) -> Summary {
     let started = Instant::now();
-    let mut waiting: VecDeque<Work> = expand(&suites, &options.transports).into();
-    let collector = (options.coverage == Covering::Servers).then(|| Collector::of(waiting.iter().cloned()));
+    let collector = (options.coverage == Covering::Servers).then(|| Collector::of(plan.cases.iter().cloned()));
     let mut recorder = Recorder { summary: Summary::default(), collector, sink };
-    recorder.record(Event::RunStarted { version: FORMAT_VERSION, cases: waiting.iter().map(|work| work.plan.clone()).collect() });
-    for notice in suites.iter().flat_map(|suite| &suite.notices) {
+    recorder.record(Event::RunStarted {
+        version: FORMAT_VERSION,
+        cases: plan.cases.iter().map(|work| work.plan.clone()).collect(),
+        left_out: plan.left_out,
+        seed: plan.seed(),
+    });
+    for notice in &plan.notices {
         recorder.record(Event::Notice { diagnostic: notice.clone() });
     }
     let jobs = options.jobs.max(1);
-    let world = World { options: Arc::new(options), addresses: Addresses::default(), groups: Groups::of(waiting.iter()) };
+    let world = World { options: Arc::new(options), addresses: Addresses::default(), groups: Groups::of(plan.cases.iter()) };
+    let mut queue = Queue::of(plan.in_order());
     let mut busy = Busy::default();
     let mut wires = Wires::of(&recorder.summary.planned);
     let mut running: JoinSet<Finished> = JoinSet::new();
     let mut ending: JoinSet<()> = JoinSet::new();
+    let mut failures = 0;
     let mut stop = std::pin::pin!(stop);
     loop {
         while running.len() < jobs
             && ending.len() < jobs * ENDING_PER_JOB
-            && let Some(next) = waiting.iter().position(|work| busy.is_free(work))
-            && let Some(work) = waiting.remove(next)
+            && let Some((work, warm)) = queue.next(&busy)
         {
             busy.start(&work);
             recorder.record(Event::CaseStarted { id: work.plan.id });
-            running.spawn(case::run_case(work, world.clone()));
+            running.spawn(case::run_case(work, world.clone(), warm));
+        }
+        if world.options.start == Start::Warm {
+            queue.warm_up(jobs, &world);
         }
         if running.is_empty() && ending.is_empty() {
             break;
@@ -102,15 +123,25 @@ pub async fn run(suites: Vec<Arc<Suite>>, options: RunOptions, stop: impl Future
                 // Dropping the cases kills their servers at once.
                 running.shutdown().await;
                 ending.shutdown().await;
+                queue.clear().await;
                 recorder.collector = None;
                 break;
             }
             Some(finished) = running.join_next() => {
                 let Finished { outcome, leftovers, group, wire } = unless_panicked(finished);
+                failures += u32::from(outcome.verdict == Verdict::Fail);
                 busy.finish(group.as_ref());
                 wires.add(&recorder.summary.planned[outcome.id.0 as usize], wire);
                 recorder.record(Event::CaseFinished(outcome));
                 ending.spawn(leftovers.end());
+                if world.options.fail_fast.is_some_and(|most| failures >= most.get()) {
+                    let left = queue.clear().await;
+                    recorder.stopped_early(failures, left);
+                    if running.is_empty() {
+                        // The shared servers wait for cases that do not come.
+                        world.groups.rest().into_iter().for_each(|handed| drop(ending.spawn(Leftovers::of(handed).end())));
+                    }
+                }
             }
             Some(ended) = ending.join_next() => unless_panicked(ended),
         }
@@ -149,6 +180,16 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
+    fn stopped_early(&mut self, failures: u32, left: usize) {
+        if left > 0 {
+            let count = |number: usize, noun: &str| if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") };
+            let failed = count(failures as usize, "failure");
+            let message = format!("stopped after {failed}, before {} ran", count(left, "further test"));
+            let diagnostic = Diagnostic { severity: Severity::Note, ..Diagnostic::error("stopped-early", message) };
+            self.record(Event::Notice { diagnostic: diagnostic.hint("leave out --fail-fast to run all") });
+        }
+    }
+
     fn record(&mut self, event: Event) {
         (self.sink)(&event);
         // Transcripts are evidence for the sinks; the summary would only keep them in memory.

@@ -15,6 +15,7 @@ pub mod reach;
 mod reader;
 pub mod retries;
 mod scalar;
+pub mod schema;
 pub mod server;
 mod size;
 pub mod skip;

@@ -26,6 +26,9 @@ pub struct CasePlan {
     pub transport: String,
     /// Where the test stands in its suite, 1-based.
     pub line: u32,
+    /// Which run of it this is, counted from 1, where cases are repeated; 0 where they are not.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repetition: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// The servers that its steps name, each once.
@@ -61,6 +64,12 @@ pub enum Event {
     RunStarted {
         version: u32,
         cases: Vec<CasePlan>,
+        /// Cases of the same suites that were not selected.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        left_out: u32,
+        /// What the cases were shuffled with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seed: Option<u32>,
     },
     CaseStarted {
         id: CaseId,
@@ -88,4 +97,9 @@ pub enum Event {
         #[cfg_attr(feature = "schema", schemars(with = "f64"))]
         duration: Duration,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes the field by reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

@@ -148,7 +148,8 @@ pub enum Blame {
 pub struct CaseOutcome {
     pub id: CaseId,
     pub verdict: Verdict,
-    /// From the start of the case's first server to its last expectation; the end of the server is not in it.
+    /// From when the case has its turn to its last expectation. Its first server may have been started ahead of its turn; only
+    /// what the case still had to wait for it counts. The end of the servers is not in it.
     #[serde(rename = "duration_ms", with = "millis")]
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub duration: Duration,

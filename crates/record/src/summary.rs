@@ -75,9 +75,18 @@ impl Summary {
         groups
             .into_iter()
             .filter_map(|((suite, name), cases)| {
+                // Repeated cases have several verdicts on one transport; one that differs within itself is not about transports.
                 let on = |wanted: fn(Verdict) -> bool| -> Vec<String> {
-                    let with_verdict = |case: &&&CasePlan| self.outcomes.get(&case.id).is_some_and(|outcome| wanted(outcome.verdict));
-                    cases.iter().filter(with_verdict).map(|case| case.transport.clone()).collect()
+                    let mut transports: Vec<(&str, bool)> = Vec::new();
+                    for case in &cases {
+                        let Some(outcome) = self.outcomes.get(&case.id) else { continue };
+                        let fits = wanted(outcome.verdict);
+                        match transports.iter_mut().find(|(known, _)| *known == case.transport) {
+                            Some((_, all)) => *all &= fits,
+                            None => transports.push((&case.transport, fits)),
+                        }
+                    }
+                    transports.into_iter().filter(|(_, all)| *all).map(|(transport, _)| transport.to_owned()).collect()
                 };
                 let (failed, passed) = (on(|verdict| verdict == Verdict::Fail), on(Verdict::is_success));
                 (!failed.is_empty() && !passed.is_empty()).then(|| Event::TransportSpecific {
@@ -108,11 +117,12 @@ mod tests {
                 name: (*name).into(),
                 transport: (*transport).into(),
                 line: 1,
+                repetition: 0,
                 tags: vec![],
                 servers: vec![],
             })
             .collect();
-        fold(&mut summary, &Event::RunStarted { version: 1, cases });
+        fold(&mut summary, &Event::RunStarted { version: 1, cases, left_out: 0, seed: None });
         for ((_, _, verdict), id) in verdicts.iter().zip(0..) {
             if let Some(verdict) = *verdict {
                 let outcome = CaseOutcome::new(CaseId(id), verdict, Duration::ZERO);
@@ -133,6 +143,25 @@ mod tests {
         let pass = Some(Verdict::Pass);
         let fail = Some(Verdict::Fail);
         let found = summary(&[("a", "stdio", pass), ("b", "stdio", fail), ("a", "http", fail), ("b", "http", fail)]).transport_specific();
+        let expected = Event::TransportSpecific {
+            suite: "s".into(),
+            name: "a".into(),
+            failed: vec!["http".into()],
+            passed: vec!["stdio".into()],
+            parting: None,
+        };
+        assert_eq!(found, [expected]);
+    }
+
+    #[test]
+    fn a_repeated_case_that_differs_within_a_transport_is_not_transport_specific() {
+        let pass = Some(Verdict::Pass);
+        let fail = Some(Verdict::Fail);
+        assert_eq!(
+            summary(&[("a", "stdio", pass), ("a", "http", fail), ("a", "stdio", pass), ("a", "http", pass)]).transport_specific(),
+            []
+        );
+        let found = summary(&[("a", "stdio", pass), ("a", "http", fail), ("a", "stdio", pass), ("a", "http", fail)]).transport_specific();
         let expected = Event::TransportSpecific {
             suite: "s".into(),
             name: "a".into(),

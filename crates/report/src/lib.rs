@@ -8,6 +8,7 @@ pub mod github;
 pub mod html;
 pub mod json;
 pub mod junit;
+pub mod plan;
 mod repeat;
 mod reporter;
 mod style;

@@ -59,6 +59,7 @@ mod tests {
             name: name.into(),
             transport: "stdio".into(),
             line: 1,
+            repetition: 0,
             tags: vec![],
             servers: vec![],
         };

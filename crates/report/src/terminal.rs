@@ -49,6 +49,8 @@ pub struct Terminal<W> {
     progress: Progress,
     transport_columns: usize,
     planned: usize,
+    left_out: u32,
+    seed: Option<u32>,
     running: BTreeSet<CaseId>,
     finished: usize,
     /// What the finished cases took together.
@@ -70,6 +72,8 @@ impl<W: Write> Terminal<W> {
             progress,
             transport_columns: 0,
             planned: 0,
+            left_out: 0,
+            seed: None,
             running: BTreeSet::new(),
             finished: 0,
             spent: Duration::ZERO,
@@ -88,7 +92,13 @@ impl<W: Write> Terminal<W> {
     fn opening(&self) -> String {
         let suites: BTreeSet<&str> = self.findings.planned().map(|case| case.suite.as_str()).collect();
         let (tests, suites) = (count(self.planned as u64, "test"), count(suites.len() as u64, "suite"));
-        self.style.paint(DIM, &format!("running {tests} from {suites}")) + "\n"
+        let left_out = if self.left_out > 0 { format!(", {} not selected", self.left_out) } else { String::new() };
+        self.style.paint(DIM, &format!("running {tests} from {suites}{left_out}{}", self.shuffled())) + "\n"
+    }
+
+    /// How the order of the cases comes again.
+    fn shuffled(&self) -> String {
+        self.seed.map(|seed| format!(", shuffled with --seed {seed}")).unwrap_or_default()
     }
 
     fn case_line(&self, outcome: &CaseOutcome) -> String {
@@ -146,6 +156,7 @@ impl<W: Write> Terminal<W> {
     /// Suite and name of a case.
     fn title(&self, id: CaseId) -> String {
         match self.findings.plan(id) {
+            Some(case) if case.repetition > 0 => format!("{} #{}", self.named(&case.suite, &case.name), case.repetition),
             Some(case) => self.named(&case.suite, &case.name),
             None => format!("test {}", id.0),
         }
@@ -265,7 +276,7 @@ impl<W: Write> Terminal<W> {
         if *counts == Counts::default() {
             parts = vec!["no test ran".to_owned()];
         }
-        format!("{} in {:.2} s\n", parts.join(", "), duration.as_secs_f64())
+        format!("{} in {:.2} s{}\n", parts.join(", "), duration.as_secs_f64(), self.shuffled())
     }
 
     /// What is running now, without a line feed; empty when that is not to be shown.
@@ -303,8 +314,10 @@ impl<W: Write> Reporter for Terminal<W> {
         self.findings.take(event);
         let mut text = String::new();
         match event {
-            Event::RunStarted { cases, .. } => {
+            Event::RunStarted { cases, left_out, seed, .. } => {
                 self.planned = cases.len();
+                self.left_out = *left_out;
+                self.seed = *seed;
                 self.transport_columns = cases.iter().map(|case| columns(&self.transports(&[&case.transport]))).max().unwrap_or_default();
                 if self.detail != Detail::Quiet {
                     text = self.opening();

@@ -360,6 +360,7 @@ fn run() -> Vec<Event> {
             name: (*name).into(),
             transport: transport.into(),
             line: 1,
+            repetition: 0,
             tags: vec![],
             servers: vec![],
         })
@@ -372,7 +373,7 @@ fn run() -> Vec<Event> {
         ))
     };
     let warning = Diagnostic::warning("stdio-ends-with-stdin", "the server did not end when its stdin was closed");
-    let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases }];
+    let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases, left_out: 0, seed: None }];
     events.extend((0..6).map(|id| Event::CaseStarted { id: CaseId(id) }));
     events.extend([
         outcome(1, Verdict::Fail, 61, "http", vec![two_differences()]),
@@ -418,11 +419,12 @@ fn a_server_that_never_starts_is_one_finding() {
             name: format!("case {id}"),
             transport: "stdio".into(),
             line: 1,
+            repetition: 0,
             tags: vec![],
             servers: vec![],
         })
         .collect();
-    let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases }];
+    let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases, left_out: 0, seed: None }];
     events.extend((0..60).map(|id| {
         let message = format!("server exited with code 1, {} ms after start, before answering `initialize`", 200 + id);
         outcome(id, Verdict::Fail, 200, "stdio", vec![Diagnostic::error("server-exited", message)])
@@ -471,11 +473,12 @@ fn one_test_is_no_plural() {
         name: "x\ny\u{1b}[2J".into(),
         transport: "stdio".into(),
         line: 1,
+        repetition: 0,
         tags: vec![],
         servers: vec![],
     };
     let events = [
-        Event::RunStarted { version: FORMAT_VERSION, cases: vec![case] },
+        Event::RunStarted { version: FORMAT_VERSION, cases: vec![case], left_out: 0, seed: None },
         outcome(0, Verdict::Pass, 5, "stdio", vec![]),
         Event::RunFinished {
             counts: Counts { passed: 1, failed: 0, cancelled: 0, ..Counts::default() },

@@ -3,23 +3,33 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
+use mcproof_engine::suite::schema::suite_schema;
 use mcproof_record::schema;
 
 /// Print a JSON Schema
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof schema > suite.schema.json
+and as the first line of a suite, for editors with a YAML language server:
+  # yaml-language-server: $schema=suite.schema.json
+")]
 pub(crate) struct Arguments {
-    /// Of what: events are the lines that `--reporter json` writes
-    #[arg(value_name = "WHAT")]
+    /// Of what
+    #[arg(value_name = "WHAT", default_value = "suite")]
     what: What,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum What {
+    /// Suite files, `*.mcproof.yaml`
+    Suite,
+    /// The lines that `--reporter json` writes
     Events,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let schema = match arguments.what {
+        What::Suite => suite_schema(),
         What::Events => schema::events(),
     };
     output::data(format!("{schema:#}\n").as_bytes())?;

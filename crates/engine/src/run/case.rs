@@ -7,6 +7,7 @@ use super::parity::Wire;
 use super::ports::Addresses;
 use super::sessions::{Open, Sessions};
 use super::step::{StepRun, run_step};
+use super::warm::Warm;
 use super::{RunOptions, Transcripts};
 use crate::diagnosis::{self, Asker};
 use crate::suite::plan::{Action, Skip, Step};
@@ -38,6 +39,11 @@ pub(super) struct Leftovers {
 }
 
 impl Leftovers {
+    /// What nobody will take any more.
+    pub(super) fn of(handed: Handed) -> Self {
+        Self { open: handed.open.into_values().collect(), tmp: handed.tmp }
+    }
+
     pub(super) async fn end(self) {
         for Open { session, turn, .. } in self.open {
             session.close().await;
@@ -56,7 +62,7 @@ pub(super) struct World {
 }
 
 /// Runs a case until it passes or its attempts are used up.
-pub(super) async fn run_case(work: Work, world: World) -> Finished {
+pub(super) async fn run_case(work: Work, world: World, mut warm: Option<Warm>) -> Finished {
     let group = work.group();
     let retries = work.case().retries;
     let mut delays = ExponentialBuilder::new()
@@ -70,7 +76,7 @@ pub(super) async fn run_case(work: Work, world: World) -> Finished {
     loop {
         let (handed, last) = taken.unwrap_or_default();
         let retry = (work.case().retries.most >= attempts).then(|| delays.next()).flatten();
-        let Attempt { mut outcome, leftovers, kept, wire } = run_attempt(&work, &world, handed, last).await;
+        let Attempt { mut outcome, leftovers, kept, wire } = run_attempt(&work, &world, handed, last, warm.take()).await;
         if let (Verdict::Fail, Some(delay)) = (outcome.verdict, retry) {
             earlier = outcome.diagnostics;
             leftovers.end().await;
@@ -94,7 +100,7 @@ pub(super) async fn run_case(work: Work, world: World) -> Finished {
 
 /// Gives a session to `ask`, on a server of its own that is opened as the case would, after its setup and before its teardown.
 pub(super) async fn visit<T>(work: &Work, world: &World, server: &str, ask: impl AsyncFnOnce(&Open) -> T) -> Result<T, Diagnostic> {
-    let mut case = Running::new(work, world, Handed::default(), Instant::now());
+    let mut case = Running::new(work, world, Handed::default(), None, Instant::now());
     let hooks = &work.case().hooks;
     let shared = work.group().map(|_| &work.suite.shared);
     for setup in shared.map(|shared| &shared.setup).into_iter().chain([&hooks.setup]) {
@@ -125,18 +131,17 @@ struct Attempt {
     wire: Wire,
 }
 
-async fn run_attempt(work: &Work, world: &World, handed: Handed, last: Last) -> Attempt {
+async fn run_attempt(work: &Work, world: &World, handed: Handed, last: Last, warm: Option<Warm>) -> Attempt {
     let started = Instant::now();
-    let skipped = |skip: &Skip| skip.era.is_none() && skip.lacks.is_none() && applies(skip, work);
-    if let Some(skip) = work.case().skips.iter().find(|skip| skipped(skip)) {
+    if let Some(skip) = skipped_unasked(work) {
         let (leftovers, kept) = match last {
-            Last::Yes => (Leftovers { open: handed.open.into_values().collect(), tmp: handed.tmp }, Handed::default()),
+            Last::Yes => (Leftovers::of(handed), Handed::default()),
             Last::No => (Leftovers::default(), handed),
         };
         return skip_attempt(work, skip, started.elapsed(), leftovers, kept);
     }
     let shares = work.group().is_some();
-    let mut case = Running::new(work, world, handed, started);
+    let mut case = Running::new(work, world, handed, warm, started);
     let ran = case.run(last).await;
     let duration = started.elapsed();
     let Running { sessions, steps, diagnostics, set_up, .. } = case;
@@ -184,7 +189,7 @@ enum Ran {
 }
 
 impl<'a> Running<'a> {
-    fn new(work: &'a Work, world: &'a World, handed: Handed, started: Instant) -> Self {
+    fn new(work: &'a Work, world: &'a World, handed: Handed, warm: Option<Warm>, started: Instant) -> Self {
         let Handed { mut open, mut tmp, set_up } = handed;
         for open in open.values_mut() {
             open.since = open.tap.mark();
@@ -197,7 +202,7 @@ impl<'a> Running<'a> {
             }
         }
         let addresses = world.addresses.clone();
-        let sessions = Sessions { work, options: &world.options, addresses, open, failed: Vec::new(), tmp };
+        let sessions = Sessions { work, options: &world.options, addresses, open, failed: Vec::new(), tmp, warm };
         let mut scope = work.case().variables.clone();
         scope.extend(sessions.builtins());
         scope.extend(set_up.clone().unwrap_or_default());
@@ -321,6 +326,11 @@ impl<'a> Running<'a> {
 fn saved_by(steps: &[Step], scope: &Map<String, Value>) -> Map<String, Value> {
     let names = steps.iter().flat_map(|step| step.save.iter().map(|(name, _)| name));
     names.filter_map(|name| Some((name.clone(), scope.get(name)?.clone()))).collect()
+}
+
+/// The first reason not to run the case that is known without its server.
+pub(super) fn skipped_unasked(work: &Work) -> Option<&Skip> {
+    work.case().skips.iter().find(|skip| skip.era.is_none() && skip.lacks.is_none() && applies(skip, work))
 }
 
 fn applies(skip: &Skip, work: &Work) -> bool {

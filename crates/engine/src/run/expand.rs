@@ -19,7 +19,8 @@ impl Work {
     /// The cases that share its server, if any do.
     pub(super) fn group(&self) -> Option<GroupKey> {
         let suite = self.plan.suite.clone();
-        (self.case().isolation == Isolation::File).then_some(GroupKey { suite, transport: self.transport })
+        let repetition = self.plan.repetition;
+        (self.case().isolation == Isolation::File).then_some(GroupKey { suite, transport: self.transport, repetition })
     }
 
     pub(super) fn case(&self) -> &Case {
@@ -32,31 +33,47 @@ impl Work {
 pub(super) struct GroupKey {
     suite: String,
     transport: TransportKind,
+    repetition: u32,
 }
 
-/// In the order of the files, then of the tests; the transports of a test stand together.
-pub(super) fn expand(suites: &[Arc<Suite>], only: &[TransportKind]) -> Vec<Work> {
+/// All that the suites hold, in the order of the files, then of the tests; the transports of a test stand together.
+pub(super) fn expand(suites: &[Arc<Suite>]) -> Vec<Work> {
     let mut all = Vec::new();
     for suite in suites {
         for (index, case) in suite.cases.iter().enumerate() {
             for transport in transports(suite, case) {
-                if only.is_empty() || only.contains(&transport) {
-                    let id = CaseId(u32::try_from(all.len()).expect("a run has fewer than 2^32 cases"));
-                    let plan = CasePlan {
-                        id,
-                        suite: suite.file.clone(),
-                        name: case.name.clone(),
-                        transport: transport.to_string(),
-                        line: case.place.line,
-                        tags: case.tags.clone(),
-                        servers: servers(case),
-                    };
-                    all.push(Work { plan, suite: Arc::clone(suite), index, transport });
-                }
+                let plan = CasePlan {
+                    id: case_id(all.len()),
+                    suite: suite.file.clone(),
+                    name: case.name.clone(),
+                    transport: transport.to_string(),
+                    line: case.place.line,
+                    repetition: 0,
+                    tags: case.tags.clone(),
+                    servers: servers(case),
+                };
+                all.push(Work { plan, suite: Arc::clone(suite), index, transport });
             }
         }
     }
     all
+}
+
+/// All cases once, then all of them again, and so on; each with an id of its own.
+pub(super) fn repeat(cases: Vec<Work>, times: u32) -> Vec<Work> {
+    let numbers = if times > 1 { 1..=times } else { 0..=0 };
+    let mut all = Vec::new();
+    for repetition in numbers {
+        for work in &cases {
+            let plan = CasePlan { id: case_id(all.len()), repetition, ..work.plan.clone() };
+            all.push(Work { plan, ..work.clone() });
+        }
+    }
+    all
+}
+
+fn case_id(position: usize) -> CaseId {
+    CaseId(u32::try_from(position).expect("a run has fewer than 2^32 cases"))
 }
 
 /// The servers that a case names, each once.

@@ -50,6 +50,11 @@ impl Groups {
         self.groups().entry(key.clone()).or_default().handed = handed;
     }
 
+    /// What was left for cases that will not run.
+    pub(super) fn rest(&self) -> Vec<Handed> {
+        self.groups().drain().map(|(_, group)| group.handed).collect()
+    }
+
     fn groups(&self) -> MutexGuard<'_, HashMap<GroupKey, Group>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

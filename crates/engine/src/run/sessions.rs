@@ -3,6 +3,7 @@
 use super::RunOptions;
 use super::expand::{Work, binding};
 use super::ports::{Addresses, Turn};
+use super::warm::Warm;
 use crate::diagnosis::{self, Asker};
 use crate::suite::plan::{self, Binding, Reach, Server};
 use crate::suite::{TMP, interpolate_text};
@@ -36,19 +37,24 @@ pub(super) struct Sessions<'a> {
     pub(super) failed: Vec<SessionTranscript>,
     /// `${tmp}`, if the suite speaks of it.
     pub(super) tmp: Option<Arc<TempDir>>,
+    /// A session that is being opened since before the case had its turn.
+    pub(super) warm: Option<Warm>,
 }
 
 impl Sessions<'_> {
     pub(super) async fn of(&mut self, name: &str) -> Result<&Open, Box<Diagnostic>> {
         if !self.open.contains_key(name) {
             let server = self.work.suite.servers.get(name).expect("the parser takes no step with an unknown server");
-            let open = self.open(server).await?;
+            let open = match self.warm.take_if(|warm| warm.server() == name) {
+                Some(warm) => warm.open(&mut self.failed).await?,
+                None => self.open(server).await?,
+            };
             self.open.insert(name.to_owned(), open);
         }
         Ok(&self.open[name])
     }
 
-    async fn open(&mut self, server: &Server) -> Result<Open, Box<Diagnostic>> {
+    pub(super) async fn open(&mut self, server: &Server) -> Result<Open, Box<Diagnostic>> {
         let binding = binding(server, self.work.transport);
         let fail = |diagnostic: Diagnostic| Box::new(diagnostic.at(binding.place.clone()));
         let (target, turn) = self.target(binding).await.map_err(fail)?;
@@ -133,8 +139,7 @@ impl Sessions<'_> {
             }
             None => (parse(&fill(template, &scope)?)?, None),
         };
-        let fixed = launch.is_some() && !scope.contains_key("port") && locate.is_none();
-        let turn = match fixed {
+        let turn = match is_fixed(binding) {
             true => Some(self.addresses.turn(&url[url::Position::BeforeHost..url::Position::AfterPort]).await),
             false => None,
         };
@@ -160,6 +165,11 @@ pub(super) fn fill_launch(launch: &plan::Launch, own_binary: Option<&Path>, scop
 
 fn fill(text: &str, scope: &Map<String, Value>) -> Result<String, Diagnostic> {
     interpolate_text(text, scope).map_err(|missing| Diagnostic::error("unknown-variable", missing.to_string()))
+}
+
+/// Whether a server has to be started at this very address, so that only one can run at a time.
+pub(super) fn is_fixed(binding: &Binding) -> bool {
+    binding.launch.is_some() && binding.url.is_some() && binding.port_from.is_none() && !needs_port(binding)
 }
 
 fn needs_port(binding: &Binding) -> bool {

@@ -25,6 +25,7 @@ fn case(id: u32, name: &str, transport: &str, tags: &[&str]) -> CasePlan {
         name: name.into(),
         transport: transport.into(),
         line: 14 + id,
+        repetition: 0,
         tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
         servers: vec!["shop".into()],
     }
@@ -119,7 +120,7 @@ fn every_verdict() -> Vec<Event> {
         diagnostics: vec![Diagnostic::warning("stdio-ends-with-stdin", "the server did not end when its stdin was closed")],
         ..CaseOutcome::new(CaseId(6), Verdict::Pass, Duration::from_millis(20))
     };
-    let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases }];
+    let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases, left_out: 0, seed: None }];
     events.extend([passed, dead, failed, flaky, skipped, warned].map(Event::CaseFinished));
     events.extend([
         Event::TransportSpecific {
@@ -202,6 +203,8 @@ fn hostile() -> Vec<Event> {
         Event::RunStarted {
             version: FORMAT_VERSION,
             cases: vec![plan(0, EVIL), plan(1, "flaky"), plan(2, "skipped"), plan(3, "never ran")],
+            left_out: 0,
+            seed: None,
         },
         Event::CaseFinished(outcome(0, Verdict::Fail)),
         Event::CaseFinished(outcome(1, Verdict::Flaky)),
@@ -271,7 +274,7 @@ fn a_person_sees_every_verdict_with_its_reason() {
 #[test]
 fn the_time_left_is_estimated_from_what_is_done() {
     let cases = (0..9).map(|id| case(id, "x", "stdio", &[])).collect();
-    let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases }];
+    let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases, left_out: 0, seed: None }];
     events.extend([0, 1].map(|id| Event::CaseStarted { id: CaseId(id) }));
     events.push(outcome(0, Verdict::Pass, 3000, "stdio", vec![]));
     events.push(Event::CaseStarted { id: CaseId(2) });
@@ -317,7 +320,7 @@ fn junit_is_what_ci_systems_read() {
     let document = junit(&every_verdict());
     validate(&document).unwrap();
     validate(&junit(&hostile())).unwrap();
-    validate(&junit(&[Event::RunStarted { version: 1, cases: vec![] }, every_verdict().pop().unwrap()])).unwrap();
+    validate(&junit(&[Event::RunStarted { version: 1, cases: vec![], left_out: 0, seed: None }, every_verdict().pop().unwrap()])).unwrap();
     let flaw = document.replace("failures=\"1\"", "failures=\"one\"");
     assert!(validate(&flaw).unwrap_err().contains("failures"));
     assert_snapshot!(document);
@@ -332,7 +335,7 @@ fn github_annotates_lines_and_gets_a_summary() {
 #[test]
 fn github_shows_ten_annotations_and_tells_of_the_rest() {
     let cases: Vec<CasePlan> = (0..40).map(|id| case(id, &format!("case {id}"), "stdio", &[])).collect();
-    let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases }];
+    let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases, left_out: 0, seed: None }];
     events.extend((0..40).map(|id| outcome(id, Verdict::Fail, 1, "stdio", vec![Diagnostic::error("x", format!("failure {id}"))])));
     events.extend(every_verdict().pop());
     let (commands, summary) = github(&events);
@@ -365,7 +368,7 @@ fn a_page_is_cut_to_what_a_browser_likes_and_says_so() {
     let cases: Vec<CasePlan> = (0..200).map(|id| case(id, &format!("case {id}"), "stdio", &[])).collect();
     let all = frames((0..1000).map(|at| (at, '<', line(&huge))).collect());
     let mut sink = Html::new(Vec::new());
-    sink.event(&Event::RunStarted { version: FORMAT_VERSION, cases }).unwrap();
+    sink.event(&Event::RunStarted { version: FORMAT_VERSION, cases, left_out: 0, seed: None }).unwrap();
     for id in 0..200 {
         let verdict = if id % 2 == 0 { Verdict::Pass } else { Verdict::Fail };
         let transcript = Transcript { frames: all.clone(), dropped: 0 };

@@ -1,0 +1,124 @@
+//! Notices when files below some folders change. What `.gitignore` excludes and hidden files do not count. Knows no suites.
+
+use crate::failure::Failure;
+use ignore::WalkBuilder;
+use notify_debouncer_full::notify::{self, RecommendedWatcher, RecursiveMode};
+use notify_debouncer_full::{DebounceEventResult, Debouncer, NoCache, new_debouncer_opt};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use tokio::sync::mpsc;
+
+/// An editor saves in several steps.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// A file that changes in so many runs one after the other is written by what is tested.
+const WRITTEN_BY_TESTS: u32 = 3;
+
+pub(crate) struct Changes {
+    folders: Vec<PathBuf>,
+    watcher: Debouncer<RecommendedWatcher, NoCache>,
+    watched: BTreeSet<PathBuf>,
+    /// Something happened; only a look at the files says whether it counts.
+    signals: mpsc::UnboundedReceiver<()>,
+    files: Files,
+    /// How many runs one after the other each file has changed in.
+    in_runs: BTreeMap<PathBuf, u32>,
+}
+
+/// Size and time of change: what differs when a file was written.
+type Files = BTreeMap<PathBuf, (u64, Option<SystemTime>)>;
+
+impl Changes {
+    /// # Errors
+    /// The system watches no more files.
+    pub(crate) fn new(folders: Vec<PathBuf>) -> Result<Self, Failure> {
+        let (sender, signals) = mpsc::unbounded_channel();
+        let tell = move |_: DebounceEventResult| {
+            // Nobody listens any more when the program ends.
+            let _ = sender.send(());
+        };
+        let watcher = new_debouncer_opt(QUIET, None, tell, NoCache, notify::Config::default()).map_err(|error| cannot_watch(&error))?;
+        let mut changes = Self { folders, watcher, watched: BTreeSet::new(), signals, files: Files::new(), in_runs: BTreeMap::new() };
+        changes.files = changes.look()?;
+        Ok(changes)
+    }
+
+    /// What changes from here on may be the work of the tests.
+    pub(crate) fn begin_run(&mut self) {
+        while self.signals.try_recv().is_ok() {}
+    }
+
+    /// Gives the files that are no longer watched, because every run changes them.
+    pub(crate) fn end_run(&mut self) -> Vec<PathBuf> {
+        let Ok(now) = self.look() else { return Vec::new() };
+        let changed = differing(&self.files, &now);
+        self.in_runs.retain(|path, runs| *runs >= WRITTEN_BY_TESTS || changed.contains(path));
+        let mut given_up = Vec::new();
+        for path in changed {
+            let runs = self.in_runs.entry(path.clone()).or_default();
+            *runs += 1;
+            if *runs == WRITTEN_BY_TESTS {
+                given_up.push(path);
+            }
+        }
+        given_up
+    }
+
+    /// Waits until a file has changed since the last run began. Cancelling this loses nothing.
+    ///
+    /// # Errors
+    /// The system watches no more files.
+    pub(crate) async fn next(&mut self) -> Result<(), Failure> {
+        loop {
+            let now = self.look()?;
+            let counts = |path: &PathBuf| self.in_runs.get(path).is_none_or(|runs| *runs < WRITTEN_BY_TESTS);
+            let changed = differing(&self.files, &now).iter().any(counts);
+            self.files = now;
+            if changed {
+                return Ok(());
+            }
+            if self.signals.recv().await.is_none() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// All files that count, as they are now. Folders that are new are watched from here on.
+    fn look(&mut self) -> Result<Files, Failure> {
+        let mut files = Files::new();
+        for folder in &self.folders {
+            for entry in WalkBuilder::new(folder).require_git(false).build().flatten() {
+                let Ok(metadata) = entry.metadata() else { continue };
+                if !metadata.is_dir() {
+                    files.insert(entry.into_path(), (metadata.len(), metadata.modified().ok()));
+                } else if self.watched.insert(entry.path().to_owned()) {
+                    watch(&mut self.watcher, entry.path())?;
+                }
+            }
+        }
+        self.watched.retain(|folder| folder.is_dir());
+        Ok(files)
+    }
+}
+
+fn watch(watcher: &mut Debouncer<RecommendedWatcher, NoCache>, folder: &Path) -> Result<(), Failure> {
+    match watcher.watch(folder, RecursiveMode::NonRecursive) {
+        // It is gone again.
+        Err(notify::Error { kind: notify::ErrorKind::PathNotFound, .. }) => Ok(()),
+        watched => watched.map_err(|error| cannot_watch(&error)),
+    }
+}
+
+fn cannot_watch(error: &notify::Error) -> Failure {
+    let failure = Failure::bad_input("cannot-watch", format!("the files cannot be watched: {error}"));
+    match error.kind {
+        notify::ErrorKind::MaxFilesWatch => failure.hint("exclude folders with .gitignore, or raise fs.inotify.max_user_watches"),
+        _ => failure,
+    }
+}
+
+fn differing(before: &Files, now: &Files) -> Vec<PathBuf> {
+    let all: BTreeSet<&PathBuf> = before.keys().chain(now.keys()).collect();
+    all.into_iter().filter(|path| before.get(*path) != now.get(*path)).cloned().collect()
+}

@@ -1,0 +1,39 @@
+//! `mcproof plan`: what `mcproof test` would run, without running it.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::last_run::Memory;
+use crate::selection::{Scope, SelectionArgs};
+use crate::suites::SuiteArgs;
+use crate::{output, settings};
+use mcproof_client::Tls;
+use mcproof_engine::run::FILTER_HELP;
+
+/// Show which tests would run
+///
+/// Takes the paths and the selection flags of `mcproof test`; starts no server.
+#[derive(Debug, clap::Args)]
+#[command(after_help = FILTER_HELP)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    suites: SuiteArgs,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    /// One JSON document on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let Some(loaded) = arguments.suites.load(arguments.suites.server()?, &Tls::default())? else { return Ok(Exit::BadInput) };
+    let plan = arguments.selection.plan(&arguments.suites, loaded, Scope::AsTyped, &Memory::of_current_folder())?;
+    let planned = plan.describe();
+    if arguments.json {
+        let mut text = serde_json::to_vec_pretty(&planned).expect("a plan has text keys only");
+        text.push(b'\n');
+        output::data(&text)?;
+    } else {
+        output::show(&mcproof_report::plan::render(&planned, &settings::style()))?;
+    }
+    Ok(Exit::Passed)
+}

@@ -1,0 +1,93 @@
+//! `mcproof test --watch`: one run after the other, each when a file has changed or somebody asks for it.
+
+use super::{Arguments, Given};
+use crate::changes::Changes;
+use crate::conversation::Interrupts;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::selection::Scope;
+use crate::{output, printing};
+use mcproof_report::terminal::Detail;
+use std::io::{BufRead as _, IsTerminal as _};
+use tokio::sync::mpsc;
+
+/// Ends with Ctrl-C. What a run came to decides nothing: the next one may come to something else.
+pub(super) async fn run(arguments: &Arguments, given: &Given, detail: Detail) -> Result<Exit, Failure> {
+    let mut interrupts = Interrupts::new()?;
+    let mut changes = Changes::new(arguments.suites.folders()?)?;
+    let mut commands = commands();
+    let mut scope = Scope::AsTyped;
+    loop {
+        if output::stdout_is_terminal() && output::colors_are_on() {
+            output::show("\x1b[2J\x1b[3J\x1b[H")?;
+        }
+        changes.begin_run();
+        let ran = match arguments.plan(given, scope) {
+            Ok(Some(plan)) => arguments.pass(&plan, given, detail, &mut interrupts).await,
+            Ok(None) => Ok(Exit::BadInput),
+            Err(failure) => Err(failure),
+        };
+        match ran {
+            Ok(exit @ (Exit::Interrupted | Exit::Terminated)) => return Ok(exit),
+            Ok(_) => {}
+            Err(failure) => printing::tell(&failure),
+        }
+        for path in changes.end_run() {
+            output::talk(&format!("{} changes in every run, so it is no longer watched; .gitignore can exclude it\n", path.display()));
+        }
+        output::talk(match commands.is_some() {
+            true => "\nwatching; Enter runs all again, f those that did not pass, q or Ctrl-C ends\n",
+            false => "\nwatching; Ctrl-C ends\n",
+        });
+        scope = tokio::select! {
+            changed = changes.next() => {
+                changed?;
+                Scope::AsTyped
+            }
+            command = next(&mut commands) => match command {
+                Typed::Rerun(scope) => scope,
+                Typed::Quit => return Ok(Exit::Passed),
+            },
+            exit = interrupts.next() => return Ok(exit),
+        };
+    }
+}
+
+enum Typed {
+    Rerun(Scope),
+    Quit,
+}
+
+/// What is typed, line by line; nothing unless a person can type.
+fn commands() -> Option<mpsc::UnboundedReceiver<Typed>> {
+    if !std::io::stdin().is_terminal() {
+        return None;
+    }
+    let (sender, receiver) = mpsc::unbounded_channel();
+    // A thread of its own: a read of a terminal cannot be cancelled, and must not keep the program from ending.
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            let typed = match line.trim() {
+                "" | "r" => Typed::Rerun(Scope::AsTyped),
+                "f" => Typed::Rerun(Scope::Unfinished),
+                "q" => Typed::Quit,
+                _ => continue,
+            };
+            if sender.send(typed).is_err() {
+                return;
+            }
+        }
+    });
+    Some(receiver)
+}
+
+/// Waits for ever where nobody types, or nobody does any more.
+async fn next(commands: &mut Option<mpsc::UnboundedReceiver<Typed>>) -> Typed {
+    if let Some(receiver) = commands {
+        if let Some(typed) = receiver.recv().await {
+            return typed;
+        }
+        *commands = None;
+    }
+    std::future::pending().await
+}

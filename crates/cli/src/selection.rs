@@ -1,0 +1,70 @@
+//! The flags that say which tests of the suites are meant, how often, and in which order. Shared by `test` and `plan`.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::last_run::Memory;
+use crate::settings;
+use crate::suites::{Loaded, SuiteArgs};
+use mcproof_engine::run::{self, Filter, Order, Plan, Selection, Shard};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Selection")]
+pub(crate) struct SelectionArgs {
+    /// Only tests that match this expression, such as 'tag(smoke) & !name(/slow/)'; with several, those that match one of them
+    #[arg(short = 'E', long = "filter", alias = "filter-expr", alias = "filterset", value_name = "EXPRESSION")]
+    filters: Vec<String>,
+    /// Only one of N parts of the run, such as 2/5; each test stays in its part when others are added
+    #[arg(long, value_name = "I/N", value_parser = |text: &str| text.parse::<Shard>())]
+    shard: Option<Shard>,
+    /// Only tests that failed, were cancelled or never ran when they were last selected from this folder
+    #[arg(long, visible_alias = "last-failed")]
+    rerun_failed: bool,
+    /// Start the tests in another order each time
+    #[arg(long)]
+    shuffle: bool,
+    /// Shuffle as this number says, to repeat the order of an earlier run
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u32>,
+    /// Run each test so many times
+    #[arg(long, alias = "repeat-each", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000), hide_default_value = true)]
+    repeat: u32,
+}
+
+/// Which of the tests are taken, apart from what was typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    AsTyped,
+    /// As with `--rerun-failed`.
+    Unfinished,
+}
+
+impl SelectionArgs {
+    /// # Errors
+    /// A filter is none, or nothing is selected.
+    pub(crate) fn plan(&self, suites: &SuiteArgs, loaded: Loaded, scope: Scope, memory: &Memory) -> Result<Plan, Failure> {
+        let filters = self.filters.iter().map(|text| Filter::parse(text)).collect::<Result<_, _>>();
+        let rerun = self.rerun_failed || scope == Scope::Unfinished;
+        let selection = Selection {
+            transports: suites.transport.clone(),
+            picks: loaded.picks,
+            filters: filters.map_err(|diagnostic| Failure::new(Exit::BadInput, *diagnostic))?,
+            unfinished: if rerun { memory.unfinished() } else { None },
+            shard: self.shard,
+            order: self.order(),
+            repeat: self.repeat,
+            folder: settings::current_folder(),
+        };
+        run::plan(&loaded.suites, &selection).map_err(|diagnostic| Failure::new(Exit::NothingSelected, *diagnostic))
+    }
+
+    fn order(&self) -> Order {
+        match (self.seed, self.shuffle) {
+            (Some(seed), _) => Order::Shuffled { seed },
+            // Small enough to be typed again.
+            (None, true) => Order::Shuffled { seed: u32::try_from(RandomState::new().hash_one(0) % 1_000_000).unwrap_or_default() },
+            (None, false) => Order::AsWritten,
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Which suites a command reads, and the flags that change what is in them: variables, and the server under test.
+//! Knows files; not how they are run.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{output, settings};
+use mcproof_client::{EraChoice, Tls, TransportKind};
+use mcproof_engine::run::Pick;
+use mcproof_engine::suite::plan::{Binding, Launch, Reach, Server, Suite};
+use mcproof_engine::suite::{self, Environment};
+use mcproof_record::{Diagnostic, Place};
+use mcproof_report::diagnostic;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SuiteArgs {
+    /// Suite files, or folders to search for `*.mcproof.yaml` and `mcproof.yaml`; FILE::NAME or FILE:LINE takes one test
+    #[arg(value_name = "PATH", default_value = ".")]
+    paths: Vec<PathBuf>,
+    /// Only these transports (repeat, or separate with commas)
+    #[arg(long, value_name = "stdio|http|sse", value_delimiter = ',', value_parser = parse_transport)]
+    pub(crate) transport: Vec<TransportKind>,
+    /// Set a variable of the suites: NAME=TEXT, or NAME:=JSON
+    #[arg(long = "var", value_name = "NAME=VALUE")]
+    variables: Vec<String>,
+    /// The profile of the suites to test against, such as `staging`
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Test the server at this URL instead of the suite's own; with a command, `${port}` in it is a free port
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// A header for --url
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
+    /// An environment variable for the command after `--`
+    #[arg(short = 'e', long = "env", value_name = "NAME=VALUE")]
+    env: Vec<String>,
+    /// Working folder for the command after `--`
+    #[arg(long, value_name = "FOLDER")]
+    cwd: Option<PathBuf>,
+    /// Test the server that this command starts instead of the suite's own
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Suites that are read, and the tests of them that were named.
+pub(crate) struct Loaded {
+    pub(crate) suites: Vec<Arc<Suite>>,
+    pub(crate) picks: Picks,
+}
+
+/// By the names of the files as in the plan.
+type Picks = BTreeMap<String, Vec<Pick>>;
+
+struct Found {
+    files: Vec<PathBuf>,
+    picks: Picks,
+}
+
+fn parse_transport(text: &str) -> Result<TransportKind, String> {
+    match text.parse() {
+        Ok(kind @ (TransportKind::Stdio | TransportKind::Http | TransportKind::Sse)) => Ok(kind),
+        _ => Err("a suite runs over stdio, http or sse".into()),
+    }
+}
+
+impl SuiteArgs {
+    /// Reads all suites. Tells their mistakes on stderr; then there is nothing to give.
+    ///
+    /// `server` takes the place of their own ones; `tls` is what their own adds to.
+    pub(crate) fn load(&self, server: Option<Server>, tls: &Tls) -> Result<Option<Loaded>, Failure> {
+        let Found { files, picks } = self.discover()?;
+        let environment = Environment {
+            variables: settings::variables(),
+            overrides: self.overrides()?,
+            profile: self.profile.clone(),
+            server,
+            tls: tls.clone(),
+        };
+        let (mut suites, mut mistakes) = (Vec::new(), Vec::new());
+        for file in files {
+            match read(&file, &environment) {
+                Ok(suite) => suites.push(Arc::new(suite)),
+                Err(found) => mistakes.extend(found),
+            }
+        }
+        if mistakes.is_empty() {
+            return Ok(Some(Loaded { suites, picks }));
+        }
+        let count = mistakes.len();
+        output::talk(&diagnostic::render_all(&mistakes, &settings::style()));
+        output::talk(&format!("\n{count} {}, nothing was run\n", if count == 1 { "mistake" } else { "mistakes" }));
+        Ok(None)
+    }
+
+    /// The suite files, sorted, and the tests that were picked from them.
+    fn discover(&self) -> Result<Found, Failure> {
+        let named = self.paths.iter().map(|path| name_of_test(path));
+        let (picked, whole): (Vec<_>, Vec<_>) = named.partition(|(_, pick)| pick.is_some());
+        let find = |paths: Vec<PathBuf>| suite::discover(&paths).map_err(|diagnostic| Failure::new(Exit::BadInput, diagnostic));
+        let whole: BTreeSet<PathBuf> = find(whole.into_iter().map(|(path, _)| path).collect())?.into_iter().collect();
+        let mut picks = Picks::new();
+        let mut files = whole.clone();
+        for (path, pick) in picked {
+            // A file that is named as a whole, too, is meant as a whole.
+            if !whole.contains(&path) {
+                picks.entry(path.display().to_string()).or_default().extend(pick);
+            }
+            files.insert(path);
+        }
+        if files.is_empty() {
+            let paths: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
+            let message = format!("no suite was found in {}", paths.join(", "));
+            let diagnostic = Diagnostic::error("no-suite", message).hint("a suite is a file whose name ends with `.mcproof.yaml`");
+            return Err(Failure::new(Exit::NothingSelected, diagnostic));
+        }
+        Ok(Found { files: files.into_iter().collect(), picks })
+    }
+
+    /// The folders that were named, and those of the suites that were; none of them within another.
+    pub(crate) fn folders(&self) -> Result<Vec<PathBuf>, Failure> {
+        let Found { files, .. } = self.discover()?;
+        let named = self.paths.iter().filter(|path| path.is_dir()).cloned();
+        let all: BTreeSet<PathBuf> = files.iter().map(|file| folder_of(file).to_owned()).chain(named).collect();
+        let is_within = |folder: &Path| all.iter().any(|other| other != folder && folder.starts_with(other));
+        Ok(all.iter().filter(|folder| !is_within(folder)).cloned().collect())
+    }
+
+    fn overrides(&self) -> Result<Map<String, Value>, Failure> {
+        let wrong = |text: &str, why: &str| Failure::bad_input("bad-variable", format!("--var {text}: {why}"));
+        let mut map = Map::new();
+        for text in &self.variables {
+            let (name, value) = text.split_once('=').ok_or_else(|| wrong(text, "expected NAME=TEXT or NAME:=JSON"))?;
+            let (name, value) = match name.strip_suffix(':') {
+                Some(name) => (name, serde_json::from_str(value).map_err(|error| wrong(text, &format!("no JSON: {error}")))?),
+                None => (name, Value::from(value)),
+            };
+            map.insert(name.to_owned(), value);
+        }
+        Ok(map)
+    }
+
+    /// The server of the command line, if it names one.
+    pub(crate) fn server(&self) -> Result<Option<Server>, Failure> {
+        let Self { url, headers, env, cwd, command, .. } = self;
+        if url.is_none() && command.is_empty() {
+            return match (headers.is_empty(), env.is_empty() && cwd.is_none()) {
+                (false, _) => Err(Failure::bad_input("bad-flag", "--header needs --url")),
+                (_, false) => Err(Failure::bad_input("bad-flag", "-e and --cwd need a command after `--`")),
+                _ => Ok(None),
+            };
+        }
+        let text = url.iter().chain(command).cloned().collect::<Vec<_>>().join(" ");
+        let length = u32::try_from(text.chars().count()).unwrap_or(u32::MAX).max(1);
+        let place = Place { file: "command line".into(), line: 1, column: 1, length, text };
+        let pair = |text: &String, separator: char, flag: &str| {
+            let (name, value) = text
+                .split_once(separator)
+                .ok_or_else(|| Failure::bad_input("bad-flag", format!("{flag} {text}: expected a name, `{separator}` and a value")))?;
+            Ok((name.trim().to_owned(), value.trim_start().to_owned()))
+        };
+        let launch = (!command.is_empty())
+            .then(|| {
+                let env = env.iter().map(|text| pair(text, '=', "-e")).collect::<Result<_, Failure>>()?;
+                let folder = cwd.clone().unwrap_or_else(settings::current_folder);
+                Ok::<_, Failure>(Launch { command: command.clone(), env, folder, cwd: None })
+            })
+            .transpose()?;
+        let transport = match (url, self.transport.as_slice()) {
+            (None, _) => TransportKind::Stdio,
+            (Some(_), [TransportKind::Sse]) => TransportKind::Sse,
+            (Some(_), _) => TransportKind::Http,
+        };
+        let headers = headers.iter().map(|text| pair(text, ':', "--header")).collect::<Result<_, Failure>>()?;
+        let binding =
+            Binding { transport, place: place.clone(), launch, url: url.clone(), headers, port_from: None, reach: Reach::default() };
+        let (era, protocol_version) = (EraChoice::Auto, None);
+        Ok(Some(Server { name: "server".into(), place, bindings: vec![binding], era, protocol_version }))
+    }
+}
+
+fn read(file: &Path, environment: &Environment) -> Result<Suite, Vec<Diagnostic>> {
+    let named = file.display().to_string();
+    let problem = |code: &str, message: String| vec![Diagnostic::error(code, message)];
+    let bytes = std::fs::read(file).map_err(|error| problem("cannot-read", format!("`{named}` cannot be read: {error}")))?;
+    let text = String::from_utf8(bytes).map_err(|_| problem("not-text", format!("`{named}` is not UTF-8 text")))?;
+    suite::load(&named, &text, folder_of(file), environment)
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Parts FILE::NAME and FILE:LINE, unless there is a file that is really called so.
+fn name_of_test(path: &Path) -> (PathBuf, Option<Pick>) {
+    let whole = || (path.to_owned(), None);
+    let Some(text) = path.to_str().filter(|_| !path.exists()) else { return whole() };
+    if let Some((file, name)) = text.split_once("::").filter(|(file, _)| Path::new(file).is_file()) {
+        return (file.into(), Some(Pick::Name(name.to_owned())));
+    }
+    let line = text.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
+    match line.filter(|(file, _)| Path::new(file).is_file()) {
+        Some((file, line)) => (file.into(), Some(Pick::Line(line))),
+        None => whole(),
+    }
+}

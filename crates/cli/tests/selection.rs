@@ -1,0 +1,393 @@
+//! Which tests `mcproof test` runs, in which order, and when it stops: selection, shards, shuffles, reruns, warm starts, watching.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Six tests on two transports; two of them fail.
+const SUITE: &str = "\
+server:
+  stdio: mcproof demo tracker
+  http: { command: \"mcproof demo tracker --http --port ${port}\", url: \"http://127.0.0.1:${port}/mcp\" }
+tests:
+  - name: tools are listed
+    steps: [tools]
+  - name: echo answers
+    steps: [{ call: echo, with: { message: hi } }]
+  - name: echo is (badly) expected
+    steps:
+      - tools
+      - { call: echo, with: { message: hi }, expect: { $text: ho } }
+  - name: an unknown tool fails
+    steps: [{ call: nope, fails: true }]
+  - name: an unknown tool answers
+    steps: [{ call: nope }]
+  - name: ping
+    steps: [handshake]
+";
+
+/// A folder of its own for one test, with what the runs in it remember.
+struct World {
+    folder: tempfile::TempDir,
+}
+
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl World {
+    fn new(suite: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("s.mcproof.yaml"), suite).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
+        mcproof.current_dir(self.folder.path()).env("XDG_STATE_HOME", self.path(".state")).args(arguments);
+        mcproof
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        let output = self.command(arguments).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// The cases that would run, as `name [transport]`.
+    fn planned(&self, arguments: &[&str]) -> Vec<String> {
+        let ran = self.run(&[&["plan", "--json"], arguments].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let plan: Value = serde_json::from_str(&ran.stdout).unwrap();
+        plan["cases"].as_array().unwrap().iter().map(|planned| title(&planned["case"])).collect()
+    }
+}
+
+fn title(case: &Value) -> String {
+    format!("{} [{}]", case["name"].as_str().unwrap(), case["transport"].as_str().unwrap())
+}
+
+impl Ran {
+    fn events(&self) -> Vec<Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn of_kind(&self, kind: &str) -> Vec<Value> {
+        self.events().into_iter().filter(|event| event["event"] == kind).collect()
+    }
+}
+
+#[test]
+fn a_selection_takes_what_it_names() {
+    let world = World::new(SUITE);
+    let check = |arguments: &[&str], expected: &[&str]| assert_eq!(world.planned(arguments), expected, "{arguments:?}");
+    check(&["-E", "name(ping)"], &["ping [stdio]", "ping [http]"]);
+    check(&["--filter", "name(=ping) & transport(=http)"], &["ping [http]"]);
+    check(
+        &["-E", "name(=ping) & transport(http)", "-E", "name(/^tools/) and transport(stdio)"],
+        &["tools are listed [stdio]", "ping [http]"],
+    );
+    check(&["-E", "suite(s.mcproof) & server(server) & name(badly)", "--transport", "stdio"], &["echo is (badly) expected [stdio]"]);
+    check(&["s.mcproof.yaml::ping", "--transport", "http"], &["ping [http]"]);
+    check(&["./s.mcproof.yaml:11", "--transport", "http"], &["echo is (badly) expected [http]"]);
+    check(&["s.mcproof.yaml:9", "s.mcproof.yaml::ping", "--transport", "http"], &["echo is (badly) expected [http]", "ping [http]"]);
+    assert_eq!(world.planned(&["s.mcproof.yaml:9", "s.mcproof.yaml"]).len(), 12);
+    assert_eq!(world.planned(&["--repeat", "3"]).len(), 36);
+}
+
+#[test]
+fn a_selection_of_nothing_is_never_green() {
+    let world = World::new(SUITE);
+    let check = |arguments: &[&str], code: i32, said: &[&str]| {
+        for command in ["plan", "test"] {
+            let ran = world.run(&[&[command], arguments].concat());
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{arguments:?}: {}", ran.stderr);
+            for part in said {
+                assert!(ran.stderr.contains(part), "{part:?} is not in\n{}", ran.stderr);
+            }
+        }
+    };
+    check(&["-E", "name(pnig)"], 4, &["none of 12 tests matches the filter", "did you mean `ping`?"]);
+    check(&["-E", "tag(smoke)"], 4, &["none of 12 tests", "none has any tag"]);
+    check(&["-E", "name(ping) & name(echo)"], 4, &["every condition is met by some test, but all together by none"]);
+    check(&["s.mcproof.yaml::pnig"], 4, &["s.mcproof.yaml has no test called `pnig`", "did you mean `ping`?"]);
+    check(&["s.mcproof.yaml:2"], 4, &["no test stands at s.mcproof.yaml:2"]);
+    check(&["--transport", "sse"], 4, &["no test uses a transport"]);
+    check(&["nothing.yaml::ping"], 2, &["`nothing.yaml::ping` does not exist"]);
+    check(&["--shard", "3/2"], 2, &["the last is 2/2"]);
+    check(&["-E", "name(ping) & tga(x)"], 2, &["--filter:1:14", "name(ping) & tga(x)", "^^^", "did you mean `tag`?"]);
+}
+
+#[test]
+fn every_case_is_in_one_shard() {
+    let world = World::new(SUITE);
+    let shards: Vec<Vec<String>> = ["1/3", "2/3", "3/3"].iter().map(|shard| world.planned(&["--shard", shard])).collect();
+    let all: BTreeSet<String> = shards.iter().flatten().cloned().collect();
+    assert_eq!((shards.iter().map(Vec::len).sum::<usize>(), all.len()), (12, 12));
+    // A new test moves no other one, wherever it stands and however the file is named.
+    let more = SUITE.replace("tests:\n", "tests:\n  - { name: new, steps: [ping] }\n");
+    std::fs::write(world.path("s.mcproof.yaml"), more).unwrap();
+    let absolute = world.path("s.mcproof.yaml").canonicalize().unwrap();
+    for (number, before) in (1..).zip(&shards) {
+        let mut after = world.planned(&["--shard", &format!("{number}/3"), absolute.to_str().unwrap()]);
+        after.retain(|case| !case.starts_with("new "));
+        assert_eq!(after, *before);
+    }
+}
+
+#[test]
+fn a_seed_repeats_an_order() {
+    let world = World::new(SUITE);
+    let order = |arguments: &[&str]| {
+        let ran = world.run(&[&["test", "--json", "--jobs", "1"], arguments].concat());
+        let run_started = ran.of_kind("run-started").remove(0);
+        let title = |event: &Value| title(&run_started["cases"][usize::try_from(event["id"].as_u64().unwrap()).unwrap()]);
+        (run_started["seed"].as_u64(), ran.of_kind("case-started").iter().map(title).collect::<Vec<String>>())
+    };
+    let (seed, written) = order(&[]);
+    assert_eq!((seed, &written), (None, &world.planned(&[])));
+    let (seed, shuffled) = order(&["--seed", "7"]);
+    assert_eq!((seed, &shuffled), (Some(7), &world.planned(&["--shuffle", "--seed", "7"])));
+    assert_ne!(shuffled, written);
+    let sorted = |mut cases: Vec<String>| {
+        cases.sort();
+        cases
+    };
+    assert_eq!(sorted(shuffled), sorted(written));
+    let (seed, shuffled) = order(&["--shuffle"]);
+    let seed = seed.unwrap().to_string();
+    assert_eq!(order(&["--seed", &seed]).1, shuffled);
+    let ran = world.run(&["test", "--seed", &seed, "-E", "name(ping)"]);
+    assert!(ran.stdout.ends_with(&format!(", shuffled with --seed {seed}\n")), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("running 2 tests from 1 suite, 10 not selected"), "{}", ran.stdout);
+}
+
+#[test]
+fn fail_fast_cancels_what_has_not_started() {
+    let world = World::new(SUITE);
+    let check = |flag: &str, failed: u64, cancelled: u64| {
+        let ran = world.run(&["test", "--json", "--jobs", "1", "--transport", "stdio", flag]);
+        let counts = &ran.of_kind("run-finished")[0]["counts"];
+        assert_eq!((ran.code, counts["failed"].as_u64(), counts["cancelled"].as_u64()), (Some(1), Some(failed), Some(cancelled)), "{flag}");
+        ran
+    };
+    let ran = check("--fail-fast", 1, 3);
+    let notice = &ran.of_kind("notice")[0]["diagnostic"];
+    assert_eq!(notice["message"], "stopped after 1 failure, before 3 further tests ran");
+    check("-x", 1, 3);
+    check("--fail-fast=2", 2, 1);
+    assert_eq!(check("--fail-fast=3", 2, 0).of_kind("notice"), Vec::<Value>::new());
+}
+
+#[test]
+fn what_did_not_pass_is_run_again() {
+    let world = World::new(SUITE);
+    let stdio = ["--transport", "stdio"];
+    let unfinished = |arguments: &[&str]| world.planned(&[&stdio, arguments, &["--rerun-failed"]].concat());
+    let ran = world.run(&[&["plan", "--rerun-failed"], &stdio[..]].concat());
+    assert!(ran.stderr.contains("no earlier run in this folder is known, so all tests run"), "{}", ran.stderr);
+    assert!(ran.stdout.ends_with("6 tests, 6 not selected\n"), "{}", ran.stdout);
+
+    world.run(&[&["test", "--jobs", "1", "-x"], &stdio[..]].concat());
+    let failed = "echo is (badly) expected [stdio]";
+    let never_ran = ["an unknown tool fails [stdio]", "an unknown tool answers [stdio]", "ping [stdio]"];
+    assert_eq!(unfinished(&[]), [&[failed], &never_ran[..]].concat());
+    // Another selection leaves the others as they are.
+    world.run(&["test", "-E", "name(ping)"]);
+    assert_eq!(unfinished(&[]), [&[failed], &never_ran[..2]].concat());
+    world.run(&[&["test", "--rerun-failed", "--repeat", "2"], &stdio[..]].concat());
+    assert_eq!(unfinished(&[]), [failed, "an unknown tool answers [stdio]"]);
+
+    let fixed = SUITE.replace("$text: ho", "$text: hi").replace("{ call: nope }", "{ call: nope, fails: true }");
+    std::fs::write(world.path("s.mcproof.yaml"), fixed).unwrap();
+    assert_eq!(world.run(&["test", "--last-failed", "-q"]).stdout.split(" in ").next(), Some("2 passed"));
+    let ran = world.run(&["test", "--rerun-failed"]);
+    assert_eq!(ran.code, Some(4));
+    assert!(ran.stderr.contains("none of 12 tests is left to run again: all passed when they last ran"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_memory_that_cannot_be_read_is_told_and_written_anew() {
+    let world = World::new(SUITE);
+    world.run(&["test", "-E", "name(badly)"]);
+    let folder = world.path(".state/mcproof/last-run");
+    let file = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    for broken in ["{", "[]", "\u{0}", r#"{"version":99,"folder":"/","unfinished":[]}"#] {
+        std::fs::write(&file, broken).unwrap();
+        let ran = world.run(&["test", "--rerun-failed", "--transport", "stdio"]);
+        assert!(ran.stderr.contains("what is known of earlier runs cannot be read, so all tests run: "), "{}", ran.stderr);
+        assert!(ran.stdout.contains("4 passed, 2 failed"), "{}", ran.stdout);
+        assert_eq!(world.planned(&["--rerun-failed"]).len(), 2);
+    }
+}
+
+#[test]
+fn repetitions_are_cases_of_their_own() {
+    let world = World::new(SUITE);
+    let ran = world.run(&["test", "--repeat", "3", "s.mcproof.yaml::ping", "--transport", "stdio"]);
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.stdout.contains("ping #1\n") && ran.stdout.contains("ping #3\n") && ran.stdout.contains("3 passed"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_plan_reads_well() {
+    let ran = World::new(SUITE).run(&["plan", "-E", "name(badly) | name(ping)"]);
+    let expected = "./s.mcproof.yaml\n    9  echo is (badly) expected [stdio, http]\n   11    list tools\n   12    call echo\n   \
+                    17  ping [stdio, http]\n   18    handshake\n\n4 tests, 8 not selected\n";
+    assert_eq!(ran.stdout, expected);
+}
+
+/// Two tests of four share a server; the shop forgets nothing.
+const SHARED: &str = "\
+server: { stdio: mcproof demo shop }
+isolation: file
+tests:
+  - name: one is sold
+    tags: [smoke, sale]
+    steps: [{ call: create_order, with: { product_id: PROD-123, quantity: 1 } }]
+  - name: nine are left
+    tags: [stock]
+    steps: [{ call: check_inventory, with: { product_id: PROD-123 }, expect: { available: 9 } }]
+  - name: eight are left
+    tags: [stock]
+    steps: [{ call: check_inventory, with: { product_id: PROD-123 }, expect: { available: 8 } }]
+  - name: it answers
+    tags: [smoke]
+    steps: [tools]
+";
+
+#[test]
+fn a_shared_server_is_shared_within_one_repetition_only() {
+    let world = World::new(SHARED);
+    let ran = world.run(&["test", "--repeat", "5", "-E", "!name(eight)", "-q"]);
+    assert!(ran.stdout.starts_with("15 passed"), "{}", ran.stdout);
+    let ran = world.run(&["test", "--repeat", "2", "--jobs", "1", "-x", "--json"]);
+    let counts = &ran.of_kind("run-finished")[0]["counts"];
+    assert_eq!((ran.code, &counts["passed"], &counts["cancelled"]), (Some(1), &2.into(), &5.into()));
+}
+
+#[test]
+fn tags_select() {
+    let world = World::new(SHARED);
+    let check = |filter: &str, expected: &[&str]| assert_eq!(world.planned(&["-E", filter]), expected, "{filter}");
+    check("tag(smoke)", &["one is sold [stdio]", "it answers [stdio]"]);
+    check("tag(smoke) & !tag(sale)", &["it answers [stdio]"]);
+    check("tag(s*) & not (tag(smoke) or name(eight))", &["nine are left [stdio]"]);
+}
+
+const ANSWER: &str = r#"printf '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}\n'"#;
+const TOOLS: &str = r#"printf '{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}\n'"#;
+
+/// The server of the first case answers only when that of the second one has died, which was started ahead.
+#[test]
+fn a_server_that_dies_before_its_turn_fails_its_own_case_only() {
+    let patient = format!("read -r l; {ANSWER}; read -r l; until test -e died; do sleep 0.01; done; read -r l; {TOOLS}; read -r l");
+    let mortal = format!("read -r l; {ANSWER}; read -r l; echo lost the database >&2; touch died; exit 3");
+    let server = |script: &str| format!("{{ stdio: {{ command: [sh, -c, {script:?}] }} }}");
+    let world = World::new(&format!(
+        "servers:\n  patient: {}\n  mortal: {}\ntests:\n  - {{ name: one, steps: [{{ tools: all, server: patient }}] }}\n  - {{ name: two, steps: [{{ tools: all, server: mortal }}] }}\n",
+        server(&patient),
+        server(&mortal)
+    ));
+    let ran = world.run(&["test", "--era", "legacy", "--jobs", "1", "--json"]);
+    let verdicts: Vec<Value> = ran.of_kind("case-finished").iter().map(|event| event["verdict"].clone()).collect();
+    assert_eq!(verdicts, ["pass", "fail"], "{}", ran.stdout);
+    let finished = &ran.of_kind("case-finished")[1];
+    let message = finished["diagnostics"][0]["message"].as_str().unwrap();
+    assert!(message.starts_with("server exited with code 3"), "{message}");
+    assert!(finished.to_string().contains("lost the database"), "{finished}");
+    let kinds: Vec<Value> = ran.events().iter().map(|event| event["event"].clone()).collect();
+    assert_eq!(kinds, ["run-started", "case-started", "case-finished", "case-started", "case-finished", "run-finished"]);
+}
+
+/// A server counts what it was asked; warm or cold, each case finds a new one.
+#[test]
+fn no_server_is_shared() {
+    let suite = "server: { stdio: mcproof demo shop }\ntests:\n  - name: a\n    steps:\n      \
+                 - { call: create_order, with: { product_id: PROD-123, quantity: 1 } }\n      \
+                 - { call: check_inventory, with: { product_id: PROD-123 }, expect: { available: 9 } }\n";
+    let world = World::new(suite);
+    for flags in [&["--jobs", "1"][..], &["--jobs", "4"], &["--jobs", "2", "--no-warm-start"]] {
+        let ran = world.run(&[&["test", "--repeat", "12", "-q"], flags].concat());
+        assert!(ran.stdout.starts_with("12 passed"), "{flags:?}: {}", ran.stdout);
+    }
+}
+
+/// The lines of a pipe, as they come.
+fn lines(pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || BufReader::new(pipe).lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    receiver
+}
+
+/// Skips lines up to the one that has to come.
+fn until(lines: &mpsc::Receiver<String>, part: &str) {
+    let mut seen = Vec::new();
+    while let Ok(line) = lines.recv_timeout(Duration::from_secs(60)) {
+        if line.contains(part) {
+            return;
+        }
+        seen.push(line);
+    }
+    panic!("{part:?} never came, but\n{}", seen.join("\n"));
+}
+
+#[test]
+fn watching_runs_again_when_a_file_changes() {
+    let world = World::new(SUITE);
+    std::fs::write(world.path(".gitignore"), "*.log\n").unwrap();
+    let mut mcproof = world
+        .command(&["test", "--watch", "--transport", "stdio", "-E", "name(ping) | name(badly)"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stdout = lines(mcproof.stdout.take().unwrap());
+    let stderr = lines(mcproof.stderr.take().unwrap());
+    until(&stdout, "1 passed, 1 failed");
+    until(&stderr, "watching; Ctrl-C ends");
+    // Excluded, so that only what follows counts.
+    std::fs::write(world.path("server.log"), "x").unwrap();
+    let suite = world.path("s.mcproof.yaml");
+    std::fs::write(&suite, SUITE.replace("$text: ho", "$text: hi")).unwrap();
+    until(&stdout, "2 passed");
+    until(&stderr, "watching; Ctrl-C ends");
+    std::fs::write(&suite, SUITE.replace("handshake]", "handshak]")).unwrap();
+    until(&stderr, "did you mean `handshake`?");
+    until(&stderr, "watching; Ctrl-C ends");
+    std::fs::create_dir(world.path("lib")).unwrap();
+    std::fs::write(&suite, SUITE).unwrap();
+    until(&stdout, "1 passed, 1 failed");
+    until(&stderr, "watching; Ctrl-C ends");
+    std::fs::write(world.path("lib/server.js"), "x").unwrap();
+    until(&stdout, "1 passed, 1 failed");
+    until(&stderr, "watching; Ctrl-C ends");
+    kill(Pid::from_raw(i32::try_from(mcproof.id()).unwrap()), Signal::SIGINT).unwrap();
+    assert_eq!(mcproof.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn the_schema_of_suites_is_printed() {
+    let ran = World::new(SUITE).run(&["schema"]);
+    let schema: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let validator = jsonschema::draft202012::options().build(&schema).unwrap();
+    let step = |step: Value| serde_json::json!({ "server": { "stdio": "x" }, "tests": [{ "name": "a", "steps": [step] }] });
+    assert!(validator.is_valid(&step("tools".into())));
+    assert!(!validator.is_valid(&step("tols".into())));
+    assert_eq!(schema, serde_json::from_str::<Value>(&World::new(SUITE).run(&["schema", "suite"]).stdout).unwrap());
+}
