@@ -7,6 +7,7 @@ mod list;
 mod ping;
 mod prompt;
 mod read;
+mod review;
 mod schema;
 mod test;
 
@@ -21,6 +22,8 @@ use crate::target::TargetArgs;
 pub(crate) enum Command {
     /// Run suites over the real wire
     Test(test::Arguments),
+    /// Look at snapshots that are new or differ
+    Review(review::Arguments),
     /// Send one request and print its answer; takes the flags of MCP Inspector's CLI
     Inspect(Box<inspect::Arguments>),
     /// List the tools of a server
@@ -53,6 +56,7 @@ impl Command {
         }
         match self {
             Self::Test(arguments) => test::run(arguments, watching),
+            Self::Review(arguments) => review::run(arguments),
             Self::Inspect(arguments) => inspect::run(arguments, watching),
             Self::Tools(arguments) => list::run("tools/list", arguments, watching),
             Self::Prompts(arguments) => list::run("prompts/list", arguments, watching),
@@ -77,7 +81,7 @@ impl Command {
             Self::Read(arguments) => Some(arguments.shared()),
             Self::Prompt(arguments) => Some(arguments.shared()),
             Self::Ping(arguments) => Some(arguments.shared()),
-            Self::Test(_) | Self::Schema(_) | Self::Demo(_) => None,
+            Self::Test(_) | Self::Review(_) | Self::Schema(_) | Self::Demo(_) => None,
         }
     }
 }

@@ -9,7 +9,9 @@ mod group;
 mod parity;
 mod ports;
 mod sessions;
+pub mod snapshot;
 mod step;
+mod subscriptions;
 
 use crate::suite::plan::{LimitChoices, Suite};
 use case::{Finished, World};
@@ -51,6 +53,17 @@ pub struct RunOptions {
     pub authorization: Option<Authorization>,
     pub transcripts: Transcripts,
     pub coverage: Covering,
+    pub snapshots: Snapshots,
+}
+
+/// What a payload that differs from its snapshot does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Snapshots {
+    /// It fails its case, and waits for a review.
+    #[default]
+    Compare,
+    /// It takes the place of the snapshot.
+    Update,
 }
 
 /// Of which cases the whole wire is given to the sink. Their failures carry their evidence in any case.
@@ -76,6 +89,7 @@ pub async fn run(suites: Vec<Arc<Suite>>, options: RunOptions, stop: impl Future
     for notice in suites.iter().flat_map(|suite| &suite.notices) {
         recorder.record(Event::Notice { diagnostic: notice.clone() });
     }
+    waiting.iter().for_each(snapshot::forget_pending);
     let jobs = options.jobs.max(1);
     let world = World { options: Arc::new(options), addresses: Addresses::default(), groups: Groups::of(waiting.iter()) };
     let mut busy = Busy::default();
@@ -118,6 +132,9 @@ pub async fn run(suites: Vec<Arc<Suite>>, options: RunOptions, stop: impl Future
     for mut event in recorder.summary.transport_specific() {
         wires.explain(&mut event);
         recorder.record(event);
+    }
+    for diagnostic in suites.iter().filter_map(|suite| snapshot::leftovers(suite)) {
+        recorder.record(Event::Notice { diagnostic });
     }
     if let Some(collector) = recorder.collector.take() {
         let covered = tokio::select! {

@@ -12,7 +12,7 @@ use crate::{output, settings};
 use clap::Args as _;
 use mcproof_client::auth::Authorization;
 use mcproof_client::{Endpoint, EraChoice, Guardian, Patience, Target, Tls, TransportKind};
-use mcproof_engine::run::{self, Covering, RunOptions, Transcripts};
+use mcproof_engine::run::{self, Covering, RunOptions, Snapshots, Transcripts};
 use mcproof_engine::suite::plan::{Binding, Launch, Reach, Server, Suite};
 use mcproof_engine::suite::{self, Environment};
 use mcproof_record::{Diagnostic, Event, Place, Summary};
@@ -75,6 +75,9 @@ pub(crate) struct Arguments {
     network: NetworkArgs,
     #[command(flatten)]
     authorization: AuthArgs,
+    /// Take what comes as the new snapshots, without a review
+    #[arg(long)]
+    update_snapshots: bool,
     /// Also tell which tools, arguments, error paths, prompts and resources of the servers no test used
     #[arg(long)]
     coverage: bool,
@@ -136,6 +139,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         authorization,
         transcripts: if arguments.reports.show_every_wire() { Transcripts::OfAll } else { Transcripts::OfFailures },
         coverage: if arguments.coverage { Covering::Servers } else { Covering::Off },
+        snapshots: if arguments.update_snapshots { Snapshots::Update } else { Snapshots::Compare },
     };
     let detail = match (arguments.reports.is_quiet(), watching) {
         (true, _) => Detail::Quiet,
