@@ -121,7 +121,9 @@ impl Pattern {
     /// Whether it is one of the usual ways to write "anything".
     pub(crate) fn matches_everything(&self) -> bool {
         const ALL: [&str; 10] = ["", "^", "$", ".*", "^.*", ".*$", "^.*$", "[\\s\\S]*", "^[\\s\\S]*$", "()"];
-        ALL.contains(&self.body.as_str()) && !(self.body == "^.*$" && !self.flags.contains(['s', 'm']))
+        // Without a flag this one only matches texts of one line.
+        let is_anything = self.body != "^.*$" || self.flags.contains(['s', 'm']);
+        is_anything && ALL.contains(&self.body.as_str())
     }
 
     pub(crate) fn regex(&self, scope: &Map<String, Value>) -> Result<Cow<'_, Regex>, String> {
