@@ -8,6 +8,7 @@ mod ping;
 mod plan;
 mod prompt;
 mod read;
+mod review;
 mod schema;
 mod test;
 
@@ -24,6 +25,8 @@ pub(crate) enum Command {
     Test(Box<test::Arguments>),
     /// Show which tests would run
     Plan(Box<plan::Arguments>),
+    /// Look at snapshots that are new or differ
+    Review(review::Arguments),
     /// Send one request and print its answer; takes the flags of MCP Inspector's CLI
     Inspect(Box<inspect::Arguments>),
     /// List the tools of a server
@@ -57,6 +60,7 @@ impl Command {
         match self {
             Self::Test(arguments) => test::run(arguments, watching),
             Self::Plan(arguments) => plan::run(arguments),
+            Self::Review(arguments) => review::run(arguments),
             Self::Inspect(arguments) => inspect::run(arguments, watching),
             Self::Tools(arguments) => list::run("tools/list", arguments, watching),
             Self::Prompts(arguments) => list::run("prompts/list", arguments, watching),
@@ -81,7 +85,7 @@ impl Command {
             Self::Read(arguments) => Some(arguments.shared()),
             Self::Prompt(arguments) => Some(arguments.shared()),
             Self::Ping(arguments) => Some(arguments.shared()),
-            Self::Test(_) | Self::Plan(_) | Self::Schema(_) | Self::Demo(_) => None,
+            Self::Test(_) | Self::Plan(_) | Self::Review(_) | Self::Schema(_) | Self::Demo(_) => None,
         }
     }
 }

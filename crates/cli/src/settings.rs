@@ -5,6 +5,7 @@ use crate::output;
 use mcproof_report::{Charset, Color, Style};
 use std::collections::BTreeMap;
 use std::env;
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -106,6 +107,11 @@ pub(crate) fn github() -> Option<GithubJob> {
     let below = variable("GITHUB_WORKSPACE").and_then(|top| Some(here.strip_prefix(top).ok()?.to_path_buf()));
     let folder = below.map(|folder| folder.join("").to_string_lossy().into_owned()).unwrap_or_default();
     Some(GithubJob { summary, folder })
+}
+
+/// Whether a person can answer.
+pub(crate) fn stdin_is_terminal() -> bool {
+    std::io::stdin().is_terminal()
 }
 
 pub(crate) fn current_folder() -> PathBuf {

@@ -53,7 +53,7 @@ fn a_command_seeds_the_file_that_a_real_server_reads() {
         "server: {{ stdio: {{ command: {memory:?}, env: {{ MEMORY_FILE_PATH: \"${{tmp}}/memory.json\" }} }} }}\n\
          setup:\n  - run: {{ command: [sh, -c, 'printf \"%s\\n\" \"$0\" > memory.json', '{seed}'], cwd: \"${{tmp}}\" }}\n\
          tests:\n  - name: the seed is there\n    steps:\n      - {{ call: read_graph, expect: {{ entities: [{{ name: Ann }}] }} }}\n      \
-         - {{ call: delete_entities, with: {{ entityNames: [Ann] }} }}\n      - run: {{ command: [cat, memory.json], cwd: \"${{tmp}}\" }}\n        expect: {{ code: 0, stdout: {{ $not: /Ann/ }} }}\n  \
+         - {{ call: delete_entities, with: {{ entityNames: [Ann] }} }}\n      - run: {{ command: [cat, memory.json], cwd: \"${{tmp}}\" }}\n        expect: {{ code: 0, stdout: {{ $not: {{ $contains: Ann }} }} }}\n  \
          - name: and again, although it was deleted\n    steps: [{{ call: read_graph, expect: {{ entities: [{{ name: Ann }}] }} }}]\n"
     );
     check(&text, &[], 0, &["2 passed"]);

@@ -12,6 +12,7 @@ mod pool;
 mod process;
 mod progress;
 mod proxy;
+mod signal;
 mod sse;
 mod sse_events;
 mod stdio;
@@ -27,6 +28,7 @@ pub use pool::AddressFailure;
 pub use process::{Exit, Launch, Patience, ShutdownReport, StartFailure};
 pub use progress::Stage;
 pub use proxy::{Proxies, Proxy, ProxyVariables};
+pub use signal::{ProcessSignal, UnknownSignal};
 pub use sse_events::{Event, EventParser};
 pub use tls::{Tls, TlsFailure, Verification};
 
@@ -90,13 +92,15 @@ pub(crate) enum Purpose {
     Response,
     /// An answer to a request of the server, which makes room for the next one when it is out.
     Answer { _room: Room },
+    /// What a test sends as it stands: no status is a fault.
+    Anything(oneshot::Sender<Unanswered>),
 }
 
 impl Purpose {
     pub(crate) fn request(&self) -> Option<&RequestId> {
         match self {
             Self::Request(id) => Some(id),
-            Self::Notification(_) | Self::Response | Self::Answer { .. } => None,
+            Self::Notification(_) | Self::Response | Self::Answer { .. } | Self::Anything(_) => None,
         }
     }
 
@@ -115,6 +119,10 @@ impl Purpose {
                 let _ = done.send(unanswered);
             }
             Self::Response | Self::Answer { .. } => {}
+            Self::Anything(done) => {
+                // As above.
+                let _ = done.send(unanswered);
+            }
         }
     }
 }

@@ -6,13 +6,17 @@ mod matcher;
 mod number;
 mod path;
 mod payload;
+mod redact;
 #[cfg(test)]
 mod tests;
 mod text;
+mod weakness;
 
+pub(crate) use compare::schema_differences;
 pub use compile::{MATCHER_KEYS, MatcherKey, Subject};
 pub use matcher::Matcher;
 pub use path::{JsonPath, PathError};
 pub use payload::{Origin, Payload};
+pub(crate) use redact::{changes, redact};
 pub use text::TextPattern;
 pub(crate) use text::regex_reason;

@@ -13,7 +13,9 @@ mod queue;
 mod selection;
 mod sessions;
 mod shard;
+pub mod snapshot;
 mod step;
+mod subscriptions;
 mod warm;
 
 use crate::suite::plan::LimitChoices;
@@ -60,6 +62,17 @@ pub struct RunOptions {
     pub authorization: Option<Authorization>,
     pub transcripts: Transcripts,
     pub coverage: Covering,
+    pub snapshots: Snapshots,
+}
+
+/// What a payload that differs from its snapshot does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Snapshots {
+    /// It fails its case, and waits for a review.
+    #[default]
+    Compare,
+    /// It takes the place of the snapshot.
+    Update,
 }
 
 /// Of which cases the whole wire is given to the sink. Their failures carry their evidence in any case.
@@ -93,6 +106,7 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
     for notice in &plan.notices {
         recorder.record(Event::Notice { diagnostic: notice.clone() });
     }
+    plan.cases.iter().for_each(snapshot::forget_pending);
     let jobs = options.jobs.max(1);
     let world = World { options: Arc::new(options), addresses: Addresses::default(), groups: Groups::of(plan.cases.iter()) };
     let mut queue = Queue::of(plan.in_order());
@@ -149,6 +163,9 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
     for mut event in recorder.summary.transport_specific() {
         wires.explain(&mut event);
         recorder.record(event);
+    }
+    for diagnostic in plan.suites().filter_map(snapshot::leftovers) {
+        recorder.record(Event::Notice { diagnostic });
     }
     if let Some(collector) = recorder.collector.take() {
         let covered = tokio::select! {

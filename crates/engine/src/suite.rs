@@ -37,6 +37,7 @@ use serde_json::{Map, Value};
 pub use size::{parse_head_size, parse_size};
 use std::collections::BTreeMap;
 use std::path::Path;
+pub(crate) use step::COUNTER;
 pub use suggest::did_you_mean;
 pub(crate) use suggest::listed;
 pub use template::{MissingVariable, interpolate, interpolate_text};

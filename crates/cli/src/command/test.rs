@@ -17,7 +17,7 @@ use crate::typed::Typed;
 use clap::Args as _;
 use mcproof_client::auth::Authorization;
 use mcproof_client::{Endpoint, EraChoice, Guardian, Network, Patience, Target};
-use mcproof_engine::run::{self, Covering, FILTER_HELP, Plan, RunOptions, Start, Transcripts};
+use mcproof_engine::run::{self, Covering, FILTER_HELP, Plan, RunOptions, Snapshots, Start, Transcripts};
 use mcproof_engine::suite::plan::{Binding, Server};
 use mcproof_record::{Event, Summary};
 use mcproof_report::Repeat;
@@ -60,6 +60,9 @@ pub(crate) struct Arguments {
     /// Time from the start of a server until its handshake is answered, in place of the suite's
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     connect_timeout: Option<Duration>,
+    /// Take what comes as the new snapshots, without a review
+    #[arg(long)]
+    update_snapshots: bool,
     /// Also tell which tools, arguments, error paths, prompts and resources of the servers no test used
     #[arg(long)]
     coverage: bool,
@@ -164,6 +167,7 @@ impl Arguments {
             authorization: given.authorization.clone(),
             transcripts: if self.reports.show_every_wire() { Transcripts::OfAll } else { Transcripts::OfFailures },
             coverage: if self.coverage { Covering::Servers } else { Covering::Off },
+            snapshots: if self.update_snapshots { Snapshots::Update } else { Snapshots::Compare },
         }
     }
 

@@ -8,7 +8,7 @@ use crate::jsonrpc::{self, Malformed, Message, RequestId};
 use crate::transport::{Closed, FaultKind, HttpHead, Inbox, JsonLimits, Unanswered};
 use mcproof_record::{Direction, FrameId};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -53,6 +53,17 @@ struct State {
     faults: Vec<Fault>,
     /// A line that has begun and not ended: a fault only as long as that is so.
     open_line: Option<FrameId>,
+    /// Answers to what was sent as it stood and is waited for by nobody.
+    unawaited: Unawaited,
+    /// Ids that were not ours, of what was sent as it stood.
+    given: HashSet<RequestId>,
+}
+
+#[derive(Default)]
+struct Unawaited {
+    ids: HashSet<RequestId>,
+    /// An error without an id may be about any of it.
+    anonymous: bool,
 }
 
 struct Pending {
@@ -61,6 +72,8 @@ struct Pending {
     request: Option<FrameId>,
     /// Counts the progress notifications for this request; its id is the progress token.
     progress: watch::Sender<u64>,
+    /// Sent as it stood: the server may find no id in it, and answers without one.
+    may_be_anonymous: bool,
 }
 
 /// A request that waits for its answer. Dropping it forgets the request: an answer then is a late one.
@@ -125,10 +138,38 @@ impl Dispatcher {
         }
         state.next += 1;
         let id = RequestId::Number(state.next);
+        Ok(self.wait(&mut state, id, false))
+    }
+
+    /// For a message that is sent as it stands: `id` is the one in it, if it has one.
+    ///
+    /// # Errors
+    /// The connection has ended already.
+    pub(super) fn expect_answer_to(self: &Arc<Self>, id: Option<RequestId>) -> Result<Waiting, CallFailure> {
+        let mut state = self.state();
+        if let Some(closed) = &state.closed {
+            return Err(CallFailure::Closed(closed.clone()));
+        }
+        let id = id.unwrap_or_else(|| {
+            state.next += 1;
+            RequestId::Number(state.next)
+        });
+        state.given.insert(id.clone());
+        Ok(self.wait(&mut state, id, true))
+    }
+
+    /// Answers with these ids are of no consequence from here on, and those without any neither, if `anonymous`.
+    pub(super) fn expect_nothing_of(&self, ids: impl Iterator<Item = RequestId>, anonymous: bool) {
+        let mut state = self.state();
+        state.unawaited.ids.extend(ids);
+        state.unawaited.anonymous |= anonymous;
+    }
+
+    fn wait(self: &Arc<Self>, state: &mut State, id: RequestId, may_be_anonymous: bool) -> Waiting {
         let (sender, answer) = oneshot::channel();
         let (progress, progressed) = watch::channel(0);
-        state.pending.insert(id.clone(), Pending { answer: sender, asked: Instant::now(), request: None, progress });
-        Ok(Waiting { id, dispatcher: Arc::clone(self), answer, progress: progressed })
+        state.pending.insert(id.clone(), Pending { answer: sender, asked: Instant::now(), request: None, progress, may_be_anonymous });
+        Waiting { id, dispatcher: Arc::clone(self), answer, progress: progressed }
     }
 
     pub(super) fn faults(&self) -> Vec<Fault> {
@@ -159,6 +200,13 @@ impl Dispatcher {
 
     pub(super) fn closed_because(&self) -> Option<Closed> {
         self.state().closed.clone()
+    }
+
+    /// The one request that waits for an answer which may have no id.
+    fn unidentified(&self) -> Option<RequestId> {
+        let state = self.state();
+        let mut all = state.pending.iter().filter(|(_, pending)| pending.may_be_anonymous).map(|(id, _)| id);
+        all.next().filter(|_| all.next().is_none()).cloned()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -199,13 +247,19 @@ impl Inbox for Dispatcher {
             Ok(Message::Response { id, answer }) => {
                 let anonymous = id.is_none();
                 // An error without an id still belongs to the exchange that carried it.
-                let Some(id) = id.or_else(|| request.cloned()) else {
+                let Some(id) = id.or_else(|| request.cloned()).or_else(|| self.unidentified()) else {
+                    if self.state().unawaited.anonymous {
+                        return;
+                    }
                     let text = answer.map_or_else(|error| error.to_string(), |_| "a result".to_owned());
                     return self.fault(frame, FaultKind::NoId(text));
                 };
                 let mut state = self.state();
                 let Some(pending) = state.pending.remove(&id) else {
-                    let known = matches!(id, RequestId::Number(number) if (1..=state.next).contains(&number));
+                    if state.unawaited.ids.remove(&id) {
+                        return;
+                    }
+                    let known = matches!(id, RequestId::Number(number) if (1..=state.next).contains(&number)) || state.given.contains(&id);
                     drop(state);
                     return self.fault(frame, if known { FaultKind::NotWaitedFor(id) } else { FaultKind::UnknownId(id) });
                 };

@@ -44,6 +44,11 @@ impl Session {
         self.dispatcher.notifications.all()
     }
 
+    /// Changes whenever a notification has come, and when the connection has ended.
+    pub fn arrivals(&self) -> watch::Receiver<()> {
+        self.dispatcher.notifications.arrived.subscribe()
+    }
+
     /// Waits for a notification of this method. Each is given once, in the order in which they came, so that one which
     /// came before the wait began is not missed, and the next wait is for the next one.
     ///

@@ -75,15 +75,22 @@ impl Exchanger {
         headers: &Headers,
         body: Vec<u8>,
     ) -> (ExchangeId, FrameId, Result<Request<Full<Bytes>>, String>) {
-        let exchange = self.tap.next_exchange();
         let mut all: Vec<(String, String)> = vec![("host".into(), authority(url))];
         all.extend(headers.iter().cloned());
         all.extend(self.bearer.as_ref().and_then(Bearer::header));
-        for (name, value) in &self.headers {
-            // What the user asks for replaces what we would send.
-            all.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
-            all.push((name.clone(), value.clone()));
-        }
+        // What the user asks for replaces what we would send.
+        replace(&mut all, &self.headers);
+        self.record(method, url, all, body)
+    }
+
+    fn record(
+        &self,
+        method: Method,
+        url: &Url,
+        mut all: Vec<(String, String)>,
+        body: Vec<u8>,
+    ) -> (ExchangeId, FrameId, Result<Request<Full<Bytes>>, String>) {
+        let exchange = self.tap.next_exchange();
         if !body.is_empty() {
             all.push(("content-length".into(), body.len().to_string()));
         }
@@ -103,6 +110,37 @@ impl Exchanger {
         }
         let request = request.body(Full::new(Bytes::from(body))).map_err(|error| format!("the request cannot be sent: {error}"));
         (exchange, frame, request)
+    }
+
+    /// One request that belongs to no message; `headers` win over all others. Of an event stream only the data of its first
+    /// event is read, since it may never end.
+    pub(crate) async fn ask(&self, method: &str, url: &Url, headers: &Headers, body: Vec<u8>) -> Result<(Arc<HttpHead>, Vec<u8>), Broken> {
+        let method = Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is no HTTP method"))?;
+        let mut all: Vec<(String, String)> = vec![("host".into(), authority(url))];
+        all.extend(self.bearer.as_ref().and_then(Bearer::header));
+        replace(&mut all, &self.headers);
+        replace(&mut all, headers);
+        let (exchange, _, request) = self.record(method, url, all, body);
+        let open = self.open(exchange, request?).await?;
+        let head = Arc::clone(&open.head);
+        if media_type(&head) != EVENT_STREAM {
+            let (body, broken, _) = self.body(open).await;
+            return broken.map_or(Ok((head, body)), Err);
+        }
+        let mut first = None;
+        let deliver = |event: &Event, _| match &event.data {
+            Some(data) if !data.is_empty() => {
+                first = Some(data.clone());
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        };
+        let broken = self.events(open, deliver).await;
+        match (first, broken) {
+            (Some(data), _) => Ok((head, data)),
+            (None, None) => Ok((head, Vec::new())),
+            (None, Some(broken)) => Err(broken),
+        }
     }
 
     /// Sends a prepared request and waits for the head of its response.
@@ -290,6 +328,12 @@ const EVENTS_AT_ONCE: usize = 4 << 10;
 /// Bytes of an event without an end that are kept.
 const SHOWN_OF_UNFINISHED_EVENT: usize = 64 << 10;
 
+/// Puts headers in the place of those of the same name.
+fn replace(all: &mut Vec<(String, String)>, headers: &[(String, String)]) {
+    all.retain(|(known, _)| !headers.iter().any(|(name, _)| known.eq_ignore_ascii_case(name)));
+    all.extend(headers.iter().cloned());
+}
+
 fn authority(url: &Url) -> String {
     url[url::Position::BeforeHost..url::Position::AfterPort].to_owned()
 }
@@ -383,6 +427,11 @@ impl HttpConnection {
             tasks.requests.insert(request, Underway { task, progress });
         }
         frame
+    }
+
+    /// Where it is, and what talks to it.
+    pub(crate) fn endpoint(&self) -> (&Exchanger, &Url) {
+        (&self.shared.exchanger, &self.shared.url)
     }
 
     /// How far the exchange of a request has come.

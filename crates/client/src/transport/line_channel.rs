@@ -7,7 +7,7 @@ use super::{Closed, Envelope, Exit, Inbox, Limits, Purpose};
 use crate::Tap;
 use mcproof_record::{Direction, FrameBody, FrameId};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, watch};
@@ -27,7 +27,7 @@ type Outgoing = (Vec<u8>, Purpose);
 
 pub(crate) struct LineChannel {
     /// `None` once the output was closed.
-    outgoing: Option<mpsc::UnboundedSender<Outgoing>>,
+    outgoing: Mutex<Option<mpsc::UnboundedSender<Outgoing>>>,
     writer: JoinHandle<()>,
     reader: JoinHandle<()>,
     tap: Tap,
@@ -47,7 +47,7 @@ impl LineChannel {
         let (outgoing, queue) = mpsc::unbounded_channel();
         let writer = tokio::spawn(write_lines(output, queue, tap.clone()));
         let reader = tokio::spawn(read_lines(input, ending, limits, tap.clone(), inbox));
-        Self { outgoing: Some(outgoing), writer, reader, tap: tap.clone() }
+        Self { outgoing: Mutex::new(Some(outgoing)), writer, reader, tap: tap.clone() }
     }
 
     /// Queues the message. Whole messages are written by one task, so that a caller that gives up cannot tear one.
@@ -55,17 +55,35 @@ impl LineChannel {
         let id = self.tap.record(Direction::ToServer, FrameBody::Line { bytes: envelope.body.as_slice().into(), unterminated: false });
         let mut line = envelope.body;
         line.push(b'\n');
-        if let Some(outgoing) = &self.outgoing {
-            // This fails only after the writer has ended, which the tap and the reader tell better.
-            let _ = outgoing.send((line, envelope.purpose));
-        }
+        self.queue(line, envelope.purpose);
         id
+    }
+
+    /// Queues bytes as they stand, whatever they are.
+    pub(crate) fn send_bytes(&self, bytes: Vec<u8>, purpose: Purpose) -> FrameId {
+        let line = bytes.strip_suffix(b"\n");
+        let body = FrameBody::Line { bytes: line.unwrap_or(&bytes).into(), unterminated: line.is_none() };
+        let id = self.tap.record(Direction::ToServer, body);
+        self.queue(bytes, purpose);
+        id
+    }
+
+    fn queue(&self, bytes: Vec<u8>, purpose: Purpose) {
+        if let Some(outgoing) = &*self.outgoing.lock().unwrap_or_else(PoisonError::into_inner) {
+            // This fails only after the writer has ended, which the tap and the reader tell better.
+            let _ = outgoing.send((bytes, purpose));
+        }
+    }
+
+    /// The writer closes our side once everything is written.
+    pub(crate) fn finish_output(&self) {
+        self.outgoing.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     /// Closes our side once everything is written. A peer that does not read keeps the writer waiting: then the stream is
     /// closed by ending the task.
     pub(crate) async fn close_output(&mut self, patience: Duration) {
-        self.outgoing = None;
+        self.finish_output();
         if timeout(patience, &mut self.writer).await.is_err() {
             self.writer.abort();
         }

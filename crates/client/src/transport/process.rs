@@ -205,7 +205,7 @@ impl Process {
         let descendants = descendants(self.group);
         let mut exit = self.exit.clone();
         close_stdin.await;
-        self.tap.record(Direction::Local, FrameBody::Closed { pipe: "stdin".into() });
+        self.note_closed_stdin();
         let mut gone = match usage {
             StdinUse::Protocol => {
                 let gone = timeout(patience.end_of_input, exited(&mut exit)).await.is_ok();
@@ -230,7 +230,12 @@ impl Process {
         report
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn note_closed_stdin(&self) {
+        self.tap.record(Direction::Local, FrameBody::Closed { pipe: "stdin".into() });
+    }
+
+    /// To the server's whole group, as a terminal or a supervisor does it.
+    pub(crate) fn signal(&self, signal: Signal) {
         if killpg(Pid::from_raw(self.group), signal).is_ok() {
             self.tap.record(Direction::Local, FrameBody::Signalled { signal: signal.to_string() });
         }

@@ -17,6 +17,7 @@ use url::Url;
 
 pub(crate) struct SseConnection {
     exchanger: Arc<Exchanger>,
+    stream: Url,
     messages: Url,
     inbox: Arc<dyn Inbox>,
     /// Reads the stream for as long as the connection lives.
@@ -96,7 +97,12 @@ impl SseConnection {
         if messages.origin() != endpoint.url.origin() {
             return Err(SseFailure::BadEndpoint(data));
         }
-        Ok(Self { exchanger, messages, inbox, _stream: stream, posts: Mutex::default() })
+        Ok(Self { exchanger, stream: endpoint.url.clone(), messages, inbox, _stream: stream, posts: Mutex::default() })
+    }
+
+    /// Where its stream is, and what talks to it.
+    pub(crate) fn endpoint(&self) -> (&Exchanger, &Url) {
+        (&self.exchanger, &self.stream)
     }
 
     /// Whether a new connection can be made.

@@ -2,7 +2,7 @@
 //! Source: 2025-11-25 and 2026-07-28, basic/transports, stdio.
 
 use super::line_channel::{Ending, LineChannel};
-use super::{Envelope, Exit, Guardian, Inbox, Launch, Limits, Patience, Process, ShutdownReport, StartFailure, StdinUse};
+use super::{Envelope, Exit, Guardian, Inbox, Launch, Limits, Patience, Process, Purpose, ShutdownReport, StartFailure, StdinUse};
 use crate::Tap;
 use mcproof_record::FrameId;
 use std::sync::Arc;
@@ -27,6 +27,20 @@ impl StdioConnection {
 
     pub(crate) fn send(&self, envelope: Envelope) -> FrameId {
         self.channel.send(envelope)
+    }
+
+    pub(crate) fn send_bytes(&self, bytes: Vec<u8>, purpose: Purpose) -> FrameId {
+        self.channel.send_bytes(bytes, purpose)
+    }
+
+    /// Asks the server to end, and goes on reading what it says.
+    pub(crate) fn close_stdin(&self) {
+        self.process.note_closed_stdin();
+        self.channel.finish_output();
+    }
+
+    pub(crate) fn process(&self) -> &Process {
+        &self.process
     }
 
     pub(crate) async fn close(mut self, patience: Patience) -> ShutdownReport {

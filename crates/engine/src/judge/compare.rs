@@ -8,7 +8,7 @@ use mcproof_record::Difference;
 use serde_json::{Map, Value};
 
 /// More differences than a person reads.
-const MAXIMUM_DIFFERENCES: usize = 50;
+pub(super) const MAXIMUM_DIFFERENCES: usize = 50;
 /// Characters of an actual value that a difference shows.
 const SHOWN: usize = 600;
 
@@ -22,6 +22,47 @@ impl Matcher {
         comparison.differences.truncate(MAXIMUM_DIFFERENCES);
         comparison.differences
     }
+
+    /// What of a list of expectations did not come: others may stand before, between and after. For anything but a list
+    /// it is [`Matcher::compare`].
+    pub fn compare_in_order(&self, came: &[Value], scope: &Map<String, Value>) -> Vec<Difference> {
+        let Test::Elements(expected) = &self.test else {
+            return self.compare(&Payload::of(Value::Array(came.to_vec())), scope);
+        };
+        let mut comparison = Comparison { scope, text: None, differences: Vec::new(), undecided: false };
+        let mut rest = came;
+        for matcher in expected {
+            match rest.iter().position(|item| comparison.matches(matcher, item, None)) {
+                Some(index) => rest = &rest[index + 1..],
+                None => {
+                    let index = came.len() - rest.len();
+                    let actual = if index == 0 { "missing".to_owned() } else { format!("missing after {}", element("", index - 1)) };
+                    comparison.push(matcher, "", matcher.describe(scope), actual);
+                }
+            }
+        }
+        comparison.differences
+    }
+}
+
+/// Where a value breaks a JSON Schema; `root` is what the value is called. A schema whose references lead out of it is not
+/// judged.
+///
+/// # Errors
+/// Why the schema is none.
+pub(crate) fn schema_differences(schema: &Value, actual: &Value, root: &str) -> Result<Vec<Difference>, String> {
+    let validator = match jsonschema::options().build(schema) {
+        Ok(validator) => validator,
+        Err(error) if matches!(error.kind(), jsonschema::error::ValidationErrorKind::Referencing(_)) => return Ok(Vec::new()),
+        Err(error) => return Err(cut(&error.to_string())),
+    };
+    let difference = |error: jsonschema::ValidationError<'_>| {
+        let pointer = error.instance_path().to_string();
+        let at = actual.pointer(&pointer).unwrap_or(actual);
+        let expected = format!("valid by its schema: {}", cut(&error.to_string()));
+        Difference { path: below(root, actual, &pointer), expected, actual: shown(at), place: None }
+    };
+    Ok(validator.iter_errors(actual).take(MAXIMUM_DIFFERENCES).map(difference).collect())
 }
 
 struct Comparison<'a> {
@@ -89,6 +130,18 @@ impl Comparison<'_> {
                 let contained = self.contains(expected, actual);
                 self.require(contained, matcher, actual, path);
             }
+            Test::ContainsAll(parts) => {
+                for part in parts {
+                    if !self.contains(part, actual) {
+                        let wanted = format!("something that contains {}", part.describe(self.scope));
+                        self.push(part, path, wanted, shown(actual));
+                    }
+                }
+            }
+            Test::Json(inner) => match actual.as_str().or(raw).map(serde_json::from_str::<Value>) {
+                Some(Ok(value)) => self.compare(inner, &value, None, path),
+                _ => self.require(false, matcher, actual, path),
+            },
             Test::Not(unwanted) => {
                 let before = self.undecided;
                 let matches = self.matches(unwanted, actual, raw);
@@ -200,6 +253,7 @@ impl Comparison<'_> {
                 },
                 _ => self.matches(expected, actual, None),
             },
+            Value::Object(members) if expected.is_about_an_object() => members.values().any(|value| self.matches(expected, value, None)),
             Value::Object(members) => members.keys().any(|key| self.matches(expected, &Value::String(key.clone()), None)),
             _ => false,
         }
@@ -259,11 +313,11 @@ fn elements(count: usize) -> String {
     if count == 1 { "1 element".to_owned() } else { format!("{count} elements") }
 }
 
-fn element(path: &str, index: usize) -> String {
+pub(super) fn element(path: &str, index: usize) -> String {
     format!("{path}[{index}]")
 }
 
-fn member(path: &str, key: &str) -> String {
+pub(super) fn member(path: &str, key: &str) -> String {
     let plain = !key.is_empty() && key.chars().all(|character| character.is_alphanumeric() || matches!(character, '_' | '-' | '$'));
     match (plain, path) {
         (true, "") => key.to_owned(),
@@ -290,7 +344,7 @@ fn below(path: &str, root: &Value, pointer: &str) -> String {
     path
 }
 
-fn shown(value: &Value) -> String {
+pub(super) fn shown(value: &Value) -> String {
     cut(&value.to_string())
 }
 

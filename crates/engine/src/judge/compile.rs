@@ -58,8 +58,18 @@ pub const MATCHER_KEYS: &[MatcherKey] = &[
     },
     MatcherKey {
         name: "$contains",
-        doc: "a part of a text, an element of an array or a key of an object",
+        doc: "a part of a text, an element of an array, a key of an object, or (where it is an object itself) a value of an object",
         read: |compiler, node| compiler.nested(node, Test::Contains),
+    },
+    MatcherKey {
+        name: "$contains_all",
+        doc: "a list of what `$contains` takes; all of them have to be there",
+        read: |compiler, node| compiler.contains_all(node),
+    },
+    MatcherKey {
+        name: "$json",
+        doc: "a text that is JSON, and a matcher for the value in it",
+        read: |compiler, node| compiler.nested(node, Test::Json),
     },
     MatcherKey { name: "$schema", doc: "a JSON Schema that the value has to satisfy", read: |compiler, node| compiler.schema(node) },
     MatcherKey { name: "$text", doc: "the text of the whole answer: exact, or a /pattern/", read: |compiler, node| compiler.text(node) },
@@ -311,6 +321,17 @@ impl Compiler<'_> {
             return None;
         }
         TextPattern::compile(node, self.source, self.diagnostics).map(Test::Text)
+    }
+
+    fn contains_all(&mut self, node: &Node) -> Option<Test> {
+        let Kind::Seq(items) = &node.kind else {
+            self.wrong("a list of values or matchers", node);
+            return None;
+        };
+        let outer = std::mem::replace(&mut self.text_allowed, false);
+        let parts = self.all(items).map(Test::ContainsAll);
+        self.text_allowed = outer;
+        parts
     }
 
     fn one_of(&mut self, node: &Node) -> Option<Test> {

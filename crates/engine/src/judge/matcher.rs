@@ -20,6 +20,20 @@ impl Matcher {
     pub fn place(&self) -> &Place {
         &self.place
     }
+
+    /// How many elements a list may have before it can no longer match by growing, where that is known.
+    pub fn most_elements(&self) -> Option<usize> {
+        match &self.test {
+            Test::Elements(elements) => Some(elements.len()),
+            Test::Every(tests) => tests.iter().find_map(Self::most_elements),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a list without more to it: what has to come, in this order.
+    pub fn is_sequence(&self) -> bool {
+        matches!(&self.test, Test::Elements(elements) if !elements.is_empty())
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -46,6 +60,9 @@ pub(super) enum Test {
     Absent,
     All(Box<Matcher>),
     Contains(Box<Matcher>),
+    ContainsAll(Vec<Matcher>),
+    /// Of what a text holds as JSON.
+    Json(Box<Matcher>),
     Not(Box<Matcher>),
     OneOf(Vec<Matcher>),
     CloseTo {
@@ -64,7 +81,7 @@ pub(super) enum Test {
 impl Test {
     /// Whether only texts and numbers can pass.
     pub(super) fn is_for_scalars(&self) -> bool {
-        matches!(self, Self::Regex(_) | Self::Order { .. } | Self::CloseTo { .. } | Self::Uuid | Self::Datetime)
+        matches!(self, Self::Regex(_) | Self::Order { .. } | Self::CloseTo { .. } | Self::Uuid | Self::Datetime | Self::Json(_))
     }
 }
 
@@ -116,6 +133,10 @@ impl Matcher {
             Test::Absent => "no such key".to_owned(),
             Test::All(inner) => format!("a list or an object whose every value is {}", inner.describe(scope)),
             Test::Contains(inner) => format!("something that contains {}", inner.describe(scope)),
+            Test::ContainsAll(parts) => {
+                format!("something that contains {}", parts.iter().map(|part| part.describe(scope)).collect::<Vec<_>>().join(" and "))
+            }
+            Test::Json(inner) => format!("a text that is JSON: {}", inner.describe(scope)),
             Test::Not(inner) => format!("not {}", inner.describe(scope)),
             Test::OneOf(choices) => {
                 format!("one of {}", choices.iter().map(|choice| choice.describe(scope)).collect::<Vec<_>>().join(", "))
@@ -125,6 +146,15 @@ impl Matcher {
             Test::Datetime => "a date and time such as 2025-11-25T08:30:00Z".to_owned(),
             Test::Schema { .. } => "a value that its schema allows".to_owned(),
             Test::Text(pattern) => pattern.describe_exactly(scope),
+        }
+    }
+
+    /// Whether it names keys that the value has to have.
+    pub(super) fn is_about_an_object(&self) -> bool {
+        match &self.test {
+            Test::Members { .. } => true,
+            Test::Every(tests) => tests.iter().any(Self::is_about_an_object),
+            _ => false,
         }
     }
 

@@ -52,6 +52,22 @@ fn matchers_find_exactly_these_differences() {
 }
 
 #[test]
+fn a_sequence_may_have_others_between_its_parts() {
+    let check = |matcher: &str, came: &str, expected: &[&str]| {
+        let came: Vec<Value> = serde_json::from_str(came).unwrap();
+        let found = compile(matcher).compare_in_order(&came, &scope());
+        let shown: Vec<String> = found.into_iter().map(|found| format!("{} ≠ {}", found.expected, found.actual)).collect();
+        assert_eq!(shown, expected, "{matcher} {came:?}");
+    };
+    check("[1, {a: 2}]", r#"[0, 1, 1, {"a": 2, "b": 3}, 5]"#, &[]);
+    check("[1, 2]", "[2, 1]", &["2 ≠ missing after [1]"]);
+    check("[3, 1]", "[1]", &["3 ≠ missing"]);
+    check("[1, 1]", "[1]", &["1 ≠ missing after [0]"]);
+    check("[1]", "[]", &["1 ≠ missing"]);
+    check("{$exact: [1]}", "[1, 2]", &["1 element ≠ 2 elements: [1,2]"]);
+}
+
+#[test]
 fn differences_are_bounded_in_number_and_size() {
     let wanted = format!("[{}]", vec!["1"; 200].join(", "));
     let found = differences(&wanted, &format!("[{}]", vec!["2"; 200].join(",")));

@@ -34,6 +34,19 @@ impl TextPattern {
         Pattern::compile(text, node, source, diagnostics).map(|pattern| Self(Form::Regex(pattern)))
     }
 
+    pub(crate) fn is_regex(&self) -> bool {
+        matches!(self.0, Form::Regex(_))
+    }
+
+    /// Why no text could fail to hold this, if that is so.
+    pub(crate) fn weakness(&self) -> Option<&'static str> {
+        match &self.0 {
+            Form::Plain(plain) if plain.is_empty() => Some("every text contains the empty text"),
+            Form::Regex(pattern) if pattern.matches_everything() => Some("this pattern matches every text"),
+            Form::Plain(_) | Form::Regex(_) => None,
+        }
+    }
+
     /// Whether it can be used at all.
     ///
     /// # Errors
@@ -103,6 +116,14 @@ impl Pattern {
             }
         }
         Some(pattern)
+    }
+
+    /// Whether it is one of the usual ways to write "anything".
+    pub(crate) fn matches_everything(&self) -> bool {
+        const ALL: [&str; 10] = ["", "^", "$", ".*", "^.*", ".*$", "^.*$", "[\\s\\S]*", "^[\\s\\S]*$", "()"];
+        // Without a flag this one only matches texts of one line.
+        let is_anything = self.body != "^.*$" || self.flags.contains(['s', 'm']);
+        is_anything && ALL.contains(&self.body.as_str())
     }
 
     pub(crate) fn regex(&self, scope: &Map<String, Value>) -> Result<Cow<'_, Regex>, String> {

@@ -1,7 +1,7 @@
 //! One case on one transport: its attempts, its steps in order and what surrounds them, and the evidence.
 
 use super::aftermath;
-use super::expand::{GroupKey, Work};
+use super::expand::{GroupKey, Work, binding};
 use super::group::{Groups, Handed, Last};
 use super::parity::Wire;
 use super::ports::Addresses;
@@ -10,7 +10,7 @@ use super::step::{StepRun, run_step};
 use super::warm::Warm;
 use super::{RunOptions, Transcripts};
 use crate::diagnosis::{self, Asker};
-use crate::suite::plan::{Action, Skip, Step};
+use crate::suite::plan::{Skip, Step};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use mcproof_client::Session;
 use mcproof_record::{CaseOutcome, Diagnostic, Proof, SessionTranscript, Severity, StepOutcome, Verdict};
@@ -138,7 +138,7 @@ async fn run_attempt(work: &Work, world: &World, handed: Handed, last: Last, war
             Last::Yes => (Leftovers::of(handed), Handed::default()),
             Last::No => (Leftovers::default(), handed),
         };
-        return skip_attempt(work, skip, started.elapsed(), leftovers, kept);
+        return skip_attempt(work, &skip, started.elapsed(), leftovers, kept);
     }
     let shares = work.group().is_some();
     let mut case = Running::new(work, world, handed, warm, started);
@@ -281,12 +281,11 @@ impl<'a> Running<'a> {
     }
 
     async fn run_one(&mut self, step: &Step) -> Vec<Diagnostic> {
-        let deadline = self.deadline(step);
         let at = self.started.elapsed();
-        let StepRun { diagnostics, exchanges } = run_step(step, &mut self.sessions, &mut self.scope, deadline).await;
+        let StepRun { diagnostics, exchanges } = run_step(step, &mut self.sessions, &mut self.scope).await;
         self.steps.push(StepOutcome {
             title: step.action.title(),
-            server: step.server.clone().unwrap_or_default(),
+            server: step.leaves().iter().find_map(|leaf| leaf.server.clone()).unwrap_or_default(),
             place: step.place.clone(),
             at,
             duration: self.started.elapsed().saturating_sub(at),
@@ -294,15 +293,6 @@ impl<'a> Running<'a> {
             exchanges,
         });
         diagnostics
-    }
-
-    fn deadline(&self, step: &Step) -> Duration {
-        let timeouts = &self.work.suite.timeouts;
-        let of_tool = match &step.action {
-            Action::Call { tool, .. } => timeouts.tools.get(tool).copied(),
-            _ => None,
-        };
-        step.timeout.or(of_tool).or(self.sessions.options.request_timeout).unwrap_or(timeouts.request)
     }
 
     /// The first reason not to run the case that only its session can tell.
@@ -324,13 +314,25 @@ impl<'a> Running<'a> {
 
 /// What the steps save, out of the whole scope.
 fn saved_by(steps: &[Step], scope: &Map<String, Value>) -> Map<String, Value> {
-    let names = steps.iter().flat_map(|step| step.save.iter().map(|(name, _)| name));
+    let names = steps.iter().flat_map(Step::leaves).flat_map(|step| step.save.iter().map(|(name, _)| name));
     names.filter_map(|name| Some((name.clone(), scope.get(name)?.clone()))).collect()
 }
 
 /// The first reason not to run the case that is known without its server.
-pub(super) fn skipped_unasked(work: &Work) -> Option<&Skip> {
-    work.case().skips.iter().find(|skip| skip.era.is_none() && skip.lacks.is_none() && applies(skip, work))
+pub(super) fn skipped_unasked(work: &Work) -> Option<Skip> {
+    let skipped = |skip: &&Skip| skip.era.is_none() && skip.lacks.is_none() && applies(skip, work);
+    work.case().skips.iter().find(skipped).cloned().or_else(|| unusable(work))
+}
+
+/// Whether a step means nothing over the transport of its case.
+fn unusable(work: &Work) -> Option<Skip> {
+    let missing = |step: &Step| {
+        let needs = step.action.needs()?;
+        let server = work.suite.servers.get(step.server.as_ref()?)?;
+        (!binding(server, work.transport).offers(needs)).then(|| format!("`{}` needs {}", step.action.title(), needs.noun()))
+    };
+    let reason = work.case().steps.iter().flat_map(Step::leaves).find_map(missing)?;
+    Some(Skip { reason, transports: Vec::new(), era: None, lacks: None })
 }
 
 fn applies(skip: &Skip, work: &Work) -> bool {

@@ -1,6 +1,6 @@
 //! From suites to the cases of a run: each test once for each transport that its server declares.
 
-use crate::suite::plan::{Binding, Case, Isolation, Server, Suite};
+use crate::suite::plan::{Binding, Case, Isolation, Server, Step, Suite};
 use mcproof_client::TransportKind;
 use mcproof_record::{CaseId, CasePlan};
 use std::sync::Arc;
@@ -79,7 +79,7 @@ fn case_id(position: usize) -> CaseId {
 /// The servers that a case names, each once.
 fn servers(case: &Case) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for name in case.steps.iter().filter_map(|step| step.server.as_ref()) {
+    for name in case.steps.iter().flat_map(Step::leaves).filter_map(|step| step.server.as_ref()) {
         if !names.contains(name) {
             names.push(name.clone());
         }
@@ -89,7 +89,7 @@ fn servers(case: &Case) -> Vec<String> {
 
 /// The transports of the first server that the case talks to; the others follow where they can.
 fn transports(suite: &Suite, case: &Case) -> Vec<TransportKind> {
-    let named = case.steps.iter().find_map(|step| step.server.as_ref());
+    let named = case.steps.iter().flat_map(Step::leaves).find_map(|step| step.server.as_ref());
     let first = named.and_then(|name| suite.servers.get(name)).or(suite.servers.values().next());
     first.map(|server| server.bindings.iter().map(|binding| binding.transport).collect()).unwrap_or_default()
 }

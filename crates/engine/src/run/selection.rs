@@ -105,6 +105,13 @@ pub fn plan(suites: &[Arc<Suite>], selection: &Selection) -> Result<Plan, Box<Di
 }
 
 impl Plan {
+    /// The suites of its cases, each once.
+    pub(super) fn suites(&self) -> impl Iterator<Item = &Suite> {
+        let mut last = std::ptr::null();
+        let is_next = move |suite: &&Suite| !std::ptr::eq(std::mem::replace(&mut last, std::ptr::from_ref::<Suite>(suite)), *suite);
+        self.cases.iter().map(|work| &*work.suite).filter(is_next)
+    }
+
     /// For reading: what would run.
     pub fn describe(&self) -> PlannedRun {
         let describe = |work: Work| {

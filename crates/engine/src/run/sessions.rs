@@ -3,9 +3,11 @@
 use super::RunOptions;
 use super::expand::{Work, binding};
 use super::ports::{Addresses, Turn};
+use super::step::Outputs;
+use super::subscriptions::Subscriptions;
 use super::warm::Warm;
 use crate::diagnosis::{self, Asker};
-use crate::suite::plan::{self, Binding, Reach, Server};
+use crate::suite::plan::{self, Action, Binding, Reach, Server, Step};
 use crate::suite::{TMP, interpolate_text};
 use mcproof_client::auth::{Authorization, TokenStore};
 use mcproof_client::{ConnectOptions, Endpoint, Launch, Locate, Network, Patience, Proxies, Session, Tap, Target, open_session};
@@ -14,6 +16,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 use url::Url;
 
@@ -25,6 +28,8 @@ pub(super) struct Open {
     pub(super) tap: Tap,
     /// Kept until the server has left its fixed address.
     pub(super) turn: Option<Turn>,
+    pub(super) outputs: Outputs,
+    pub(super) subscriptions: Subscriptions,
 }
 
 /// The sessions of a case, opened when a step first needs them.
@@ -33,7 +38,7 @@ pub(super) struct Sessions<'a> {
     pub(super) options: &'a RunOptions,
     pub(super) addresses: Addresses,
     pub(super) open: BTreeMap<String, Open>,
-    /// Transcripts of sessions that did not open.
+    /// Transcripts of sessions that did not open, or are over.
     pub(super) failed: Vec<SessionTranscript>,
     /// `${tmp}`, if the suite speaks of it.
     pub(super) tmp: Option<Arc<TempDir>>,
@@ -52,6 +57,38 @@ impl Sessions<'_> {
             self.open.insert(name.to_owned(), open);
         }
         Ok(&self.open[name])
+    }
+
+    /// A session that [`Sessions::of`] has opened.
+    pub(super) fn opened(&self, name: &str) -> &Open {
+        &self.open[name]
+    }
+
+    /// How long a step may take.
+    pub(super) fn deadline(&self, step: &Step) -> Duration {
+        let timeouts = &self.work.suite.timeouts;
+        let of_tool = match &step.action {
+            Action::Call { tool, .. } => timeouts.tools.get(tool).copied(),
+            _ => None,
+        };
+        step.timeout.or(of_tool).or(self.options.request_timeout).unwrap_or(timeouts.request)
+    }
+
+    /// Ends the server in order and starts it anew. What was wrong with its first life is told now.
+    pub(super) async fn restart(&mut self, name: &str) -> Result<(), Box<Diagnostic>> {
+        if let Some(Open { session, tap, turn, subscriptions, since, .. }) = self.open.remove(name) {
+            drop(subscriptions);
+            let fault = session.faults().into_iter().find(|fault| fault.frame >= since);
+            session.close().await;
+            drop(turn);
+            let transcript = tap.transcript();
+            let fault = fault.map(|fault| Box::new(diagnosis::of_fault(&fault, &transcript, Asker::Suite)));
+            self.failed.push(SessionTranscript { server: name.to_owned(), transcript });
+            if let Some(fault) = fault {
+                return Err(fault);
+            }
+        }
+        self.of(name).await.map(drop)
     }
 
     pub(super) async fn open(&mut self, server: &Server) -> Result<Open, Box<Diagnostic>> {
@@ -73,7 +110,10 @@ impl Sessions<'_> {
             ..ConnectOptions::default()
         };
         match open_session(&target, &connect, &tap).await {
-            Ok(session) => Ok(Open { since: FrameId(0), session, tap, turn }),
+            Ok(session) => {
+                let (outputs, subscriptions) = (Outputs::default(), Subscriptions::default());
+                Ok(Open { since: FrameId(0), session, tap, turn, outputs, subscriptions })
+            }
             Err(failure) => {
                 let transcript = tap.transcript();
                 let diagnostic = diagnosis::of_connect_failure(&failure, &target, &transcript, Asker::Suite);

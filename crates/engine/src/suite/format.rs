@@ -41,10 +41,12 @@ pub enum Shape {
     Durations,
     /// Bytes, with or without a unit.
     Size,
-    /// A whole number from 1 on.
+    /// A whole number of at least 1.
     Count,
     /// `true`.
     Flag,
+    /// `true` or a name.
+    Name,
     /// Nothing, or `true`.
     Nothing,
     Regex,
@@ -65,6 +67,8 @@ pub enum Shape {
     Elicitation,
     /// A text or a result.
     Sampling,
+    /// A value of any kind.
+    Any,
     /// Names to values of any kind.
     Values,
     /// Names to texts.
@@ -96,8 +100,9 @@ impl Shape {
             Self::Duration => "a duration such as 5s",
             Self::Durations => "a map of names to durations such as 5s",
             Self::Size => "a size such as 16MiB",
-            Self::Count => "a number",
+            Self::Count => "a whole number of at least 1",
             Self::Flag => "`true`",
+            Self::Name => "`true` or a name",
             Self::Nothing => "nothing or `true`",
             Self::Regex => "a pattern such as /port (\\d+)/",
             Self::Names => "nothing, `all` or a list of names",
@@ -112,6 +117,7 @@ impl Shape {
             Self::TextList => "a list of texts",
             Self::Elicitation => "`accept`, `decline`, `cancel` or a map of values",
             Self::Sampling => "text, `reject` or a result as a map",
+            Self::Any => "a value",
             Self::Values => "a map of names to values",
             Self::Texts => "a map of names to texts",
             Self::Matcher => "a value or matchers",
@@ -164,6 +170,7 @@ impl<T> Object<T> {
             }
         };
         let before = reader.mistakes();
+        let outer = reader.key;
         let mut all_known = true;
         let mut chosen: Option<&'static str> = None;
         for Entry { key, value } in entries {
@@ -187,6 +194,7 @@ impl<T> Object<T> {
                 reader.wrong_type(&known.shape.expected(), value);
             }
         }
+        reader.key = outer;
         // A key that nobody knows was probably meant to be the one that is missing.
         if all_known {
             self.report_missing(reader, entries, node.span, chosen.is_some());

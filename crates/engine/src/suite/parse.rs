@@ -6,7 +6,7 @@ use super::auth::literal_secrets;
 use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::include::read_tree;
-use super::plan::{Hooks, Isolation, Retries, Server, Suite, Timeouts};
+use super::plan::{Hooks, Isolation, OutputCheck, Retries, Server, Suite, Timeouts};
 use super::profile::{self, PROFILE};
 use super::reader::Reader;
 use super::retries::{RETRIES, read_retries};
@@ -61,6 +61,16 @@ pub static SUITE: Object<SuiteDraft> = Object {
             presence: Presence::Optional,
             read: |_, node, draft| {
                 draft.answers = Some(node.clone());
+                Ok(())
+            },
+        },
+        Key {
+            name: "validate_output",
+            doc: "`false`: the output of tools is not held against their `outputSchema`, as it is otherwise",
+            shape: Shape::Flag,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.output = if reader.flag(node)? { OutputCheck::Validated } else { OutputCheck::Ignored };
                 Ok(())
             },
         },
@@ -238,6 +248,7 @@ pub struct SuiteDraft {
     servers: Option<(Node, Span)>,
     timeouts: Option<Node>,
     answers: Option<Node>,
+    output: OutputCheck,
     tags: Vec<String>,
     isolation: Isolation,
     retries: Retries,
@@ -276,6 +287,7 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
     reader.read_variables(tree);
     let mut draft = SuiteDraft::default();
     SUITE.read(reader, tree, &mut draft);
+    reader.output = draft.output;
     let mut timeouts = Timeouts::default();
     if let Some(node) = &draft.timeouts {
         TIMEOUTS.read(reader, node, &mut timeouts);
@@ -316,7 +328,10 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
         let diagnostic = Diagnostic::error("empty-suite", "this suite has no tests");
         reader.report(diagnostic.hint("a test is `- name: …` with `steps:`"), draft.tests_key);
     }
-    let mut notices = Vec::new();
+    let mut notices = std::mem::take(&mut reader.warnings);
+    notices.sort_by_key(|notice| notice.place.as_ref().map(|place| (place.file.clone(), place.line, place.column)));
+    // The rows of a test share their places.
+    notices.dedup_by(|one, other| one.code == other.code && one.place == other.place);
     if let Some(key) = only {
         let message = format!("only {} of {} tests of this suite are run", chosen.len(), cases.len());
         let notice = Diagnostic::warning("only", message).at(reader.place(key));
@@ -329,7 +344,8 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
     let (file, folder) = (reader.source.file().to_owned(), reader.folder.to_owned());
     let shared = defaults.shared;
     let uses_tmp = reader.source.mentions("${tmp}");
-    Some(Suite { file, folder, timeouts, servers: servers?, shared, cases, uses_tmp, notices })
+    let is_partial = only.is_some() || !tags.is_empty();
+    Some(Suite { file, folder, timeouts, servers: servers?, shared, cases, uses_tmp, is_partial, notices })
 }
 
 /// `None` if the servers could not be read; then it is already said why.

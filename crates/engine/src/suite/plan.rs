@@ -1,7 +1,8 @@
 //! A plan: a suite after variables and files are resolved. Inert data that could be printed; only `${saved}` values,
 //! `${port}` and the server itself are still open.
 
-use crate::judge::{JsonPath, Matcher, TextPattern};
+mod step;
+
 use mcproof_client::auth::Authorization;
 use mcproof_client::{Answers, Era, EraChoice, JsonLimits, Limits, Proxies, TapBounds, Tls, TransportKind};
 use mcproof_record::{Diagnostic, Place};
@@ -9,6 +10,10 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+pub use step::{
+    Action, Bytes, Expectations, ExpectedExit, ExpectedFailure, HttpRequest, Listing, Needs, OutputCheck, Redaction, Repeat, Snapshot,
+    Spanned, Step, Topic,
+};
 
 /// One suite file, resolved.
 #[derive(Clone, Debug)]
@@ -26,6 +31,8 @@ pub struct Suite {
     pub cases: Vec<Case>,
     /// Whether anything in it speaks of `${tmp}`.
     pub uses_tmp: bool,
+    /// Whether `only` or a profile leaves out some of its tests.
+    pub is_partial: bool,
     /// What is odd about the suite without being wrong.
     pub notices: Vec<Diagnostic>,
 }
@@ -170,6 +177,17 @@ impl LimitChoices {
     }
 }
 
+impl Binding {
+    /// Whether an action that needs this can be done here.
+    pub fn offers(&self, needs: Needs) -> bool {
+        match needs {
+            Needs::Stdio => self.transport == TransportKind::Stdio,
+            Needs::Http => matches!(self.transport, TransportKind::Http | TransportKind::Sse),
+            Needs::OwnProcess => self.launch.is_some(),
+        }
+    }
+}
+
 /// A command that starts a server, or does something around a test. Arguments and values may hold `${port}` and `${tmp}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
@@ -198,120 +216,4 @@ pub struct Case {
     pub answers: Answers,
     /// Variables that are known before the case starts.
     pub variables: Map<String, Value>,
-}
-
-/// One action of a test with its expectations.
-#[derive(Clone, Debug)]
-pub struct Step {
-    pub place: Place,
-    /// A key of [`Suite::servers`]; none for a command of its own.
-    pub server: Option<String>,
-    pub action: Action,
-    pub expect: Expectations,
-    /// Variable name to path into the payload, or into `result` where the path begins with `result`.
-    pub save: Vec<(String, Spanned<JsonPath>)>,
-    /// The answer has to come within this time.
-    pub within: Option<Spanned<Duration>>,
-    /// Replaces [`Timeouts::request`] for this step.
-    pub timeout: Option<Duration>,
-}
-
-#[derive(Clone, Debug)]
-pub enum Action {
-    /// What the handshake or discovery said.
-    Handshake,
-    Call {
-        tool: String,
-        arguments: Map<String, Value>,
-    },
-    /// Lists all pages. The payload is keyed by name (resources by `uri`, templates by `uriTemplate`).
-    List(Listing),
-    Read {
-        uri: String,
-    },
-    Prompt {
-        name: String,
-        arguments: Map<String, Value>,
-    },
-    Complete {
-        reference: Value,
-        argument: String,
-        value: String,
-    },
-    Ping,
-    /// Runs a command of its own and waits for its end.
-    Run(Launch),
-}
-
-impl Action {
-    /// What it does, as a person says it: `call create_order`.
-    pub fn title(&self) -> String {
-        match self {
-            Self::Handshake => "handshake".into(),
-            Self::Call { tool, .. } => format!("call {tool}"),
-            Self::List(listing) => format!("list {}", listing.noun()),
-            Self::Read { uri } => format!("read {uri}"),
-            Self::Prompt { name, .. } => format!("prompt {name}"),
-            Self::Complete { argument, .. } => format!("complete {argument}"),
-            Self::Ping => "ping".into(),
-            Self::Run(launch) => format!("run {}", launch.command.first().map_or("", String::as_str)),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listing {
-    Tools,
-    Prompts,
-    Resources,
-    ResourceTemplates,
-}
-
-impl Listing {
-    pub fn noun(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Prompts => "prompts",
-            Self::Resources => "resources",
-            Self::ResourceTemplates => "resource templates",
-        }
-    }
-
-    pub fn method(self) -> &'static str {
-        match self {
-            Self::Tools => "tools/list",
-            Self::Prompts => "prompts/list",
-            Self::Resources => "resources/list",
-            Self::ResourceTemplates => "resources/templates/list",
-        }
-    }
-}
-
-/// What a step expects of its answer. Without any failure expectation the action must succeed.
-#[derive(Clone, Debug, Default)]
-pub struct Expectations {
-    /// Matches the payload.
-    pub payload: Option<Matcher>,
-    /// Matches the raw `result` object.
-    pub result: Option<Matcher>,
-    /// The exact set of names that a listing holds.
-    pub names: Option<Spanned<Vec<String>>>,
-    pub failure: Option<Spanned<ExpectedFailure>>,
-}
-
-#[derive(Clone, Debug)]
-pub enum ExpectedFailure {
-    /// `fails: true`: `isError` or a JSON-RPC error.
-    Either,
-    /// `tool_error: true`, or a pattern that the error text must match.
-    Tool(Option<TextPattern>),
-    /// `rpc_error: true`, or a matcher over `{code, message, data}`.
-    Rpc(Option<Matcher>),
-}
-
-/// A value together with where it stands in the suite.
-#[derive(Clone, Debug)]
-pub struct Spanned<T> {
-    pub value: T,
-    pub place: Place,
 }

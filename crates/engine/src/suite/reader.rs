@@ -4,7 +4,7 @@ use super::Environment;
 use super::document::{Kind, Node};
 use super::duration::parse_duration;
 use super::format::{Fault, Shape};
-use super::plan::Spanned;
+use super::plan::{OutputCheck, Spanned};
 use super::source::{Source, Span};
 use super::template::{self, Outcome, Scope, resolve};
 use super::test::TMP;
@@ -26,6 +26,12 @@ pub(crate) struct Reader<'a> {
     pub(crate) later: Vec<(String, u32)>,
     /// The key whose value is being read.
     pub(crate) key: Span,
+    /// What proves less than it seems to. No mistake: the suite can be run.
+    pub(crate) warnings: Vec<Diagnostic>,
+    /// What steps do with the output of tools if they do not say.
+    pub(crate) output: OutputCheck,
+    /// Snapshots of the case so far.
+    pub(crate) snapshots: u32,
 }
 
 impl<'a> Reader<'a> {
@@ -39,6 +45,9 @@ impl<'a> Reader<'a> {
             open: Vec::new(),
             later: Vec::new(),
             key: Span::default(),
+            warnings: Vec::new(),
+            output: OutputCheck::default(),
+            snapshots: 0,
         }
     }
 
@@ -52,6 +61,18 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn error(&mut self, code: &str, message: impl Into<String>, span: Span) {
         self.report(Diagnostic::error(code, message), span);
+    }
+
+    /// What proves less than it seems to.
+    pub(crate) fn warn(&mut self, warning: Diagnostic, span: Span) {
+        self.warnings.push(warning.at(self.source.place(span)));
+    }
+
+    /// Warns of an expectation that cannot fail, if there is a reason to.
+    pub(crate) fn weak(&mut self, why: Option<&str>, span: Span) {
+        if let Some(why) = why {
+            self.warn(Diagnostic::warning("cannot-fail", why), span);
+        }
     }
 
     pub(crate) fn wrong_type(&mut self, expected: &str, node: &Node) {
@@ -150,6 +171,18 @@ impl<'a> Reader<'a> {
     pub(crate) fn flag(&mut self, node: &Node) -> Result<bool, Fault> {
         match node.kind {
             Kind::Bool(value) => Ok(value),
+            Kind::Broken => Err(Fault::Reported),
+            _ => Err(Fault::Shape),
+        }
+    }
+
+    /// A whole number of at least 1.
+    pub(crate) fn count(&mut self, node: &Node) -> Result<u32, Fault> {
+        let resolved = self.final_value(node);
+        match &resolved.kind {
+            Kind::Number(number) => {
+                number.as_u64().and_then(|count| u32::try_from(count).ok()).filter(|count| *count > 0).ok_or(Fault::Shape)
+            }
             Kind::Broken => Err(Fault::Reported),
             _ => Err(Fault::Shape),
         }

@@ -99,6 +99,8 @@ impl Definitions {
             }
             Shape::ObjectOrFlag(object) => json!({ "anyOf": [self.reference(object), { "type": "boolean" }] }),
             Shape::ObjectOrNumber(object) => json!({ "anyOf": [self.reference(object), { "type": "integer", "minimum": 0 }] }),
+            Shape::Any => json!({}),
+            Shape::Name => json!({ "anyOf": [{ "const": true }, text()] }),
             Shape::Flag => json!({ "type": "boolean" }),
             Shape::Nothing => json!({ "enum": [null, true] }),
             Shape::Names => json!({ "anyOf": [{ "enum": [null, true, "all"] }, { "type": "array", "items": text() }] }),

@@ -3,12 +3,12 @@
 use super::answers::ANSWERS;
 use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
-use super::plan::{Case, Hooks, Isolation, Retries, Server, Skip, Step};
+use super::plan::{Case, Hooks, Isolation, OutputCheck, Retries, Server, Skip, Step};
 use super::reader::Reader;
 use super::retries::{RETRIES, read_retries};
 use super::skip::{SKIP_IF, read_skips};
 use super::source::Span;
-use super::step::{STEP, read_step, saved_names};
+use super::step::{STEP, check_case, read_step, saved_names};
 use mcproof_client::Answers;
 use mcproof_record::Diagnostic;
 use serde_json::Value;
@@ -40,6 +40,16 @@ pub static TEST: Object<TestDraft> = Object {
             presence: Presence::Optional,
             read: |_, node, draft| {
                 draft.answers = Some(node.clone());
+                Ok(())
+            },
+        },
+        Key {
+            name: "validate_output",
+            doc: "`validate_output` for this test",
+            shape: Shape::Flag,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.output = Some(if reader.flag(node)? { OutputCheck::Validated } else { OutputCheck::Ignored });
                 Ok(())
             },
         },
@@ -163,6 +173,7 @@ pub static TEST: Object<TestDraft> = Object {
 pub struct TestDraft {
     name: Option<(String, Span)>,
     answers: Option<Node>,
+    output: Option<OutputCheck>,
     tags: Vec<String>,
     skips: Vec<Skip>,
     only: Option<Span>,
@@ -260,9 +271,16 @@ fn read_case(
     }
     let isolation = draft.isolation.unwrap_or(defaults.isolation);
     let mut saved = defaults.saved.clone();
+    // What surrounds all cases has taken the first numbers.
+    let (of_suite, taken) = (reader.output, reader.snapshots);
+    reader.output = draft.output.unwrap_or(reader.output);
     let setup = read_steps(reader, &draft.setup, defaults.servers, &mut saved);
     let steps = read_steps(reader, &draft.steps, defaults.servers, &mut saved);
     let teardown = read_steps(reader, &draft.teardown, defaults.servers, &mut saved);
+    (reader.output, reader.snapshots) = (of_suite, taken);
+    if steps.len() == draft.steps.len() {
+        check_case(reader, &steps, node.span);
+    }
     let own = match isolation {
         Isolation::Case => Some(&defaults.shared),
         Isolation::File => None,

@@ -69,7 +69,7 @@ fn the_designed_suite_is_read() {
     let Action::Prompt { arguments, .. } = &rest.steps[8].action else { panic!() };
     assert_eq!(Value::from(arguments.clone()), json!({"name": "Ann", "deep": 2}));
     assert_eq!(rest.steps[8].timeout, Some(Duration::from_secs(90)));
-    let Action::Complete { reference, argument, value } = &rest.steps[10].action else { panic!() };
+    let Action::Complete { reference, argument, value, .. } = &rest.steps[10].action else { panic!() };
     assert_eq!((reference, argument.as_str(), value.as_str()), (&json!({"type": "ref/resource", "uri": "shop://orders/{id}"}), "id", ""));
     assert!(matches!(rest.steps[11].expect.failure.as_ref().unwrap().value, ExpectedFailure::Rpc(Some(_))));
 }
@@ -85,8 +85,17 @@ fn twelve_mistakes_in_one_file_are_reported_at_once() {
 /// the text.
 #[test]
 fn every_mistake_has_its_diagnostic() {
+    insta::assert_snapshot!("mistakes", each_block(include_str!("tests/mistakes.txt"), |text| read(text).expect_err(text)));
+}
+
+#[test]
+fn what_proves_nothing_is_warned_of() {
+    insta::assert_snapshot!("weak", each_block(include_str!("tests/weak.txt"), |text| read(text).unwrap().notices));
+}
+
+fn each_block(blocks: &str, diagnostics: impl Fn(&str) -> Vec<Diagnostic>) -> String {
     let mut table = String::new();
-    for block in include_str!("tests/mistakes.txt").split("### ").skip(1) {
+    for block in blocks.split("### ").skip(1) {
         let (kind, written) = block.split_once('\n').unwrap();
         let one_line = written.trim_end_matches('\n');
         let text = match kind {
@@ -94,10 +103,10 @@ fn every_mistake_has_its_diagnostic() {
             "server" => format!("server: {one_line}\ntests: [{{name: a, steps: [ping]}}]\n"),
             _ => format!("{one_line}\n"),
         };
-        let found = render(&read(&text).expect_err(&text));
+        let found = render(&diagnostics(&text));
         table += &format!("### {kind}\n{one_line}\n===\n{}\n\n", found.join("\n"));
     }
-    insta::assert_snapshot!("mistakes", table);
+    table
 }
 
 #[test]
@@ -180,7 +189,7 @@ fn a_server_from_the_command_line_takes_the_place_of_the_suites_own() {
 
 #[test]
 fn the_network_of_a_transport_goes_before_that_of_its_server() {
-    let text = "server:\n  stdio: x\n  http: {url: 'http://h', proxy: none, limits: {body: 1k}, headers: {Authorization: own}}\n  sse: 'http://h/sse'\n  proxy: 'http://p:1'\n  auth: {bearer: '${env.TOKEN}'}\n  limits: {body: 2k, depth: 9, line: 3k}\n  tls: {insecure: true}\ntests: [{name: a, steps: [ping]}]\n";
+    let text = "server:\n  stdio: x\n  http: {url: 'http://h', proxy: none, limits: {body: 1k}, headers: {Authorization: own}}\n  sse: 'http://h/sse'\n  proxy: 'http://p:1'\n  auth: {bearer: '${env.TOKEN}'}\n  limits: {body: 2k, depth: 9, line: 3k}\n  tls: {insecure: true}\ntests: [{name: a, steps: [tools: [a]]}]\n";
     let suite = read(text).unwrap();
     assert_eq!(render(&suite.notices).len(), 1);
     let [stdio, http, sse] = suite.servers["server"].bindings.as_slice() else { panic!() };
@@ -196,7 +205,7 @@ fn the_network_of_a_transport_goes_before_that_of_its_server() {
 
 #[test]
 fn a_secret_in_the_file_is_a_warning_and_never_shown() {
-    let text = "server: {http: 'http://h', auth: {client_id: a, client_secret: hunter2, scope: a b, issuer: 'https://as'}}\ntests: [{name: a, steps: [ping]}]\n";
+    let text = "server: {http: 'http://h', auth: {client_id: a, client_secret: hunter2, scope: a b, issuer: 'https://as'}}\ntests: [{name: a, steps: [tools: [a]]}]\n";
     let suite = read(text).unwrap();
     assert_eq!(render(&suite.notices)[0].split(": ").next(), Some("1:49 `client_secret` literal-secret"));
     assert!(!format!("{suite:?}").contains("hunter2"), "{suite:?}");

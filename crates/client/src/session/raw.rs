@@ -1,0 +1,185 @@
+//! What a test sends on purpose and no client would: messages as they stand, bytes, HTTP requests beside the protocol, the
+//! end of stdin, signals. Nothing of it is completed or corrected.
+
+use super::modern::header_value;
+use super::wire::Connection;
+use super::{CallFailure, Headers, Reply, Session, VERSION_HEADER};
+use crate::jsonrpc::RequestId;
+use crate::revision::Era;
+use crate::transport::{Broken, Envelope, Exit, Process, ProcessSignal, Purpose, Resume, Unanswered, exited};
+use serde_json::{Map, Value};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// Whether an answer is expected of what is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitFor {
+    /// An answer that comes all the same is of no consequence.
+    Nothing,
+    Answer,
+}
+
+/// An HTTP request to the origin of the endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpQuestion {
+    pub method: String,
+    /// With its query; the endpoint's own if there is none.
+    pub path: Option<String>,
+    /// They win over those of the endpoint.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    /// Whether the headers of the session go along.
+    pub in_session: bool,
+}
+
+/// What came back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpAnswer {
+    pub head: std::sync::Arc<crate::transport::HttpHead>,
+    /// Of an event stream the data of its first event.
+    pub body: Vec<u8>,
+    pub elapsed: Duration,
+}
+
+impl Session {
+    /// Sends a message as it stands. A request waits for its answer; anything else gives `None` once an HTTP server has
+    /// taken it.
+    ///
+    /// # Errors
+    /// As [`Session::request`].
+    pub async fn send_message(&self, message: &Map<String, Value>, deadline: Duration) -> Result<Option<Reply>, CallFailure> {
+        let headers = self.headers_of(Some(message));
+        let body = Value::Object(message.clone()).to_string().into_bytes();
+        let is_request = message.contains_key("id") && message.contains_key("method");
+        if is_request {
+            let mut waiting = self.dispatcher.expect_answer_to(id_of(message))?;
+            let purpose = Purpose::Request(waiting.id.clone());
+            waiting.sent(self.wire.connection.send(Envelope { body, purpose, headers, resume: Resume::Never }));
+            return waiting.answer(deadline.into()).await.unwrap_or_else(|| Err(silent("the raw message", deadline))).map(Some);
+        }
+        let (done, taken) = oneshot::channel();
+        let purpose = if message.contains_key("method") { Purpose::Notification(done) } else { Purpose::Anything(done) };
+        self.wire.connection.send(Envelope { body, purpose, headers, resume: Resume::Never });
+        // On stdio it is out once it is queued.
+        let _ = timeout(deadline, taken).await;
+        Ok(None)
+    }
+
+    /// Sends bytes as they stand: to stdin, or as the body of a POST.
+    ///
+    /// # Errors
+    /// As [`Session::request`], where an answer is waited for.
+    pub async fn send_bytes(&self, bytes: Vec<u8>, wait_for: WaitFor, deadline: Duration) -> Result<Option<Reply>, CallFailure> {
+        let mut messages: Vec<Map<String, Value>> =
+            bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        let headers = self.headers_of(messages.first());
+        let awaited = if wait_for == WaitFor::Answer { messages.pop() } else { None };
+        self.dispatcher.expect_nothing_of(messages.iter().filter_map(id_of), wait_for == WaitFor::Nothing);
+        if wait_for == WaitFor::Nothing {
+            let (done, taken) = oneshot::channel();
+            self.deliver(bytes, Purpose::Anything(done), headers);
+            let _ = timeout(deadline, taken).await;
+            return Ok(None);
+        }
+        let mut waiting = self.dispatcher.expect_answer_to(awaited.as_ref().and_then(id_of))?;
+        waiting.sent(self.deliver(bytes, Purpose::Request(waiting.id.clone()), headers));
+        waiting.answer(deadline.into()).await.unwrap_or_else(|| Err(silent("the bytes", deadline))).map(Some)
+    }
+
+    fn deliver(&self, bytes: Vec<u8>, purpose: Purpose, headers: Headers) -> mcproof_record::FrameId {
+        match &self.wire.connection {
+            Connection::Stdio(stdio) => stdio.send_bytes(bytes, purpose),
+            Connection::InMemory(channel) => channel.send_bytes(bytes, purpose),
+            http => http.send(Envelope { body: bytes, purpose, headers, resume: Resume::Never }),
+        }
+    }
+
+    /// The headers that go with a message: those of the session, or those that mirror it.
+    fn headers_of(&self, message: Option<&Map<String, Value>>) -> Headers {
+        if self.handshake.era == Era::Legacy {
+            return self.wire.headers();
+        }
+        let at = |pointer: &str| message.and_then(|message| message.get("params")?.pointer(pointer)?.as_str());
+        let version = at("/_meta/io.modelcontextprotocol~1protocolVersion").unwrap_or(&self.handshake.protocol_version);
+        let mut headers = vec![(VERSION_HEADER.to_owned(), version.to_owned())];
+        let method = message.and_then(|message| message.get("method")?.as_str());
+        headers.extend(method.map(|method| ("mcp-method".to_owned(), method.to_owned())));
+        let name = match method {
+            Some("tools/call" | "prompts/get") => at("/name"),
+            Some("resources/read") => at("/uri"),
+            _ => None,
+        };
+        headers.extend(name.map(|name| ("mcp-name".to_owned(), header_value(name))));
+        headers
+    }
+
+    /// Sends an HTTP request beside the protocol. `None` if the server is not reached over HTTP.
+    ///
+    /// # Errors
+    /// No response came.
+    pub async fn ask_over_http(&self, question: &HttpQuestion, deadline: Duration) -> Option<Result<HttpAnswer, CallFailure>> {
+        let (exchanger, endpoint) = match &self.wire.connection {
+            Connection::Http(http) => http.endpoint(),
+            Connection::Sse(sse) => sse.endpoint(),
+            Connection::Stdio(_) | Connection::InMemory(_) => return None,
+        };
+        let unreachable = |reason: Broken| CallFailure::Unanswered(Unanswered::Unreachable(reason));
+        let HttpQuestion { method, path, headers, body, in_session } = question;
+        let url = match path.as_ref().map(|path| endpoint.join(path)) {
+            None => endpoint.clone(),
+            Some(Ok(url)) if url.origin() == endpoint.origin() => url,
+            Some(_) => return Some(Err(unreachable(format!("`{}` is no path", path.as_deref().unwrap_or_default()).into()))),
+        };
+        let mut all = if *in_session { self.headers_of(None) } else { Headers::new() };
+        all.extend(headers.iter().cloned());
+        let started = Instant::now();
+        let outcome = timeout(deadline, exchanger.ask(method, &url, &all, body.clone())).await;
+        Some(match outcome {
+            Ok(Ok((head, body))) => Ok(HttpAnswer { head, body, elapsed: started.elapsed() }),
+            Ok(Err(reason)) => Err(unreachable(reason)),
+            Err(_) => Err(silent(&format!("{method} {}", url.path()), deadline)),
+        })
+    }
+
+    /// Closes the stdin of a server that is reached over stdio, and goes on listening. `false` if it is not.
+    pub fn close_stdin(&self) -> bool {
+        match &self.wire.connection {
+            Connection::Stdio(stdio) => {
+                stdio.close_stdin();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Sends a signal to the server's process group. `false` if we did not start it.
+    pub fn signal(&self, signal: ProcessSignal) -> bool {
+        self.process().inspect(|process| process.signal(signal.get())).is_some()
+    }
+
+    /// Waits for the end of the process that we started; `None` if it lives on, or is not ours.
+    pub async fn wait_for_exit(&self, patience: Duration) -> Option<Exit> {
+        let mut exit = self.process()?.watch_exit();
+        timeout(patience, exited(&mut exit)).await.ok().flatten()
+    }
+
+    fn process(&self) -> Option<&Process> {
+        match (&self.wire.connection, &self.spawned) {
+            (Connection::Stdio(stdio), _) => Some(stdio.process()),
+            (_, Some(spawned)) => Some(&spawned.process),
+            _ => None,
+        }
+    }
+}
+
+fn id_of(message: &Map<String, Value>) -> Option<RequestId> {
+    match message.get("id")? {
+        Value::String(text) => Some(RequestId::Text(text.clone())),
+        number => number.as_i64().map(RequestId::Number),
+    }
+}
+
+fn silent(what: &str, after: Duration) -> CallFailure {
+    CallFailure::TimedOut { method: what.to_owned(), after, stage: None }
+}

@@ -1,0 +1,110 @@
+//! Holds what tools answer against the `outputSchema` that they declare, without being asked (2025-06-18 to 2026-07-28,
+//! server/tools, output schema: servers MUST provide structured results that conform to it). What a session lists anyway is
+//! used; a session that lists nothing is asked once.
+
+use super::act::Answer;
+use super::judge::{is_tool_error, pretty};
+use crate::judge::schema_differences;
+use crate::run::sessions::Open;
+use crate::suite::plan::{Action, OutputCheck, Step};
+use mcproof_client::Listed;
+use mcproof_record::{Diagnostic, Direction, FrameBody, FrameId};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// The first revision with output schemas.
+const FIRST: &str = "2025-06-18";
+const LIST_CHANGED: &str = "notifications/tools/list_changed";
+
+/// The output schemas of a session, once its tools were listed.
+#[derive(Default)]
+pub(in crate::run) struct Outputs(Mutex<Option<Known>>);
+
+struct Known {
+    schemas: HashMap<String, Value>,
+    /// The last page of the list.
+    frame: Option<FrameId>,
+}
+
+impl Known {
+    fn of(listed: &Listed) -> Self {
+        let schema = |tool: &Value| Some((tool.get("name")?.as_str()?.to_owned(), tool.get("outputSchema")?.clone()));
+        Self { schemas: listed.items.iter().filter_map(schema).collect(), frame: Some(listed.frame) }
+    }
+}
+
+impl Outputs {
+    /// The session has listed its tools.
+    pub(super) async fn learn(&self, listed: &Listed) {
+        *self.0.lock().await = Some(Known::of(listed));
+    }
+
+    /// What the answer to a call owes to its schema.
+    pub(super) async fn check(
+        &self,
+        step: &Step,
+        tool: &Option<String>,
+        answer: &Answer,
+        open: &Open,
+        deadline: Duration,
+    ) -> Vec<Diagnostic> {
+        let (Action::Call { .. }, Some(tool), OutputCheck::Validated) = (&step.action, tool, step.output) else { return Vec::new() };
+        let Ok(result) = &answer.result else { return Vec::new() };
+        let is_complete = result.get("resultType").and_then(Value::as_str).is_none_or(|kind| kind == "complete");
+        if is_tool_error(result) || !is_complete || open.session.handshake().protocol_version.as_str() < FIRST {
+            return Vec::new();
+        }
+        let Some(schema) = self.schema(tool, open, deadline).await else { return Vec::new() };
+        let found = judge(tool, &schema, result);
+        found.into_iter().map(|diagnostic| diagnostic.at(step.place.clone())).collect()
+    }
+
+    async fn schema(&self, tool: &str, open: &Open, deadline: Duration) -> Option<Value> {
+        let mut known = self.0.lock().await;
+        let stale = known.as_ref().is_some_and(|known| changed_since(open, known.frame));
+        if stale || known.is_none() {
+            // A tool that can be called without being listed breaks another rule than this one.
+            let listed = open.session.list("tools/list", "tools", deadline).await;
+            *known = Some(match listed {
+                Ok(listed) => Known::of(&listed),
+                Err(failure) => {
+                    let text = format!("outputs are not validated, since the tools cannot be listed: {failure}");
+                    let frame = open.tap.record(Direction::Local, FrameBody::Note { text });
+                    Known { schemas: HashMap::new(), frame: Some(frame) }
+                }
+            });
+        }
+        known.as_ref().and_then(|known| known.schemas.get(tool).cloned())
+    }
+}
+
+fn changed_since(open: &Open, frame: Option<FrameId>) -> bool {
+    open.session.notifications().iter().any(|notification| notification.method == LIST_CHANGED && Some(notification.frame) > frame)
+}
+
+fn judge(tool: &str, schema: &Value, result: &Value) -> Option<Diagnostic> {
+    let hint = "answer as the `outputSchema` says; `validate_output: false` leaves the step unchecked";
+    let Some(structured) = result.get("structuredContent").filter(|structured| !structured.is_null()) else {
+        let message = format!("`{tool}` declares an `outputSchema`, and its result has no `structuredContent`");
+        let diagnostic = Diagnostic::error("missing-structured-content", message).hint(hint);
+        return Some(Diagnostic { actual: Some(pretty(result)), ..diagnostic });
+    };
+    match schema_differences(schema, structured, "structuredContent") {
+        Ok(differences) if differences.is_empty() => None,
+        Ok(differences) => {
+            let message = format!("the result of `{tool}` breaks the tool's own `outputSchema`");
+            let diagnostic = Diagnostic::error("output-breaks-schema", message).hint(hint);
+            Some(Diagnostic { differences, actual: Some(pretty(structured)), ..diagnostic })
+        }
+        Err(reason) => {
+            let message = format!("the `outputSchema` of `{tool}` is no valid JSON Schema: {reason}");
+            let diagnostic = Diagnostic::error("bad-output-schema", message);
+            Some(Diagnostic {
+                actual: Some(pretty(schema)),
+                ..diagnostic.hint("correct the schema; clients refuse the tool, or all of them")
+            })
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Steps and tests that prove less than they seem to. Warnings: the suite can be run as it is.
+
+use super::StepDraft;
+use crate::suite::document::Node;
+use crate::suite::plan::{Action, Step, Topic};
+use crate::suite::reader::Reader;
+use crate::suite::source::Span;
+use mcproof_record::Diagnostic;
+
+pub(super) fn check_step(reader: &mut Reader<'_>, node: &Node, draft: &StepDraft) {
+    if let (Some(1), Some((_, key))) = (draft.times, &draft.distinct) {
+        let warning = Diagnostic::warning("cannot-fail", "one answer is always distinct");
+        reader.warn(warning.hint("raise `times`"), *key);
+    }
+    if let (Some(within), Some(timeout)) = (&draft.within, draft.timeout)
+        && within.value >= timeout
+        && let Some(value) = node.get("within")
+    {
+        let warning = Diagnostic::warning("cannot-fail", "the step is given up before `within` can be exceeded");
+        reader.warn(warning.hint("make `within` shorter than `timeout`"), value.span);
+    }
+}
+
+/// A test of which no step looks at an answer.
+pub(crate) fn check_case(reader: &mut Reader<'_>, steps: &[Step], span: Span) {
+    let mut leaves = steps.iter().flat_map(Step::leaves).peekable();
+    if leaves.peek().is_none() || leaves.any(expects) {
+        return;
+    }
+    let mut titles: Vec<String> = Vec::new();
+    for step in steps.iter().flat_map(Step::leaves) {
+        let title = format!("`{}`", step.action.title());
+        if !titles.contains(&title) {
+            titles.push(title);
+        }
+    }
+    let message = format!("this test expects nothing: it proves that there is an answer to {}, not what it says", titles.join(", "));
+    let warning = Diagnostic::warning("no-expectation", message);
+    reader.warn(warning.hint("add `expect:` to a step, or the names that a list should have, such as `tools: [search]`"), span);
+}
+
+fn expects(step: &Step) -> bool {
+    let expect = &step.expect;
+    let answer = expect.payload.is_some() || expect.result.is_some() || expect.names.is_some() || expect.failure.is_some();
+    let rest = expect.notifications.is_some() || expect.exit.is_some() || step.within.is_some() || step.snapshot.is_some();
+    let kept = !step.save.is_empty() || step.repeat.as_ref().is_some_and(|repeat| repeat.distinct.is_some());
+    // A call that is answered before it is cancelled is a failure, and so is a change of lists that is not offered.
+    let by_itself = matches!(step.action, Action::Cancel { .. } | Action::Subscribe(Topic::List(_)));
+    answer || rest || kept || by_itself
+}

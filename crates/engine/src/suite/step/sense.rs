@@ -1,0 +1,253 @@
+//! Which keys of a step mean something together. Knows the names of keys, not what they do.
+
+use super::{STEP, StepDraft};
+use crate::suite::document::{Entry, Kind, Node};
+use crate::suite::format::Presence;
+use crate::suite::plan::{Action, Server};
+use crate::suite::reader::Reader;
+use crate::suite::source::Span;
+use crate::suite::suggest::listed;
+use mcproof_record::Diagnostic;
+
+/// Actions that are one JSON-RPC request, or several.
+const REQUESTS: &[&str] = &[
+    "call",
+    "tools",
+    "prompts",
+    "resources",
+    "templates",
+    "read",
+    "prompt",
+    "complete",
+    "discover",
+    "ping",
+    "subscribe",
+    "unsubscribe",
+    "raw",
+    "send_bytes",
+];
+const ONE_REQUEST: &[&str] = &["call", "read", "prompt", "complete", "discover", "ping"];
+/// Actions that give something to look at.
+const ANSWERED: &[&str] = &[
+    "call",
+    "tools",
+    "prompts",
+    "resources",
+    "templates",
+    "read",
+    "prompt",
+    "complete",
+    "handshake",
+    "discover",
+    "ping",
+    "subscribe",
+    "unsubscribe",
+    "raw",
+    "http",
+    "send_bytes",
+    "run",
+];
+/// Actions that can be done many times.
+const REPEATED: &[&str] = &[
+    "call",
+    "tools",
+    "prompts",
+    "resources",
+    "templates",
+    "read",
+    "prompt",
+    "complete",
+    "discover",
+    "ping",
+    "subscribe",
+    "unsubscribe",
+    "raw",
+    "http",
+    "send_bytes",
+];
+const TIMED: &[&str] = &[
+    "call",
+    "tools",
+    "prompts",
+    "resources",
+    "templates",
+    "read",
+    "prompt",
+    "complete",
+    "discover",
+    "ping",
+    "subscribe",
+    "unsubscribe",
+    "raw",
+    "http",
+    "send_bytes",
+    "run",
+];
+const AWAITED: &[&str] = &[
+    "call",
+    "tools",
+    "prompts",
+    "resources",
+    "templates",
+    "read",
+    "prompt",
+    "complete",
+    "discover",
+    "ping",
+    "subscribe",
+    "unsubscribe",
+    "cancel",
+    "raw",
+    "http",
+    "send_bytes",
+    "close_stdin",
+    "signal",
+];
+const LIMITED: &[&str] = &[
+    "call",
+    "tools",
+    "prompts",
+    "resources",
+    "templates",
+    "read",
+    "prompt",
+    "complete",
+    "discover",
+    "ping",
+    "subscribe",
+    "unsubscribe",
+    "cancel",
+    "raw",
+    "http",
+    "send_bytes",
+    "close_stdin",
+    "signal",
+    "run",
+];
+const ENDING: &[&str] = &["send_bytes", "close_stdin", "signal"];
+
+/// Each key that is not for all actions, with those that it is for.
+const MEANING: &[(&str, &[&str])] = &[
+    ("with", &["call", "prompt"]),
+    ("meta", ONE_REQUEST),
+    ("expect", ANSWERED),
+    ("result", ANSWERED),
+    ("tool_error", &["call", "raw"]),
+    ("rpc_error", REQUESTS),
+    ("fails", REQUESTS),
+    ("notifications", AWAITED),
+    ("exited", ENDING),
+    ("save", ANSWERED),
+    ("times", REPEATED),
+    ("snapshot", ANSWERED),
+    ("redact", ANSWERED),
+    ("validate_output", &["call"]),
+    ("within", TIMED),
+    ("timeout", LIMITED),
+];
+
+/// Keys that look at the result of an action.
+const OF_A_RESULT: &[&str] = &["expect", "result", "save", "snapshot"];
+
+/// Reports keys that can never hold together, or that mean nothing for the action.
+pub(super) fn check(reader: &mut Reader<'_>, node: &Node, draft: &StepDraft, action: &str, done: &Action) {
+    let Kind::Map(entries) = &node.kind else { return };
+    let mut meaningless = |message: String, hint: &str, span: Span| {
+        reader.report(Diagnostic::error("meaningless-key", message).hint(hint), span);
+    };
+    let mut all_mean_something = true;
+    if let (Action::Run(_), Some((_, span))) = (done, &draft.server) {
+        meaningless("`server` means nothing for `run`".into(), "leave it out", *span);
+    }
+    for Entry { key, .. } in entries {
+        let Some((name, actions)) = MEANING.iter().find(|(name, _)| *name == key.text) else { continue };
+        if !actions.contains(&action) {
+            meaningless(format!("`{name}` means nothing for `{action}`"), &hint(name, action, actions), key.span);
+            all_mean_something = false;
+        }
+    }
+    if !all_mean_something {
+        return;
+    }
+    let span_of = |name: &str| entries.iter().find(|entry| entry.key.text == name).map(|entry| entry.key.span);
+    for (name, given) in
+        [("concurrency", draft.concurrency.as_ref().map(|(_, key)| *key)), ("distinct", draft.distinct.as_ref().map(|(_, key)| *key))]
+    {
+        if let Some(key) = given.filter(|_| draft.times.is_none()) {
+            meaningless(format!("`{name}` means nothing without `times`"), "say how often the step is done: `times: 10`", key);
+        }
+    }
+    if let (Some(_), Some(key)) = (draft.times, span_of("save").or(span_of("snapshot"))) {
+        meaningless(
+            "`times` gives many answers, of which none can be kept".into(),
+            "leave out `times`, or use `distinct` to compare the answers",
+            key,
+        );
+    }
+    if let (None, Some(key)) = (&draft.snapshot, span_of("redact")) {
+        meaningless("`redact` means nothing without `snapshot`".into(), "add `snapshot: true`", key);
+    }
+    if is_unanswered(done) {
+        for name in ["expect", "result", "tool_error", "rpc_error", "fails", "save", "snapshot", "within"] {
+            if let Some(key) = span_of(name) {
+                let hint = "a request has an `id` and a `method`; what follows can be matched with `notifications`";
+                meaningless(format!("`{name}` needs an answer, which only a request gets"), hint, key);
+            }
+        }
+        return;
+    }
+    let Some((failure, _)) = &draft.failure else { return };
+    if draft.names.is_some()
+        && let Some(key) = span_of(failure)
+    {
+        meaningless(format!("`{failure}` contradicts the names that `{action}` lists"), "leave one of them out", key);
+    }
+    if *failure == "tool_error" {
+        return;
+    }
+    for name in OF_A_RESULT {
+        if let Some(key) = span_of(name) {
+            let hint = "put expectations of an error into `rpc_error: { code, message, data }` or use `tool_error`";
+            meaningless(format!("`{name}` needs a result, which `{failure}` rules out"), hint, key);
+        }
+    }
+}
+
+/// Reports an action that none of the server's transports can do. Where some can, the others are skipped when it is run.
+pub(super) fn check_transport(reader: &mut Reader<'_>, name: &str, action: &Action, server: &Server, node: &Node) {
+    // A server from the command line may have other transports than the one that the suite was written for.
+    if reader.environment.server.is_some() {
+        return;
+    }
+    if let Some(needs) = action.needs().filter(|needs| !server.bindings.iter().any(|binding| binding.offers(*needs))) {
+        let message = format!("`{name}` needs {}, which `{}` does not have", needs.noun(), server.name);
+        let span = match &node.kind {
+            Kind::Map(entries) => entries.iter().find(|entry| entry.key.text == name).map_or(node.span, |entry| entry.key.span),
+            _ => node.span,
+        };
+        reader.error("unusable-action", message, span);
+    }
+}
+
+/// A raw message that is no request.
+fn is_unanswered(action: &Action) -> bool {
+    matches!(action, Action::Raw(message) if !(message.contains_key("id") && message.contains_key("method")))
+}
+
+fn hint(key: &str, action: &str, actions: &[&str]) -> String {
+    match key {
+        "tool_error" if !matches!(action, "http" | "run" | "handshake" | "parallel") => {
+            "only tools answer with `isError`; write `rpc_error`".into()
+        }
+        "rpc_error" | "fails" | "tool_error" if action == "handshake" => "a test whose handshake fails never gets to its steps".into(),
+        "rpc_error" | "fails" | "tool_error" if action == "run" => "expect its code: `expect: { code: 1 }`".into(),
+        "rpc_error" | "fails" | "tool_error" if action == "http" => "expect a status instead, such as `expect: { status: 404 }`".into(),
+        _ if action == "parallel" => "write it at the steps that it is for".into(),
+        "with" => "only `call` and `prompt` take arguments".into(),
+        _ if actions.len() <= 8 => format!("only {} can have it", listed(actions.iter().copied())),
+        _ => {
+            let all = STEP.keys.iter().filter(|key| key.presence == Presence::OneOf).map(|key| key.name);
+            format!("it is for all actions but {}", listed(all.filter(|name| !actions.contains(name))))
+        }
+    }
+}
