@@ -169,7 +169,7 @@ fn ctrl_c_leaves_reports_that_are_complete_in_form() {
 fn on_github_a_server_cannot_give_commands() {
     let folder = tempfile::tempdir().unwrap();
     let server = "printf '%s\\n' '::error::forged by the server' >&2; exit 3";
-    let suite = format!("server: {{ stdio: {{ command: [sh, -c, {server:?}] }} }}\ntests: [{{ name: a, steps: [tools] }}]\n");
+    let suite = format!("server: {{ stdio: {{ command: [sh, -c, {server:?}] }} }}\ntests: [{{ name: a, steps: [tools: [a]] }}]\n");
     let suites = folder.path().join("suites");
     std::fs::create_dir(&suites).unwrap();
     std::fs::write(suites.join("a.mcproof.yaml"), suite).unwrap();

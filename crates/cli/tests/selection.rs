@@ -19,9 +19,9 @@ server:
   http: { command: \"mcproof demo tracker --http --port ${port}\", url: \"http://127.0.0.1:${port}/mcp\" }
 tests:
   - name: tools are listed
-    steps: [tools]
+    steps: [tools: [echo, create_issue, get_issue, list_issues]]
   - name: echo answers
-    steps: [{ call: echo, with: { message: hi } }]
+    steps: [{ call: echo, with: { message: hi }, expect: { $text: hi } }]
   - name: echo is (badly) expected
     steps:
       - tools
@@ -29,9 +29,9 @@ tests:
   - name: an unknown tool fails
     steps: [{ call: nope, fails: true }]
   - name: an unknown tool answers
-    steps: [{ call: nope }]
+    steps: [{ call: nope, within: 9s }]
   - name: ping
-    steps: [handshake]
+    steps: [{ handshake: , expect: { serverInfo: {} } }]
 ";
 
 /// A folder of its own for one test, with what the runs in it remember.
@@ -212,7 +212,7 @@ fn what_did_not_pass_is_run_again() {
     world.run(&[&["test", "--rerun-failed", "--repeat", "2"], &stdio[..]].concat());
     assert_eq!(unfinished(&[]), [failed, "an unknown tool answers [stdio]"]);
 
-    let fixed = SUITE.replace("$text: ho", "$text: hi").replace("{ call: nope }", "{ call: nope, fails: true }");
+    let fixed = SUITE.replace("$text: ho", "$text: hi").replace("{ call: nope, within: 9s }", "{ call: nope, fails: true }");
     std::fs::write(world.path("s.mcproof.yaml"), fixed).unwrap();
     assert_eq!(world.run(&["test", "--last-failed", "-q"]).stdout.split(" in ").next(), Some("2 passed"));
     let ran = world.run(&["test", "--rerun-failed"]);
@@ -258,7 +258,7 @@ isolation: file
 tests:
   - name: one is sold
     tags: [smoke, sale]
-    steps: [{ call: create_order, with: { product_id: PROD-123, quantity: 1 } }]
+    steps: [{ call: create_order, with: { product_id: PROD-123, quantity: 1 }, expect: { status: pending } }]
   - name: nine are left
     tags: [stock]
     steps: [{ call: check_inventory, with: { product_id: PROD-123 }, expect: { available: 9 } }]
@@ -267,7 +267,7 @@ tests:
     steps: [{ call: check_inventory, with: { product_id: PROD-123 }, expect: { available: 8 } }]
   - name: it answers
     tags: [smoke]
-    steps: [tools]
+    steps: [{ tools: , expect: { calculate: {} } }]
 ";
 
 #[test]
@@ -299,7 +299,7 @@ fn a_server_that_dies_before_its_turn_fails_its_own_case_only() {
     let mortal = format!("read -r l; {ANSWER}; read -r l; echo lost the database >&2; touch died; exit 3");
     let server = |script: &str| format!("{{ stdio: {{ command: [sh, -c, {script:?}] }} }}");
     let world = World::new(&format!(
-        "servers:\n  patient: {}\n  mortal: {}\ntests:\n  - {{ name: one, steps: [{{ tools: all, server: patient }}] }}\n  - {{ name: two, steps: [{{ tools: all, server: mortal }}] }}\n",
+        "servers:\n  patient: {}\n  mortal: {}\ntests:\n  - {{ name: one, steps: [{{ tools: [], server: patient }}] }}\n  - {{ name: two, steps: [{{ tools: [], server: mortal }}] }}\n",
         server(&patient),
         server(&mortal)
     ));
@@ -367,7 +367,7 @@ fn watching_runs_again_when_a_file_changes() {
     std::fs::write(&suite, SUITE.replace("$text: ho", "$text: hi")).unwrap();
     until(&stdout, "2 passed");
     until(&stderr, "watching; Ctrl-C ends");
-    std::fs::write(&suite, SUITE.replace("handshake]", "handshak]")).unwrap();
+    std::fs::write(&suite, SUITE.replace("handshake: ,", "handshak: ,")).unwrap();
     until(&stderr, "did you mean `handshake`?");
     until(&stderr, "watching; Ctrl-C ends");
     std::fs::create_dir(world.path("lib")).unwrap();
