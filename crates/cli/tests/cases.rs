@@ -8,6 +8,8 @@ mod running;
 use peers::Peer;
 use running::{check, run, run_files, run_suite};
 use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 
 const TRACKER: &str = "server: { stdio: mcproof demo tracker }\n";
 
@@ -216,4 +218,27 @@ fn a_test_that_differs_between_transports_says_where_the_wires_part() {
     );
     let said = |branch: &Value| branch["frame"]["body"].to_string();
     assert!(said(&parting["failed"]).contains(":8") && said(&parting["passed"]).contains(":9"), "{parting}");
+}
+
+#[test]
+fn the_staging_profile_of_the_examples_runs_what_reads_against_a_deployed_server() {
+    let mut deployed = Command::new(env!("CARGO_BIN_EXE_mcproof"))
+        .args(["demo", "tracker", "--http", "--port", "0"])
+        .stdout(Stdio::piped())
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(deployed.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.trim().trim_start_matches("listening on ");
+    let output = Command::new(env!("CARGO_BIN_EXE_mcproof"))
+        .current_dir(peers::root())
+        .args(["test", "examples/guide/staging.mcproof.yaml", "--profile", "staging"])
+        .envs([("STAGING_URL", url), ("STAGING_TOKEN", "a token of staging")])
+        .output()
+        .unwrap();
+    deployed.kill().unwrap();
+    deployed.wait().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && said.contains("2 passed") && !said.contains("a token of staging"), "{said}");
 }
