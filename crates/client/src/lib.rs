@@ -13,13 +13,13 @@ pub mod transport;
 pub use answers::{Answers, Elicitation, HostedTasks, Sampling};
 pub use revision::{Era, EraChoice, ParseChoiceError, TransportKind};
 pub use session::{
-    CallFailure, Called, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Fault, Handshake, HttpAnswer, HttpQuestion, ListFailure,
-    Listed, ListenFailure, Locate, Notification, NotificationFailure, Reply, Session, Subscription, SubscriptionEnd, SubscriptionFailure,
-    Target, Task, TaskEnd, TaskFailure, TaskState, TaskStatus, WaitFor, open_in_memory, open_session,
+    CallFailure, Called, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Farewell, Fault, Handshake, HttpAnswer, HttpQuestion,
+    ListFailure, Listed, ListenFailure, Locate, Notification, NotificationFailure, Reply, Session, Subscription, SubscriptionEnd,
+    SubscriptionFailure, Target, Task, TaskEnd, TaskFailure, TaskState, TaskStatus, WaitFor, open_in_memory, open_session,
 };
 pub use tap::{Tap, TapBounds};
 pub use transport::{
-    Bound, Broken, Closed, Endpoint, Exit, FaultKind, Guardian, HttpHead, JsonLimits, Launch, Limits, Network, Patience, ProcessSignal,
-    Proxies, Proxy, ProxyVariables, ShutdownReport, SseFailure, Stage, StartFailure, Tls, TlsFailure, Unanswered, UnknownSignal,
-    Verification, run_command,
+    Bound, Broken, Census, Closed, Disturbance, Endpoint, Exit, FaultInjector, FaultKind, FaultRule, Guardian, HttpHead, JsonLimits,
+    Launch, Limits, Network, Patience, ProcessSignal, Proxies, Proxy, ProxyVariables, Schedule, ShutdownReport, SseFailure, Stage,
+    StartFailure, Tls, TlsFailure, Toward, Unanswered, UnknownSignal, Verification, run_command,
 };

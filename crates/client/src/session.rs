@@ -12,6 +12,7 @@ mod notifications;
 mod open;
 mod param_headers;
 mod raw;
+mod renew;
 mod rounds;
 mod subscription;
 mod target;
@@ -24,6 +25,7 @@ pub use listing::{ListFailure, Listed};
 pub use notifications::{Notification, NotificationFailure};
 pub use open::{open_in_memory, open_session};
 pub use raw::{HttpAnswer, HttpQuestion, WaitFor};
+pub use renew::Farewell;
 pub use subscription::{ListenFailure, Subscription, SubscriptionEnd, SubscriptionFailure};
 pub use target::{ConnectOptions, Locate, Target};
 pub use task::{Called, Task, TaskEnd, TaskFailure, TaskState, TaskStatus};
@@ -35,7 +37,9 @@ use crate::answers::Answers;
 use crate::auth::AuthorizationFailure;
 use crate::jsonrpc::{Malformed, RpcError};
 use crate::revision::{Era, TransportKind};
-use crate::transport::{Closed, Exit, HttpHead, Patience, Process, Resume, ShutdownReport, Stage, StdinUse, Unanswered};
+use crate::transport::{
+    Closed, Endpoint, Exit, FaultKind, HttpHead, Patience, Process, Resume, ShutdownReport, Stage, StdinUse, Unanswered,
+};
 use answering::Answering;
 use dispatcher::Dispatcher;
 use handshake::Offer;
@@ -166,6 +170,8 @@ pub struct Session {
     wire: Arc<Wire>,
     /// A server that we started and talk to over HTTP.
     spawned: Option<Spawned>,
+    /// Where an HTTP server listens, and which of its transports it is.
+    reached: Option<(Endpoint, TransportKind)>,
     dispatcher: Arc<Dispatcher>,
     handshake: Handshake,
     client: ClientProfile,
@@ -221,9 +227,16 @@ impl Session {
         &self.tap
     }
 
-    /// What the server sent that fits no conforming conversation, in order.
+    /// What the server sent that fits no conforming conversation, in order. What injected faults made of it does not count.
     pub fn faults(&self) -> Vec<Fault> {
-        self.dispatcher.faults()
+        let mut faults = self.dispatcher.faults();
+        if self.tap.is_disturbed() {
+            // An error without an id is how a server answers a request that we mutilated.
+            let ours =
+                |fault: &Fault| matches!(fault.kind, FaultKind::UnfinishedLine | FaultKind::NoId(_)) || self.tap.is_excused(fault.frame);
+            faults.retain(|fault| !ours(fault));
+        }
+        faults
     }
 
     /// Why the connection has ended, if it has.

@@ -2,8 +2,8 @@
 //! Knows no messages.
 
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Raw, Transcript};
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -28,6 +28,16 @@ struct Inner {
     secrets: RwLock<Vec<String>>,
     /// HTTP exchanges begun so far, on whatever connection.
     exchanges: AtomicU64,
+    excused: Mutex<Excused>,
+    /// Whether anything was ever excused: most taps never look further.
+    is_disturbed: AtomicBool,
+}
+
+/// What is odd because we made it so.
+#[derive(Default)]
+struct Excused {
+    expected: Vec<Vec<u8>>,
+    frames: BTreeSet<FrameId>,
 }
 
 #[derive(Default)]
@@ -72,6 +82,8 @@ impl Tap {
             bounds,
             secrets: RwLock::default(),
             exchanges: AtomicU64::new(0),
+            excused: Mutex::default(),
+            is_disturbed: AtomicBool::new(false),
         };
         let tap = Self { shared: Arc::new(shared), find_secrets: None };
         secrets.into_iter().for_each(|secret| tap.keep_secret(secret));
@@ -99,8 +111,45 @@ impl Tap {
         ExchangeId(self.shared.exchanges.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// A message that is about to come with these bytes is odd because an injected fault made it so.
+    pub(crate) fn excuse(&self, bytes: &[u8]) {
+        self.shared.is_disturbed.store(true, Ordering::Relaxed);
+        let mut excused = self.excused();
+        if excused.expected.len() < MOST_EXPECTED {
+            excused.expected.push(bytes.to_vec());
+        }
+    }
+
+    /// Like [`Tap::excuse`], for a frame that is there.
+    pub(crate) fn excuse_frame(&self, frame: FrameId) {
+        self.shared.is_disturbed.store(true, Ordering::Relaxed);
+        self.excused().frames.insert(frame);
+    }
+
+    pub(crate) fn is_excused(&self, frame: FrameId) -> bool {
+        self.is_disturbed() && self.excused().frames.contains(&frame)
+    }
+
+    /// Whether an injected fault has hit anything that came.
+    pub(crate) fn is_disturbed(&self) -> bool {
+        self.shared.is_disturbed.load(Ordering::Relaxed)
+    }
+
+    fn takes_excuse(&self, body: &FrameBody) -> bool {
+        let (FrameBody::Line { bytes, .. } | FrameBody::HttpBody { bytes, .. } | FrameBody::SseEvent { bytes, .. }) = body else {
+            return false;
+        };
+        let mut excused = self.excused();
+        let found = excused.expected.iter().position(|expected| expected == bytes.as_bytes());
+        found.map(|found| excused.expected.swap_remove(found)).is_some()
+    }
+
+    fn excused(&self) -> MutexGuard<'_, Excused> {
+        self.shared.excused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A text without the secrets that are known by now.
-    pub(crate) fn redacted(&self, text: String) -> String {
+    pub fn redacted(&self, text: String) -> String {
         without(text, &self.shared.secrets.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -108,6 +157,7 @@ impl Tap {
         if let Some(find_secrets) = self.find_secrets {
             find_secrets(&body).into_iter().for_each(|secret| self.keep_secret(secret));
         }
+        let is_excused = self.is_disturbed() && self.takes_excuse(&body);
         let secrets = self.shared.secrets.read().unwrap_or_else(PoisonError::into_inner);
         let body = if secrets.is_empty() { body } else { redact(body, &secrets) };
         drop(secrets);
@@ -119,6 +169,9 @@ impl Tap {
             observer(&frame);
         }
         let id = frame.id;
+        if is_excused {
+            self.excuse_frame(id);
+        }
         let bounds = self.shared.bounds;
         let begins = state.last.is_empty() && state.first.len() < bounds.first;
         if begins && state.first_bytes + size(&frame) <= bounds.bytes / 4 {
@@ -137,7 +190,8 @@ impl Tap {
         id
     }
 
-    pub(crate) fn note(&self, text: impl Into<String>) -> FrameId {
+    /// Something about the connection that is no bytes.
+    pub fn note(&self, text: impl Into<String>) -> FrameId {
         self.record(Direction::Local, FrameBody::Note { text: text.into() })
     }
 
@@ -199,6 +253,9 @@ fn size(frame: &Frame) -> usize {
 fn headers_size(headers: &[(String, String)]) -> usize {
     headers.iter().map(|(name, value)| name.len() + value.len() + 48).sum()
 }
+
+/// Messages that were disturbed and have not come yet.
+const MOST_EXPECTED: usize = 1000;
 
 const REDACTED: &str = "[redacted]";
 const SHORTEST_SECRET: usize = 4;

@@ -1,8 +1,10 @@
 //! Ways to reach a server. A transport frames and delivers bytes; it never interprets methods.
 
 mod bound;
+mod census;
 mod command;
 mod decode;
+mod faults;
 mod guardian;
 mod http;
 mod line_channel;
@@ -20,7 +22,9 @@ mod stream;
 mod tls;
 
 pub use bound::{Bound, Broken, JsonLimits, Limits};
+pub use census::Census;
 pub use command::run_command;
+pub use faults::{Disturbance, FaultInjector, FaultRule, Schedule, Toward};
 pub use guardian::Guardian;
 pub use http::Endpoint;
 pub use lines::{Line, LineReader};

@@ -1,15 +1,19 @@
 //! Runs plans against real servers and emits events. The order of events is the order in which things happened.
 
 mod aftermath;
+mod audit;
 mod case;
 mod command;
 mod coverage;
 mod expand;
+mod federation;
 mod filter;
 mod group;
+mod leaks;
 mod parity;
 mod ports;
 mod queue;
+mod resilience;
 mod selection;
 mod sessions;
 mod shard;
@@ -19,6 +23,7 @@ mod subscriptions;
 mod warm;
 
 use crate::suite::plan::LimitChoices;
+use audit::Audits;
 use case::{Finished, Leftovers, World};
 use coverage::Collector;
 pub use coverage::Covering;
@@ -35,7 +40,7 @@ pub use shard::{Shard, case_key, folder_name};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::task::{JoinError, JoinSet};
 
 /// How to run.
@@ -63,6 +68,10 @@ pub struct RunOptions {
     pub transcripts: Transcripts,
     pub coverage: Covering,
     pub snapshots: Snapshots,
+    /// Every request is written down there, and not where a suite says.
+    pub audit: Option<PathBuf>,
+    /// The time of day.
+    pub began: SystemTime,
 }
 
 /// What a payload that differs from its snapshot does.
@@ -108,7 +117,8 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
     }
     plan.cases.iter().for_each(snapshot::forget_pending);
     let jobs = options.jobs.max(1);
-    let world = World { options: Arc::new(options), addresses: Addresses::default(), groups: Groups::of(plan.cases.iter()) };
+    let audits = Audits::new(options.began);
+    let world = World { options: Arc::new(options), addresses: Addresses::default(), groups: Groups::of(plan.cases.iter()), audits };
     let mut queue = Queue::of(plan.in_order());
     let mut busy = Busy::default();
     let mut wires = Wires::of(&recorder.summary.planned);

@@ -1,18 +1,22 @@
 //! From a suite file to a plan: parse into a spanned document, check it, resolve variables. Knows nothing of the wire.
 
 pub mod answers;
+pub mod audit;
 pub mod auth;
 mod command;
 mod discover;
 pub mod document;
 mod duration;
+pub mod faults;
 pub mod format;
 pub mod include;
+pub mod leaks;
 pub mod parse;
 pub mod plan;
 pub mod profile;
 pub mod reach;
 mod reader;
+pub mod resilience;
 pub mod retries;
 mod scalar;
 pub mod schema;

@@ -1,6 +1,7 @@
 //! What happened: frames, transcripts, diagnostics and the events of a run.
 //! Plain data with serde; knows neither tokio nor any I/O, so that a saved run can be judged and shown again later.
 
+mod audit;
 mod coverage;
 mod diagnostic;
 mod event;
@@ -14,6 +15,7 @@ mod raw;
 pub mod schema;
 mod summary;
 
+pub use audit::AuditLine;
 pub use coverage::{Coverage, CoveredItem, ItemKind};
 pub use diagnostic::{Diagnostic, Difference, Place, Severity};
 pub use event::{Branch, CaseId, CasePlan, Event, FORMAT_VERSION, Parting};

@@ -23,6 +23,7 @@ use mcproof_record::{Event, Summary};
 use mcproof_report::Repeat;
 use mcproof_report::terminal::Detail;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
 
@@ -60,6 +61,9 @@ pub(crate) struct Arguments {
     /// Time from the start of a server until its handshake is answered, in place of the suite's
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     connect_timeout: Option<Duration>,
+    /// Write every request with arguments, result and verdict to this file, one JSON line each, in place of the suites' `audit`
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
     /// Take what comes as the new snapshots, without a review
     #[arg(long)]
     update_snapshots: bool,
@@ -124,6 +128,10 @@ impl Arguments {
     }
 
     fn given(&self) -> Result<Given, Failure> {
+        if let Some(file) = &self.audit {
+            let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
+            opened.map_err(|error| Failure::bad_input("audit-not-written", format!("--audit {}: {error}", file.display())))?;
+        }
         let (network, guardian) = (self.network.network()?, Guardian::of_whole_process());
         let mut server = self.suites.server()?;
         if !self.authorization.is_asked_for() {
@@ -167,6 +175,8 @@ impl Arguments {
             authorization: given.authorization.clone(),
             transcripts: if self.reports.show_every_wire() { Transcripts::OfAll } else { Transcripts::OfFailures },
             coverage: if self.coverage { Covering::Servers } else { Covering::Off },
+            audit: self.audit.clone(),
+            began: settings::now(),
             snapshots: if self.update_snapshots { Snapshots::Update } else { Snapshots::Compare },
         }
     }

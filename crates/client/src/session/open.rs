@@ -66,7 +66,7 @@ const DISCOVER: &str = "server/discover";
 const MODERN_ERRORS: [i64; 3] = [-32020, -32021, -32022];
 const METHOD_NOT_FOUND: i64 = -32601;
 
-struct Opening<'a> {
+pub(super) struct Opening<'a> {
     options: &'a ConnectOptions,
     client: ClientProfile,
     tap: &'a Tap,
@@ -91,7 +91,7 @@ enum Probed {
 }
 
 impl<'a> Opening<'a> {
-    fn new(options: &'a ConnectOptions, tap: &'a Tap) -> Self {
+    pub(super) fn new(options: &'a ConnectOptions, tap: &'a Tap) -> Self {
         let mut client = options.client.clone();
         client.capabilities.extend(options.answers.capabilities());
         Self { options, client, tap, budget: options.timeout.unwrap_or(CONNECT_TIMEOUT), began: Instant::now() }
@@ -141,8 +141,14 @@ impl<'a> Opening<'a> {
 
     fn start_stdio(&self, launch: &Launch) -> Result<Attempt, ConnectFailure> {
         let (dispatcher, queue) = Dispatcher::new(self.tap, self.options.limits.json);
-        let connection =
-            StdioConnection::open(launch, &self.options.guardian, self.options.limits, self.tap, Arc::clone(&dispatcher) as _)?;
+        let connection = StdioConnection::open(
+            launch,
+            &self.options.guardian,
+            self.options.limits,
+            self.options.faults.as_ref(),
+            self.tap,
+            Arc::clone(&dispatcher) as _,
+        )?;
         Ok(self.attempt(Connection::Stdio(connection), None, dispatcher, queue))
     }
 
@@ -165,14 +171,36 @@ impl<'a> Opening<'a> {
             }
             None => None,
         };
-        let authorizer = self.authorizer(&endpoint);
+        self.connect(&endpoint, kind, spawned).await
+    }
+
+    /// Opens a session with a server that listens.
+    pub(super) async fn connect(
+        &self,
+        endpoint: &Endpoint,
+        kind: Option<TransportKind>,
+        spawned: Option<Spawned>,
+    ) -> Result<Session, ConnectFailure> {
+        let session = self.shake_hands(endpoint, kind, spawned).await?;
+        let transport = session.handshake.transport;
+        Ok(Session { reached: Some((endpoint.clone(), transport)), ..session })
+    }
+
+    async fn shake_hands(
+        &self,
+        endpoint: &Endpoint,
+        kind: Option<TransportKind>,
+        spawned: Option<Spawned>,
+    ) -> Result<Session, ConnectFailure> {
+        let authorizer = self.authorizer(endpoint);
         let (dispatcher, queue) = Dispatcher::new(self.tap, self.options.limits.json);
         if kind == Some(TransportKind::Sse) {
-            return self.sse(&endpoint, spawned, authorizer, dispatcher, queue).await;
+            return self.sse(endpoint, spawned, authorizer, dispatcher, queue).await;
         }
         let bearer = authorizer.as_ref().map(|authorizer| authorizer.bearer());
         let inbox = Arc::clone(&dispatcher) as _;
-        let connection = HttpConnection::new(&endpoint, self.options.limits, &self.network(), bearer, self.tap, inbox)?;
+        let connection =
+            HttpConnection::new(endpoint, self.options.limits, &self.network(), bearer, self.options.faults.as_ref(), self.tap, inbox)?;
         let attempt = self.attempt(Connection::Http(connection), authorizer.clone(), dispatcher, queue);
         if self.era() != EraChoice::Legacy {
             match self.probe(&attempt, TransportKind::Http, spawned.as_ref()).await {
@@ -192,7 +220,7 @@ impl<'a> Opening<'a> {
             return Err(self.failed(attempt, spawned, failure).await);
         }
         let (dispatcher, queue) = Dispatcher::new(self.tap, self.options.limits.json);
-        match self.sse(&endpoint, spawned, authorizer, dispatcher, queue).await {
+        match self.sse(endpoint, spawned, authorizer, dispatcher, queue).await {
             // Neither transport: what Streamable HTTP said is the better story.
             Err(ConnectFailure::Sse(SseFailure::NoStream(_))) => Err(failure),
             other => other,
@@ -213,7 +241,8 @@ impl<'a> Opening<'a> {
         let opened = loop {
             let token = bearer.and_then(Bearer::token);
             let inbox = Arc::clone(&dispatcher) as _;
-            let opening = SseConnection::open(endpoint, self.options.limits, &network, bearer, self.tap, inbox);
+            let opening =
+                SseConnection::open(endpoint, self.options.limits, &network, bearer, self.options.faults.as_ref(), self.tap, inbox);
             match (timeout(self.budget, opening).await, &authorizer) {
                 (Ok(Err(SseFailure::NoStream(head))), Some(authorizer)) if wants_authorization(&head) => {
                     let answered = authorizer.answer("the event stream", &head, token.as_ref(), &mut attempts).await;
@@ -412,6 +441,7 @@ impl<'a> Opening<'a> {
         Session {
             wire,
             spawned,
+            reached: None,
             dispatcher,
             handshake,
             client: self.client.clone(),

@@ -4,7 +4,7 @@ use super::ClientProfile;
 use crate::answers::Answers;
 use crate::auth::Authorization;
 use crate::revision::{EraChoice, TransportKind};
-use crate::transport::{Endpoint, Guardian, Launch, Limits, Network, Patience};
+use crate::transport::{Endpoint, FaultInjector, Guardian, Launch, Limits, Network, Patience};
 use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
@@ -59,4 +59,6 @@ pub struct ConnectOptions {
     /// What the server may ask; declared in addition to the profile's capabilities.
     pub answers: Answers,
     pub guardian: Guardian,
+    /// What is done to the messages of the session on their way.
+    pub faults: Option<FaultInjector>,
 }

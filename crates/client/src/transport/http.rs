@@ -3,17 +3,18 @@
 //! request's headers say is decided by the session.
 
 use super::decode::{Coding, DecodeFailure};
-use super::pool::{AddressFailure, Lease, Pool, describe};
+use super::faults::{Admission, DisturbedBody, FaultInjector, Reading, Subject, admit};
+use super::pool::{AddressFailure, Lease, Pool};
 use super::progress::{Progress, Stage};
 use super::sse_events::{Event, EventParser};
 use super::{Bound, Broken, Envelope, FaultKind, HttpHead, Inbox, Limits, Network, Resume, Unanswered};
 use crate::Tap;
 use crate::auth::{Bearer, wants_authorization};
-use crate::jsonrpc::RequestId;
+use crate::jsonrpc::{self, RequestId};
 use crate::session::Headers;
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
+use http_body_util::Full;
+use hyper::body::{Body as _, Incoming};
 use hyper::{Method, Request, Response};
 use mcproof_record::{Direction, ExchangeId, FrameBody, FrameId};
 use std::collections::HashMap;
@@ -40,6 +41,7 @@ pub(crate) struct Exchanger {
     headers: Vec<(String, String)>,
     /// Set where the session obtains tokens.
     bearer: Option<Bearer>,
+    faults: Option<FaultInjector>,
     limits: Limits,
     tap: Tap,
 }
@@ -47,20 +49,26 @@ pub(crate) struct Exchanger {
 /// A response whose body has not been read.
 pub(crate) struct OpenExchange {
     pub(crate) head: Arc<HttpHead>,
-    body: Incoming,
-    lease: Lease,
+    body: Reading,
+    /// None for a response that we made up.
+    lease: Option<Lease>,
     progress: Arc<Progress>,
 }
 
 impl Exchanger {
     pub(crate) fn new(endpoint: &Endpoint, limits: Limits, network: &Network, tap: &Tap) -> Result<Self, AddressFailure> {
         let pool = Pool::new(&endpoint.url, limits, network, tap)?;
-        Ok(Self { pool, headers: endpoint.headers.clone(), bearer: None, limits, tap: tap.clone() })
+        Ok(Self { pool, headers: endpoint.headers.clone(), bearer: None, faults: None, limits, tap: tap.clone() })
     }
 
     /// Each request is to carry this token.
     pub(crate) fn bearing(self, bearer: Option<&Bearer>) -> Self {
         Self { bearer: bearer.cloned(), ..self }
+    }
+
+    /// What goes through is disturbed as this says.
+    pub(crate) fn disturbed(self, faults: Option<&FaultInjector>) -> Self {
+        Self { faults: faults.cloned(), ..self }
     }
 
     pub(crate) async fn accepts(&self) -> std::io::Result<()> {
@@ -155,15 +163,65 @@ impl Exchanger {
         request: Request<Full<Bytes>>,
         progress: Arc<Progress>,
     ) -> Result<OpenExchange, Broken> {
-        let (response, lease) = match self.pool.send(request, &progress).await {
-            Ok(opened) => opened,
-            Err(error) => {
-                self.end(exchange, Some(&error));
-                return Err(error);
-            }
-        };
+        if let Some(faults) = &self.faults {
+            // On the heap: the usual exchange does not carry the room for it along.
+            return Box::pin(self.open_disturbed(exchange, request, progress, faults)).await;
+        }
+        let (response, lease) = self.sent(exchange, request, &progress).await?;
         let (head, body) = self.head(exchange, response);
-        Ok(OpenExchange { head, body, lease, progress })
+        Ok(OpenExchange { head, body: Reading::Plain(body), lease: Some(lease), progress })
+    }
+
+    async fn sent(
+        &self,
+        exchange: ExchangeId,
+        request: Request<Full<Bytes>>,
+        progress: &Progress,
+    ) -> Result<(Response<Incoming>, Lease), Broken> {
+        self.pool.send(request, progress).await.inspect_err(|error| self.end(exchange, Some(error)))
+    }
+
+    async fn open_disturbed(
+        &self,
+        exchange: ExchangeId,
+        request: Request<Full<Bytes>>,
+        progress: Arc<Progress>,
+        faults: &FaultInjector,
+    ) -> Result<OpenExchange, Broken> {
+        let admission = match request.body().is_end_stream() {
+            true => Admission::Sent { request, subject: Subject::Unknown },
+            false => admit(faults, &self.tap, request).await,
+        };
+        let (request, subject) = match admission {
+            Admission::Sent { request, subject } => (request, subject),
+            Admission::SentTwice { request, subject } => {
+                let (first, lease) = self.sent(exchange, request.clone(), &progress).await?;
+                drop((first, lease));
+                (request, subject)
+            }
+            Admission::Reset => {
+                let broken = Broken::from("connection reset by peer (an injected fault)".to_owned());
+                self.end(exchange, Some(&broken));
+                return Err(broken);
+            }
+            Admission::Answered { status, retry_after } => return Ok(self.made_up(exchange, status, retry_after, progress)),
+        };
+        let (response, lease) = self.sent(exchange, request, &progress).await?;
+        let (head, body) = self.head(exchange, response);
+        let most = self.limits.body.max(self.limits.event).saturating_add(1);
+        let body = DisturbedBody::new(body, &head, subject, faults, &self.tap, most);
+        Ok(OpenExchange { head, body: Reading::Disturbed(Box::new(body)), lease: Some(lease), progress })
+    }
+
+    /// A response that no server sent.
+    fn made_up(&self, exchange: ExchangeId, status: u16, retry_after: Option<Duration>, progress: Arc<Progress>) -> OpenExchange {
+        let mut headers = vec![("content-type".to_owned(), "text/plain".to_owned())];
+        // Whole seconds, and never earlier than asked for (RFC 9110, 10.2.3).
+        headers.extend(retry_after.map(|after| ("retry-after".to_owned(), after.as_millis().div_ceil(1000).to_string())));
+        let frame = self.tap.record(Direction::FromServer, FrameBody::HttpResponse { exchange, status, headers: headers.clone() });
+        self.tap.excuse_frame(frame);
+        let head = Arc::new(HttpHead { exchange, frame, status, headers });
+        OpenExchange { head, body: Reading::Made(Some(Bytes::from_static(b"an injected fault"))), lease: None, progress }
     }
 
     fn head(&self, exchange: ExchangeId, response: Response<Incoming>) -> (Arc<HttpHead>, Incoming) {
@@ -182,15 +240,15 @@ impl Exchanger {
         let mut bytes = Vec::new();
         let mut received = 0;
         let mut broken = None;
-        while let Some(frame) = body.frame().await {
-            let frame = match frame {
-                Ok(frame) => frame,
+        while let Some(data) = body.next().await {
+            let data = match data {
+                Ok(data) => data,
                 Err(error) => {
-                    broken = Some(describe(&error).into());
+                    broken = Some(error);
                     break;
                 }
             };
-            let data = frame.data_ref().map_or(&[][..], |data| data);
+            let data = &data[..];
             progress.came(data.len());
             received += data.len();
             let room = self.limits.body - bytes.len();
@@ -224,7 +282,7 @@ impl Exchanger {
             Coding::Compressed(_) | Coding::Plain => {}
         }
         let frame = self.tap.record(Direction::FromServer, FrameBody::HttpBody { exchange: head.exchange, bytes: bytes.as_slice().into() });
-        if broken.is_none() {
+        if let (None, Some(lease)) = (&broken, lease) {
             self.pool.give_back(lease);
         }
         self.end(head.exchange, broken.as_ref());
@@ -252,16 +310,16 @@ impl Exchanger {
             deliver(&event, frame)
         };
         while broken.is_none()
-            && let Some(frame) = body.frame().await
+            && let Some(data) = body.next().await
         {
-            let frame = match frame {
-                Ok(frame) => frame,
+            let data = match data {
+                Ok(data) => data,
                 Err(error) => {
-                    broken = Some(describe(&error).into());
+                    broken = Some(error);
                     break;
                 }
             };
-            let data = frame.data_ref().map_or(&[][..], |data| data);
+            let data = &data[..];
             progress.came(data.len());
             let decoded;
             let content = match &mut coding {
@@ -296,7 +354,7 @@ impl Exchanger {
             // There is nothing left to close.
             let _ = record(unfinished);
         }
-        if broken.is_none() {
+        if let (None, Some(lease)) = (&broken, lease) {
             self.pool.give_back(lease);
         }
         self.end(exchange, broken.as_ref());
@@ -388,10 +446,11 @@ impl HttpConnection {
         limits: Limits,
         network: &Network,
         bearer: Option<&Bearer>,
+        faults: Option<&FaultInjector>,
         tap: &Tap,
         inbox: Arc<dyn Inbox>,
     ) -> Result<Self, AddressFailure> {
-        let exchanger = Exchanger::new(endpoint, limits, network, tap)?.bearing(bearer);
+        let exchanger = Exchanger::new(endpoint, limits, network, tap)?.bearing(bearer).disturbed(faults);
         Ok(Self { shared: Arc::new(Shared { exchanger, url: endpoint.url.clone(), inbox }), tasks: Mutex::default() })
     }
 
@@ -465,17 +524,34 @@ impl HttpConnection {
         self.shared.exchanger.accepts().await.is_ok()
     }
 
-    /// Asks the server to end the session (2025-03-26 and later, session management), and waits shortly for the answer.
-    pub(crate) async fn delete(&self, headers: &Headers, patience: Duration) {
+    /// Asks the server to end the session (2025-03-26 and later, session management), and waits shortly for the answer;
+    /// gives its status.
+    pub(crate) async fn delete(&self, headers: &Headers, patience: Duration) -> Option<u16> {
+        self.status(Method::DELETE, headers, Vec::new(), patience).await
+    }
+
+    /// The status of the answer to a ping with these headers.
+    pub(crate) async fn ask_with(&self, headers: &Headers, patience: Duration) -> Option<u16> {
+        let mut all = vec![
+            ("content-type".to_owned(), "application/json".to_owned()),
+            ("accept".to_owned(), format!("application/json, {EVENT_STREAM}")),
+        ];
+        all.extend(headers.iter().cloned());
+        let body = jsonrpc::request(&RequestId::Text("after the end".into()), "ping", None);
+        self.status(Method::POST, &all, body, patience).await
+    }
+
+    async fn status(&self, method: Method, headers: &Headers, body: Vec<u8>, patience: Duration) -> Option<u16> {
         let Shared { exchanger, url, .. } = &*self.shared;
-        let (exchange, _, prepared) = exchanger.prepare(Method::DELETE, url, headers, Vec::new());
-        let Ok(request) = prepared else { return };
+        let (exchange, _, prepared) = exchanger.prepare(method, url, headers, body);
+        let request = prepared.ok()?;
         let exchange = async {
-            if let Ok(open) = exchanger.open(exchange, request).await {
-                exchanger.body(open).await;
-            }
+            let open = exchanger.open(exchange, request).await.ok()?;
+            let status = open.head.status;
+            exchanger.body(open).await;
+            Some(status)
         };
-        let _ = timeout(patience, exchange).await;
+        timeout(patience, exchange).await.ok().flatten()
     }
 }
 

@@ -1,8 +1,8 @@
 //! A server's process: started in a group of its own, its output copied to the tap, its whole group ended on every way
 //! out. Knows nothing of messages.
 
-use super::Guardian;
 use super::lines::{Line, LineReader};
+use super::{Census, Guardian};
 use crate::Tap;
 use mcproof_record::{Direction, FrameBody};
 use nix::sys::signal::{Signal, killpg};
@@ -186,6 +186,10 @@ impl Process {
         *self.exit.borrow()
     }
 
+    pub(crate) fn census(&self) -> Option<Census> {
+        self.exit().is_none().then(|| Census::take(self.group)).flatten()
+    }
+
     pub(crate) fn group(&self) -> i32 {
         self.group
     }
@@ -320,12 +324,20 @@ impl Descendant {
     }
 }
 
+/// The ids of all processes below `pid`, as far as the system tells.
+pub(super) fn family(pid: i32) -> impl Iterator<Item = i32> {
+    descendants(pid).into_iter().map(|descendant| descendant.pid)
+}
+
 /// All processes below `pid`, as far as the system tells (Linux does).
 fn descendants(pid: i32) -> Vec<Descendant> {
     let mut found = Vec::new();
     let mut open = vec![pid];
     while let Some(pid) = open.pop() {
-        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        // Each thread has the children that it started itself.
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        let of_thread = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        let children: String = threads.map(of_thread).collect();
         for child in children.split_ascii_whitespace().filter_map(|child| child.parse().ok()) {
             if let Some(started) = start_time(child) {
                 found.push(Descendant { pid: child, started });

@@ -1,6 +1,7 @@
 //! HTTP+SSE of 2024-11-05: one long event stream brings everything, POSTs to the endpoint that it names carry what we say.
 //! Source: 2024-11-05, basic/transports, HTTP with SSE.
 
+use super::faults::FaultInjector;
 use super::http::{EVENT_STREAM, Exchanger, deliver, excerpt, media_type};
 use super::pool::AddressFailure;
 use super::sse_events::Event;
@@ -51,10 +52,11 @@ impl SseConnection {
         limits: Limits,
         network: &Network,
         bearer: Option<&Bearer>,
+        faults: Option<&FaultInjector>,
         tap: &Tap,
         inbox: Arc<dyn Inbox>,
     ) -> Result<Self, SseFailure> {
-        let exchanger = Arc::new(Exchanger::new(endpoint, limits, network, tap)?.bearing(bearer));
+        let exchanger = Arc::new(Exchanger::new(endpoint, limits, network, tap)?.bearing(bearer).disturbed(faults));
         let headers = vec![("accept".to_owned(), EVENT_STREAM.to_owned())];
         let (exchange, _, prepared) = exchanger.prepare(Method::GET, &endpoint.url, &headers, Vec::new());
         let open = exchanger

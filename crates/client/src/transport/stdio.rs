@@ -1,8 +1,9 @@
 //! The stdio transport: one message a line on the stdin and stdout of a process that we start.
 //! Source: 2025-11-25 and 2026-07-28, basic/transports, stdio.
 
+use super::faults::{FaultInjector, Relay};
 use super::line_channel::{Ending, LineChannel};
-use super::{Envelope, Exit, Guardian, Inbox, Launch, Limits, Patience, Process, Purpose, ShutdownReport, StartFailure, StdinUse};
+use super::{Census, Envelope, Exit, Guardian, Inbox, Launch, Limits, Patience, Process, Purpose, ShutdownReport, StartFailure, StdinUse};
 use crate::Tap;
 use mcproof_record::FrameId;
 use std::sync::Arc;
@@ -10,6 +11,8 @@ use std::sync::Arc;
 pub(crate) struct StdioConnection {
     process: Process,
     channel: LineChannel,
+    /// Between the channel and the process, where faults are asked for.
+    _relay: Option<Relay>,
 }
 
 impl StdioConnection {
@@ -17,12 +20,17 @@ impl StdioConnection {
         launch: &Launch,
         guardian: &Guardian,
         limits: Limits,
+        faults: Option<&FaultInjector>,
         tap: &Tap,
         inbox: Arc<dyn Inbox>,
     ) -> Result<Self, StartFailure> {
         let (process, stdin, stdout) = Process::start(launch, guardian, tap, None)?;
-        let channel = LineChannel::open(stdout, stdin, Ending::Process(process.watch_exit()), limits, tap, inbox);
-        Ok(Self { process, channel })
+        let ending = Ending::Process(process.watch_exit());
+        let Some(faults) = faults else {
+            return Ok(Self { channel: LineChannel::open(stdout, stdin, ending, limits, tap, inbox), process, _relay: None });
+        };
+        let (relay, input, output) = Relay::start(stdout, stdin, faults, limits.line, tap);
+        Ok(Self { channel: LineChannel::open(input, output, ending, limits, tap, inbox), process, _relay: Some(relay) })
     }
 
     pub(crate) fn send(&self, envelope: Envelope) -> FrameId {
@@ -51,6 +59,10 @@ impl StdioConnection {
 
     pub(crate) async fn settle(&self) {
         self.process.settle().await;
+    }
+
+    pub(crate) fn census(&self) -> Option<Census> {
+        self.process.census()
     }
 
     pub(crate) fn exit(&self) -> Option<Exit> {

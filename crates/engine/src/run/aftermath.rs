@@ -14,7 +14,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) async fn probe(work: &Work, open: &BTreeMap<String, Open>, failed: &[SessionTranscript]) -> Vec<Aftermath> {
     let mut found: Vec<Aftermath> = failed.iter().map(|failed| not_started(work, &failed.server)).collect();
     for (name, open) in open {
+        open.injector.iter().for_each(|injector| injector.pause());
         found.push(ask_again(work, name, &open.session).await);
+        open.injector.iter().for_each(|injector| injector.resume());
     }
     found
 }

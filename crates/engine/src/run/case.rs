@@ -1,8 +1,10 @@
 //! One case on one transport: its attempts, its steps in order and what surrounds them, and the evidence.
 
 use super::aftermath;
+use super::audit::{Audits, CaseAudit, Target};
 use super::expand::{GroupKey, Work, binding};
 use super::group::{Groups, Handed, Last};
+use super::leaks::LeakCheck;
 use super::parity::Wire;
 use super::ports::Addresses;
 use super::sessions::{Open, Sessions};
@@ -10,9 +12,10 @@ use super::step::{StepRun, run_step};
 use super::warm::Warm;
 use super::{RunOptions, Transcripts};
 use crate::diagnosis::{self, Asker};
-use crate::suite::plan::{Skip, Step};
+use crate::suite::interpolate_text;
+use crate::suite::plan::{Fault, Leaks, Skip, Step};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
-use mcproof_client::Session;
+use mcproof_client::{Schedule, Session};
 use mcproof_record::{CaseOutcome, Diagnostic, Proof, SessionTranscript, Severity, StepOutcome, Verdict};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -59,6 +62,7 @@ pub(super) struct World {
     pub(super) options: Arc<RunOptions>,
     pub(super) addresses: Addresses,
     pub(super) groups: Groups,
+    pub(super) audits: Audits,
 }
 
 /// Runs a case until it passes or its attempts are used up.
@@ -101,6 +105,7 @@ pub(super) async fn run_case(work: Work, world: World, mut warm: Option<Warm>) -
 /// Gives a session to `ask`, on a server of its own that is opened as the case would, after its setup and before its teardown.
 pub(super) async fn visit<T>(work: &Work, world: &World, server: &str, ask: impl AsyncFnOnce(&Open) -> T) -> Result<T, Diagnostic> {
     let mut case = Running::new(work, world, Handed::default(), None, Instant::now());
+    case.sessions.injects = false;
     let hooks = &work.case().hooks;
     let shared = work.group().map(|_| &work.suite.shared);
     for setup in shared.map(|shared| &shared.setup).into_iter().chain([&hooks.setup]) {
@@ -181,6 +186,7 @@ struct Running<'a> {
     diagnostics: Vec<Diagnostic>,
     /// What the setup of its group saved.
     set_up: Option<Map<String, Value>>,
+    audit: Option<CaseAudit>,
 }
 
 enum Ran {
@@ -201,12 +207,15 @@ impl<'a> Running<'a> {
                 Err(error) => diagnostics.push(Diagnostic::error("no-temporary-folder", format!("no temporary folder: {error}"))),
             }
         }
-        let addresses = world.addresses.clone();
-        let sessions = Sessions { work, options: &world.options, addresses, open, failed: Vec::new(), tmp, warm };
+        let sessions = Sessions::new(work, world, open, tmp, warm);
         let mut scope = work.case().variables.clone();
         scope.extend(sessions.builtins());
         scope.extend(set_up.clone().unwrap_or_default());
-        Self { work, sessions, started, scope, steps: Vec::new(), diagnostics, set_up }
+        let audit = open_audit(work, world, &scope).unwrap_or_else(|diagnostic| {
+            diagnostics.push(diagnostic);
+            None
+        });
+        Self { work, sessions, started, scope, steps: Vec::new(), diagnostics, set_up, audit }
     }
 
     /// Setup, steps and teardown. The steps after one that fails are not run: they mostly build on it.
@@ -229,7 +238,12 @@ impl<'a> Running<'a> {
                 return Ran::Skipped(skip);
             }
             if self.run_until_failure(&case.hooks.setup).await {
-                self.run_until_failure(&case.steps).await;
+                let before = self.scope.clone();
+                if self.run_until_failure(&case.steps).await
+                    && let Some(leaks) = &case.leaks
+                {
+                    self.check_leaks(leaks, &before).await;
+                }
             }
             Ran::ToItsEnd
         };
@@ -248,7 +262,10 @@ impl<'a> Running<'a> {
         if matches!(ran, Ran::Skipped(_)) {
             return ran;
         }
-        let failed_before = !self.diagnostics.is_empty();
+        let failed_before = self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+        if !failed_before {
+            self.diagnostics.extend(unhit_faults(work, &self.sessions.open));
+        }
         for step in &case.hooks.teardown {
             self.run_teardown(step, failed_before).await;
         }
@@ -282,8 +299,8 @@ impl<'a> Running<'a> {
 
     async fn run_one(&mut self, step: &Step) -> Vec<Diagnostic> {
         let at = self.started.elapsed();
-        let StepRun { diagnostics, exchanges } = run_step(step, &mut self.sessions, &mut self.scope).await;
-        self.steps.push(StepOutcome {
+        let StepRun { mut diagnostics, exchanges } = run_step(step, &mut self.sessions, &mut self.scope).await;
+        let outcome = StepOutcome {
             title: step.action.title(),
             server: step.leaves().iter().find_map(|leaf| leaf.server.clone()).unwrap_or_default(),
             place: step.place.clone(),
@@ -291,8 +308,45 @@ impl<'a> Running<'a> {
             duration: self.started.elapsed().saturating_sub(at),
             passed: diagnostics.is_empty(),
             exchanges,
-        });
+        };
+        if let Some(audit) = &self.audit {
+            let (open, server) = (&self.sessions.open, &outcome.server);
+            let written = self.sessions.audits.write(audit, self.work, &outcome, |exchange| {
+                // A federation names the server of each exchange as its target.
+                let name = if server.is_empty() { exchange.target.as_ref()? } else { server };
+                Some(Target::of(name, open.get(name)?, exchange))
+            });
+            diagnostics.extend(written.err());
+        }
+        self.steps.push(outcome);
         diagnostics
+    }
+
+    /// Repeats the steps in fresh sessions, and compares what the servers hold before and after.
+    async fn check_leaks(&mut self, leaks: &Leaks, scope: &Map<String, Value>) {
+        let told = self.steps.len();
+        let mut check = LeakCheck::default();
+        let mut renewed = check.renew(&mut self.sessions).await;
+        check.begin(&self.sessions).await;
+        for repeat in 1..=leaks.repeat {
+            if renewed.is_err() {
+                break;
+            }
+            self.scope.clone_from(scope);
+            if !self.run_until_failure(&self.work.case().steps).await {
+                for diagnostic in &mut self.diagnostics {
+                    diagnostic.message += &format!(" (in repeat {repeat} of {} for `leaks`)", leaks.repeat);
+                }
+                return;
+            }
+            // All repeats are alike: the first time tells what the steps do.
+            self.steps.truncate(told);
+            renewed = check.renew(&mut self.sessions).await;
+        }
+        match renewed {
+            Ok(()) => self.diagnostics.extend(check.finish(leaks, &self.sessions).await),
+            Err(diagnostic) => self.diagnostics.push(diagnostic),
+        }
     }
 
     /// The first reason not to run the case that only its session can tell.
@@ -310,6 +364,46 @@ impl<'a> Running<'a> {
             skip.era.is_none_or(|era| era == handshake.era) && skip.lacks.as_ref().is_none_or(|capability| !declares(session, capability))
         })
     }
+}
+
+fn open_audit(work: &Work, world: &World, scope: &Map<String, Value>) -> Result<Option<CaseAudit>, Diagnostic> {
+    let of_suite = match &work.suite.audit {
+        Some(audit) => {
+            let file = interpolate_text(&audit.file, scope);
+            let file = file.map_err(|missing| Diagnostic::error("unknown-variable", missing.to_string()))?;
+            Some((audit, work.suite.folder.join(file)))
+        }
+        None => None,
+    };
+    let opened = world.audits.open(world.options.audit.as_deref(), of_suite);
+    opened.map_err(|diagnostic| diagnostic.at(work.case().place.clone()))
+}
+
+/// Faults that never came about: a test that asks for one proves nothing without it.
+fn unhit_faults(work: &Work, open: &BTreeMap<String, Open>) -> Vec<Diagnostic> {
+    let of_case = &work.case().faults;
+    let by_chance = |fault: &Fault| matches!(fault.rule.schedule, Schedule::Probability(_));
+    let mut hits = vec![0; of_case.len()];
+    let mut found = Vec::new();
+    let mut is_disturbed = false;
+    for (name, Open { injector, .. }) in open {
+        let Some(injector) = injector else { continue };
+        is_disturbed = true;
+        let all = injector.hits();
+        let (of_server, of_this_case) = all.split_at(all.len() - of_case.len());
+        hits.iter_mut().zip(of_this_case).for_each(|(sum, hits)| *sum += hits);
+        let faults = &binding(&work.suite.servers[name], work.transport).reach.faults;
+        if let Some(first) = faults.first().filter(|_| of_server.iter().all(|hits| *hits == 0) && !faults.iter().all(by_chance)) {
+            let message = format!("no fault of `{name}` hit anything in this test");
+            found.push(Diagnostic::warning("fault-not-injected", message).at(first.place.clone()));
+        }
+    }
+    for (fault, _) in of_case.iter().zip(hits).filter(|(fault, hits)| is_disturbed && *hits == 0 && !by_chance(fault)) {
+        let message = format!("this fault hit nothing over {}, so that the test proves nothing", work.transport);
+        let hint = format!("check `method`, `tool` and `to`, or add `skip_if: {{ transport: {} }}`", work.transport);
+        found.push(Diagnostic::error("fault-not-injected", message).at(fault.place.clone()).hint(hint));
+    }
+    found
 }
 
 /// What the steps save, out of the whole scope.

@@ -1,6 +1,6 @@
 //! From suites to the cases of a run: each test once for each transport that its server declares.
 
-use crate::suite::plan::{Binding, Case, Isolation, Server, Step, Suite};
+use crate::suite::plan::{Action, Binding, Case, Isolation, Server, Step, Suite};
 use mcproof_client::TransportKind;
 use mcproof_record::{CaseId, CasePlan};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub(super) fn expand(suites: &[Arc<Suite>]) -> Vec<Work> {
                     line: case.place.line,
                     repetition: 0,
                     tags: case.tags.clone(),
-                    servers: servers(case),
+                    servers: servers(suite, case),
                 };
                 all.push(Work { plan, suite: Arc::clone(suite), index, transport });
             }
@@ -77,14 +77,22 @@ fn case_id(position: usize) -> CaseId {
 }
 
 /// The servers that a case names, each once.
-fn servers(case: &Case) -> Vec<String> {
+fn servers(suite: &Suite, case: &Case) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for name in case.steps.iter().flat_map(Step::leaves).filter_map(|step| step.server.as_ref()) {
+    for name in case.steps.iter().flat_map(Step::leaves).flat_map(|step| asked(suite, step)) {
         if !names.contains(name) {
             names.push(name.clone());
         }
     }
     names
+}
+
+/// The servers that a step talks to.
+pub(super) fn asked<'a>(suite: &'a Suite, step: &'a Step) -> Vec<&'a String> {
+    match step.action {
+        Action::Federation(_) => suite.servers.keys().collect(),
+        _ => step.server.iter().collect(),
+    }
 }
 
 /// The transports of the first server that the case talks to; the others follow where they can.

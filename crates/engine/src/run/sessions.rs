@@ -1,8 +1,11 @@
 //! The sessions of a case: opened when a step first needs them, each on a fresh server.
 
 use super::RunOptions;
+use super::audit::Audits;
+use super::case::World;
 use super::expand::{Work, binding};
 use super::ports::{Addresses, Turn};
+use super::resilience::Guard;
 use super::step::Outputs;
 use super::subscriptions::Subscriptions;
 use super::warm::Warm;
@@ -10,7 +13,10 @@ use crate::diagnosis::{self, Asker};
 use crate::suite::plan::{self, Action, Binding, Reach, Server, Step};
 use crate::suite::{TMP, interpolate_text};
 use mcproof_client::auth::{Authorization, TokenStore};
-use mcproof_client::{ConnectOptions, Endpoint, Launch, Locate, Network, Patience, Proxies, Session, Tap, Target, open_session};
+use mcproof_client::{
+    ConnectOptions, Endpoint, Era, EraChoice, Farewell, FaultInjector, FaultRule, Launch, Locate, Network, Patience, Proxies, Session, Tap,
+    Target, open_session,
+};
 use mcproof_record::{Diagnostic, FrameId, SessionTranscript};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -30,6 +36,12 @@ pub(super) struct Open {
     pub(super) turn: Option<Turn>,
     pub(super) outputs: Outputs,
     pub(super) subscriptions: Subscriptions,
+    pub(super) target: Target,
+    /// Unique in the run.
+    pub(super) number: u64,
+    pub(super) guard: Guard,
+    /// Set where faults are asked for.
+    pub(super) injector: Option<FaultInjector>,
 }
 
 /// The sessions of a case, opened when a step first needs them.
@@ -44,9 +56,26 @@ pub(super) struct Sessions<'a> {
     pub(super) tmp: Option<Arc<TempDir>>,
     /// A session that is being opened since before the case had its turn.
     pub(super) warm: Option<Warm>,
+    pub(super) audits: Audits,
+    /// Whether the faults that the plan asks for are injected.
+    pub(super) injects: bool,
+    /// Of servers that are being started again: their faults go on where they were.
+    injectors: BTreeMap<String, FaultInjector>,
 }
 
-impl Sessions<'_> {
+impl<'a> Sessions<'a> {
+    pub(super) fn new(
+        work: &'a Work,
+        world: &'a World,
+        open: BTreeMap<String, Open>,
+        tmp: Option<Arc<TempDir>>,
+        warm: Option<Warm>,
+    ) -> Self {
+        let (options, addresses, audits) = (&world.options, world.addresses.clone(), world.audits.clone());
+        let (failed, injectors) = (Vec::new(), BTreeMap::new());
+        Self { work, options, addresses, open, failed, tmp, warm, audits, injects: true, injectors }
+    }
+
     pub(super) async fn of(&mut self, name: &str) -> Result<&Open, Box<Diagnostic>> {
         if !self.open.contains_key(name) {
             let server = self.work.suite.servers.get(name).expect("the parser takes no step with an unknown server");
@@ -76,8 +105,9 @@ impl Sessions<'_> {
 
     /// Ends the server in order and starts it anew. What was wrong with its first life is told now.
     pub(super) async fn restart(&mut self, name: &str) -> Result<(), Box<Diagnostic>> {
-        if let Some(Open { session, tap, turn, subscriptions, since, .. }) = self.open.remove(name) {
+        if let Some(Open { session, tap, turn, subscriptions, since, injector, .. }) = self.open.remove(name) {
             drop(subscriptions);
+            self.injectors.extend(injector.map(|injector| (name.to_owned(), injector)));
             let fault = session.faults().into_iter().find(|fault| fault.frame >= since);
             session.close().await;
             drop(turn);
@@ -97,28 +127,85 @@ impl Sessions<'_> {
         let (target, turn) = self.target(binding).await.map_err(fail)?;
         let limits = self.options.limits.or(binding.reach.limits);
         let tap = Tap::with(limits.tap_bounds(), target.secrets(), None);
-        let connect = ConnectOptions {
+        let injector = self.injector(&server.name, binding);
+        let connect = ConnectOptions { faults: injector.clone(), ..self.connect_options(server, binding) };
+        match open_session(&target, &connect, &tap).await {
+            Ok(session) => Ok(self.opened_on(session, tap, turn, target, injector, FrameId(0))),
+            Err(failure) => {
+                let transcript = tap.transcript();
+                let diagnostic = diagnosis::of_connect_failure(&failure, &target, &transcript, Asker::Suite);
+                self.failed.push(SessionTranscript { server: server.name.clone(), transcript });
+                Err(fail(diagnostic))
+            }
+        }
+    }
+
+    fn opened_on(
+        &self,
+        session: Session,
+        tap: Tap,
+        turn: Option<Turn>,
+        target: Target,
+        injector: Option<FaultInjector>,
+        since: FrameId,
+    ) -> Open {
+        let (outputs, subscriptions) = (Outputs::default(), Subscriptions::default());
+        let (number, guard) = (self.audits.next_session(), Guard::default());
+        Open { since, session, tap, turn, outputs, subscriptions, target, number, guard, injector }
+    }
+
+    fn connect_options(&self, server: &Server, binding: &Binding) -> ConnectOptions {
+        ConnectOptions {
             era: self.options.era.unwrap_or(server.era),
             protocol_version: self.options.protocol_version.clone().or_else(|| server.protocol_version.clone()),
             timeout: Some(self.options.connect_timeout.unwrap_or(self.work.suite.timeouts.connect)),
             patience: self.patience(),
             guardian: self.options.guardian.clone(),
             answers: self.work.case().answers.clone(),
-            limits: limits.limits(),
+            limits: self.options.limits.or(binding.reach.limits).limits(),
             network: self.network(&binding.reach),
             authorization: self.authorization(binding),
             ..ConnectOptions::default()
+        }
+    }
+
+    /// The faults of the transport, then those of the case.
+    fn injector(&mut self, server: &str, binding: &Binding) -> Option<FaultInjector> {
+        let faults = binding.reach.faults.iter().chain(&self.work.case().faults);
+        let rules: Vec<FaultRule> = faults.map(|fault| fault.rule.clone()).collect();
+        let fresh = || (self.injects && !rules.is_empty()).then(|| FaultInjector::new(rules));
+        self.injectors.remove(server).or_else(fresh)
+    }
+
+    /// Puts a fresh session in the place of one that is open, on the same server process where the transport allows.
+    pub(super) async fn renew(&mut self, name: &str) -> Result<Farewell, Box<Diagnostic>> {
+        let Some(open) = self.open.get(name) else { return Ok(Farewell::NoSession) };
+        // It would go away with the session.
+        if let Some(fault) = open.session.faults().into_iter().find(|fault| fault.frame >= open.since) {
+            return Err(Box::new(diagnosis::of_fault(&fault, &open.tap.transcript(), Asker::Suite)));
+        }
+        let server = self.work.suite.servers.get(name).expect("only servers of the suite are open");
+        let binding = binding(server, self.work.transport);
+        let Some(Open { since, session, tap, turn, target, injector, subscriptions, .. }) = self.open.remove(name) else {
+            return Ok(Farewell::NoSession);
         };
-        match open_session(&target, &connect, &tap).await {
-            Ok(session) => {
-                let (outputs, subscriptions) = (Outputs::default(), Subscriptions::default());
-                Ok(Open { since: FrameId(0), session, tap, turn, outputs, subscriptions })
+        drop(subscriptions);
+        let era = match session.handshake().era {
+            Era::Legacy => EraChoice::Legacy,
+            Era::Modern => EraChoice::Modern,
+        };
+        let connect = ConnectOptions { era, faults: injector.clone(), ..self.connect_options(server, binding) };
+        match session.renew(&connect, &tap).await {
+            Ok((session, farewell)) => {
+                let open = self.opened_on(session, tap, turn, target, injector, since);
+                self.open.insert(name.to_owned(), open);
+                Ok(farewell)
             }
             Err(failure) => {
                 let transcript = tap.transcript();
                 let diagnostic = diagnosis::of_connect_failure(&failure, &target, &transcript, Asker::Suite);
                 self.failed.push(SessionTranscript { server: server.name.clone(), transcript });
-                Err(fail(diagnostic))
+                Err(Box::new(diagnostic.at(binding.place.clone())))
             }
         }
     }

@@ -8,8 +8,10 @@ mod request;
 
 pub(super) use outputs::Outputs;
 
+use super::expand::asked;
+use super::resilience::Policy;
 use super::sessions::{Open, Sessions};
-use super::{command, snapshot};
+use super::{command, federation, snapshot};
 use crate::diagnosis;
 use crate::suite::plan::{Action, Repeat, Spanned, Step};
 use act::act;
@@ -31,7 +33,8 @@ pub(super) struct StepRun {
 /// Values that the step saves go into `scope`.
 pub(super) async fn run_step(step: &Step, sessions: &mut Sessions<'_>, scope: &mut Map<String, Value>) -> StepRun {
     let failed = |diagnostic: Diagnostic| StepRun { diagnostics: vec![diagnostic], exchanges: Vec::new() };
-    for server in step.leaves().iter().filter_map(|leaf| leaf.server.as_ref()) {
+    let suite = &sessions.work.suite;
+    for server in step.leaves().iter().flat_map(|leaf| asked(suite, leaf)) {
         let ready = match step.action {
             Action::Restart => sessions.restart(server).await,
             _ => sessions.of(server).await.map(drop),
@@ -69,23 +72,26 @@ struct Leaf {
 struct Attempt {
     answer: Option<Answer>,
     diagnostics: Vec<Diagnostic>,
-    exchange: Option<Exchange>,
+    /// One for each time that it was tried.
+    exchanges: Vec<Exchange>,
     saved: Map<String, Value>,
 }
 
 async fn run_leaf(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Value>) -> Leaf {
-    let Some(server) = &step.server else { return run_command(step, sessions, scope).await };
+    let Some(server) = &step.server else { return run_without_server(step, sessions, scope).await };
     let open = sessions.opened(server);
     let deadline = sessions.deadline(step);
+    let case = sessions.work.case();
+    let policy = (step.retry.as_ref().or(case.retry.as_ref()), case.breaker.as_ref());
     let since = open.session.notifications().last().map(|notification| notification.frame);
     let mut attempts = match &step.repeat {
-        None => vec![attempt(step, open, scope, deadline).await],
+        None => vec![attempt(step, open, scope, deadline, policy).await],
         Some(Repeat { times, concurrency, .. }) => {
             let concurrency = usize::try_from(*concurrency).unwrap_or(usize::MAX);
             let runs = stream::iter(1..=*times).map(|n| {
                 let mut scope = scope.clone();
                 scope.insert(crate::suite::COUNTER.to_owned(), json!(n));
-                async move { attempt(step, open, &scope, deadline).await }
+                async move { attempt(step, open, &scope, deadline, policy).await }
             });
             runs.buffered(concurrency).collect().await
         }
@@ -119,27 +125,32 @@ async fn run_leaf(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Valu
         }
     }
     let mut leaf = Leaf { diagnostics, exchanges: Vec::new(), saved: Map::new() };
-    for Attempt { exchange, saved, .. } in attempts {
-        leaf.exchanges.extend(exchange);
+    for Attempt { exchanges, saved, .. } in attempts {
+        leaf.exchanges.extend(exchanges);
         leaf.saved.extend(saved);
     }
     leaf
 }
 
-/// A step that talks to no server.
-async fn run_command(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Value>) -> Leaf {
+/// A step that talks to no server, or to all of them.
+async fn run_without_server(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Value>) -> Leaf {
     let mut leaf = Leaf { diagnostics: Vec::new(), exchanges: Vec::new(), saved: Map::new() };
-    let Action::Run(launch) = &step.action else { unreachable!("the parser gives a server to all others") };
-    let (options, started) = (sessions.options, Instant::now());
-    let payload = command::run(launch, options.mcproof.as_deref(), scope, &options.guardian, sessions.deadline(step)).await;
-    let judged = payload.and_then(|payload| match (&step.expect.payload, command::failure(launch, &payload)) {
-        (None, Some(failure)) => Err(failure),
-        _ => Ok(payload),
-    });
+    let (options, started, deadline) = (sessions.options, Instant::now(), sessions.deadline(step));
+    let judged = match &step.action {
+        Action::Run(launch) => {
+            let payload = command::run(launch, options.mcproof.as_deref(), scope, &options.guardian, deadline).await;
+            payload.and_then(|payload| match (&step.expect.payload, command::failure(launch, &payload)) {
+                (None, Some(failure)) => Err(failure),
+                _ => Ok((payload.value.clone(), payload)),
+            })
+        }
+        Action::Federation(clashes) => federation::list(*clashes, sessions, deadline, &mut leaf.exchanges).await,
+        _ => unreachable!("the parser gives a server to all others"),
+    };
     match judged {
         Err(diagnostic) => leaf.diagnostics.push(diagnostic.at(step.place.clone())),
-        Ok(payload) => {
-            let answer = Answer { result: Ok(payload.value.clone()), payload, frame: None, elapsed: started.elapsed() };
+        Ok((result, payload)) => {
+            let answer = Answer { result: Ok(result), payload, frame: None, elapsed: started.elapsed() };
             leaf.diagnostics = judge::judge(step, &answer, scope);
             if let (true, Some(snapshot)) = (leaf.diagnostics.is_empty(), &step.snapshot) {
                 leaf.diagnostics.extend(snapshot::check(snapshot, &answer.payload.value, sessions.work, options.snapshots));
@@ -152,12 +163,13 @@ async fn run_command(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, V
     leaf
 }
 
-async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline: Duration) -> Attempt {
-    let done = act(step, open, scope, deadline).await;
-    let mut attempt = Attempt { answer: None, diagnostics: Vec::new(), exchange: done.exchange, saved: Map::new() };
+async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline: Duration, policy: Policy<'_>) -> Attempt {
+    let done = act(step, open, scope, deadline, policy).await;
+    let mut attempt = Attempt { answer: None, diagnostics: Vec::new(), exchanges: done.exchanges, saved: Map::new() };
     let answer = match done.outcome {
         Ok(Some(answer)) => answer,
         Ok(None) => return attempt,
+        Err(_) if done.mishap.is_some_and(|mishap| judge::expects(step, mishap)) => return attempt,
         Err(diagnostic) => {
             // What has a place knows it better.
             let place = diagnostic.place.clone().unwrap_or_else(|| step.place.clone());

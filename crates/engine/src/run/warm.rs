@@ -37,9 +37,7 @@ impl Warm {
         let (work, world, server) = (work.clone(), world.clone(), name.clone());
         let mut opening = JoinSet::new();
         opening.spawn(async move {
-            let (addresses, open) = (world.addresses.clone(), BTreeMap::new());
-            let mut sessions =
-                Sessions { work: &work, options: &world.options, addresses, open, failed: Vec::new(), tmp: None, warm: None };
+            let mut sessions = Sessions::new(&work, &world, BTreeMap::new(), None, None);
             let session = sessions.open(&work.suite.servers[&server]).await;
             Opened { session, failed: sessions.failed }
         });

@@ -2,6 +2,7 @@
 //! Knows no key by name.
 
 use super::document::{Entry, Kind, Node};
+use super::plan::Mishap;
 use super::reader::Reader;
 use super::source::Span;
 use super::suggest::{did_you_mean, listed};
@@ -43,6 +44,12 @@ pub enum Shape {
     Size,
     /// A whole number of at least 1.
     Count,
+    /// A number above 0, and 1 at most.
+    Share,
+    /// What keeps an answer from coming, or a list of such words.
+    Mishaps,
+    /// `true`, or what keeps an answer from coming.
+    FlagOrMishaps,
     /// `true`.
     Flag,
     /// `true` or a name.
@@ -101,6 +108,9 @@ impl Shape {
             Self::Durations => "a map of names to durations such as 5s",
             Self::Size => "a size such as 16MiB",
             Self::Count => "a whole number of at least 1",
+            Self::Share => "a number above 0, and 1 at most",
+            Self::Mishaps => return format!("one of {}, or a list of them", listed(Mishap::ALL.map(Mishap::word))),
+            Self::FlagOrMishaps => return format!("`true`, or one or more of {}", listed(Mishap::ALL.map(Mishap::word))),
             Self::Flag => "`true`",
             Self::Name => "`true` or a name",
             Self::Nothing => "nothing or `true`",

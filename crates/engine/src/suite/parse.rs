@@ -2,13 +2,16 @@
 
 use super::Environment;
 use super::answers::ANSWERS;
+use super::audit::{AUDIT, read_audit};
 use super::auth::literal_secrets;
 use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::include::read_tree;
-use super::plan::{Hooks, Isolation, OutputCheck, Retries, Server, Suite, Timeouts};
+use super::leaks::{LEAKS, LEAKS_DOC, read_leaks};
+use super::plan::{Audit, Breaker, Hooks, Isolation, Leaks, OutputCheck, Retries, Retry, Server, Suite, Timeouts};
 use super::profile::{self, PROFILE};
 use super::reader::Reader;
+use super::resilience::{BREAKER, BREAKER_DOC, RETRY, RETRY_DOC, read_breaker, read_retry};
 use super::retries::{RETRIES, read_retries};
 use super::server::{SERVER, read_server};
 use super::source::{Source, Span};
@@ -125,6 +128,46 @@ pub static SUITE: Object<SuiteDraft> = Object {
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 draft.retries = read_retries(reader, node)?;
+                Ok(())
+            },
+        },
+        Key {
+            name: "retry",
+            doc: RETRY_DOC,
+            shape: Shape::ObjectOrNumber(&RETRY),
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.retry = Some(read_retry(reader, node)?);
+                Ok(())
+            },
+        },
+        Key {
+            name: "breaker",
+            doc: BREAKER_DOC,
+            shape: Shape::Object(&BREAKER),
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.breaker = Some(read_breaker(reader, node)?);
+                Ok(())
+            },
+        },
+        Key {
+            name: "leaks",
+            doc: LEAKS_DOC,
+            shape: Shape::ObjectOrFlag(&LEAKS),
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.leaks = read_leaks(reader, node)?;
+                Ok(())
+            },
+        },
+        Key {
+            name: "audit",
+            doc: "the file to which each request is added, with its arguments, result, duration and verdict, as one JSON line",
+            shape: Shape::ObjectOrText(&AUDIT),
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.audit = Some(read_audit(reader, node)?);
                 Ok(())
             },
         },
@@ -252,6 +295,10 @@ pub struct SuiteDraft {
     tags: Vec<String>,
     isolation: Isolation,
     retries: Retries,
+    retry: Option<Retry>,
+    breaker: Option<Breaker>,
+    leaks: Option<Leaks>,
+    audit: Option<Audit>,
     setup: Vec<Node>,
     teardown: Vec<Node>,
     before_each: Vec<Node>,
@@ -309,6 +356,9 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
         tags: draft.tags,
         isolation: draft.isolation,
         retries: draft.retries,
+        retry: draft.retry,
+        breaker: draft.breaker,
+        leaks: draft.leaks,
         timeout: timeouts.case,
         shared: Hooks { setup: shared, teardown },
         each: Hooks { setup: each, teardown: after_each },
@@ -345,7 +395,7 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
     let shared = defaults.shared;
     let uses_tmp = reader.source.mentions("${tmp}");
     let is_partial = only.is_some() || !tags.is_empty();
-    Some(Suite { file, folder, timeouts, servers: servers?, shared, cases, uses_tmp, is_partial, notices })
+    Some(Suite { file, folder, timeouts, servers: servers?, shared, cases, audit: draft.audit, uses_tmp, is_partial, notices })
 }
 
 /// `None` if the servers could not be read; then it is already said why.

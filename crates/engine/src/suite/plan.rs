@@ -1,6 +1,7 @@
 //! A plan: a suite after variables and files are resolved. Inert data that could be printed; only `${saved}` values,
 //! `${port}` and the server itself are still open.
 
+mod resilience;
 mod step;
 
 use mcproof_client::auth::Authorization;
@@ -10,6 +11,8 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub use resilience::{Audit, Breaker, Clashes, Fault, Leaks, Mishap, Retry};
 pub use step::{
     Action, Bytes, Expectations, ExpectedExit, ExpectedFailure, HttpRequest, Listing, Needs, OutputCheck, Redaction, Repeat, Snapshot,
     Spanned, Step, Topic,
@@ -29,6 +32,7 @@ pub struct Suite {
     /// their own steps.
     pub shared: Hooks,
     pub cases: Vec<Case>,
+    pub audit: Option<Audit>,
     /// Whether anything in it speaks of `${tmp}`.
     pub uses_tmp: bool,
     /// Whether `only` or a profile leaves out some of its tests.
@@ -129,6 +133,7 @@ pub struct Reach {
     pub proxy: Option<Proxies>,
     pub authorization: Option<Authorization>,
     pub limits: LimitChoices,
+    pub faults: Vec<Fault>,
 }
 
 /// Limits that somebody chose; the others are the client's own.
@@ -208,6 +213,11 @@ pub struct Case {
     pub skips: Vec<Skip>,
     pub isolation: Isolation,
     pub retries: Retries,
+    /// In addition to those of its servers.
+    pub faults: Vec<Fault>,
+    pub retry: Option<Retry>,
+    pub breaker: Option<Breaker>,
+    pub leaks: Option<Leaks>,
     /// For the whole case, without its teardown.
     pub timeout: Option<Duration>,
     pub hooks: Hooks,

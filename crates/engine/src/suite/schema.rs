@@ -3,6 +3,7 @@
 
 use super::format::{Described, Presence, Shape};
 use super::parse::SUITE;
+use super::plan::Mishap;
 use super::step::STEP;
 use crate::judge::{MATCHER_KEYS, MatcherKey};
 use serde_json::{Map, Value, json};
@@ -88,6 +89,9 @@ impl Definitions {
             Shape::Durations => json!({ "type": "object", "additionalProperties": self.shape(Shape::Duration) }),
             Shape::Size => json!({ "anyOf": [{ "type": "integer", "minimum": 1 }, { "type": "string" }] }),
             Shape::Count => json!({ "anyOf": [{ "type": "integer", "minimum": 1 }, variable()] }),
+            Shape::Share => json!({ "anyOf": [{ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }, variable()] }),
+            Shape::Mishaps => json!({ "anyOf": [mishap(), { "type": "array", "minItems": 1, "items": mishap() }] }),
+            Shape::FlagOrMishaps => json!({ "anyOf": [{ "const": true }, self.shape(Shape::Mishaps)] }),
             Shape::Number => json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, variable()] }),
             Shape::Rows => json!({ "type": "array", "items": { "type": "object" } }),
             Shape::WordOrWords(words) => {
@@ -142,6 +146,13 @@ fn definition_name(name: &str) -> String {
 /// The steps that a single word can stand for.
 fn short_steps() -> Vec<&'static str> {
     STEP.keys.iter().filter(|key| matches!(key.shape, Shape::Names | Shape::Nothing)).map(|key| key.name).collect()
+}
+
+/// YAML reads a plain 429 as a number.
+fn mishap() -> Value {
+    let mut words: Vec<Value> = Mishap::ALL.iter().map(|mishap| json!(mishap.word())).collect();
+    words.push(json!(429));
+    json!({ "anyOf": [{ "enum": words }, variable()] })
 }
 
 /// A text that a variable turns into something else.

@@ -3,13 +3,14 @@
 use super::auth::{AUTH, AUTH_DOC, Auth, read_auth};
 use super::command::split_command;
 use super::document::{Entry, Kind, Node};
+use super::faults::{FAULT, FAULTS_DOC, read_faults};
 use super::format::{Fault, Key, Object, Presence, Shape};
-use super::plan::{Binding, Launch, Reach, Server};
+use super::plan::{Binding, Fault as PlannedFault, Launch, Reach, Server};
 use super::reach::{LIMITS, LIMITS_DOC, PROXY_DOC, ReachDraft, TLS, TLS_DOC, read_limits, read_proxy, read_tls};
 use super::reader::Reader;
 use super::source::Span;
 use super::test::TMP;
-use mcproof_client::{Era, EraChoice, TransportKind};
+use mcproof_client::{Disturbance, Era, EraChoice, TransportKind};
 use mcproof_record::Diagnostic;
 
 const PORT: &str = "${port}";
@@ -87,6 +88,16 @@ pub static SERVER: Object<ServerDraft> = Object {
             shape: Shape::Object(&LIMITS),
             presence: Presence::Optional,
             read: |reader, node, draft| read_limits(reader, node, &mut draft.reach),
+        },
+        Key {
+            name: "faults",
+            doc: FAULTS_DOC,
+            shape: Shape::ObjectOrList(&FAULT),
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.faults = read_faults(reader, node)?;
+                Ok(())
+            },
         },
     ],
     later: &["in-memory", "setup", "teardown", "isolation"],
@@ -194,6 +205,17 @@ pub static BINDING: Object<BindingDraft> = Object {
             presence: Presence::Optional,
             read: |reader, node, draft| read_limits(reader, node, &mut draft.reach),
         },
+        Key {
+            name: "faults",
+            doc: FAULTS_DOC,
+            shape: Shape::ObjectOrList(&FAULT),
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.faults_key = Some(reader.key);
+                draft.faults = read_faults(reader, node)?;
+                Ok(())
+            },
+        },
     ],
     later: &["ready", "shutdown"],
 };
@@ -265,6 +287,7 @@ pub struct ServerDraft {
     reach: ReachDraft,
     auth: Option<Auth>,
     auth_key: Option<Span>,
+    faults: Vec<PlannedFault>,
 }
 
 #[derive(Default)]
@@ -284,6 +307,8 @@ pub struct BindingDraft {
     reach: ReachDraft,
     auth: Option<Auth>,
     auth_key: Option<Span>,
+    faults: Vec<PlannedFault>,
+    faults_key: Option<Span>,
 }
 
 /// Reads one server; `key` is where its name stands.
@@ -313,6 +338,7 @@ pub(crate) fn read_server(reader: &mut Reader<'_>, name: &str, key: Span, node: 
     }
     for binding in &mut draft.bindings {
         inherit(binding, &draft.reach, draft.auth.as_ref());
+        binding.reach.faults.extend(draft.faults.iter().cloned());
     }
     Some(Server {
         name: name.to_owned(),
@@ -391,6 +417,7 @@ fn read_binding(reader: &mut Reader<'_>, node: &Node, transport: TransportKind, 
         reach: Reach::default(),
     };
     inherit(&mut binding, &draft.reach, draft.auth.as_ref());
+    binding.reach.faults = draft.faults;
     server.bindings.push(binding);
     Ok(())
 }
@@ -437,6 +464,9 @@ fn check_sense(reader: &mut Reader<'_>, draft: &BindingDraft, transport: Transpo
             }
         }
         without_network(reader, &draft.reach, draft.auth_key);
+        if draft.faults.iter().any(|fault| matches!(fault.rule.disturbance, Disturbance::Status { .. })) {
+            reader.error("meaningless-key", "`status` means nothing over stdio", draft.faults_key.unwrap_or_default());
+        }
         return;
     }
     if let Some(key) = draft.reach.line_key {

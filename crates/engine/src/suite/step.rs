@@ -11,7 +11,9 @@ pub use objects::{CANCEL, COMPLETE, CancelDraft, CompleteDraft, EXITED, ExitedDr
 
 use super::document::{Entry, Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
-use super::plan::{Action, Expectations, ExpectedFailure, Listing, OutputCheck, Redaction, Repeat, Server, Snapshot, Spanned, Step};
+use super::plan::{
+    Action, Clashes, Expectations, ExpectedFailure, Listing, OutputCheck, Redaction, Repeat, Retry, Server, Snapshot, Spanned, Step,
+};
 use super::reader::Reader;
 use super::source::Span;
 use super::suggest::{did_you_mean, listed};
@@ -26,6 +28,7 @@ pub static STEP: Object<StepDraft> = Object {
     keys: &[
         actions::CALL,
         actions::TOOLS,
+        actions::FEDERATION,
         actions::PROMPTS,
         actions::RESOURCES,
         actions::TEMPLATES,
@@ -59,6 +62,7 @@ pub static STEP: Object<StepDraft> = Object {
         expectations::TOOL_ERROR,
         expectations::RPC_ERROR,
         expectations::FAILS,
+        expectations::NO_ANSWER,
         expectations::NOTIFICATIONS,
         expectations::EXIT,
         expectations::SAVE,
@@ -70,6 +74,8 @@ pub static STEP: Object<StepDraft> = Object {
         expectations::VALIDATE_OUTPUT,
         expectations::WITHIN,
         expectations::TIMEOUT,
+        expectations::RETRYING,
+        expectations::CLASHES,
         expectations::SERVER,
     ],
     later: &["answers", "retries"],
@@ -96,6 +102,8 @@ pub struct StepDraft {
     output: Option<OutputCheck>,
     within: Option<Spanned<Duration>>,
     timeout: Option<Duration>,
+    retry: Option<Retry>,
+    clashes: Clashes,
     server: Option<(String, Span)>,
 }
 
@@ -148,11 +156,20 @@ fn read_within(
     let before = reader.mistakes();
     let (name, mut action, place) = draft.action.take()?;
     sense::check(reader, node, &draft, name, &action);
-    let named = draft.server.take().or_else(|| outer.cloned());
+    let mut named = draft.server.take().or_else(|| outer.cloned());
+    if let (Action::Call { tool, .. }, None) = (&action, &named)
+        && let Some((server, tool)) = qualified(tool, servers)
+    {
+        action = Action::Call { tool, arguments: Map::new() };
+        named = Some((server, node.span));
+    }
+    if let Action::Federation(clashes) = &mut action {
+        *clashes = draft.clashes;
+    }
     let server = if let Action::Parallel(steps) = &mut action {
         *steps = read_children(reader, &draft.children, servers, named.as_ref());
         Some(None)
-    } else if let Action::Run(_) = &action {
+    } else if let Action::Run(_) | Action::Federation(_) = &action {
         Some(None)
     } else {
         choose_server(reader, named, servers, node.span).map(Some)
@@ -188,6 +205,7 @@ fn read_within(
         snapshot,
         within: draft.within,
         timeout: draft.timeout,
+        retry: draft.retry,
         output: draft.output.unwrap_or(reader.output),
     })
 }
@@ -250,6 +268,12 @@ impl StepDraft {
     }
 
     fn list(&mut self, name: &'static str, listing: Listing, reader: &mut Reader<'_>, node: &Node) -> Result<(), Fault> {
+        self.names(reader, node)?;
+        self.act(name, Action::List(listing), reader, node)
+    }
+
+    /// The exact names of a list, if the value gives some.
+    fn names(&mut self, reader: &mut Reader<'_>, node: &Node) -> Result<Place, Fault> {
         let place = reader.place_of_pair(node);
         match &node.kind {
             Kind::Null | Kind::Bool(true) => {}
@@ -266,12 +290,12 @@ impl StepDraft {
                     })
                     .collect();
                 let value = names.into_iter().collect::<Option<_>>().ok_or(Fault::Reported)?;
-                self.names = Some(Spanned { value, place });
+                self.names = Some(Spanned { value, place: place.clone() });
             }
             Kind::Broken => return Err(Fault::Reported),
             _ => return Err(Fault::Shape),
         }
-        self.act(name, Action::List(listing), reader, node)
+        Ok(place)
     }
 
     fn fail(&mut self, name: &'static str, value: ExpectedFailure, reader: &mut Reader<'_>, node: &Node) -> Result<(), Fault> {
@@ -284,6 +308,14 @@ impl StepDraft {
         self.failure = Some((name, Spanned { value, place }));
         Ok(())
     }
+}
+
+/// `server.tool`, where the suite has several servers and the step names none.
+fn qualified(tool: &str, servers: Option<&BTreeMap<String, Server>>) -> Option<(String, String)> {
+    let servers = servers.filter(|servers| servers.len() > 1)?;
+    let of = |server: &String| Some((server.clone(), tool.strip_prefix(server.as_str())?.strip_prefix('.')?.to_owned()));
+    // A name may begin with that of another server: the longest is meant.
+    servers.keys().filter_map(of).filter(|(_, tool)| !tool.is_empty()).max_by_key(|(server, _)| server.len())
 }
 
 fn choose_server(

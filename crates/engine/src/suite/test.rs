@@ -2,9 +2,12 @@
 
 use super::answers::ANSWERS;
 use super::document::{Kind, Node};
+use super::faults::{FAULT, FAULTS_DOC, read_faults};
 use super::format::{Fault, Key, Object, Presence, Shape};
-use super::plan::{Case, Hooks, Isolation, OutputCheck, Retries, Server, Skip, Step};
+use super::leaks::{LEAKS, LEAKS_DOC, read_leaks};
+use super::plan::{Breaker, Case, Fault as PlannedFault, Hooks, Isolation, Leaks, OutputCheck, Retries, Retry, Server, Skip, Step};
 use super::reader::Reader;
+use super::resilience::{BREAKER, BREAKER_DOC, RETRY, RETRY_DOC, read_breaker, read_retry};
 use super::retries::{RETRIES, read_retries};
 use super::skip::{SKIP_IF, read_skips};
 use super::source::Span;
@@ -131,6 +134,47 @@ pub static TEST: Object<TestDraft> = Object {
             },
         },
         Key {
+            name: "retry",
+            doc: RETRY_DOC,
+            shape: Shape::ObjectOrNumber(&RETRY),
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.retry = Some(read_retry(reader, node)?);
+                Ok(())
+            },
+        },
+        Key {
+            name: "breaker",
+            doc: BREAKER_DOC,
+            shape: Shape::Object(&BREAKER),
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.breaker = Some(read_breaker(reader, node)?);
+                Ok(())
+            },
+        },
+        Key {
+            name: "faults",
+            doc: FAULTS_DOC,
+            shape: Shape::ObjectOrList(&FAULT),
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.faults_key = Some(reader.key);
+                draft.faults = read_faults(reader, node)?;
+                Ok(())
+            },
+        },
+        Key {
+            name: "leaks",
+            doc: LEAKS_DOC,
+            shape: Shape::ObjectOrFlag(&LEAKS),
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.leaks = Some(read_leaks(reader, node)?);
+                Ok(())
+            },
+        },
+        Key {
             name: "timeout",
             doc: "for the whole test with its setup, in place of the suite's `timeouts: { case }`",
             shape: Shape::Duration,
@@ -179,6 +223,12 @@ pub struct TestDraft {
     only: Option<Span>,
     isolation: Option<Isolation>,
     retries: Option<Retries>,
+    retry: Option<Retry>,
+    breaker: Option<Breaker>,
+    faults: Vec<PlannedFault>,
+    faults_key: Option<Span>,
+    /// `Some(None)` where the test asks for none.
+    leaks: Option<Option<Leaks>>,
     timeout: Option<Duration>,
     setup: Vec<Node>,
     steps: Vec<Node>,
@@ -192,6 +242,9 @@ pub(crate) struct Defaults<'a> {
     pub(crate) tags: Vec<String>,
     pub(crate) isolation: Isolation,
     pub(crate) retries: Retries,
+    pub(crate) retry: Option<Retry>,
+    pub(crate) breaker: Option<Breaker>,
+    pub(crate) leaks: Option<Leaks>,
     pub(crate) timeout: Option<Duration>,
     /// Around all cases that share a server, or around each one that does not.
     pub(crate) shared: Hooks,
@@ -278,7 +331,9 @@ fn read_case(
     let steps = read_steps(reader, &draft.steps, defaults.servers, &mut saved);
     let teardown = read_steps(reader, &draft.teardown, defaults.servers, &mut saved);
     (reader.output, reader.snapshots) = (of_suite, taken);
-    if steps.len() == draft.steps.len() {
+    let leaks = draft.leaks.take().unwrap_or_else(|| defaults.leaks.clone());
+    // Faults that hit nothing fail a test, and so do leaks.
+    if steps.len() == draft.steps.len() && draft.faults.is_empty() && leaks.is_none() {
         check_case(reader, &steps, node.span);
     }
     let own = match isolation {
@@ -293,6 +348,7 @@ fn read_case(
     let mut tags = defaults.tags.clone();
     tags.extend(draft.tags);
     tags.dedup();
+    check_own_server(reader, isolation, draft.faults_key, leaks.as_ref(), node.span);
     let (name, _) = draft.name?;
     Some(Case {
         name,
@@ -301,12 +357,32 @@ fn read_case(
         skips: draft.skips,
         isolation,
         retries: draft.retries.unwrap_or(defaults.retries),
+        faults: draft.faults,
+        retry: draft.retry.or_else(|| defaults.retry.clone()),
+        breaker: draft.breaker.or(defaults.breaker),
+        leaks,
         timeout: draft.timeout.or(defaults.timeout),
         hooks,
         steps,
         answers,
         variables: reader.known.clone(),
     })
+}
+
+/// What changes a server, or counts what it holds, needs one that no other test uses.
+fn check_own_server(reader: &mut Reader<'_>, isolation: Isolation, faults: Option<Span>, leaks: Option<&Leaks>, test: Span) {
+    let hint = "write `isolation: case` in this test";
+    if isolation == Isolation::Case {
+        return;
+    }
+    if let Some(key) = faults {
+        let diagnostic = Diagnostic::error("shared-server", "`faults` of one test would hit the other tests that share its server");
+        reader.report(diagnostic.hint(hint), key);
+    }
+    if leaks.is_some() {
+        let diagnostic = Diagnostic::error("shared-server", "`leaks` needs a server that no other test uses");
+        reader.report(diagnostic.hint(hint), test);
+    }
 }
 
 /// Reads steps in order. Each may use what those before it save; their names are added to `saved`.

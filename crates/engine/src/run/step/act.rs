@@ -4,8 +4,9 @@ use super::judge::{is_tool_error, pretty};
 use super::request::{Request, fill, fill_object, fill_text, request};
 use crate::diagnosis::{self, Asker, Scene};
 use crate::judge::{Origin, Payload};
+use crate::run::resilience::{self, Persisted, Policy, Setback, mishap_of, persist};
 use crate::run::sessions::Open;
-use crate::suite::plan::{Action, Bytes, HttpRequest, Listing, Step};
+use crate::suite::plan::{Action, Bytes, HttpRequest, Listing, Mishap, Step};
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{CallFailure, HttpAnswer, HttpQuestion, ListFailure, Reply, Unanswered, WaitFor};
 use mcproof_record::{AnswerKind, Diagnostic, Exchange, FrameId};
@@ -42,22 +43,25 @@ impl fmt::Display for Refusal {
 pub(super) struct Done {
     /// `None` where there is nothing to look at.
     pub(super) outcome: Result<Option<Answer>, Diagnostic>,
-    pub(super) exchange: Option<Exchange>,
+    /// What kept the answer from coming.
+    pub(super) mishap: Option<Mishap>,
+    /// One for each time that it was tried.
+    pub(super) exchanges: Vec<Exchange>,
     /// The tool that was called.
     pub(super) target: Option<String>,
 }
 
-pub(super) async fn act(step: &Step, open: &Open, scope: &Map<String, Value>, deadline: Duration) -> Done {
+pub(super) async fn act(step: &Step, open: &Open, scope: &Map<String, Value>, deadline: Duration, policy: Policy<'_>) -> Done {
     let request = match request(step, scope) {
         Ok(request) => request,
-        Err(diagnostic) => return Done { outcome: Err(diagnostic), exchange: None, target: None },
+        Err(diagnostic) => return Done { outcome: Err(diagnostic), mishap: None, exchanges: Vec::new(), target: None },
     };
     let started = Instant::now();
-    let outcome = match (&step.action, &request) {
-        (Action::Cancel { after, .. }, Some(request)) => cancel(request, *after, open).await,
-        (action, Some(request)) => ask(action, request, open, deadline).await.map(Some),
-        (Action::List(listing), None) => list(*listing, open, deadline).await.map(Some),
-        (action, None) => besides(action, step, open, scope, deadline).await,
+    let Tried { outcome, mishap, earlier, last } = match (&step.action, &request) {
+        (Action::Cancel { after, .. }, Some(request)) => Tried::once(cancel(request, *after, open).await),
+        (action, Some(request)) => ask(action, request, open, deadline, policy).await,
+        (Action::List(listing), None) => list(*listing, open, deadline, policy).await,
+        (action, None) => Tried::once(besides(action, step, open, scope, deadline).await),
     };
     let outcome = outcome.and_then(|answer| match answer.as_ref().and_then(|answer| shape(&step.action, answer)) {
         Some(flaw) => Err(flaw.evidence(diagnosis::evidence(&open.tap.transcript(), answer.as_ref().and_then(|answer| answer.frame)))),
@@ -70,11 +74,15 @@ pub(super) async fn act(step: &Step, open: &Open, scope: &Map<String, Value>, de
         (_, None) => None,
     };
     let target = asked.as_ref().and_then(|(_, target, _)| target.clone());
-    let exchange = asked.map(|(method, target, arguments)| {
+    let mut exchanges = Vec::new();
+    if let Some((method, target, arguments)) = asked {
         let (answer, frame) = kind(&outcome);
-        Exchange { method, target, arguments, answer, duration: started.elapsed(), frame }
-    });
-    Done { outcome, exchange, target }
+        let exchange = Exchange { method, target, arguments, answer, duration: last.unwrap_or_else(|| started.elapsed()), frame };
+        let lost = |duration| Exchange { answer: AnswerKind::Nothing, frame: None, duration, ..exchange.clone() };
+        exchanges.extend(earlier.into_iter().map(lost));
+        exchanges.push(exchange);
+    }
+    Done { outcome, mishap, exchanges, target }
 }
 
 fn kind(outcome: &Result<Option<Answer>, Diagnostic>) -> (AnswerKind, Option<FrameId>) {
@@ -135,11 +143,42 @@ fn expects_an_answer(step: &Step) -> bool {
     judged || step.within.is_some() || step.snapshot.is_some() || !step.save.is_empty()
 }
 
-async fn ask(action: &Action, request: &Request, open: &Open, deadline: Duration) -> Result<Answer, Diagnostic> {
-    match open.session.request_rounds(request.method, Some(request.params.clone()), deadline).await {
-        Ok(reply) => Ok(answer(reply, matches!(action, Action::Call { .. }))),
-        Err(failure) => Err(diagnosis::of_call_failure(&failure, request.method, &scene(open).await)),
+/// An action with all its attempts.
+struct Tried {
+    outcome: Result<Option<Answer>, Diagnostic>,
+    mishap: Option<Mishap>,
+    /// How long each attempt before the last one took.
+    earlier: Vec<Duration>,
+    /// How long the last one took, where somebody looked.
+    last: Option<Duration>,
+}
+
+impl Tried {
+    fn once(outcome: Result<Option<Answer>, Diagnostic>) -> Self {
+        Self { outcome, mishap: None, earlier: Vec::new(), last: None }
     }
+
+    async fn of(persisted: Persisted<Result<Answer, Diagnostic>>, method: &str, open: &Open, faults_before: usize) -> Self {
+        let Persisted { outcome, mishap, earlier, last, given_up } = persisted;
+        let outcome = match outcome {
+            Ok(answered) => answered.map(Some),
+            Err(setback) => Err(resilience::explain(setback, method, open, earlier.len() + 1, faults_before, given_up).await),
+        };
+        Self { outcome, mishap, earlier, last: Some(last) }
+    }
+}
+
+async fn ask(action: &Action, request: &Request, open: &Open, deadline: Duration, policy: Policy<'_>) -> Tried {
+    let faults_before = resilience::faults_so_far(open);
+    let is_call = matches!(action, Action::Call { .. });
+    let tool = request.target.as_deref().filter(|_| is_call);
+    let send = || async move {
+        let sent = open.session.request_rounds(request.method, Some(request.params.clone()), deadline).await;
+        sent.map_err(Setback::Call)
+    };
+    let Persisted { outcome, mishap, earlier, last, given_up } = persist(open, policy, tool, deadline, send, mishap_of).await;
+    let outcome = outcome.map(|reply| Ok(answer(reply, is_call)));
+    Tried::of(Persisted { outcome, mishap, earlier, last, given_up }, request.method, open, faults_before).await
 }
 
 async fn cancel(request: &Request, after: Duration, open: &Open) -> Result<Option<Answer>, Diagnostic> {
@@ -215,7 +254,14 @@ async fn over_http(request: &HttpRequest, open: &Open, scope: &Map<String, Value
     }
 }
 
-async fn list(listing: Listing, open: &Open, deadline: Duration) -> Result<Answer, Diagnostic> {
+async fn list(listing: Listing, open: &Open, deadline: Duration, policy: Policy<'_>) -> Tried {
+    let faults_before = resilience::faults_so_far(open);
+    let persisted = persist(open, policy, None, deadline, || list_once(listing, open, deadline), |_| None).await;
+    Tried::of(persisted, listing.method(), open, faults_before).await
+}
+
+/// The outer error is one of the wire, the inner one of the list that came.
+async fn list_once(listing: Listing, open: &Open, deadline: Duration) -> Result<Result<Answer, Diagnostic>, Setback> {
     let method = listing.method();
     let (key, name) = match listing {
         Listing::Tools => ("tools", "name"),
@@ -227,9 +273,9 @@ async fn list(listing: Listing, open: &Open, deadline: Duration) -> Result<Answe
         Ok(listed) => listed,
         Err(ListFailure::Rpc { error, frame, .. }) => {
             let payload = Payload::of(error.to_value());
-            return Ok(Answer { result: Err(Refusal::Rpc(error)), payload, frame: Some(frame), elapsed: Duration::ZERO });
+            return Ok(Ok(Answer { result: Err(Refusal::Rpc(error)), payload, frame: Some(frame), elapsed: Duration::ZERO }));
         }
-        Err(failure) => return Err(diagnosis::of_list_failure(&failure, method, &scene(open).await)),
+        Err(failure) => return Err(Setback::List(failure)),
     };
     if listing == Listing::Tools {
         open.outputs.learn(&listed).await;
@@ -238,15 +284,15 @@ async fn list(listing: Listing, open: &Open, deadline: Duration) -> Result<Answe
     let mut by_name = Map::new();
     for item in &listed.items {
         let Some(found) = item.get(name).and_then(Value::as_str) else {
-            return Err(flawed("invalid-result", format!("an item of {method} has no text `{name}`: {item}")));
+            return Ok(Err(flawed("invalid-result", format!("an item of {method} has no text `{name}`: {item}"))));
         };
         if by_name.insert(found.to_owned(), item.clone()).is_some() {
-            return Err(flawed("duplicate-name", format!("{method} lists `{found}` twice")));
+            return Ok(Err(flawed("duplicate-name", format!("{method} lists `{found}` twice"))));
         }
     }
     // Moved, not copied: a list may be as large as the bounds allow.
     let result = Value::Object(Map::from_iter([(key.to_owned(), Value::Array(listed.items))]));
-    Ok(Answer { result: Ok(result), payload: Payload::of(Value::Object(by_name)), frame: Some(listed.frame), elapsed: listed.elapsed })
+    Ok(Ok(Answer { result: Ok(result), payload: Payload::of(Value::Object(by_name)), frame: Some(listed.frame), elapsed: listed.elapsed }))
 }
 
 /// What makes a result unusable for every client, whatever the step expects (2024-11-05 to 2026-07-28, schema,

@@ -2,7 +2,7 @@
 
 use super::act::{Answer, Refusal, show};
 use crate::judge::Payload;
-use crate::suite::plan::{Expectations, ExpectedFailure, Step};
+use crate::suite::plan::{Expectations, ExpectedFailure, Mishap, Spanned, Step};
 use mcproof_record::{Diagnostic, Difference};
 use serde_json::{Map, Value};
 
@@ -33,6 +33,11 @@ pub(super) fn judge(step: &Step, answer: &Answer, scope: &Map<String, Value>) ->
     diagnostics
 }
 
+/// Whether the step expects that no answer comes, for this reason.
+pub(super) fn expects(step: &Step, mishap: Mishap) -> bool {
+    matches!(&step.expect.failure, Some(Spanned { value: ExpectedFailure::NoAnswer(mishaps), .. }) if mishaps.contains(&mishap))
+}
+
 /// Whether the action succeeded or failed as the step expects it.
 fn judge_outcome(expected: Option<&ExpectedFailure>, answer: &Answer, scope: &Map<String, Value>) -> Result<(), Diagnostic> {
     let is_error = answer.result.as_ref().is_ok_and(is_tool_error);
@@ -46,6 +51,8 @@ fn judge_outcome(expected: Option<&ExpectedFailure>, answer: &Answer, scope: &Ma
             unexpected(format!("{wanted}, found {refusal}"))
         }
         (None, Ok(_)) if is_error => unexpected(format!("expected success, found an `isError` result: {}", text())),
+        (Some(ExpectedFailure::NoAnswer(_)), Ok(_)) => unexpected("expected that no answer comes, found one".into()),
+        (Some(ExpectedFailure::NoAnswer(_)), Err(refusal)) => unexpected(format!("expected that no answer comes, found {refusal}")),
         (Some(ExpectedFailure::Either), Err(_)) | (None, Ok(_)) => Ok(()),
         (Some(ExpectedFailure::Either), Ok(_)) if is_error => Ok(()),
         (Some(ExpectedFailure::Either), Ok(_)) => unexpected("expected a failure, but the call succeeded".into()),

@@ -1,6 +1,6 @@
 //! One step of a case as a plan holds it: its action, how often it is done, and what is expected of it.
 
-use super::Launch;
+use super::{Clashes, Launch, Mishap, Retry};
 use crate::judge::{JsonPath, Matcher, TextPattern};
 use mcproof_client::ProcessSignal;
 use mcproof_record::Place;
@@ -26,6 +26,8 @@ pub struct Step {
     pub within: Option<Spanned<Duration>>,
     /// Replaces [`super::Timeouts::request`] for this step.
     pub timeout: Option<Duration>,
+    /// Replaces that of the case.
+    pub retry: Option<Retry>,
     pub output: OutputCheck,
 }
 
@@ -49,6 +51,8 @@ pub enum Action {
     },
     /// Lists all pages. The payload is keyed by name (resources by `uri`, templates by `uriTemplate`).
     List(Listing),
+    /// Lists the tools of all servers. The payload is keyed by `server.tool`.
+    Federation(Clashes),
     Read {
         uri: String,
     },
@@ -116,6 +120,7 @@ impl Action {
             Self::Handshake => "handshake".into(),
             Self::Call { tool, .. } => format!("call {tool}"),
             Self::List(listing) => format!("list {}", listing.noun()),
+            Self::Federation(_) => "federation".into(),
             Self::Read { uri } => format!("read {uri}"),
             Self::Prompt { name, .. } => format!("prompt {name}"),
             Self::Complete { argument, .. } => format!("complete {argument}"),
@@ -251,6 +256,8 @@ pub enum ExpectedFailure {
     Tool(Option<TextPattern>),
     /// `rpc_error: true`, or a matcher over `{code, message, data}`.
     Rpc(Option<Matcher>),
+    /// `no_answer:`: one of these keeps the answer from coming.
+    NoAnswer(Vec<Mishap>),
 }
 
 /// How the server's process has to end.

@@ -4,7 +4,7 @@ use super::StepDraft;
 use super::objects::{CANCEL, COMPLETE, CancelDraft, CompleteDraft, HTTP, HttpDraft, SEND_BYTES, SendBytesDraft};
 use crate::suite::document::{Kind, Node};
 use crate::suite::format::{Fault, Key, Presence, Shape};
-use crate::suite::plan::{Action, Bytes, HttpRequest, Listing, Topic};
+use crate::suite::plan::{Action, Bytes, Clashes, HttpRequest, Listing, Topic};
 use crate::suite::reader::Reader;
 use crate::suite::server::{RUN, read_launch};
 use mcproof_client::ProcessSignal;
@@ -28,6 +28,18 @@ pub(super) const TOOLS: Key<StepDraft> = Key {
     shape: Shape::Names,
     presence: Presence::OneOf,
     read: |reader, node, draft| draft.list("tools", Listing::Tools, reader, node),
+};
+
+pub(super) const FEDERATION: Key<StepDraft> = Key {
+    name: "federation",
+    doc: "lists the tools of all servers of the suite as a host that merges them would, by qualified names such as `shop.create_order`; a list of such names is the exact set",
+    shape: Shape::Names,
+    presence: Presence::OneOf,
+    read: |reader, node, draft| {
+        let place = draft.names(reader, node)?;
+        draft.action = Some(("federation", Action::Federation(Clashes::default()), place));
+        Ok(())
+    },
 };
 
 pub(super) const PROMPTS: Key<StepDraft> = Key {

@@ -5,8 +5,9 @@ use super::{StepDraft, read_matcher};
 use crate::judge::{JsonPath, Subject, TextPattern};
 use crate::suite::document::{Kind, Node};
 use crate::suite::format::{Fault, Key, Presence, Shape};
-use crate::suite::plan::{ExpectedExit, ExpectedFailure, OutputCheck, Redaction, Spanned};
+use crate::suite::plan::{Clashes, ExpectedExit, ExpectedFailure, OutputCheck, Redaction, Spanned};
 use crate::suite::reader::Reader;
+use crate::suite::resilience::{RETRY, RETRY_DOC, read_no_answer, read_retry};
 use crate::suite::suggest::did_you_mean;
 use mcproof_record::Diagnostic;
 use regex::Regex;
@@ -106,6 +107,17 @@ pub(super) const FAILS: Key<StepDraft> = Key {
     presence: Presence::Optional,
     read: |reader, node, draft| {
         if reader.flag(node)? { draft.fail("fails", ExpectedFailure::Either, reader, node) } else { Ok(()) }
+    },
+};
+
+pub(super) const NO_ANSWER: Key<StepDraft> = Key {
+    name: "no_answer",
+    doc: "expects that no answer comes: `true`, or what keeps it from coming (`timeout`, `reset`, `5xx`, `429`, `breaker`)",
+    shape: Shape::FlagOrMishaps,
+    presence: Presence::Optional,
+    read: |reader, node, draft| {
+        let mishaps = read_no_answer(reader, node)?;
+        draft.fail("no_answer", ExpectedFailure::NoAnswer(mishaps), reader, node)
     },
 };
 
@@ -258,6 +270,32 @@ pub(super) const TIMEOUT: Key<StepDraft> = Key {
     presence: Presence::Optional,
     read: |reader, node, draft| {
         draft.timeout = Some(reader.duration(node)?);
+        Ok(())
+    },
+};
+
+pub(super) const RETRYING: Key<StepDraft> = Key {
+    name: "retry",
+    doc: RETRY_DOC,
+    shape: Shape::ObjectOrNumber(&RETRY),
+    presence: Presence::Optional,
+    read: |reader, node, draft| {
+        draft.retry = Some(read_retry(reader, node)?);
+        Ok(())
+    },
+};
+
+pub(super) const CLASHES: Key<StepDraft> = Key {
+    name: "clashes",
+    doc: "`allowed` where tools of several servers may have the same name",
+    shape: Shape::Word(&["allowed", "refused"]),
+    presence: Presence::Optional,
+    read: |reader, node, draft| {
+        draft.clashes = match reader.text(node)?.as_str() {
+            "allowed" => Clashes::Allowed,
+            "refused" => Clashes::Refused,
+            _ => return Err(Fault::Shape),
+        };
         Ok(())
     },
 };

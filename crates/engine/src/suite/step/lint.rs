@@ -2,7 +2,7 @@
 
 use super::StepDraft;
 use crate::suite::document::Node;
-use crate::suite::plan::{Action, Step, Topic};
+use crate::suite::plan::{Action, Clashes, Step, Topic};
 use crate::suite::reader::Reader;
 use crate::suite::source::Span;
 use mcproof_record::Diagnostic;
@@ -44,7 +44,7 @@ fn expects(step: &Step) -> bool {
     let answer = expect.payload.is_some() || expect.result.is_some() || expect.names.is_some() || expect.failure.is_some();
     let rest = expect.notifications.is_some() || expect.exit.is_some() || step.within.is_some() || step.snapshot.is_some();
     let kept = !step.save.is_empty() || step.repeat.as_ref().is_some_and(|repeat| repeat.distinct.is_some());
-    // A call that is answered before it is cancelled is a failure, and so is a change of lists that is not offered.
-    let by_itself = matches!(step.action, Action::Cancel { .. } | Action::Subscribe(Topic::List(_)));
+    // Names that clash are a failure, a call that is answered before it is cancelled is a failure, and so is a change of lists that is not offered.
+    let by_itself = matches!(step.action, Action::Cancel { .. } | Action::Subscribe(Topic::List(_)) | Action::Federation(Clashes::Refused));
     answer || rest || kept || by_itself
 }

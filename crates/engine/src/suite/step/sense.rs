@@ -31,6 +31,7 @@ const ONE_REQUEST: &[&str] = &["call", "read", "prompt", "complete", "discover",
 const ANSWERED: &[&str] = &[
     "call",
     "tools",
+    "federation",
     "prompts",
     "resources",
     "templates",
@@ -68,6 +69,7 @@ const REPEATED: &[&str] = &[
 const TIMED: &[&str] = &[
     "call",
     "tools",
+    "federation",
     "prompts",
     "resources",
     "templates",
@@ -106,6 +108,7 @@ const AWAITED: &[&str] = &[
 const LIMITED: &[&str] = &[
     "call",
     "tools",
+    "federation",
     "prompts",
     "resources",
     "templates",
@@ -124,6 +127,8 @@ const LIMITED: &[&str] = &[
     "signal",
     "run",
 ];
+/// Actions that wait for one answer, which may not come.
+const PERSISTENT: &[&str] = &["call", "tools", "prompts", "resources", "templates", "read", "prompt", "complete", "discover", "ping"];
 const ENDING: &[&str] = &["send_bytes", "close_stdin", "signal"];
 
 /// Each key that is not for all actions, with those that it is for.
@@ -135,6 +140,9 @@ const MEANING: &[(&str, &[&str])] = &[
     ("tool_error", &["call", "raw"]),
     ("rpc_error", REQUESTS),
     ("fails", REQUESTS),
+    ("no_answer", PERSISTENT),
+    ("retry", PERSISTENT),
+    ("clashes", &["federation"]),
     ("notifications", AWAITED),
     ("exited", ENDING),
     ("save", ANSWERED),
@@ -158,6 +166,9 @@ pub(super) fn check(reader: &mut Reader<'_>, node: &Node, draft: &StepDraft, act
     let mut all_mean_something = true;
     if let (Action::Run(_), Some((_, span))) = (done, &draft.server) {
         meaningless("`server` means nothing for `run`".into(), "leave it out", *span);
+    }
+    if let (Action::Federation(_), Some((_, span))) = (done, &draft.server) {
+        meaningless("`server` means nothing for `federation`, which asks all of them".into(), "leave it out", *span);
     }
     for Entry { key, .. } in entries {
         let Some((name, actions)) = MEANING.iter().find(|(name, _)| *name == key.text) else { continue };
@@ -207,7 +218,10 @@ pub(super) fn check(reader: &mut Reader<'_>, node: &Node, draft: &StepDraft, act
     }
     for name in OF_A_RESULT {
         if let Some(key) = span_of(name) {
-            let hint = "put expectations of an error into `rpc_error: { code, message, data }` or use `tool_error`";
+            let hint = match *failure {
+                "no_answer" => "leave one of them out",
+                _ => "put expectations of an error into `rpc_error: { code, message, data }` or use `tool_error`",
+            };
             meaningless(format!("`{name}` needs a result, which `{failure}` rules out"), hint, key);
         }
     }

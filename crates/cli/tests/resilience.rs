@@ -1,0 +1,263 @@
+//! Faults, retries, breakers, audits, leak checks and federations as a person meets them. What passes is in
+//! `examples/resilience.mcproof.yaml`; here is what fails, and what is told.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod peers;
+mod running;
+
+use mcproof_client::{
+    ConnectOptions, Deadline, Disturbance, Endpoint, EraChoice, FaultInjector, FaultRule, Launch, Schedule, Session, Tap, Target, Toward,
+    TransportKind, open_session,
+};
+use mcproof_record::{AuditLine, FrameBody};
+use peers::Peer;
+use running::{check, run_files, run_suite};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+
+const TRACKER: &str = "server:\n  stdio: mcproof demo tracker\n  \
+    http: { command: \"mcproof demo tracker --http --port ${port}\", url: \"http://127.0.0.1:${port}/mcp\" }\n  \
+    sse: { command: \"mcproof demo tracker --sse --port ${port}\", url: \"http://127.0.0.1:${port}/sse\" }\n\
+    timeouts: { request: 2s }\n";
+const ECHO: &str = "{ call: echo, with: { message: hi } }";
+
+fn tracker(test: &str) -> String {
+    format!("{TRACKER}tests:\n  - name: a\n    {test}\n")
+}
+
+#[test]
+fn a_fault_that_nobody_expects_fails_the_test_and_is_told() {
+    let check_fault = |fault: &str, said: &[&str]| check(&tracker(&format!("faults: {fault}\n    steps: [{ECHO}]")), &[], 1, said);
+    let dropped = "`faults` dropped the answer to `tools/call echo` (request";
+    check_fault(
+        "{ drop: true, tool: echo }",
+        &["✗ FAIL [stdio, sse]", "✗ FAIL [http]", "no answer to `tools/call` within 2 s", dropped, "`no_answer`"],
+    );
+    check_fault("{ reset: true, method: tools/call }", &["3 failed", "`faults` closed the pipes in place of the answer to"]);
+}
+
+#[test]
+fn a_fault_that_hits_nothing_fails_the_test() {
+    let said = ["3 failed", "this fault hit nothing over stdio, so that the test proves nothing", "`skip_if: { transport: stdio }`"];
+    check(&tracker(&format!("faults: {{ drop: true, tool: other }}\n    steps: [{ECHO}]")), &[], 1, &said);
+    // Nothing comes that could overtake the only answer.
+    check(&tracker(&format!("faults: {{ reorder: true, tool: echo }}\n    steps: [{ECHO}]")), &[], 1, &["3 failed", "hit nothing"]);
+    check(&tracker(&format!("faults: {{ drop: true, probability: 0.000001 }}\n    steps: [{ECHO}]")), &[], 0, &["3 passed"]);
+}
+
+#[test]
+fn faults_of_a_server_and_of_a_transport_hit_all_its_tests() {
+    let text = format!(
+        "server:\n  faults: {{ latency: 10ms, tool: echo }}\n  stdio: mcproof demo tracker\n  \
+         http: {{ command: \"mcproof demo tracker --http --port ${{port}}\", url: \"http://127.0.0.1:${{port}}/mcp\", faults: [{{ status: 503, tool: echo }}] }}\n\
+         tests:\n  - {{ name: a, steps: [{ECHO}] }}\n"
+    );
+    check(&text, &[], 1, &["1 passed, 1 failed", "status 503"]);
+    let ran = run_suite(&text, &["--transport", "stdio", "-v"]);
+    assert!(ran.stdout.contains("1 passed"), "{}", ran.stdout);
+}
+
+#[test]
+fn what_may_do_its_work_twice_is_not_repeated_unless_it_is_forced() {
+    let create = "{ call: create_issue, with: { project: p, title: t } }";
+    let faults = "faults: { drop: true, tool: create_issue, first: 1 }";
+    let said = ["3 failed", "declares neither `readOnlyHint` nor `idempotentHint`", "`retry: { force: true }`"];
+    check(&tracker(&format!("{faults}\n    retry: 2\n    steps: [{create}]")), &[], 1, &said);
+    check(&tracker(&format!("{faults}\n    retry: {{ max: 2, force: true }}\n    steps: [{create}]")), &[], 0, &["3 passed"]);
+}
+
+#[test]
+fn retries_that_are_used_up_are_counted_and_each_attempt_is_an_exchange() {
+    let text = tracker(&format!("faults: {{ status: 503, tool: echo }}\n    retry: {{ max: 2, delay: 10ms }}\n    steps: [{ECHO}]"));
+    let ran = run_suite(&text, &["--transport", "http", "--json"]);
+    let events: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let finished = events.iter().find(|event| event["event"] == "case-finished").unwrap();
+    assert_eq!(finished["steps"][0]["exchanges"].as_array().unwrap().len(), 3, "{finished}");
+    let told = finished["diagnostics"][0]["message"].as_str().unwrap();
+    assert!(told.contains("it was tried 3 times"), "{told}");
+    let frames = finished["transcripts"][0]["transcript"]["frames"].to_string();
+    for note in ["fault: answered the request `tools/call echo`", "retry 2 of 2 in"] {
+        assert!(frames.contains(note), "{note}: {frames}");
+    }
+}
+
+#[test]
+fn an_open_breaker_has_a_diagnosis_of_its_own() {
+    let expected = "{ call: echo, with: { message: hi }, no_answer: true }";
+    let text = tracker(&format!(
+        "faults: {{ status: 500, tool: echo }}\n    breaker: {{ failures: 2, open: 60s }}\n    steps: [{expected}, {expected}, {ECHO}]"
+    ));
+    check(&text, &["--transport", "http,sse"], 1, &["2 failed", "`tools/call` was not sent: 2 requests in a row got no answer"]);
+    let answered = tracker("steps: [{ call: echo, with: { message: hi }, no_answer: timeout }]");
+    check(&answered, &[], 1, &["3 failed", "expected that no answer comes, found one"]);
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A session with the demo tracker that suffers from one rule.
+async fn disturbed(over: TransportKind, rule: FaultRule) -> (Session, FaultInjector) {
+    let port = free_port().to_string();
+    let mut command = vec![env!("CARGO_BIN_EXE_mcproof"), "demo", "tracker"];
+    match over {
+        TransportKind::Http => command.extend(["--http", "--port", &port]),
+        TransportKind::Sse => command.extend(["--sse", "--port", &port]),
+        _ => {}
+    }
+    let launch = Launch { command: command.into_iter().map(str::to_owned).collect(), env: Vec::new(), folder: None };
+    let target = match over {
+        TransportKind::Stdio => Target::Stdio(launch),
+        _ => {
+            let path = if over == TransportKind::Sse { "sse" } else { "mcp" };
+            let endpoint = Endpoint { url: format!("http://127.0.0.1:{port}/{path}").parse().unwrap(), headers: Vec::new() };
+            Target::Http { endpoint, kind: Some(over), launch: Some(launch), locate: None }
+        }
+    };
+    let injector = FaultInjector::new(vec![rule]);
+    let options = ConnectOptions { era: EraChoice::Legacy, faults: Some(injector.clone()), ..ConnectOptions::default() };
+    (open_session(&target, &options, &Tap::new()).await.unwrap(), injector)
+}
+
+async fn echo(session: &Session, message: &str) -> Value {
+    let params = json!({ "name": "echo", "arguments": { "message": message } });
+    let deadline = Deadline::from(Duration::from_secs(30));
+    session.request("tools/call", params.as_object().cloned(), deadline).await.unwrap().answer.unwrap()
+}
+
+#[tokio::test]
+async fn answers_overtake_each_other_and_come_twice_without_blame_for_the_server() {
+    let rule = |disturbance, schedule| FaultRule {
+        disturbance,
+        toward: Toward::Client,
+        method: None,
+        tool: Some("echo".into()),
+        schedule,
+        seed: 1,
+    };
+    for over in [TransportKind::Stdio, TransportKind::Http, TransportKind::Sse] {
+        let (session, injector) = disturbed(over, rule(Disturbance::Reorder, Schedule::First(1))).await;
+        let (first, second) = tokio::join!(echo(&session, "one"), echo(&session, "two"));
+        assert_eq!((&first["content"][0]["text"], &second["content"][0]["text"]), (&json!("one"), &json!("two")), "{over}");
+        assert_eq!(injector.hits(), [1], "{over}: {:#?}", session.tap().transcript());
+        assert!(session.faults().is_empty(), "{over}: {:?}", session.faults());
+        session.close().await;
+    }
+    for over in [TransportKind::Stdio, TransportKind::Sse] {
+        let (session, injector) = disturbed(over, rule(Disturbance::Duplicate, Schedule::Always)).await;
+        echo(&session, "one").await;
+        // The answer to this one comes after the second answer to the first.
+        echo(&session, "two").await;
+        assert!(injector.hits()[0] >= 1, "{over}");
+        assert!(session.faults().is_empty(), "{over}: {:?}", session.faults());
+        let notes = session.tap().transcript().frames.into_iter().filter(
+            |frame| matches!(&frame.body, FrameBody::Note { text } if text.starts_with("fault: sent the answer to `tools/call echo`")),
+        );
+        assert!(notes.count() >= 1, "{over}");
+        session.close().await;
+    }
+}
+
+#[test]
+fn every_request_is_audited_without_secrets_and_without_torn_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let suite = folder.path().join("s.mcproof.yaml");
+    let call = "{ call: echo, with: { message: \"hunter2 is ${n}\" } }";
+    let tests: String = (0..8).map(|n| format!("  - {{ name: t{n}, vars: {{ n: {n} }}, steps: [{call}, {{ call: create_issue, with: {{ project: hunter2, title: secret-{n} }} }}] }}\n")).collect();
+    let text = format!("{TRACKER}audit: {{ file: audit.jsonl, redact: [project] }}\ntests:\n{tests}");
+    std::fs::write(&suite, text).unwrap();
+    let ran = running::run(&[suite.to_str().unwrap(), "--jobs", "8"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let lines = audit(&folder.path().join("audit.jsonl"));
+    assert_eq!(lines.len(), 8 * 2 * 3);
+    for transport in ["stdio", "http", "sse"] {
+        assert_eq!(lines.iter().filter(|line| line.transport == transport).count(), 16);
+    }
+    let created: Vec<&AuditLine> = lines.iter().filter(|line| line.target.as_deref() == Some("create_issue")).collect();
+    assert_eq!(created.len(), 24);
+    for line in created {
+        assert_eq!(line.arguments["project"], "[redacted]");
+        let result = line.result.as_ref().unwrap().to_string();
+        assert!(result.contains("secret-") && !result.contains("hunter2"), "{result}");
+        assert!(line.passed && line.time.ends_with('Z') && line.session > 0, "{line:?}");
+    }
+    // The flag takes the place of the key, and a second run adds to what is there.
+    let other = folder.path().join("other.jsonl");
+    for runs in 1..=2 {
+        running::run(&[suite.to_str().unwrap(), "--transport", "stdio", "--audit", other.to_str().unwrap()]);
+        assert_eq!(audit(&other).len(), 16 * runs);
+    }
+    assert_eq!(audit(&folder.path().join("audit.jsonl")).len(), 48);
+    let nowhere = format!("{TRACKER}audit: no/such/folder/a.jsonl\ntests: [{{ name: a, steps: [ping] }}]\n");
+    let refused = run_suite(&nowhere, &[]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("does not exist"), "{}", refused.stderr);
+    let refused = running::run(&[suite.to_str().unwrap(), "--audit", "/no/such/folder/a.jsonl"]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("--audit"), "{}", refused.stderr);
+}
+
+fn audit(path: &Path) -> Vec<AuditLine> {
+    std::fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn the_demo_and_the_everything_server_do_not_leak() {
+    let steps = "leaks: true\n    steps: [{ call: echo, with: { message: hi } }, tools]";
+    check(&tracker(steps), &[], 0, &["3 passed"]);
+    let peer = Peer::named("everything");
+    let (stdio, http) = (peer.start("stdio"), peer.start("http"));
+    let env: String = http.env.iter().map(|(name, value)| format!("{name}: {value:?}")).collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "server:\n  stdio: {{ command: {:?} }}\n  http: {{ command: {:?}, env: {{ {env} }}, url: {:?} }}\ntests:\n  - name: a\n    {steps}\n",
+        stdio.command,
+        http.command,
+        http.url.unwrap(),
+    );
+    check(&text, &[], 0, &["2 passed"]);
+}
+
+#[test]
+fn a_server_that_keeps_files_processes_and_sessions_is_caught() {
+    let check_leaky = |transport: &str, flags: &str, limits: &str, code: i32, said: &[&str]| {
+        let server = match transport {
+            "stdio" => format!("stdio: {{ command: python3 leaky.py {flags} }}"),
+            _ => format!("http: {{ command: \"python3 leaky.py --http ${{port}} {flags}\", url: \"http://127.0.0.1:${{port}}/mcp\" }}"),
+        };
+        let text = format!("server:\n  era: legacy\n  {server}\ntests: [{{ name: a, leaks: {limits}, steps: [{{ call: leak }}] }}]\n");
+        let ran = run_files(&[("s.mcproof.yaml", text.as_str()), ("leaky.py", LEAKY)], &[]);
+        assert_eq!(ran.code, Some(code), "{transport} {flags}: {}{}", ran.stdout, ran.stderr);
+        for part in said {
+            assert!(ran.stdout.contains(part), "{part:?} is not in\n{}", ran.stdout);
+        }
+    };
+    for transport in ["stdio", "http"] {
+        check_leaky(transport, "", "true", 0, &["1 passed"]);
+        check_leaky(transport, "--files", "true", 1, &["after 10 repeats `server` holds 10 more open file descriptors (10 × /dev/null)"]);
+        check_leaky(transport, "--files", "{ repeat: 3, fds: 3 }", 0, &["1 passed"]);
+        check_leaky(transport, "--processes", "{ repeat: 3, fds: 100 }", 1, &["3 more processes (3 × sleep)"]);
+    }
+    check_leaky("http", "--sessions", "{ repeat: 2 }", 1, &["took DELETE for a session, and still answers it", "status 200"]);
+    check_leaky(
+        "http",
+        "--no-delete",
+        "{ repeat: 2 }",
+        0,
+        &["not tested for leaks: whether `server` ends sessions: it answers DELETE with status 405"],
+    );
+}
+
+const LEAKY: &str = include_str!("running/leaky.py");
+
+#[test]
+fn tools_of_the_same_name_clash() {
+    let servers = "servers:\n  one: { stdio: mcproof demo tracker }\n  two: { stdio: mcproof demo tracker }\n";
+    let clash = format!("{servers}tests: [{{ name: a, steps: [federation] }}]\n");
+    check(&clash, &[], 1, &["is offered by `one`, `two`, and 3 names more clash", "would shadow all but one", "`clashes: allowed`"]);
+    let allowed = format!(
+        "{servers}tests: [{{ name: a, steps: [{{ federation: , clashes: allowed, expect: {{ two.echo: {{ name: echo }} }} }}, {{ call: two.echo, with: {{ message: hi }} }}] }}]\n"
+    );
+    check(&allowed, &[], 0, &["1 passed"]);
+    let missing = format!("{servers}tests: [{{ name: a, steps: [{{ federation: [one.echo], clashes: allowed }}] }}]\n");
+    check(&missing, &[], 1, &["not expected:", "two.echo"]);
+}

@@ -1,0 +1,64 @@
+//! A new session on the same server process: what a leak check compares a server with itself by. The old session is ended
+//! as the protocol has it, and the server is asked whether it has let go of it.
+
+use super::open::Opening;
+use super::wire::Connection;
+use super::{ConnectFailure, ConnectOptions, Session};
+use crate::Tap;
+use crate::transport::Census;
+use std::sync::Arc;
+
+/// What a server did with a session that we ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Farewell {
+    /// There was none to end: the server gave us no session id, or the transport has none.
+    NoSession,
+    /// A request with the old id was refused.
+    Refused,
+    /// DELETE was not taken, as the protocol allows: the server ends its sessions by itself (status).
+    NotTaken(u16),
+    /// DELETE was taken, and a request with the old id as well (status).
+    StillKnown(u16),
+    /// No answer came in time.
+    Silent,
+}
+
+impl Session {
+    /// Ends this session and opens another one on the same server process. Over stdio and in memory, where a process has one
+    /// session, it goes on as it is.
+    ///
+    /// # Errors
+    /// As [`super::open_session`]; the server that was started has ended then.
+    pub async fn renew(self, options: &ConnectOptions, tap: &Tap) -> Result<(Self, Farewell), ConnectFailure> {
+        let Some((endpoint, kind)) = self.reached.clone() else { return Ok((self, Farewell::NoSession)) };
+        let Self { wire, spawned, answering, patience, .. } = self;
+        answering.end().await;
+        let mut farewell = Farewell::NoSession;
+        if let Some(wire) = Arc::into_inner(wire)
+            && let (true, headers) = (wire.has_session(), wire.headers())
+            && let Connection::Http(http) = wire.connection
+        {
+            farewell = match http.delete(&headers, patience.end_of_input).await {
+                None => Farewell::Silent,
+                // 2025-03-26 to 2025-11-25, transports, session management: 405 where clients may not end a session.
+                Some(status) if !(200..300).contains(&status) => Farewell::NotTaken(status),
+                Some(_) => match http.ask_with(&headers, patience.end_of_input).await {
+                    None => Farewell::Silent,
+                    Some(400..=499) => Farewell::Refused,
+                    Some(status) => Farewell::StillKnown(status),
+                },
+            };
+        }
+        let session = Opening::new(options, tap).connect(&endpoint, Some(kind), spawned).await?;
+        Ok((session, farewell))
+    }
+
+    /// What the server's processes hold now; `None` where we did not start it, or the system does not tell.
+    pub fn census(&self) -> Option<Census> {
+        match (&self.wire.connection, &self.spawned) {
+            (Connection::Stdio(stdio), _) => stdio.census(),
+            (_, Some(spawned)) => spawned.process.census(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! Faults that a plan asks for, injected between the tap and the server: what a bad network or a tired server does. The
+//! tap shows what our client really sent and got; a note says what was done to it. The one part of the transports that
+//! looks at methods, and it is there only when somebody asks for faults.
+
+mod body;
+mod lines;
+mod request;
+mod subject;
+
+pub(super) use body::{DisturbedBody, Reading};
+pub(super) use lines::Relay;
+pub(super) use request::{Admission, admit};
+pub(super) use subject::Subject;
+
+use fastrand::Rng;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use subject::Asked;
+use tokio::sync::watch;
+
+/// One kind of fault, and which messages it hits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FaultRule {
+    pub disturbance: Disturbance,
+    pub toward: Toward,
+    /// Only requests of this method and their answers, or notifications of it. Without it the handshake is spared.
+    pub method: Option<String>,
+    /// Only calls of this tool and their answers.
+    pub tool: Option<String>,
+    pub schedule: Schedule,
+    /// Of the dice for jitter and probability.
+    pub seed: u64,
+}
+
+/// What is done to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disturbance {
+    /// It comes later, by `delay` and up to `jitter` more.
+    Latency {
+        delay: Duration,
+        jitter: Duration,
+    },
+    /// It comes in small pieces, at this rate.
+    Throttle {
+        bytes_per_second: u64,
+    },
+    Drop,
+    Duplicate,
+    /// The next message overtakes it.
+    Reorder,
+    /// Its second half is missing.
+    Truncate,
+    /// The connection breaks in place of it; over stdio both pipes close.
+    Reset,
+    /// Only over HTTP: the request is answered with this status, and the server never sees it.
+    Status {
+        code: u16,
+        retry_after: Option<Duration>,
+    },
+}
+
+/// On which way a message is hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Toward {
+    Server,
+    Client,
+}
+
+/// Which of the messages that a rule names are hit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Schedule {
+    Always,
+    First(u64),
+    /// Each `n`th one.
+    Every(u64),
+    /// Each one with this chance, from 0 to 1.
+    Probability(f64),
+}
+
+/// Decides which messages are hit. Clones share one state, so that the faults of a test go on where they were when a
+/// connection is made anew.
+#[derive(Clone, Debug)]
+pub struct FaultInjector {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    rules: Vec<FaultRule>,
+    state: Mutex<State>,
+    paused: AtomicBool,
+    /// Counts what went by, for those that are to be overtaken: toward the server, toward the client.
+    passed: [watch::Sender<u64>; 2],
+}
+
+#[derive(Debug)]
+struct State {
+    rules: Vec<RuleState>,
+    asked: Asked,
+    /// What was done, in words, newest last.
+    done: Vec<String>,
+}
+
+#[derive(Debug)]
+struct RuleState {
+    /// Messages that the rule names.
+    named: u64,
+    /// Messages that it hit.
+    hit: u64,
+    dice: Rng,
+}
+
+/// What is to be done to one message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Treatment {
+    pub(super) delay: Duration,
+    pub(super) bytes_per_second: Option<u64>,
+    pub(super) deed: Option<Deed>,
+}
+
+/// A disturbance of which a message suffers at most one, with the rule that asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Deed {
+    pub(super) disturbance: Disturbance,
+    rule: usize,
+}
+
+/// How long a message waits for another one to overtake it.
+pub(super) const OVERTAKEN_WITHIN: Duration = Duration::from_millis(500);
+/// Deeds told apart; after that they are only counted.
+const MOST_TOLD: usize = 1000;
+/// A throttled message comes in this many pieces a second.
+const PIECES_PER_SECOND: u64 = 20;
+
+impl FaultInjector {
+    pub fn new(rules: Vec<FaultRule>) -> Self {
+        let states = rules.iter().map(|rule| RuleState { named: 0, hit: 0, dice: Rng::with_seed(rule.seed) }).collect();
+        let state = State { rules: states, asked: Asked::default(), done: Vec::new() };
+        let passed = [watch::Sender::new(0), watch::Sender::new(0)];
+        Self { shared: Arc::new(Shared { rules, state: Mutex::new(state), paused: AtomicBool::new(false), passed }) }
+    }
+
+    /// How often each rule has hit something, in the order of the rules.
+    pub fn hits(&self) -> Vec<u64> {
+        self.state().rules.iter().map(|rule| rule.hit).collect()
+    }
+
+    /// What was done so far, in words.
+    pub fn done(&self) -> Vec<String> {
+        self.state().done.clone()
+    }
+
+    /// Lets everything pass until it is resumed: for questions that are no part of a test.
+    pub fn pause(&self) {
+        self.shared.paused.store(true, Ordering::Relaxed);
+    }
+
+    pub fn resume(&self) {
+        self.shared.paused.store(false, Ordering::Relaxed);
+    }
+
+    /// What to do to a message. Rules that it meets count it; deeds count as hits once they are [`FaultInjector::did`].
+    pub(super) fn treat(&self, toward: Toward, subject: &Subject) -> Treatment {
+        let mut treatment = Treatment::default();
+        if self.shared.paused.load(Ordering::Relaxed) || *subject == Subject::Unknown {
+            return treatment;
+        }
+        let mut state = self.state();
+        for (index, rule) in self.shared.rules.iter().enumerate() {
+            let way = match rule.disturbance {
+                Disturbance::Status { .. } => Toward::Server,
+                _ => rule.toward,
+            };
+            // A status answers a request; nothing else has an answer.
+            let fits = !matches!(rule.disturbance, Disturbance::Status { .. }) || matches!(subject, Subject::Request { .. });
+            if way != toward || !fits || !subject.is_named_by(rule) {
+                continue;
+            }
+            let RuleState { named, hit, dice } = &mut state.rules[index];
+            *named += 1;
+            let is_due = match rule.schedule {
+                Schedule::Always => true,
+                Schedule::First(count) => *named <= count,
+                Schedule::Every(count) => named.is_multiple_of(count),
+                Schedule::Probability(chance) => dice.f64() < chance,
+            };
+            if !is_due {
+                continue;
+            }
+            match rule.disturbance {
+                Disturbance::Latency { delay, jitter } => {
+                    *hit += 1;
+                    treatment.delay += delay + jitter.mul_f64(dice.f64());
+                }
+                Disturbance::Throttle { bytes_per_second } => {
+                    *hit += 1;
+                    let slowest = treatment.bytes_per_second.map_or(bytes_per_second, |other| other.min(bytes_per_second));
+                    treatment.bytes_per_second = Some(slowest);
+                }
+                disturbance if treatment.deed.is_none() => treatment.deed = Some(Deed { disturbance, rule: index }),
+                _ => {}
+            }
+        }
+        if treatment != Treatment::default() {
+            state.asked.disturb(subject);
+        }
+        treatment
+    }
+
+    /// Reads a message on its way. Requests are remembered, so that their answers are known.
+    pub(super) fn read(&self, toward: Toward, bytes: &[u8]) -> Subject {
+        self.state().asked.read(toward, bytes)
+    }
+
+    /// Whether something that this message belongs to was disturbed: then what is odd about it is our doing.
+    pub(super) fn is_disturbed(&self, subject: &Subject) -> bool {
+        self.state().asked.is_disturbed(subject)
+    }
+
+    /// A deed was done; gives the words for the transcript.
+    pub(super) fn did(&self, deed: Deed, words: String) -> String {
+        let mut state = self.state();
+        state.rules[deed.rule].hit += 1;
+        state.tell(words)
+    }
+
+    /// The words for what delays a message.
+    pub(super) fn delayed(&self, treatment: &Treatment, subject: &Subject) -> Option<String> {
+        let mut parts = Vec::new();
+        if !treatment.delay.is_zero() {
+            parts.push(format!("held {subject} back for {} ms", treatment.delay.as_millis()));
+        }
+        if let Some(rate) = treatment.bytes_per_second {
+            parts.push(format!("slowed {subject} down to {rate} bytes a second"));
+        }
+        (!parts.is_empty()).then(|| self.state().tell(parts.join(" and ")))
+    }
+
+    /// A message went by.
+    pub(super) fn pass(&self, toward: Toward) {
+        self.shared.passed[index(toward)].send_modify(|count| *count += 1);
+    }
+
+    /// Changes when another message has gone by.
+    pub(super) fn passing(&self, toward: Toward) -> watch::Receiver<u64> {
+        self.shared.passed[index(toward)].subscribe()
+    }
+
+    /// Waits until another message has gone by; `false` if none does.
+    pub(super) async fn overtaken(&self, toward: Toward) -> bool {
+        let mut passing = self.passing(toward);
+        tokio::time::timeout(OVERTAKEN_WITHIN, passing.changed()).await.is_ok_and(|changed| changed.is_ok())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn tell(&mut self, words: String) -> String {
+        let note = format!("fault: {words}");
+        if self.done.len() < MOST_TOLD {
+            self.done.push(words);
+        }
+        note
+    }
+}
+
+/// The size of the pieces of a throttled message, and the pause after each.
+pub(super) fn pieces(bytes_per_second: u64) -> (usize, Duration) {
+    let size = (bytes_per_second / PIECES_PER_SECOND).max(1);
+    let pause = Duration::from_secs_f64(size as f64 / bytes_per_second.max(1) as f64);
+    (usize::try_from(size).unwrap_or(usize::MAX), pause)
+}
+
+fn index(toward: Toward) -> usize {
+    match toward {
+        Toward::Server => 0,
+        Toward::Client => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALL: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}"#;
+
+    fn rule(disturbance: Disturbance, schedule: Schedule) -> FaultRule {
+        FaultRule { disturbance, toward: Toward::Server, method: None, tool: None, schedule, seed: 1 }
+    }
+
+    /// Which of eight calls are hit.
+    fn check(rule: FaultRule, expected: &str) -> FaultInjector {
+        let injector = FaultInjector::new(vec![rule]);
+        let subject = injector.read(Toward::Server, CALL);
+        let hit: String =
+            (0..8).map(|_| if injector.treat(Toward::Server, &subject) == Treatment::default() { '.' } else { 'x' }).collect();
+        assert_eq!(hit, expected);
+        injector
+    }
+
+    #[test]
+    fn a_schedule_says_which_messages_are_hit() {
+        check(rule(Disturbance::Drop, Schedule::Always), "xxxxxxxx");
+        check(rule(Disturbance::Drop, Schedule::First(2)), "xx......");
+        check(rule(Disturbance::Drop, Schedule::Every(3)), "..x..x..");
+        check(rule(Disturbance::Drop, Schedule::Probability(0.0)), "........");
+        check(rule(Disturbance::Drop, Schedule::Probability(1.0)), "xxxxxxxx");
+    }
+
+    #[test]
+    fn a_rule_names_its_messages() {
+        let drop = rule(Disturbance::Drop, Schedule::Always);
+        let to = |tool: &str| FaultRule { tool: Some(tool.into()), ..drop.clone() };
+        check(to("echo"), "xxxxxxxx");
+        check(to("other"), "........");
+        check(FaultRule { method: Some("tools/call".into()), ..drop.clone() }, "xxxxxxxx");
+        check(FaultRule { method: Some("ping".into()), ..drop.clone() }, "........");
+        check(FaultRule { toward: Toward::Client, ..drop.clone() }, "........");
+        check(
+            FaultRule { toward: Toward::Client, ..rule(Disturbance::Status { code: 503, retry_after: None }, Schedule::Always) },
+            "xxxxxxxx",
+        );
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_faults() {
+        let hits = |seed| {
+            let injector = FaultInjector::new(vec![FaultRule { seed, ..rule(Disturbance::Drop, Schedule::Probability(0.5)) }]);
+            let subject = injector.read(Toward::Server, CALL);
+            (0..64).map(|_| injector.treat(Toward::Server, &subject).deed.is_some()).collect::<Vec<_>>()
+        };
+        assert_eq!(hits(7), hits(7));
+        assert_ne!(hits(7), hits(8));
+        assert!(hits(7).contains(&true) && hits(7).contains(&false));
+    }
+
+    #[test]
+    fn the_handshake_is_spared_unless_it_is_named() {
+        let injector = |method: Option<&str>| {
+            FaultInjector::new(vec![FaultRule { method: method.map(str::to_owned), ..rule(Disturbance::Drop, Schedule::Always) }])
+        };
+        let hits = |injector: FaultInjector, message: &[u8]| {
+            let subject = injector.read(Toward::Server, message);
+            injector.treat(Toward::Server, &subject).deed.is_some()
+        };
+        let initialize = br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#;
+        assert!(!hits(injector(None), initialize));
+        assert!(hits(injector(Some("initialize")), initialize));
+        assert!(!hits(injector(None), b"noise"));
+    }
+
+    #[test]
+    fn what_an_answer_belongs_to_is_remembered() {
+        let injector = FaultInjector::new(vec![FaultRule { toward: Toward::Client, ..rule(Disturbance::Duplicate, Schedule::Always) }]);
+        injector.read(Toward::Server, CALL);
+        let answer = injector.read(Toward::Client, br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        assert_eq!(answer.to_string(), "the answer to `tools/call echo` (request 1)");
+        assert!(!injector.is_disturbed(&answer));
+        let treatment = injector.treat(Toward::Client, &answer);
+        let deed = treatment.deed.unwrap();
+        assert_eq!(injector.hits(), [0]);
+        assert_eq!(injector.did(deed, format!("sent {answer} twice")), "fault: sent the answer to `tools/call echo` (request 1) twice");
+        assert_eq!(injector.hits(), [1]);
+        assert!(injector.is_disturbed(&answer));
+    }
+}

@@ -1,0 +1,67 @@
+//! Reads `audit:`: where every request of a suite is written down.
+
+use super::document::{Kind, Node};
+use super::format::{Fault, Key, Object, Presence, Shape};
+use super::plan::Audit;
+use super::reader::Reader;
+use super::test::TMP;
+use mcproof_record::Diagnostic;
+
+/// `audit:`, or its `file` alone.
+pub static AUDIT: Object<AuditDraft> = Object {
+    name: "`audit`",
+    keys: &[
+        Key {
+            name: "file",
+            doc: "the file, relative to the suite, to which one JSON line a request is added; may hold `${tmp}`",
+            shape: Shape::Text,
+            presence: Presence::Required,
+            read: |reader, node, draft| {
+                draft.file = reader.template_text(node)?;
+                Ok(())
+            },
+        },
+        Key {
+            name: "redact",
+            doc: "names of arguments whose values are left out, wherever they show up",
+            shape: Shape::TextList,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.redact = reader.texts(node)?;
+                Ok(())
+            },
+        },
+    ],
+    later: &[],
+};
+
+#[derive(Default)]
+pub struct AuditDraft {
+    file: String,
+    redact: Vec<String>,
+}
+
+pub(crate) fn read_audit(reader: &mut Reader<'_>, node: &Node) -> Result<Audit, Fault> {
+    let mut draft = AuditDraft::default();
+    reader.open = vec![TMP.to_owned()];
+    let readable = match &node.kind {
+        Kind::Map(_) => {
+            if AUDIT.read(reader, node, &mut draft) {
+                Ok(())
+            } else {
+                Err(Fault::Reported)
+            }
+        }
+        _ => reader.template_text(node).map(|file| draft.file = file),
+    };
+    reader.open.clear();
+    readable?;
+    let path = reader.folder.join(&draft.file);
+    let folder = path.parent().filter(|folder| !folder.is_dir() && !draft.file.contains("${"));
+    if let Some(folder) = folder {
+        let diagnostic = Diagnostic::error("no-such-folder", format!("the folder of the audit, `{}`, does not exist", folder.display()));
+        reader.report(diagnostic.hint("create it, or write to `${tmp}`"), node.span);
+        return Err(Fault::Reported);
+    }
+    Ok(Audit { file: draft.file, redact: draft.redact })
+}

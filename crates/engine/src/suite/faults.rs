@@ -1,0 +1,273 @@
+//! Reads `faults:` of a server, a transport or a test: what goes wrong between the client and the server. Knows no wire.
+
+use super::document::{Kind, Node};
+use super::format::{Fault as Unreadable, Key, Object, Presence, Shape};
+use super::plan::Fault;
+use super::reader::Reader;
+use super::source::Span;
+use mcproof_client::{Disturbance, FaultRule, Schedule, Toward};
+use mcproof_record::Diagnostic;
+use std::time::Duration;
+
+pub(crate) const FAULTS_DOC: &str = "what goes wrong between client and server: a map, or a list of maps";
+
+/// One fault. Nothing happens to the handshake, unless `method` names it.
+pub static FAULT: Object<FaultDraft> = Object {
+    name: "a fault",
+    keys: &[
+        Key {
+            name: "latency",
+            doc: "messages come later, by this time",
+            shape: Shape::Duration,
+            presence: Presence::OneOf,
+            read: |reader, node, draft| {
+                let delay = reader.duration(node)?;
+                draft.be(Disturbance::Latency { delay, jitter: Duration::ZERO }, reader)
+            },
+        },
+        Key {
+            name: "throttle",
+            doc: "messages come in small pieces, so many bytes a second",
+            shape: Shape::Count,
+            presence: Presence::OneOf,
+            read: |reader, node, draft| {
+                let bytes_per_second = read_count(reader, node)?;
+                draft.be(Disturbance::Throttle { bytes_per_second }, reader)
+            },
+        },
+        of_kind("drop", "messages are lost", |reader, node, draft| read_deed(reader, node, draft, Disturbance::Drop)),
+        of_kind("duplicate", "messages come twice", |reader, node, draft| read_deed(reader, node, draft, Disturbance::Duplicate)),
+        of_kind("reorder", "messages are overtaken by the next one", |reader, node, draft| {
+            read_deed(reader, node, draft, Disturbance::Reorder)
+        }),
+        of_kind("truncate", "messages lose their second half", |reader, node, draft| read_deed(reader, node, draft, Disturbance::Truncate)),
+        of_kind("reset", "the connection breaks in place of a message; over stdio both pipes close", |reader, node, draft| {
+            read_deed(reader, node, draft, Disturbance::Reset)
+        }),
+        Key {
+            name: "status",
+            doc: "requests over HTTP are answered with this status, such as 503, and the server never sees them",
+            shape: Shape::Number,
+            presence: Presence::OneOf,
+            read: |reader, node, draft| {
+                let number = reader.number(node)?;
+                match u16::try_from(number) {
+                    Ok(code @ 400..=599) => draft.be(Disturbance::Status { code, retry_after: None }, reader),
+                    _ => {
+                        let diagnostic = Diagnostic::error("bad-status", format!("{number} is no status of a failure"));
+                        reader.report(diagnostic.hint("failures have a status from 400 to 599, such as 503"), node.span);
+                        Err(Unreadable::Reported)
+                    }
+                }
+            },
+        },
+        Key {
+            name: "jitter",
+            doc: "with `latency`: up to this much later still",
+            shape: Shape::Duration,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.jitter = Some((reader.duration(node)?, reader.key));
+                Ok(())
+            },
+        },
+        Key {
+            name: "retry_after",
+            doc: "with `status`: when the client may try again",
+            shape: Shape::Duration,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.retry_after = Some((reader.duration(node)?, reader.key));
+                Ok(())
+            },
+        },
+        Key {
+            name: "to",
+            doc: "`client` (what the server says; the default) or `server` (what the client says)",
+            shape: Shape::Word(&["client", "server"]),
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                let toward = match reader.text(node)?.as_str() {
+                    "client" => Toward::Client,
+                    "server" => Toward::Server,
+                    _ => return Err(Unreadable::Shape),
+                };
+                draft.toward = Some((toward, reader.key));
+                Ok(())
+            },
+        },
+        Key {
+            name: "method",
+            doc: "only requests of this method and their answers, or notifications of it",
+            shape: Shape::Text,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.method = Some((reader.text(node)?, node.span));
+                Ok(())
+            },
+        },
+        Key {
+            name: "tool",
+            doc: "only calls of this tool and their answers",
+            shape: Shape::Text,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.tool = Some(reader.text(node)?);
+                Ok(())
+            },
+        },
+        Key {
+            name: "first",
+            doc: "only the first ones, so many",
+            shape: Shape::Count,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                let count = read_count(reader, node)?;
+                draft.on("first", Schedule::First(count), reader)
+            },
+        },
+        Key {
+            name: "every",
+            doc: "only each second one (2), each third one (3), and so on",
+            shape: Shape::Count,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                let count = read_count(reader, node)?;
+                draft.on("every", Schedule::Every(count), reader)
+            },
+        },
+        Key {
+            name: "probability",
+            doc: "each one with this chance, between 0 and 1",
+            shape: Shape::Share,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                let share = reader.final_value(node).to_value().as_f64().filter(|share| *share > 0.0 && *share <= 1.0);
+                let chance = share.ok_or(Unreadable::Shape)?;
+                draft.on("probability", Schedule::Probability(chance), reader)
+            },
+        },
+        Key {
+            name: "seed",
+            doc: "of the dice for `probability` and `jitter`: the same seed gives the same faults",
+            shape: Shape::Number,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.seed = Some((reader.number(node)?, reader.key));
+                Ok(())
+            },
+        },
+    ],
+    later: &[],
+};
+
+type Read = fn(&mut Reader<'_>, &Node, &mut FaultDraft) -> Result<(), Unreadable>;
+
+/// A kind of fault that needs no number.
+const fn of_kind(name: &'static str, doc: &'static str, read: Read) -> Key<FaultDraft> {
+    Key { name, doc, shape: Shape::Nothing, presence: Presence::OneOf, read }
+}
+
+fn read_deed(reader: &mut Reader<'_>, node: &Node, draft: &mut FaultDraft, disturbance: Disturbance) -> Result<(), Unreadable> {
+    reader.nothing_or_true(node)?;
+    draft.be(disturbance, reader)
+}
+
+#[derive(Default)]
+pub struct FaultDraft {
+    disturbance: Option<(Disturbance, Span)>,
+    jitter: Option<(Duration, Span)>,
+    retry_after: Option<(Duration, Span)>,
+    toward: Option<(Toward, Span)>,
+    method: Option<(String, Span)>,
+    tool: Option<String>,
+    schedule: Option<(&'static str, Schedule)>,
+    seed: Option<(u64, Span)>,
+}
+
+impl FaultDraft {
+    fn be(&mut self, disturbance: Disturbance, reader: &Reader<'_>) -> Result<(), Unreadable> {
+        self.disturbance = Some((disturbance, reader.key));
+        Ok(())
+    }
+
+    fn on(&mut self, name: &'static str, schedule: Schedule, reader: &mut Reader<'_>) -> Result<(), Unreadable> {
+        if let Some((first, _)) = self.schedule {
+            reader.error("two-of-a-kind", format!("a fault has `{first}` or `{name}`, not both"), reader.key);
+            return Err(Unreadable::Reported);
+        }
+        self.schedule = Some((name, schedule));
+        Ok(())
+    }
+}
+
+/// Reads the value of `faults:`.
+pub(crate) fn read_faults(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<Fault>, Unreadable> {
+    let nodes = match &node.kind {
+        Kind::Map(_) => std::slice::from_ref(node),
+        Kind::Seq(nodes) => nodes,
+        Kind::Broken => return Err(Unreadable::Reported),
+        _ => return Err(Unreadable::Shape),
+    };
+    let faults: Vec<Option<Fault>> = nodes.iter().map(|node| read_fault(reader, node)).collect();
+    faults.into_iter().collect::<Option<_>>().ok_or(Unreadable::Reported)
+}
+
+fn read_fault(reader: &mut Reader<'_>, node: &Node) -> Option<Fault> {
+    let mut draft = FaultDraft::default();
+    if !FAULT.read(reader, node, &mut draft) {
+        return None;
+    }
+    let before = reader.mistakes();
+    let (disturbance, key) = draft.disturbance?;
+    let disturbance = match disturbance {
+        Disturbance::Latency { delay, .. } => {
+            let jitter = draft.jitter.take().map_or(Duration::ZERO, |(jitter, _)| jitter);
+            Disturbance::Latency { delay, jitter }
+        }
+        Disturbance::Status { code, .. } => {
+            let retry_after = draft.retry_after.take().map(|(after, _)| after);
+            Disturbance::Status { code, retry_after }
+        }
+        other => other,
+    };
+    let mut meaningless = |name: &str, needs: &str, key: Span| {
+        reader.error("meaningless-key", format!("`{name}` means nothing without {needs}"), key);
+    };
+    if let Some((_, key)) = draft.jitter {
+        meaningless("jitter", "`latency`", key);
+    }
+    if let Some((_, key)) = draft.retry_after {
+        meaningless("retry_after", "`status`", key);
+    }
+    let rolls = matches!(draft.schedule, Some((_, Schedule::Probability(_))))
+        || matches!(disturbance, Disturbance::Latency { jitter, .. } if !jitter.is_zero());
+    if let Some((_, key)) = draft.seed.filter(|_| !rolls) {
+        meaningless("seed", "`probability` or `jitter`", key);
+    }
+    if let (Disturbance::Status { .. }, Some((_, key))) = (disturbance, draft.toward) {
+        reader.error("meaningless-key", "`to` means nothing for `status`, which answers requests", key);
+    }
+    if let (Some(_), Some((method, span))) = (&draft.tool, &draft.method)
+        && method != "tools/call"
+    {
+        let diagnostic = Diagnostic::error("meaningless-key", format!("`tool` chooses among calls, and `{method}` is none"));
+        reader.report(diagnostic.hint("leave out `method`, or `tool`"), *span);
+    }
+    let rule = FaultRule {
+        disturbance,
+        toward: draft.toward.map_or(Toward::Client, |(toward, _)| toward),
+        method: draft.method.map(|(method, _)| method),
+        tool: draft.tool,
+        schedule: draft.schedule.map_or(Schedule::Always, |(_, schedule)| schedule),
+        seed: draft.seed.map_or(1, |(seed, _)| seed),
+    };
+    (reader.mistakes() == before).then(|| Fault { rule, place: reader.place(key) })
+}
+
+fn read_count(reader: &mut Reader<'_>, node: &Node) -> Result<u64, Unreadable> {
+    match reader.number(node)? {
+        0 => Err(Unreadable::Shape),
+        count => Ok(count),
+    }
+}
