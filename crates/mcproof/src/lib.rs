@@ -1,7 +1,10 @@
 //! The library for tests in Rust: a client that talks to a server in memory, with the framing and the evidence of the
 //! real wire. No logic of its own.
 
-pub use mcproof_client::{Answers, CallFailure, ConnectFailure, ConnectOptions, Deadline, Era, EraChoice, Handshake, Reply, Session, Tap};
+pub use mcproof_client::{
+    Answers, CallFailure, ConnectFailure, ConnectOptions, Deadline, Disturbance, Era, EraChoice, FaultInjector, FaultRule, Handshake,
+    Reply, Schedule, Session, Tap, Toward,
+};
 
 use std::ops::Deref;
 use tokio::io::{AsyncRead, AsyncWrite};

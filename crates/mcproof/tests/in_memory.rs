@@ -2,19 +2,23 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use mcproof::{Client, ConnectOptions, Era, EraChoice};
+use mcproof::{Client, ConnectOptions, Disturbance, Era, EraChoice, FaultInjector, FaultRule, Schedule, Toward};
 use mcproof_testkit::demo::{DemoName, DemoOptions, serve_stream};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 async fn open(era: EraChoice) -> Client {
+    open_with(ConnectOptions { era, ..ConnectOptions::default() }).await
+}
+
+async fn open_with(options: ConnectOptions) -> Client {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     tokio::spawn(async move {
         let (input, output) = tokio::io::split(theirs);
         serve_stream(&DemoOptions::new(DemoName::Tracker), input, output, std::future::pending()).await
     });
     let (input, output) = tokio::io::split(ours);
-    Client::over(input, output, &ConnectOptions { era, ..ConnectOptions::default() }).await.unwrap()
+    Client::over(input, output, &options).await.unwrap()
 }
 
 async fn echo(client: &Client) -> Value {
@@ -32,6 +36,27 @@ async fn both_eras_work_over_a_pair_of_streams() {
         assert!(client.faults().is_empty());
         client.close().await;
     }
+}
+
+#[tokio::test]
+async fn faults_hit_a_server_in_memory_as_well() {
+    let rule = FaultRule {
+        disturbance: Disturbance::Duplicate,
+        toward: Toward::Client,
+        method: None,
+        tool: Some("echo".into()),
+        schedule: Schedule::First(1),
+        seed: 1,
+    };
+    let injector = FaultInjector::new(vec![rule]);
+    let faults = Some(injector.clone());
+    let client = open_with(ConnectOptions { era: EraChoice::Legacy, faults, ..ConnectOptions::default() }).await;
+    assert_eq!(echo(&client).await, "hi");
+    // Its answer comes after the second one to the first request.
+    assert_eq!(echo(&client).await, "hi");
+    assert_eq!(injector.hits(), [1]);
+    assert!(client.faults().is_empty(), "{:?}", client.faults());
+    client.close().await;
 }
 
 #[cfg(feature = "rmcp")]

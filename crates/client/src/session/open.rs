@@ -49,7 +49,8 @@ pub async fn open_in_memory(
 ) -> Result<Session, ConnectFailure> {
     let opening = Opening::new(options, tap);
     let (dispatcher, queue) = Dispatcher::new(tap, options.limits.json);
-    let channel = LineChannel::open(input, output, Ending::Stream, options.limits, tap, Arc::clone(&dispatcher) as _);
+    let channel =
+        LineChannel::open(input, output, Ending::Stream, options.limits, options.faults.as_ref(), tap, Arc::clone(&dispatcher) as _);
     let attempt = opening.attempt(Connection::InMemory(channel), None, dispatcher, queue);
     if opening.era() != EraChoice::Legacy
         && let Probed::Modern(handshake) = opening.probe(&attempt, TransportKind::InMemory, None).await?

@@ -1,6 +1,7 @@
 //! Messages as lines over a pair of byte streams: pipes of a process, or any other pair in memory. Knows newlines and the
 //! tap, not JSON.
 
+use super::faults::{FaultInjector, Relay};
 use super::lines::{Line, LineReader};
 use super::process::exited;
 use super::{Closed, Envelope, Exit, Inbox, Limits, Purpose};
@@ -30,11 +31,33 @@ pub(crate) struct LineChannel {
     outgoing: Mutex<Option<mpsc::UnboundedSender<Outgoing>>>,
     writer: JoinHandle<()>,
     reader: JoinHandle<()>,
+    /// Between the channel and the peer, where faults are asked for.
+    relay: Option<Relay>,
     tap: Tap,
 }
 
 impl LineChannel {
     pub(crate) fn open(
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+        ending: Ending,
+        limits: Limits,
+        faults: Option<&FaultInjector>,
+        tap: &Tap,
+        inbox: Arc<dyn Inbox>,
+    ) -> Self {
+        match faults {
+            None => Self::over(input, output, ending, limits, tap, inbox),
+            Some(faults) => {
+                let (relay, input, output) = Relay::start(input, output, faults, limits.line, tap);
+                let mut channel = Self::over(input, output, ending, limits, tap, inbox);
+                channel.relay = Some(relay);
+                channel
+            }
+        }
+    }
+
+    fn over(
         input: impl AsyncRead + Send + Unpin + 'static,
         output: impl AsyncWrite + Send + Unpin + 'static,
         ending: Ending,
@@ -47,7 +70,7 @@ impl LineChannel {
         let (outgoing, queue) = mpsc::unbounded_channel();
         let writer = tokio::spawn(write_lines(output, queue, tap.clone()));
         let reader = tokio::spawn(read_lines(input, ending, limits, tap.clone(), inbox));
-        Self { outgoing: Mutex::new(Some(outgoing)), writer, reader, tap: tap.clone() }
+        Self { outgoing: Mutex::new(Some(outgoing)), writer, reader, relay: None, tap: tap.clone() }
     }
 
     /// Queues the message. Whole messages are written by one task, so that a caller that gives up cannot tear one.

@@ -1,7 +1,7 @@
 //! The stdio transport: one message a line on the stdin and stdout of a process that we start.
 //! Source: 2025-11-25 and 2026-07-28, basic/transports, stdio.
 
-use super::faults::{FaultInjector, Relay};
+use super::faults::FaultInjector;
 use super::line_channel::{Ending, LineChannel};
 use super::{Census, Envelope, Exit, Guardian, Inbox, Launch, Limits, Patience, Process, Purpose, ShutdownReport, StartFailure, StdinUse};
 use crate::Tap;
@@ -11,8 +11,6 @@ use std::sync::Arc;
 pub(crate) struct StdioConnection {
     process: Process,
     channel: LineChannel,
-    /// Between the channel and the process, where faults are asked for.
-    _relay: Option<Relay>,
 }
 
 impl StdioConnection {
@@ -26,11 +24,8 @@ impl StdioConnection {
     ) -> Result<Self, StartFailure> {
         let (process, stdin, stdout) = Process::start(launch, guardian, tap, None)?;
         let ending = Ending::Process(process.watch_exit());
-        let Some(faults) = faults else {
-            return Ok(Self { channel: LineChannel::open(stdout, stdin, ending, limits, tap, inbox), process, _relay: None });
-        };
-        let (relay, input, output) = Relay::start(stdout, stdin, faults, limits.line, tap);
-        Ok(Self { channel: LineChannel::open(input, output, ending, limits, tap, inbox), process, _relay: Some(relay) })
+        let channel = LineChannel::open(stdout, stdin, ending, limits, faults, tap, inbox);
+        Ok(Self { process, channel })
     }
 
     pub(crate) fn send(&self, envelope: Envelope) -> FrameId {

@@ -1,5 +1,6 @@
 //! Faults on a pair of byte streams that carry one message a line. Stands between the channel and the process as a
-//! network would. Knows lines and treatments, no reasons for them.
+//! network would. Knows lines and treatments, no reasons for them. A line goes on once it is whole: of one that never ends,
+//! our client sees nothing before the stream does.
 
 use super::{Deed, Disturbance, FaultInjector, OVERTAKEN_WITHIN, Subject, Toward, Treatment, pieces};
 use crate::Tap;
