@@ -224,12 +224,12 @@ fn a_test_that_differs_between_transports_says_where_the_wires_part() {
 fn the_staging_profile_of_the_examples_runs_what_reads_against_a_deployed_server() {
     let mut deployed = Command::new(env!("CARGO_BIN_EXE_mcproof"))
         .args(["demo", "tracker", "--http", "--port", "0"])
-        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
     let mut line = String::new();
-    BufReader::new(deployed.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(deployed.stderr.take().unwrap()).read_line(&mut line).unwrap();
     let url = line.trim().trim_start_matches("listening on ");
     let output = Command::new(env!("CARGO_BIN_EXE_mcproof"))
         .current_dir(peers::root())

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -350,15 +350,17 @@ fn until(lines: &mpsc::Receiver<String>, part: &str) {
 fn watching_runs_again_when_a_file_changes() {
     let world = World::new(SUITE);
     std::fs::write(world.path(".gitignore"), "*.log\n").unwrap();
-    let mut mcproof = world
+    let mcproof = world
         .command(&["test", "--watch", "--transport", "stdio", "-E", "name(ping) | name(badly)"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let stdout = lines(mcproof.stdout.take().unwrap());
-    let stderr = lines(mcproof.stderr.take().unwrap());
+    // Also when the test fails, nothing goes on watching.
+    let mut mcproof = KilledOnDrop(mcproof);
+    let stdout = lines(mcproof.0.stdout.take().unwrap());
+    let stderr = lines(mcproof.0.stderr.take().unwrap());
     until(&stdout, "1 passed, 1 failed");
     until(&stderr, "watching; Ctrl-C ends");
     // Excluded, so that only what follows counts.
@@ -377,8 +379,16 @@ fn watching_runs_again_when_a_file_changes() {
     std::fs::write(world.path("lib/server.js"), "x").unwrap();
     until(&stdout, "1 passed, 1 failed");
     until(&stderr, "watching; Ctrl-C ends");
-    kill(Pid::from_raw(i32::try_from(mcproof.id()).unwrap()), Signal::SIGINT).unwrap();
-    assert_eq!(mcproof.wait().unwrap().code(), Some(130));
+    kill(Pid::from_raw(i32::try_from(mcproof.0.id()).unwrap()), Signal::SIGINT).unwrap();
+    assert_eq!(mcproof.0.wait().unwrap().code(), Some(130));
+}
+
+struct KilledOnDrop(Child);
+
+impl Drop for KilledOnDrop {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+    }
 }
 
 #[test]
