@@ -48,6 +48,7 @@ fn main() {
     let mut stdio = vec![
         Contender::new("bare runner", &own, &["bare-runner", "stdio"]),
         Contender::new("mcproof test", Path::new(MCPROOF), &mcproof("stdio")),
+        Contender::new("mcproof test, isolation: file", Path::new(MCPROOF), &mcproof_on(&sharing_suite(), "stdio")),
     ];
     stdio.extend(vitest());
     stdio.extend(pytest());
@@ -66,9 +67,22 @@ fn main() {
     }
 }
 
-fn mcproof(transports: &'static str) -> Vec<&'static str> {
-    const SUITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/e2e.mcproof.yaml");
-    vec!["test", SUITE, "--quiet", "--repeat", "20", "--transport", transports]
+const SUITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/e2e.mcproof.yaml");
+
+fn mcproof(transports: &str) -> Vec<&str> {
+    mcproof_on(SUITE, transports)
+}
+
+fn mcproof_on<'a>(suite: &'a str, transports: &'a str) -> Vec<&'a str> {
+    vec!["test", suite, "--quiet", "--repeat", "20", "--transport", transports]
+}
+
+/// The same tests, of which those of one repetition share a server.
+fn sharing_suite() -> String {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sharing.mcproof.yaml");
+    let text = std::fs::read_to_string(SUITE).expect("the example is there");
+    std::fs::write(&file, format!("isolation: file\n{text}")).expect("the target folder can be written");
+    file.to_string_lossy().into_owned()
 }
 
 struct Contender {
