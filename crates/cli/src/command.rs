@@ -1,6 +1,7 @@
 //! The commands, one file each. What they share lies beside this folder.
 
 mod call;
+mod check;
 mod demo;
 pub(crate) mod inspect;
 mod list;
@@ -27,6 +28,8 @@ pub(crate) enum Command {
     Plan(Box<plan::Arguments>),
     /// Look at snapshots that are new or differ
     Review(review::Arguments),
+    /// Find out what is wrong with a server
+    Check(Box<check::Arguments>),
     /// Send one request and print its answer; takes the flags of MCP Inspector's CLI
     Inspect(Box<inspect::Arguments>),
     /// List the tools of a server
@@ -61,6 +64,7 @@ impl Command {
             Self::Test(arguments) => test::run(arguments, watching),
             Self::Plan(arguments) => plan::run(arguments),
             Self::Review(arguments) => review::run(arguments),
+            Self::Check(arguments) => check::run(arguments, watching),
             Self::Inspect(arguments) => inspect::run(arguments, watching),
             Self::Tools(arguments) => list::run("tools/list", arguments, watching),
             Self::Prompts(arguments) => list::run("prompts/list", arguments, watching),
@@ -85,7 +89,7 @@ impl Command {
             Self::Read(arguments) => Some(arguments.shared()),
             Self::Prompt(arguments) => Some(arguments.shared()),
             Self::Ping(arguments) => Some(arguments.shared()),
-            Self::Test(_) | Self::Plan(_) | Self::Review(_) | Self::Schema(_) | Self::Demo(_) => None,
+            Self::Test(_) | Self::Check(_) | Self::Plan(_) | Self::Review(_) | Self::Schema(_) | Self::Demo(_) => None,
         }
     }
 }

@@ -13,9 +13,10 @@ pub mod transport;
 pub use answers::{Answers, Elicitation, HostedTasks, Sampling};
 pub use revision::{Era, EraChoice, ParseChoiceError, TransportKind};
 pub use session::{
-    CallFailure, Called, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Farewell, Fault, Handshake, HttpAnswer, HttpQuestion,
-    ListFailure, Listed, ListenFailure, Locate, Notification, NotificationFailure, Reply, Session, Subscription, SubscriptionEnd,
-    SubscriptionFailure, Target, Task, TaskEnd, TaskFailure, TaskState, TaskStatus, WaitFor, open_in_memory, open_session,
+    CallFailure, Called, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Farewell, Fault, Handshake, Headers, HttpAnswer,
+    HttpQuestion, ListFailure, Listed, ListenFailure, Locate, Notification, NotificationFailure, Reply, Session, Subscription,
+    SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd, TaskFailure, TaskState, TaskStatus, WaitFor, open_bare, open_in_memory,
+    open_session,
 };
 pub use tap::{Tap, TapBounds};
 pub use transport::{

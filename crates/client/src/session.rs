@@ -1,6 +1,7 @@
 //! One conversation with a server: handshake or discovery, requests, shutdown. Interprets messages, never bytes.
 
 mod answering;
+mod bare;
 mod bounds;
 mod connect_failure;
 mod dispatcher;
@@ -19,6 +20,7 @@ mod target;
 mod task;
 mod wire;
 
+pub use bare::open_bare;
 pub use connect_failure::ConnectFailure;
 pub use dispatcher::Fault;
 pub use listing::{ListFailure, Listed};
@@ -213,7 +215,7 @@ impl ClientProfile {
 }
 
 /// Headers of a message, names in lower case.
-pub(crate) type Headers = Vec<(String, String)>;
+pub type Headers = Vec<(String, String)>;
 
 const VERSION_HEADER: &str = "mcp-protocol-version";
 const SESSION_HEADER: &str = "mcp-session-id";

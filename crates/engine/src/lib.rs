@@ -1,6 +1,8 @@
 //! From a suite file to verdicts: parse, resolve, plan, run, judge. Never prints, never reads the environment itself.
 
+pub mod check;
 pub mod diagnosis;
 pub mod judge;
+pub mod rules;
 pub mod run;
 pub mod suite;

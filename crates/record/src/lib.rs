@@ -2,6 +2,7 @@
 //! Plain data with serde; knows neither tokio nor any I/O, so that a saved run can be judged and shown again later.
 
 mod audit;
+mod check;
 mod coverage;
 mod diagnostic;
 mod event;
@@ -16,6 +17,7 @@ pub mod schema;
 mod summary;
 
 pub use audit::AuditLine;
+pub use check::{CheckReport, Ending, Finding, Judged, Opened, ProbeOutcome, Probed, Ruling, Take};
 pub use coverage::{Coverage, CoveredItem, ItemKind};
 pub use diagnostic::{Diagnostic, Difference, Place, Severity};
 pub use event::{Branch, CaseId, CasePlan, Event, FORMAT_VERSION, Parting};

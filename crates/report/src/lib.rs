@@ -1,6 +1,7 @@
 //! Shows what happened: sinks and pure functions over `mcproof_record`. Never sees the engine, the client or the environment.
 
 pub mod agent;
+pub mod check;
 pub mod diagnostic;
 pub mod escape;
 mod findings;

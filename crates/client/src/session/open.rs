@@ -71,12 +71,12 @@ pub(super) struct Opening<'a> {
     options: &'a ConnectOptions,
     client: ClientProfile,
     tap: &'a Tap,
-    budget: Duration,
+    pub(super) budget: Duration,
     began: Instant,
 }
 
 /// A connection without a handshake.
-struct Attempt {
+pub(super) struct Attempt {
     wire: Arc<Wire>,
     dispatcher: Arc<Dispatcher>,
     answering: Answering,
@@ -107,7 +107,7 @@ impl<'a> Opening<'a> {
     }
 
     /// A server that cannot be reached must be told from one that is silent: no connection outlasts a probe.
-    fn network(&self) -> Network {
+    pub(super) fn network(&self) -> Network {
         let Network { proxies, tls, connect } = self.options.network.clone();
         Network { proxies, tls, connect: connect.min(self.budget * 2 / 5) }
     }
@@ -140,7 +140,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    fn start_stdio(&self, launch: &Launch) -> Result<Attempt, ConnectFailure> {
+    pub(super) fn start_stdio(&self, launch: &Launch) -> Result<Attempt, ConnectFailure> {
         let (dispatcher, queue) = Dispatcher::new(self.tap, self.options.limits.json);
         let connection = StdioConnection::open(
             launch,
@@ -269,7 +269,12 @@ impl<'a> Opening<'a> {
     }
 
     /// Starts an HTTP server and waits until something accepts connections at its address.
-    async fn serve(&self, launch: &Launch, endpoint: &Endpoint, locate: Option<&Locate>) -> Result<(Spawned, Url), ConnectFailure> {
+    pub(super) async fn serve(
+        &self,
+        launch: &Launch,
+        endpoint: &Endpoint,
+        locate: Option<&Locate>,
+    ) -> Result<(Spawned, Url), ConnectFailure> {
         let deadline = Instant::now() + self.budget;
         let (found, mut location) = mpsc::channel(1);
         let watcher: Option<OutputWatcher> = locate.map(|locate| {
@@ -425,7 +430,7 @@ impl<'a> Opening<'a> {
         Some(Arc::new(Authorizer::new(options, &endpoint.url, fallback, self.options.limits, self.network(), self.tap, version)))
     }
 
-    fn attempt(
+    pub(super) fn attempt(
         &self,
         connection: Connection,
         authorizer: Option<Arc<Authorizer>>,
@@ -437,7 +442,7 @@ impl<'a> Opening<'a> {
         Attempt { wire, dispatcher, answering }
     }
 
-    fn session(&self, attempt: Attempt, spawned: Option<Spawned>, handshake: Handshake) -> Session {
+    pub(super) fn session(&self, attempt: Attempt, spawned: Option<Spawned>, handshake: Handshake) -> Session {
         let Attempt { wire, dispatcher, answering } = attempt;
         Session {
             wire,

@@ -13,6 +13,9 @@ pub struct ProcessSignal(Signal);
 pub struct UnknownSignal(pub String);
 
 impl ProcessSignal {
+    /// How a supervisor asks a process to end.
+    pub const TERMINATE: Self = Self(Signal::SIGTERM);
+
     /// As people write them; `SIG` may stand before each.
     pub const NAMES: &[&str] = &["TERM", "INT", "HUP", "QUIT", "KILL", "USR1", "USR2", "STOP", "CONT", "ABRT", "PIPE", "SEGV"];
 

@@ -1,0 +1,75 @@
+//! A connection without a handshake, for a client that wants to say the first words itself. What is sent over it goes out as
+//! it stands, or as a session of the era that is named would send it.
+
+use super::dispatcher::Dispatcher;
+use super::open::Opening;
+use super::wire::Connection;
+use super::{ConnectFailure, ConnectOptions, Handshake, Headers, Session, Target};
+use crate::Tap;
+use crate::revision::{Era, TransportKind};
+use crate::transport::{HttpConnection, SseConnection};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::time::timeout;
+
+/// Starts the server, or finds it, and says nothing. `version` is that of the messages to come. Over HTTP+SSE the stream is
+/// open and the endpoint known; over Streamable HTTP nothing is connected before the first message.
+///
+/// # Errors
+/// The server cannot be started or reached.
+pub async fn open_bare(
+    target: &Target,
+    kind: TransportKind,
+    version: &str,
+    options: &ConnectOptions,
+    tap: &Tap,
+) -> Result<Session, ConnectFailure> {
+    let opening = Opening::new(options, tap);
+    let handshake = Handshake {
+        era: Era::of(version).unwrap_or(Era::Legacy),
+        transport: kind,
+        protocol_version: version.to_owned(),
+        server_info: None,
+        capabilities: json!({}),
+        instructions: None,
+        result: Value::Null,
+    };
+    let (endpoint, launch, locate) = match target {
+        Target::Stdio(launch) => return Ok(opening.session(opening.start_stdio(launch)?, None, handshake)),
+        Target::Http { endpoint, launch, locate, .. } => (endpoint, launch, locate),
+    };
+    let mut endpoint = endpoint.clone();
+    let spawned = match launch {
+        Some(launch) => {
+            let (spawned, url) = opening.serve(launch, &endpoint, locate.as_ref()).await?;
+            endpoint.url = url;
+            Some(spawned)
+        }
+        None => None,
+    };
+    let (dispatcher, queue) = Dispatcher::new(tap, options.limits.json);
+    let (inbox, faults) = (Arc::clone(&dispatcher) as _, options.faults.as_ref());
+    let network = opening.network();
+    let connection = match kind {
+        TransportKind::Sse => {
+            let opened = SseConnection::open(&endpoint, options.limits, &network, None, faults, tap, inbox);
+            let opened = timeout(opening.budget, opened).await.map_err(|_| ConnectFailure::SseTimedOut { after: opening.budget })?;
+            Connection::Sse(opened?)
+        }
+        _ => Connection::Http(HttpConnection::new(&endpoint, options.limits, &network, None, faults, tap, inbox)?),
+    };
+    let session = opening.session(opening.attempt(connection, None, dispatcher, queue), spawned, handshake);
+    Ok(Session { reached: Some((endpoint, kind)), ..session })
+}
+
+impl Session {
+    /// What each message of a legacy HTTP session carries from here on.
+    pub fn set_headers(&self, headers: Headers) {
+        self.wire.set_headers(headers);
+    }
+
+    /// What each message of a legacy HTTP session carries, names in lower case.
+    pub fn headers(&self) -> Headers {
+        self.wire.headers()
+    }
+}

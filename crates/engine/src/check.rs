@@ -1,0 +1,103 @@
+//! Behaves like every kind of client towards one server, and keeps what happened: the conversations that the rules judge.
+//! Knows what to try, not what is right.
+
+mod abuse;
+mod calls;
+mod http;
+mod legacy;
+mod modern;
+mod permission;
+mod process;
+mod tour;
+mod visit;
+
+pub use permission::Permission;
+
+use mcproof_client::{ConnectFailure, ConnectOptions, TapBounds, Target, TransportKind};
+use mcproof_record::Take;
+use std::time::Duration;
+use url::Url;
+
+/// What to check, and what is allowed.
+pub struct Inquiry {
+    pub target: Target,
+    pub options: ConnectOptions,
+    /// Never to be recorded.
+    pub secrets: Vec<String>,
+    pub tap: TapBounds,
+    /// For each request.
+    pub timeout: Duration,
+    /// Which tools may be called.
+    pub calls: Permission,
+    /// Whether to be a browser even if the server shows no sign of wanting one.
+    pub as_browser: bool,
+    /// Other instances of the same server.
+    pub replicas: Vec<Url>,
+}
+
+/// What came of it.
+pub struct Explored {
+    pub takes: Vec<Take>,
+    /// Set if no conversation came about at all.
+    pub unreachable: Option<ConnectFailure>,
+}
+
+/// The eras and the transport that a server turned out to have.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    kind: TransportKind,
+    /// The legacy revision that it speaks.
+    is_legacy: bool,
+    is_modern: bool,
+}
+
+/// Talks to the server until everything has been tried that may be. Each kind of client has a process of its own over stdio,
+/// because some servers cannot be talked to in both eras, and some do not survive.
+pub async fn explore(inquiry: &Inquiry) -> Explored {
+    let mut takes = Vec::new();
+    let (legacy, modern) = match &inquiry.target {
+        Target::Stdio(_) => tokio::join!(legacy::talk(inquiry), modern::talk(inquiry)),
+        Target::Http { .. } => (legacy::talk(inquiry).await, modern::talk(inquiry).await),
+    };
+    let unreachable = match (&legacy.failure, &modern.failure) {
+        (Some(failure), Some(_)) if is_unreachable(failure) => legacy.failure.clone(),
+        _ => None,
+    };
+    let kind = legacy.kind.or(modern.kind);
+    let (is_legacy, is_modern) = (legacy.failure.is_none(), modern.failure.is_none());
+    takes.extend(legacy.takes);
+    takes.extend(modern.takes);
+    if let (Some(kind), true) = (kind, is_legacy || is_modern) {
+        let found = Found { kind, is_legacy, is_modern };
+        match kind {
+            TransportKind::Stdio | TransportKind::InMemory => {
+                let (abused, ended) = tokio::join!(abuse::talk(inquiry, found), process::talk(inquiry, found));
+                takes.extend(abused);
+                takes.extend(ended);
+            }
+            TransportKind::Http | TransportKind::Sse => {
+                takes.extend(http::talk(inquiry, found).await);
+                takes.extend(abuse::talk(inquiry, found).await);
+            }
+        }
+    }
+    Explored { takes, unreachable }
+}
+
+/// Whether a failure says nothing about a server, because there is none.
+fn is_unreachable(failure: &ConnectFailure) -> bool {
+    use mcproof_client::{CallFailure, Unanswered};
+    match failure {
+        ConnectFailure::Start(_) | ConnectFailure::AddressTaken { .. } => true,
+        ConnectFailure::Unanswered { failure: CallFailure::Unanswered(Unanswered::Unreachable(_)), .. } => true,
+        ConnectFailure::Unauthorized { .. } => false,
+        _ => false,
+    }
+}
+
+/// What one era's main conversation brought.
+struct Talked {
+    takes: Vec<Take>,
+    kind: Option<TransportKind>,
+    failure: Option<ConnectFailure>,
+}

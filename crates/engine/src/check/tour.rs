@@ -1,0 +1,114 @@
+//! What a client of either era asks of any server: its lists, page by page, what is in them, and what is not.
+
+use super::calls;
+use super::visit::Visit;
+use serde_json::{Value, json};
+
+/// Nothing has this name.
+const NOBODY: &str = "mcproof-no-such-thing";
+
+/// Pages of one list that are asked for at most.
+const MOST_PAGES: usize = 50;
+/// Items of one list that are looked at.
+const MOST_ITEMS: usize = 20;
+
+/// The lists of the protocol: method, key of the items, capability.
+pub(super) const LISTS: [(&str, &str, &str); 4] = [
+    ("tools/list", "tools", "tools"),
+    ("resources/list", "resources", "resources"),
+    ("resources/templates/list", "resourceTemplates", "resources"),
+    ("prompts/list", "prompts", "prompts"),
+];
+
+pub(super) async fn take(visit: &mut Visit<'_>) {
+    if !visit.is_modern() {
+        visit.ask("ping", None, "ping", json!({})).await;
+    }
+    let mut found: [Vec<Value>; 4] = Default::default();
+    for (list, (method, key, _)) in LISTS.iter().enumerate() {
+        found[list] = pages(visit, "list", method, key).await;
+    }
+    let [tools, resources, _, prompts] = &found;
+    for (method, key, capability) in LISTS {
+        if visit.session().handshake().capabilities.get(capability).is_some() && !visit.is_over() {
+            pages(visit, "list-again", method, key).await;
+            visit.ask("unknown-cursor", Some(method), method, json!({ "cursor": NOBODY })).await;
+        }
+    }
+    visit.ask("unknown-method", None, "mcproof/no-such-method", json!({})).await;
+    if !tools.is_empty() {
+        visit.ask("unknown-tool", Some(NOBODY), "tools/call", json!({ "name": NOBODY, "arguments": {} })).await;
+        visit.ask("call-without-name", None, "tools/call", json!({ "arguments": {} })).await;
+    }
+    read(visit, resources).await;
+    get(visit, prompts).await;
+    string_id(visit).await;
+    concurrent(visit).await;
+    calls::take(visit, tools).await;
+    visit.bytes("unknown-notification", notification("notifications/mcproof-nothing", json!({}))).await;
+    visit.is_alive_after("unknown-notification").await;
+    visit.bytes("unknown-cancel", notification("notifications/cancelled", json!({ "requestId": "mcproof-never-asked" }))).await;
+    visit.is_alive_after("unknown-cancel").await;
+}
+
+/// Every page of a list, until there is none, or a cursor comes twice.
+async fn pages(visit: &mut Visit<'_>, probe: &str, method: &str, key: &str) -> Vec<Value> {
+    let (mut items, mut cursors) = (Vec::new(), Vec::new());
+    let mut params = json!({});
+    for _ in 0..MOST_PAGES {
+        let Some(Ok(result)) = visit.ask(probe, Some(method), method, params).await else { break };
+        items.extend(result.get(key).and_then(Value::as_array).into_iter().flatten().cloned());
+        let Some(cursor) = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned) else { break };
+        if cursors.contains(&cursor) {
+            break;
+        }
+        params = json!({ "cursor": cursor });
+        cursors.push(cursor);
+    }
+    items
+}
+
+async fn read(visit: &mut Visit<'_>, resources: &[Value]) {
+    for uri in resources.iter().filter_map(|resource| resource.get("uri")?.as_str()).take(MOST_ITEMS) {
+        visit.ask("read", Some(uri), "resources/read", json!({ "uri": uri })).await;
+    }
+    if visit.session().handshake().capabilities.get("resources").is_some() {
+        let uri = "mcproof://no/such/resource";
+        visit.ask("unknown-resource", Some(uri), "resources/read", json!({ "uri": uri })).await;
+    }
+}
+
+async fn get(visit: &mut Visit<'_>, prompts: &[Value]) {
+    for prompt in prompts.iter().take(MOST_ITEMS) {
+        let Some(name) = prompt.get("name").and_then(Value::as_str) else { continue };
+        let arguments = prompt.get("arguments").and_then(Value::as_array);
+        let needs_any = arguments.into_iter().flatten().any(|argument| argument.get("required") == Some(&Value::Bool(true)));
+        let probe = if needs_any { "prompt-missing-argument" } else { "get-prompt" };
+        visit.ask(probe, Some(name), "prompts/get", json!({ "name": name })).await;
+    }
+    if visit.session().handshake().capabilities.get("prompts").is_some() {
+        visit.ask("unknown-prompt", Some(NOBODY), "prompts/get", json!({ "name": NOBODY })).await;
+    }
+}
+
+/// An id that is a string; all others are integers.
+async fn string_id(visit: &mut Visit<'_>) {
+    let message = visit.request(json!("mcproof-string-id"), "tools/list", json!({}));
+    visit.send("string-id", None, message).await;
+}
+
+/// Different requests at once: whoever mixes up answers shows it by their shape.
+async fn concurrent(visit: &mut Visit<'_>) {
+    visit
+        .together("concurrent", async |session, deadline| {
+            let ask = |method: &'static str| session.request(method, None, deadline);
+            let _ = tokio::join!(ask("tools/list"), ask("prompts/list"), ask("tools/list"), ask("resources/list"), ask("prompts/list"));
+        })
+        .await;
+}
+
+fn notification(method: &str, params: Value) -> Vec<u8> {
+    let mut line = json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string().into_bytes();
+    line.push(b'\n');
+    line
+}

@@ -1,0 +1,254 @@
+//! One conversation of a check: a session with a list of what was tried in it. Whatever the server does, it goes on as long
+//! as anything can be asked, and never waits longer than it may.
+
+use super::{Found, Inquiry};
+use mcproof_client::{
+    CallFailure, ClientProfile, ConnectFailure, ConnectOptions, EraChoice, Headers, HttpAnswer, HttpQuestion, Patience, ProcessSignal,
+    Reply, Session, Tap, Target, TransportKind, WaitFor, open_bare, open_session,
+};
+use mcproof_record::{Ending, FrameId, Opened, ProbeOutcome, Probed, Take};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// How long a server may take to end after its stdin was closed, and after SIGTERM, before that is worth a word.
+const ENDING: Patience = Patience { end_of_input: Duration::from_secs(5), terminate: Duration::from_secs(5) };
+
+/// What a server that was silent once still gets.
+const IMPATIENT: Duration = Duration::from_secs(1);
+
+pub(super) struct Visit<'a> {
+    pub(super) inquiry: &'a Inquiry,
+    session: Session,
+    tap: Tap,
+    name: &'static str,
+    revision: String,
+    opened: Opened,
+    probes: Vec<Probed>,
+    was_silent: bool,
+}
+
+/// What came back, as far as the next step of a client depends on it. Judges read the transcript.
+pub(super) type Answered = Option<Result<Value, i64>>;
+
+impl<'a> Visit<'a> {
+    /// With a handshake of the era. A visit that fails is a take all the same.
+    pub(super) async fn open(
+        inquiry: &'a Inquiry,
+        name: &'static str,
+        options: ConnectOptions,
+    ) -> Result<Self, Box<(Take, ConnectFailure)>> {
+        let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
+        let offered = match (&options.protocol_version, options.era) {
+            (Some(version), _) => version.clone(),
+            (None, EraChoice::Modern) => mcproof_client::revision::MODERN.to_owned(),
+            (None, _) => mcproof_client::revision::LEGACY[0].to_owned(),
+        };
+        match open_session(&inquiry.target, &options, &tap).await {
+            Ok(session) => {
+                let revision = session.handshake().protocol_version.clone();
+                Ok(Self { inquiry, session, tap, name, revision, opened: Opened::Yes, probes: Vec::new(), was_silent: false })
+            }
+            Err(failure) => {
+                let take = Take {
+                    name: name.into(),
+                    transport: transport_of(inquiry).to_string(),
+                    revision: offered,
+                    opened: Opened::No { reason: failure.to_string() },
+                    probes: Vec::new(),
+                    ending: None,
+                    transcript: tap.transcript(),
+                };
+                Err(Box::new((take, failure)))
+            }
+        }
+    }
+
+    /// Without a handshake.
+    pub(super) async fn bare(inquiry: &'a Inquiry, name: &'static str, kind: TransportKind, version: &str) -> Result<Self, ConnectFailure> {
+        let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
+        let session = open_bare(&inquiry.target, kind, version, &inquiry.options, &tap).await?;
+        let revision = version.to_owned();
+        Ok(Self { inquiry, session, tap, name, revision, opened: Opened::Bare, probes: Vec::new(), was_silent: false })
+    }
+
+    /// In an era that the server speaks, the legacy one if it speaks both.
+    pub(super) async fn open_in(inquiry: &'a Inquiry, name: &'static str, found: Found) -> Result<Self, Box<(Take, ConnectFailure)>> {
+        let era = if found.is_legacy { EraChoice::Legacy } else { EraChoice::Modern };
+        Self::open(inquiry, name, ConnectOptions { era, ..inquiry.options.clone() }).await
+    }
+
+    pub(super) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub(super) fn kind(&self) -> TransportKind {
+        self.session.handshake().transport
+    }
+
+    fn deadline(&self) -> Duration {
+        if self.was_silent { IMPATIENT.min(self.inquiry.timeout) } else { self.inquiry.timeout }
+    }
+
+    /// Whether nothing can be asked any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.session.closed_because().is_some()
+    }
+
+    /// A request as a client of the era makes it.
+    pub(super) async fn ask(&mut self, probe: &str, subject: Option<&str>, method: &str, params: Value) -> Answered {
+        let first = self.tap.mark();
+        let params = params.as_object().cloned();
+        let outcome = self.session.request(method, params, self.deadline()).await;
+        self.conclude(probe, subject, first, outcome.map(Some))
+    }
+
+    /// A message as it stands, with the id in it. Requests wait for their answer.
+    pub(super) async fn send(&mut self, probe: &str, subject: Option<&str>, message: Value) -> Answered {
+        let first = self.tap.mark();
+        let outcome = self.session.send_message(message.as_object().unwrap_or(&Map::new()), self.deadline()).await;
+        self.conclude(probe, subject, first, outcome)
+    }
+
+    /// A request of the era as it stands, for an id of the caller's.
+    pub(super) fn request(&self, id: Value, method: &str, params: Value) -> Value {
+        let mut params = params;
+        if self.is_modern() {
+            let client = ClientProfile::default();
+            params["_meta"] = json!({
+                "io.modelcontextprotocol/protocolVersion": self.revision,
+                "io.modelcontextprotocol/clientInfo": { "name": client.name, "version": client.version },
+                "io.modelcontextprotocol/clientCapabilities": {},
+            });
+        }
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+    }
+
+    /// A message as it stands, to which no answer is waited for.
+    pub(super) async fn tell(&mut self, probe: &str, message: Value) {
+        let mut bytes = message.to_string().into_bytes();
+        bytes.push(b'\n');
+        self.bytes(probe, bytes).await;
+    }
+
+    /// `initialize` with this version, and `notifications/initialized` if the answer is a result.
+    pub(super) async fn initialize(&mut self, probe: &str, version: &str) -> Answered {
+        let client = ClientProfile::default();
+        let params = json!({
+            "protocolVersion": version,
+            "capabilities": {},
+            "clientInfo": { "name": client.name, "version": client.version },
+        });
+        let first = self.tap.mark();
+        let message = json!({ "jsonrpc": "2.0", "id": "initialize", "method": "initialize", "params": params });
+        let outcome = self.session.send_message(message.as_object().unwrap_or(&Map::new()), self.deadline()).await;
+        if let Ok(Some(Reply { answer: Ok(result), http, .. })) = &outcome {
+            let mut headers = Headers::new();
+            let version = result.get("protocolVersion").and_then(Value::as_str).unwrap_or(version);
+            if version >= "2025-06-18" {
+                headers.push(("mcp-protocol-version".into(), version.to_owned()));
+            }
+            let id = http.as_ref().and_then(|head| head.header("mcp-session-id"));
+            headers.extend(id.map(|id| ("mcp-session-id".to_owned(), id.to_owned())));
+            self.session.set_headers(headers);
+            let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+            // Whether it was taken shows in the transcript.
+            let _ = self.session.send_message(initialized.as_object().unwrap_or(&Map::new()), self.deadline()).await;
+        }
+        self.conclude(probe, Some(version), first, outcome)
+    }
+
+    /// A signal to the server, and the wait for its end.
+    pub(super) async fn signal(&mut self, probe: &str, signal: ProcessSignal) {
+        let first = self.tap.mark();
+        self.session.signal(signal);
+        let exit = self.session.wait_for_exit(ENDING.terminate).await;
+        self.note(probe, None, first, if exit.is_some() { ProbeOutcome::Done } else { ProbeOutcome::Silent });
+    }
+
+    /// Bytes as they stand, to which no answer is expected.
+    pub(super) async fn bytes(&mut self, probe: &str, bytes: impl Into<Vec<u8>>) {
+        let first = self.tap.mark();
+        let outcome = self.session.send_bytes(bytes.into(), WaitFor::Nothing, self.deadline()).await;
+        self.conclude(probe, None, first, outcome);
+    }
+
+    /// An HTTP request beside the protocol.
+    pub(super) async fn http(&mut self, probe: &str, subject: Option<&str>, question: HttpQuestion) -> Option<HttpAnswer> {
+        let first = self.tap.mark();
+        let outcome = self.session.ask_over_http(&question, self.deadline()).await?;
+        let (answer, outcome) = match outcome {
+            Ok(answer) => (Some(answer), ProbeOutcome::Done),
+            Err(CallFailure::TimedOut { .. }) => (None, ProbeOutcome::Silent),
+            Err(_) => (None, ProbeOutcome::Gone),
+        };
+        self.note(probe, subject, first, outcome);
+        answer
+    }
+
+    /// Whether the server still answers; noted as the probe `PROBE-after`.
+    pub(super) async fn is_alive_after(&mut self, probe: &str) -> bool {
+        let method = if self.is_modern() { "server/discover" } else { "ping" };
+        self.ask(&format!("{probe}-after"), None, method, json!({})).await.is_some()
+    }
+
+    pub(super) fn is_modern(&self) -> bool {
+        self.revision.as_str() >= mcproof_client::revision::MODERN
+    }
+
+    /// Several things at once, all under one probe.
+    pub(super) async fn together<T>(&mut self, probe: &str, work: impl AsyncFnOnce(&Session, Duration) -> T) -> T {
+        let first = self.tap.mark();
+        let outcome = work(&self.session, self.deadline()).await;
+        self.note(probe, None, first, ProbeOutcome::Done);
+        outcome
+    }
+
+    fn conclude(&mut self, probe: &str, subject: Option<&str>, first: FrameId, outcome: Result<Option<Reply>, CallFailure>) -> Answered {
+        let (answered, outcome) = match outcome {
+            Ok(Some(reply)) => (Some(reply.answer.map_err(|error| error.code)), ProbeOutcome::Done),
+            Ok(None) => (None, ProbeOutcome::Done),
+            Err(CallFailure::TimedOut { .. }) => {
+                self.was_silent = true;
+                (None, ProbeOutcome::Silent)
+            }
+            Err(_) => (None, ProbeOutcome::Gone),
+        };
+        self.note(probe, subject, first, outcome);
+        answered
+    }
+
+    fn note(&mut self, probe: &str, subject: Option<&str>, first: FrameId, outcome: ProbeOutcome) {
+        let end = self.tap.mark();
+        self.probes.push(Probed { probe: probe.into(), subject: subject.map(str::to_owned), first, end, outcome });
+    }
+
+    /// Ends the conversation, and the server if it is ours.
+    pub(super) async fn end(self) -> Take {
+        self.session.settle().await;
+        let was_over = self.session.exit().is_some() || self.inquiry.target.command().is_none();
+        let transport = self.kind().to_string();
+        let report = self.session.close_within(ENDING).await;
+        let ending = (!was_over).then_some(Ending {
+            ignored_end_of_input: report.ignored_end_of_input,
+            ignored_terminate: report.ignored_terminate,
+            left_behind: report.left_behind,
+        });
+        Take {
+            name: self.name.into(),
+            transport,
+            revision: self.revision,
+            opened: self.opened,
+            probes: self.probes,
+            ending,
+            transcript: self.tap.transcript(),
+        }
+    }
+}
+
+/// What the conversation would have been over, had it come about.
+fn transport_of(inquiry: &Inquiry) -> TransportKind {
+    match &inquiry.target {
+        Target::Stdio(_) => TransportKind::Stdio,
+        Target::Http { kind, .. } => kind.unwrap_or(TransportKind::Http),
+    }
+}

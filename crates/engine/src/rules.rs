@@ -1,0 +1,35 @@
+//! The laws that a server can break, one declaration each, and their judges: pure functions from conversations to a
+//! judgement. Knows no I/O and no clock, so that a saved check can be judged again.
+//!
+//! A judge reads a [`Conversation`], which is a transcript with an index. What was tried in it is told by its probes; a judge
+//! that finds no probe of its own says that the law was not tested.
+
+mod catalogue;
+mod conversation;
+pub mod example;
+mod judging;
+mod law;
+
+mod calls;
+mod capabilities;
+mod cors;
+mod events;
+mod http;
+mod jsonrpc;
+mod lifecycle;
+mod lists;
+mod modern;
+mod poisoning;
+mod progress;
+mod resources;
+mod robustness;
+mod schema;
+mod security;
+mod sessions;
+mod stdio;
+mod tools;
+
+pub use catalogue::{all, find};
+pub use conversation::{Answer, Asked, Conversation, HttpExchange, Said};
+pub use judging::{judge, judge_one};
+pub use law::{Area, Judge, Judgement, Keyword, Law, On, Revisions, Rule, Violation, revisions};

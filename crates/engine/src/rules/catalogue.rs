@@ -1,0 +1,97 @@
+//! All rules, in the order in which a person would fix what they find.
+
+use super::{
+    Rule, calls, capabilities, cors, events, http, jsonrpc, lifecycle, lists, modern, poisoning, progress, resources, robustness, schema,
+    security, sessions, stdio, tools,
+};
+
+const AREAS: [&[Rule]; 18] = [
+    lifecycle::RULES,
+    stdio::RULES,
+    jsonrpc::RULES,
+    schema::RULES,
+    events::RULES,
+    http::RULES,
+    sessions::RULES,
+    modern::RULES,
+    capabilities::RULES,
+    lists::RULES,
+    tools::RULES,
+    calls::RULES,
+    resources::RULES,
+    progress::RULES,
+    robustness::RULES,
+    security::RULES,
+    poisoning::RULES,
+    cors::RULES,
+];
+
+/// Every rule.
+pub fn all() -> impl Iterator<Item = &'static Rule> {
+    AREAS.iter().flat_map(|area| area.iter())
+}
+
+/// The rule of this id.
+pub fn find(id: &str) -> Option<&'static Rule> {
+    all().find(|rule| rule.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Conversation, On, example, judge_one, law::revisions};
+    use super::*;
+    use mcproof_record::Judged;
+    use std::collections::BTreeSet;
+
+    /// Where the examples of a rule take place.
+    fn scene(rule: &Rule) -> (&'static str, &'static str) {
+        let transport = match rule.on {
+            On::Any | On::Stdio => "stdio",
+            On::Http | On::Web => "http",
+            On::Sse => "sse",
+        };
+        // Rules of messages may have an example that needs HTTP.
+        let transport = if transport == "stdio" && rule.bad.trim_start().starts_with("> POST") { "http" } else { transport };
+        let last_legacy = *revisions::LEGACY.end();
+        let revision = if rule.law_in(last_legacy).is_some() { last_legacy } else { rule.laws[0].revisions.end() };
+        (transport, revision)
+    }
+
+    fn judged(rule: &Rule, text: &str) -> Judged {
+        let (transport, revision) = scene(rule);
+        let take = example::read(text, transport, revision);
+        judge_one(rule, &[Conversation::new(&take)], false).judged
+    }
+
+    #[test]
+    fn every_rule_finds_its_bad_example_and_passes_its_good_one() {
+        let mut wrong = Vec::new();
+        for rule in all() {
+            match judged(rule, rule.bad) {
+                Judged::Broken { findings } if findings.iter().all(|finding| !finding.frames.is_empty()) => {}
+                other => wrong.push(format!("{}: its bad example gives {other:?}", rule.id)),
+            }
+            match judged(rule, rule.good) {
+                Judged::Pass => {}
+                other => wrong.push(format!("{}: its good example gives {other:?}", rule.id)),
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn declarations_are_complete() {
+        let mut ids = BTreeSet::new();
+        for rule in all() {
+            assert!(ids.insert(rule.id), "{} is there twice", rule.id);
+            assert!(rule.id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'), "{}", rule.id);
+            assert!(!rule.laws.is_empty(), "{}", rule.id);
+            for text in [rule.law, rule.why, rule.remedy] {
+                let is_fragment = !text.is_empty()
+                    && !text.ends_with('.')
+                    && !text.starts_with(|first: char| first.is_ascii_uppercase() && text.chars().nth(1).is_some_and(char::is_lowercase));
+                assert!(is_fragment, "{}: {text:?} has to be a lowercase fragment without a final dot", rule.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! A transcript with an index: messages, HTTP exchanges, and what was asked and answered. Interprets, but judges nothing.
+
+use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, ProbeOutcome, Probed, Take};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// One take of a check, ready to be judged.
+pub struct Conversation<'a> {
+    pub take: &'a Take,
+    /// Every JSON value that either side sent, in order. What is no JSON is only among the frames.
+    pub said: Vec<Said<'a>>,
+    pub exchanges: BTreeMap<ExchangeId, HttpExchange<'a>>,
+}
+
+/// One JSON value on the wire.
+#[derive(Clone, Debug)]
+pub struct Said<'a> {
+    pub frame: &'a Frame,
+    pub value: Value,
+    /// The HTTP exchange that carried it.
+    pub exchange: Option<ExchangeId>,
+}
+
+/// One HTTP request and what came of it.
+#[derive(Clone, Debug)]
+pub struct HttpExchange<'a> {
+    pub id: ExchangeId,
+    /// The frame of the request.
+    pub request: &'a Frame,
+    pub method: &'a str,
+    pub url: &'a str,
+    pub request_headers: &'a [(String, String)],
+    pub request_body: &'a [u8],
+    /// The head of the response.
+    pub response: Option<Response<'a>>,
+    /// The body of a response that is no event stream.
+    pub body: Option<(&'a Frame, &'a [u8])>,
+    pub events: Vec<&'a Frame>,
+    /// The frame of its end, and why it broke.
+    pub end: Option<(&'a Frame, Option<&'a str>)>,
+}
+
+/// The head of a response.
+#[derive(Clone, Copy, Debug)]
+pub struct Response<'a> {
+    pub frame: &'a Frame,
+    pub status: u16,
+    pub headers: &'a [(String, String)],
+}
+
+/// What was tried, and what came of it.
+pub struct Asked<'a, 'c> {
+    pub probed: &'a Probed,
+    /// The first message that went out.
+    pub request: Option<&'c Said<'a>>,
+    /// The HTTP exchange that carried it, or that was the probe itself.
+    pub http: Option<&'c HttpExchange<'a>>,
+    pub answer: Answer<'c>,
+}
+
+/// What came back for a request.
+#[derive(Clone, Copy, Debug)]
+pub enum Answer<'c> {
+    Result {
+        value: &'c Value,
+        frame: FrameId,
+    },
+    Error {
+        error: &'c Value,
+        frame: FrameId,
+    },
+    /// An HTTP response without a JSON-RPC answer.
+    Status {
+        status: u16,
+        frame: FrameId,
+    },
+    /// The deadline passed.
+    Silence,
+    /// The connection or the process ended.
+    Gone,
+    /// The probe waited for nothing.
+    None,
+}
+
+impl Answer<'_> {
+    /// The code of a JSON-RPC error.
+    pub fn code(&self) -> Option<i64> {
+        match self {
+            Self::Error { error, .. } => error.get("code").and_then(Value::as_i64),
+            _ => None,
+        }
+    }
+
+    /// A JSON-RPC error, a result with `isError`, or an HTTP status that refuses.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Error { .. } => true,
+            Self::Result { value, .. } => value.get("isError") == Some(&Value::Bool(true)),
+            Self::Status { status, .. } => (400..500).contains(status),
+            Self::Silence | Self::Gone | Self::None => false,
+        }
+    }
+
+    pub fn frame(&self) -> Option<FrameId> {
+        match self {
+            Self::Result { frame, .. } | Self::Error { frame, .. } | Self::Status { frame, .. } => Some(*frame),
+            Self::Silence | Self::Gone | Self::None => None,
+        }
+    }
+
+    /// In a few words: `a result`, `error -32601`, `status 404`, `no answer`.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Result { value, .. } if value.get("isError") == Some(&Value::Bool(true)) => "a result with `isError`".into(),
+            Self::Result { .. } => "a result".into(),
+            Self::Error { .. } => self.code().map_or_else(|| "an error without a code".into(), |code| format!("error {code}")),
+            Self::Status { status, .. } => format!("status {status}"),
+            Self::Silence => "no answer".into(),
+            Self::Gone => "the end of the connection".into(),
+            Self::None => "nothing".into(),
+        }
+    }
+}
+
+impl<'a> Conversation<'a> {
+    pub fn new(take: &'a Take) -> Self {
+        let mut conversation = Self { take, said: Vec::new(), exchanges: BTreeMap::new() };
+        for frame in &take.transcript.frames {
+            conversation.take_in(frame);
+        }
+        conversation
+    }
+
+    fn take_in(&mut self, frame: &'a Frame) {
+        let mut say = |bytes: &[u8], exchange| {
+            if let Ok(value) = serde_json::from_slice(bytes) {
+                self.said.push(Said { frame, value, exchange });
+            }
+        };
+        match &frame.body {
+            FrameBody::Line { bytes, .. } => say(bytes.as_bytes(), None),
+            FrameBody::HttpRequest { exchange, method, url, headers, body } => {
+                say(body.as_bytes(), Some(*exchange));
+                self.exchanges.insert(
+                    *exchange,
+                    HttpExchange {
+                        id: *exchange,
+                        request: frame,
+                        method,
+                        url,
+                        request_headers: headers,
+                        request_body: body.as_bytes(),
+                        response: None,
+                        body: None,
+                        events: Vec::new(),
+                        end: None,
+                    },
+                );
+            }
+            FrameBody::HttpResponse { exchange, status, headers } => {
+                if let Some(known) = self.exchanges.get_mut(exchange) {
+                    known.response = Some(Response { frame, status: *status, headers });
+                }
+            }
+            FrameBody::HttpBody { exchange, bytes } => {
+                say(bytes.as_bytes(), Some(*exchange));
+                if let Some(known) = self.exchanges.get_mut(exchange) {
+                    known.body = Some((frame, bytes.as_bytes()));
+                }
+            }
+            FrameBody::SseEvent { exchange, data, .. } => {
+                if let Some(data) = data {
+                    say(data.as_bytes(), Some(*exchange));
+                }
+                if let Some(known) = self.exchanges.get_mut(exchange) {
+                    known.events.push(frame);
+                }
+            }
+            FrameBody::HttpEnd { exchange, error } => {
+                if let Some(known) = self.exchanges.get_mut(exchange) {
+                    known.end = Some((frame, error.as_deref()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub fn frames(&self) -> &'a [Frame] {
+        &self.take.transcript.frames
+    }
+
+    pub fn is_modern(&self) -> bool {
+        revision_is_modern(&self.take.revision)
+    }
+
+    pub fn is_over(&self, transport: &str) -> bool {
+        self.take.transport == transport
+    }
+
+    /// Messages of the server, arrays (batches) as they are.
+    pub fn from_server(&self) -> impl Iterator<Item = &Said<'a>> {
+        self.said.iter().filter(|said| said.is_from_server())
+    }
+
+    /// Messages of ours.
+    pub fn from_client(&self) -> impl Iterator<Item = &Said<'a>> {
+        self.said.iter().filter(|said| !said.is_from_server())
+    }
+
+    /// Our requests, each with its answer.
+    pub fn requests(&self) -> impl Iterator<Item = (&Said<'a>, Option<&Said<'a>>)> {
+        self.from_client().filter(|said| said.is_request()).map(|said| (said, self.answer_to(said)))
+    }
+
+    /// The first message of the server that answers a request, whatever its shape: by id, or as the only one without an id
+    /// in the request's own HTTP exchange.
+    pub fn answer_to(&self, request: &Said<'_>) -> Option<&Said<'a>> {
+        let id = request.value.get("id")?;
+        let later = || self.from_server().filter(|said| said.frame.id > request.frame.id);
+        let by_id = later().find(|said| said.value.get("id") == Some(id) && said.is_answer());
+        by_id.or_else(|| {
+            let exchange = request.exchange?;
+            later().find(|said| said.exchange == Some(exchange) && said.is_answer() && said.value.get("id").is_none_or(Value::is_null))
+        })
+    }
+
+    /// The message that has an answer's id, before it.
+    pub fn question_of(&self, answer: &Said<'_>) -> Option<&Said<'a>> {
+        let id = answer.value.get("id")?;
+        self.from_client()
+            .filter(|said| said.frame.id < answer.frame.id && said.is_request())
+            .filter(|said| said.value.get("id") == Some(id))
+            .last()
+    }
+
+    /// Every time that this was tried.
+    pub fn probes<'c>(&'c self, probe: &str) -> impl Iterator<Item = Asked<'a, 'c>> {
+        self.take.probes.iter().filter(move |probed| probed.probe == probe).map(|probed| self.asked(probed))
+    }
+
+    /// The only time that this was tried.
+    pub fn probe<'c>(&'c self, probe: &str) -> Option<Asked<'a, 'c>> {
+        self.take.probes.iter().find(|probed| probed.probe == probe).map(|probed| self.asked(probed))
+    }
+
+    /// What went out and came back for a probe.
+    pub fn asked<'c>(&'c self, probed: &'a Probed) -> Asked<'a, 'c> {
+        let within = |frame: &Frame| probed.first <= frame.id && frame.id < probed.end;
+        let request = self.from_client().find(|said| within(said.frame));
+        let http = self.exchanges.values().find(|exchange| within(exchange.request));
+        let answer = match request.and_then(|request| self.answer_to(request)) {
+            Some(said) => match (said.value.get("error"), said.value.get("result")) {
+                (Some(error), _) => Answer::Error { error, frame: said.frame.id },
+                (None, Some(value)) => Answer::Result { value, frame: said.frame.id },
+                (None, None) => Answer::None,
+            },
+            None => match (http.and_then(|http| http.response), probed.outcome) {
+                (Some(response), _) => match http.and_then(|http| self.error_in(http)) {
+                    Some((error, frame)) => Answer::Error { error, frame },
+                    None => Answer::Status { status: response.status, frame: response.frame.id },
+                },
+                (None, ProbeOutcome::Silent) => Answer::Silence,
+                (None, ProbeOutcome::Gone) => Answer::Gone,
+                (None, ProbeOutcome::Done) => Answer::None,
+            },
+        };
+        Asked { probed, request, http, answer }
+    }
+
+    /// An error that an exchange brought, whatever it answers.
+    fn error_in(&self, http: &HttpExchange<'_>) -> Option<(&Value, FrameId)> {
+        self.from_server().filter(|said| said.exchange == Some(http.id)).find_map(|said| Some((said.value.get("error")?, said.frame.id)))
+    }
+
+    /// Every page of a list that was answered, with the method that asked: its items and the frame.
+    pub fn listed<'c>(&'c self, method: &'c str, key: &'c str) -> impl Iterator<Item = (&'c [Value], FrameId)> {
+        self.requests().filter(move |(request, _)| request.method() == Some(method)).filter_map(move |(_, answer)| {
+            let answer = answer?;
+            let items = answer.value.pointer(&format!("/result/{key}"))?.as_array()?;
+            Some((items.as_slice(), answer.frame.id))
+        })
+    }
+
+    /// Tools as the server listed them, each once, with the frame of its page.
+    pub fn tools(&self) -> Vec<(&Value, FrameId)> {
+        let mut seen = std::collections::BTreeSet::new();
+        let mut tools = Vec::new();
+        for (items, frame) in self.listed("tools/list", "tools") {
+            for tool in items {
+                if seen.insert(tool.get("name").and_then(Value::as_str).unwrap_or_default()) {
+                    tools.push((tool, frame));
+                }
+            }
+        }
+        tools
+    }
+
+    /// The result of the handshake: of `initialize`, or of `server/discover`.
+    pub fn handshake(&self) -> Option<(&Value, FrameId)> {
+        let method = if self.is_modern() { "server/discover" } else { "initialize" };
+        let (_, answer) = self.requests().filter(|(request, _)| request.method() == Some(method)).last()?;
+        let answer = answer?;
+        Some((answer.value.get("result")?, answer.frame.id))
+    }
+
+    /// What the server declared under a capability, such as `tools` or `resources/subscribe`.
+    pub fn capability(&self, path: &str) -> Option<&Value> {
+        let (result, _) = self.handshake()?;
+        result.get("capabilities")?.pointer(&format!("/{path}")).filter(|value| !matches!(value, Value::Bool(false) | Value::Null))
+    }
+
+    /// Between two frames.
+    pub fn elapsed(&self, from: FrameId, to: FrameId) -> Option<Duration> {
+        let at = |id| self.frames().iter().find(|frame| frame.id == id).map(|frame| frame.at);
+        Some(at(to)?.saturating_sub(at(from)?))
+    }
+}
+
+pub(super) fn revision_is_modern(revision: &str) -> bool {
+    revision >= mcproof_client::revision::MODERN
+}
+
+impl<'a> Said<'a> {
+    pub fn is_from_server(&self) -> bool {
+        self.frame.direction == Direction::FromServer
+    }
+
+    pub fn method(&self) -> Option<&str> {
+        self.value.get("method")?.as_str()
+    }
+
+    pub fn id(&self) -> Option<&Value> {
+        self.value.get("id")
+    }
+
+    pub fn is_request(&self) -> bool {
+        self.value.get("method").is_some() && self.value.get("id").is_some()
+    }
+
+    pub fn is_notification(&self) -> bool {
+        self.value.get("method").is_some() && self.value.get("id").is_none()
+    }
+
+    /// Has a result or an error, or an id without a method.
+    pub fn is_answer(&self) -> bool {
+        self.value.get("method").is_none() && ["result", "error", "id"].iter().any(|key| self.value.get(key).is_some())
+    }
+
+    pub fn param(&self, pointer: &str) -> Option<&Value> {
+        self.value.get("params")?.pointer(pointer)
+    }
+}
+
+impl<'a> HttpExchange<'a> {
+    /// A header of the response, by its name in lower case.
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        self.response.and_then(|response| first(response.headers, name))
+    }
+
+    /// A header of the request, by its name in lower case.
+    pub fn request_header(&self, name: &str) -> Option<&'a str> {
+        first(self.request_headers, name)
+    }
+
+    pub fn status(&self) -> Option<u16> {
+        self.response.map(|response| response.status)
+    }
+
+    /// Type and subtype of the response, in lower case, without parameters.
+    pub fn media_type(&self) -> Option<String> {
+        self.header("content-type").map(|kind| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+    }
+
+    /// The frames of the request and of the head of its response.
+    pub fn heads(&self) -> Vec<FrameId> {
+        [Some(self.request.id), self.response.map(|response| response.frame.id)].into_iter().flatten().collect()
+    }
+}
+
+fn first<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+}
+
+impl Asked<'_, '_> {
+    /// The frames of what was asked and of what was answered.
+    pub fn frames(&self) -> Vec<FrameId> {
+        let asked = self.request.map(|said| said.frame.id).or(self.http.map(|http| http.request.id));
+        let mut frames: Vec<FrameId> = [asked, self.answer.frame()].into_iter().flatten().collect();
+        if frames.is_empty() {
+            frames.push(self.probed.first);
+        }
+        frames
+    }
+
+    /// The status of the HTTP response, where HTTP carried it.
+    pub fn status(&self) -> Option<u16> {
+        self.http.and_then(HttpExchange::status)
+    }
+}

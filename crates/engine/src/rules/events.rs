@@ -1,0 +1,5 @@
+//! Server-sent events as bytes.
+
+use super::law::Rule;
+
+pub(super) const RULES: &[Rule] = &[];

@@ -1,0 +1,5 @@
+//! Status codes, media types and methods.
+
+use super::law::Rule;
+
+pub(super) const RULES: &[Rule] = &[];

@@ -1,0 +1,98 @@
+//! Holds rules against conversations: which rule concerns which of them, and how what several say becomes one ruling.
+
+use super::{Conversation, Judge, Judgement, Rule, Violation};
+use mcproof_record::{Finding, Judged, Opened, Ruling, Severity, Take};
+
+/// Judges takes by rules. `is_strict` gives no lenience.
+pub fn judge(rules: &[&'static Rule], takes: &[Take], is_strict: bool) -> Vec<Ruling> {
+    let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
+    rules.iter().map(|rule| judge_one(rule, &conversations, is_strict)).collect()
+}
+
+/// Judges conversations, in the order of their takes, by one rule.
+pub fn judge_one(rule: &Rule, conversations: &[Conversation<'_>], is_strict: bool) -> Ruling {
+    let concerned: Vec<(usize, &Conversation<'_>)> = conversations
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| one.take.opened != Opened::OtherEra)
+        .filter(|(_, one)| rule.on.includes(&one.take.transport) && rule.law_in(&one.take.revision).is_some())
+        .collect();
+    let judged = match (concerned.is_empty(), &rule.judge) {
+        (true, _) => Judged::NotApplicable { why: "this server was not talked to over a transport and in a revision that has it".into() },
+        (false, Judge::Each(judge)) => {
+            let said = concerned.iter().map(|(take, one)| (*take, judge(one)));
+            merge(rule, conversations, said, is_strict)
+        }
+        (false, Judge::Together(judge)) => {
+            let all: Vec<&Conversation<'_>> = concerned.iter().map(|(_, one)| *one).collect();
+            let said = match judge(&all) {
+                Judgement::Broken(violations) => {
+                    let of = |violation: Violation| (concerned[violation.conversation].0, Judgement::Broken(vec![violation]));
+                    violations.into_iter().map(of).collect()
+                }
+                other => vec![(concerned[0].0, other)],
+            };
+            merge(rule, conversations, said.into_iter(), is_strict)
+        }
+    };
+    Ruling { rule: rule.id.into(), area: rule.area.name().into(), law: rule.law.into(), judged }
+}
+
+/// One violation breaks the rule; else one pass is a pass; else the best reason is told.
+fn merge(rule: &Rule, conversations: &[Conversation<'_>], said: impl Iterator<Item = (usize, Judgement)>, is_strict: bool) -> Judged {
+    let (mut findings, mut passed, mut untestable, mut not_applicable) = (Vec::new(), false, None, None);
+    for (take, judgement) in said {
+        match judgement {
+            Judgement::Pass => passed = true,
+            Judgement::Broken(violations) => {
+                findings.extend(
+                    violations.into_iter().filter_map(|violation| finding(rule, conversations[take].take, take, violation, is_strict)),
+                );
+            }
+            Judgement::Untestable(why) => untestable = untestable.or(Some(why)),
+            Judgement::NotApplicable(why) => not_applicable = not_applicable.or(Some(why)),
+        }
+    }
+    match (findings.is_empty(), passed, untestable, not_applicable) {
+        (false, ..) => Judged::Broken { findings: without_repetitions(findings) },
+        (true, true, ..) => Judged::Pass,
+        (true, false, Some(why), _) => Judged::Untestable { why },
+        (true, false, None, why) => Judged::NotApplicable { why: why.unwrap_or_default() },
+    }
+}
+
+fn finding(rule: &Rule, judged: &Take, take: usize, violation: Violation, is_strict: bool) -> Option<Finding> {
+    let law = rule.law_in(&judged.revision)?;
+    let strict = law.keyword.severity();
+    let severity = if is_strict { strict } else { rule.severity(law) };
+    Some(Finding {
+        severity,
+        keyword: law.keyword.to_string(),
+        lenience: rule.lenience.filter(|_| severity < strict.max(Severity::Note)).map(str::to_owned),
+        message: violation.message,
+        take,
+        frames: violation.frames,
+        source: link(law.source, &judged.revision),
+        remedy: rule.remedy.into(),
+        accepted: false,
+    })
+}
+
+/// The same said of several takes is told once, with the evidence of the first.
+fn without_repetitions(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut kept: Vec<Finding> = Vec::new();
+    for finding in findings {
+        if !kept.iter().any(|known| known.message == finding.message) {
+            kept.push(finding);
+        }
+    }
+    kept
+}
+
+/// Where a law of a revision can be read.
+pub(crate) fn link(source: &str, revision: &str) -> String {
+    if source.is_empty() || source.contains("://") {
+        return source.to_owned();
+    }
+    format!("https://modelcontextprotocol.io/specification/{revision}/{source}")
+}

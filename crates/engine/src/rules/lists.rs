@@ -1,0 +1,5 @@
+//! Pages, order, repetitions.
+
+use super::law::Rule;
+
+pub(super) const RULES: &[Rule] = &[];

@@ -1,0 +1,5 @@
+//! Progress and cancellation.
+
+use super::law::Rule;
+
+pub(super) const RULES: &[Rule] = &[];

@@ -1,0 +1,5 @@
+//! Resources, prompts and completion.
+
+use super::law::Rule;
+
+pub(super) const RULES: &[Rule] = &[];

@@ -1,0 +1,5 @@
+//! What a server has to survive.
+
+use super::law::Rule;
+
+pub(super) const RULES: &[Rule] = &[];

@@ -1,0 +1,5 @@
+//! Origins, hosts, secrets, authorization.
+
+use super::law::Rule;
+
+pub(super) const RULES: &[Rule] = &[];

@@ -1,0 +1,5 @@
+//! Sessions over Streamable HTTP.
+
+use super::law::Rule;
+
+pub(super) const RULES: &[Rule] = &[];
