@@ -3,6 +3,7 @@
 mod call;
 mod check;
 mod demo;
+mod explain;
 pub(crate) mod inspect;
 mod list;
 mod ping;
@@ -30,6 +31,8 @@ pub(crate) enum Command {
     Review(review::Arguments),
     /// Find out what is wrong with a server
     Check(Box<check::Arguments>),
+    /// Explain a rule of `check`
+    Explain(explain::Arguments),
     /// Send one request and print its answer; takes the flags of MCP Inspector's CLI
     Inspect(Box<inspect::Arguments>),
     /// List the tools of a server
@@ -64,7 +67,8 @@ impl Command {
             Self::Test(arguments) => test::run(arguments, watching),
             Self::Plan(arguments) => plan::run(arguments),
             Self::Review(arguments) => review::run(arguments),
-            Self::Check(arguments) => check::run(arguments, watching),
+            Self::Check(arguments) => check::run(arguments),
+            Self::Explain(arguments) => explain::run(arguments),
             Self::Inspect(arguments) => inspect::run(arguments, watching),
             Self::Tools(arguments) => list::run("tools/list", arguments, watching),
             Self::Prompts(arguments) => list::run("prompts/list", arguments, watching),
@@ -89,7 +93,7 @@ impl Command {
             Self::Read(arguments) => Some(arguments.shared()),
             Self::Prompt(arguments) => Some(arguments.shared()),
             Self::Ping(arguments) => Some(arguments.shared()),
-            Self::Test(_) | Self::Check(_) | Self::Plan(_) | Self::Review(_) | Self::Schema(_) | Self::Demo(_) => None,
+            Self::Test(_) | Self::Check(_) | Self::Explain(_) | Self::Plan(_) | Self::Review(_) | Self::Schema(_) | Self::Demo(_) => None,
         }
     }
 }

@@ -1,6 +1,7 @@
-//! The reporters of a run: which ones the command line asks for, where each writes, and what becomes of one that cannot. Knows
-//! forms and files, not what reports say.
+//! The reporters of a run or a check: which ones the command line asks for, where each writes, and what becomes of one that
+//! cannot. Knows forms and files, not what reports say.
 
+mod checked;
 mod destination;
 
 use crate::exit::Exit;
@@ -25,11 +26,11 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Reports")]
 pub(crate) struct ReporterArgs {
-    /// How to report, and to which file instead of stdout (repeat): terminal, agent, json, junit, tap, github, html. Where none
-    /// of them writes to stdout, terminal does
+    /// How to report, and to which file instead of stdout (repeat): terminal, agent, json, junit, tap, github, html; of a check
+    /// sarif, too. Where none of them writes to stdout, terminal does
     #[arg(long = "reporter", value_name = "NAME[=FILE]", value_parser = parse)]
     reporters: Vec<Wanted>,
-    /// One JSON event a line on stdout; the same as --reporter json
+    /// JSON on stdout: events of a run, one a line, or the whole of a check; the same as --reporter json
     #[arg(long)]
     json: bool,
     /// Only failures and the summary
@@ -53,9 +54,10 @@ enum Form {
     Tap,
     Github,
     Html,
+    Sarif,
 }
 
-const FORMS: [(&str, Form); 7] = [
+const FORMS: [(&str, Form); 8] = [
     ("terminal", Form::Terminal),
     ("agent", Form::Agent),
     ("json", Form::Json),
@@ -63,6 +65,7 @@ const FORMS: [(&str, Form); 7] = [
     ("tap", Form::Tap),
     ("github", Form::Github),
     ("html", Form::Html),
+    ("sarif", Form::Sarif),
 ];
 
 /// The reporters of one run. One that fails is not asked again, and stops none of the others.
@@ -90,11 +93,26 @@ impl ReporterArgs {
 
     /// Opens all of them, so that a mistyped path costs no run.
     pub(crate) fn open(&self, detail: Detail, repeat: &Repeat) -> Result<Reporters, Failure> {
+        let (wanted, shares_stdout) = self.checked()?;
+        if wanted.iter().any(|wanted| wanted.form == Form::Sarif) {
+            return Err(
+                Failure::bad_input("bad-flag", "`sarif` reports a check, not a run").hint("mcproof check TARGET --reporter sarif=FILE")
+            );
+        }
+        let open = |wanted: &Wanted| {
+            let destination = wanted.destination()?;
+            let reporter = reporter(wanted, &destination, detail, repeat, shares_stdout)?;
+            Ok(Sink { name: wanted.name(), reporter, destination, failure: None })
+        };
+        Ok(Reporters { sinks: wanted.iter().map(open).collect::<Result<_, _>>()? })
+    }
+
+    /// What is wanted, none of it in another's way, and whether several write to stdout.
+    fn checked(&self) -> Result<(Vec<Wanted>, bool), Failure> {
         let wanted = self.wanted(settings::github().is_some());
         check(&wanted)?;
         let shares_stdout = wanted.iter().filter(|wanted| wanted.file.is_none()).count() > 1;
-        let sinks = wanted.iter().map(|wanted| open(wanted, detail, repeat, shares_stdout)).collect::<Result<_, _>>()?;
-        Ok(Reporters { sinks })
+        Ok((wanted, shares_stdout))
     }
 
     fn wanted(&self, is_on_github: bool) -> Vec<Wanted> {
@@ -126,22 +144,29 @@ impl Reporters {
 
     /// Puts the files where they belong, and tells of the reports that could not be written.
     pub(crate) fn close(self) -> Written {
-        let mut written = Written::All;
-        for Sink { name, reporter, destination, failure } in self.sinks {
+        let settled = self.sinks.into_iter().map(|Sink { name, reporter, destination, failure }| {
             drop(reporter);
-            let outcome = failure.map_or_else(|| destination.keep(), Err);
-            match outcome {
-                // A reader that has seen enough, such as `head`, is no failure.
-                Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                    let diagnosis = Diagnostic::error("cannot-write", format!("`--reporter {name}` failed: {error}"));
-                    output::talk(&diagnostic::render(&diagnosis, &settings::style()));
-                    written = Written::Incompletely;
-                }
-                _ => {}
-            }
-        }
-        written
+            settle(&name, failure.map_or_else(|| destination.keep(), Err))
+        });
+        all(settled)
     }
+}
+
+/// Tells of a report that could not be written.
+fn settle(name: &str, outcome: io::Result<()>) -> Written {
+    match outcome {
+        // A reader that has seen enough, such as `head`, is no failure.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            let diagnosis = Diagnostic::error("cannot-write", format!("`--reporter {name}` failed: {error}"));
+            output::talk(&diagnostic::render(&diagnosis, &settings::style()));
+            Written::Incompletely
+        }
+        _ => Written::All,
+    }
+}
+
+fn all(settled: impl Iterator<Item = Written>) -> Written {
+    settled.fold(Written::All, |all, one| if one == Written::All { all } else { one })
 }
 
 /// Whether every report is where it belongs.
@@ -188,17 +213,33 @@ impl Form {
     }
 }
 
-fn open(wanted: &Wanted, detail: Detail, repeat: &Repeat, shares_stdout: bool) -> Result<Sink, Failure> {
+impl Wanted {
+    /// As one would type it.
+    fn name(&self) -> String {
+        let Self { form, file } = self;
+        file.as_ref().map_or_else(|| form.name().to_owned(), |file| format!("{}={}", form.name(), file.display()))
+    }
+
+    fn destination(&self) -> Result<Destination, Failure> {
+        match &self.file {
+            None => Ok(Destination::Stdout),
+            // A stream of events is followed while it grows; another report appears when it is whole.
+            Some(path) if self.form == Form::Json => Destination::growing(path),
+            Some(path) => Destination::whole(path),
+        }
+    }
+}
+
+fn reporter(
+    wanted: &Wanted,
+    destination: &Destination,
+    detail: Detail,
+    repeat: &Repeat,
+    shares_stdout: bool,
+) -> Result<Box<dyn Reporter>, Failure> {
     let Wanted { form, file } = wanted;
-    let name = file.as_ref().map_or_else(|| form.name().to_owned(), |file| format!("{}={}", form.name(), file.display()));
-    let destination = match file {
-        None => Destination::Stdout,
-        // A stream of events is followed while it grows; another report appears when it is whole.
-        Some(path) if *form == Form::Json => Destination::growing(path)?,
-        Some(path) => Destination::whole(path)?,
-    };
     let writer = destination.writer()?;
-    let reporter: Box<dyn Reporter> = match form {
+    Ok(match form {
         Form::Terminal if file.is_none() => {
             // The progress line is written over with an escape sequence, which goes where colours go.
             let progress = if output::stdout_is_terminal() && output::colors_are_on() { Progress::Live } else { Progress::Off };
@@ -209,7 +250,7 @@ fn open(wanted: &Wanted, detail: Detail, repeat: &Repeat, shares_stdout: bool) -
             Box::new(Terminal::new(writer, style, detail, Progress::Off))
         }
         Form::Agent => Box::new(Agent::new(writer, repeat.clone())),
-        Form::Json => Box::new(JsonLines::new(writer)),
+        Form::Json | Form::Sarif => Box::new(JsonLines::new(writer)),
         Form::Junit => Box::new(Junit::new(writer)),
         Form::Tap => Box::new(Tap::new(writer)),
         Form::Html => Box::new(Html::new(writer)),
@@ -219,8 +260,7 @@ fn open(wanted: &Wanted, detail: Detail, repeat: &Repeat, shares_stdout: bool) -
             let pause = (file.is_none() && shares_stdout).then(unguessable);
             Box::new(Github::new(writer, summary, github.folder, pause))
         }
-    };
-    Ok(Sink { name, reporter, destination, failure: None })
+    })
 }
 
 fn open_summary(path: &Path) -> Result<File, Failure> {

@@ -9,6 +9,8 @@ mod conversation;
 pub mod example;
 mod judging;
 mod law;
+mod page;
+mod selection;
 
 mod calls;
 mod capabilities;
@@ -33,3 +35,4 @@ pub use catalogue::{all, find};
 pub use conversation::{Answer, Asked, Conversation, HttpExchange, Said};
 pub use judging::{judge, judge_one};
 pub use law::{Area, Judge, Judgement, Keyword, Law, On, Revisions, Rule, Violation, revisions};
+pub use selection::{UnknownRule, select};

@@ -154,3 +154,150 @@ impl CheckReport {
         })
     }
 }
+
+/// A finding that a team lives with, for now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Acceptance {
+    pub rule: String,
+    /// As the finding has it; numbers in it may differ.
+    pub message: String,
+    /// Why it is accepted, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// The file of accepted findings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Baseline {
+    pub version: u32,
+    pub accepted: Vec<Acceptance>,
+}
+
+impl Baseline {
+    /// Marks what is accepted, and gives what was accepted and is found no more.
+    pub fn apply(&self, report: &mut CheckReport) -> Vec<Acceptance> {
+        let mut stale = self.accepted.clone();
+        for ruling in &mut report.rulings {
+            let Judged::Broken { findings } = &mut ruling.judged else { continue };
+            for finding in findings {
+                let is_same =
+                    |known: &Acceptance| known.rule == ruling.rule && without_numbers(&known.message) == without_numbers(&finding.message);
+                finding.accepted = self.accepted.iter().any(is_same);
+                stale.retain(|known| !is_same(known));
+            }
+        }
+        stale
+    }
+
+    /// Accepts everything that a check found, with the reasons that were given before.
+    #[must_use]
+    pub fn renewed(&self, report: &CheckReport) -> Self {
+        let accept = |(ruling, finding): (&Ruling, &Finding)| {
+            let known = self.accepted.iter().find(|known| known.rule == ruling.rule && known.message == finding.message);
+            let reason = known.map(|known| known.reason.clone()).unwrap_or_default();
+            Acceptance { rule: ruling.rule.clone(), message: finding.message.clone(), reason }
+        };
+        Self { version: crate::FORMAT_VERSION, accepted: report.findings().map(accept).collect() }
+    }
+}
+
+/// A text in which numbers count for nothing: times, counts and ports differ from run to run.
+pub fn without_numbers(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut in_number = false;
+    for character in text.chars() {
+        match (character.is_ascii_digit() || (in_number && character == '.'), in_number) {
+            (true, true) => {}
+            (true, false) => plain.push('#'),
+            (false, _) => plain.push(character),
+        }
+        in_number = character.is_ascii_digit() || (in_number && character == '.');
+    }
+    plain
+}
+
+/// All that there is to say of a rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RulePage {
+    pub id: String,
+    pub area: String,
+    pub law: String,
+    /// In the order of the revisions.
+    pub sources: Vec<RuleSource>,
+    /// Where it can be broken, in words.
+    pub transports: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lenience: Option<String>,
+    pub why: String,
+    pub remedy: String,
+    /// SDK, and what to change there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sdks: Vec<(String, String)>,
+    pub bad: String,
+    pub good: String,
+}
+
+/// Where a law stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RuleSource {
+    /// First and last revision that have it.
+    pub first: String,
+    pub last: String,
+    pub keyword: String,
+    /// Empty where practice alone demands it.
+    pub url: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Severity;
+
+    fn report(message: &str) -> CheckReport {
+        let finding = Finding {
+            severity: Severity::Error,
+            keyword: "MUST".into(),
+            lenience: None,
+            message: message.into(),
+            take: 0,
+            frames: Vec::new(),
+            source: String::new(),
+            remedy: String::new(),
+            accepted: false,
+        };
+        let ruling = Ruling { rule: "r".into(), area: "a".into(), law: "l".into(), judged: Judged::Broken { findings: vec![finding] } };
+        CheckReport { version: 1, target: "t".into(), rulings: vec![ruling], takes: Vec::new() }
+    }
+
+    #[test]
+    fn a_baseline_accepts_the_same_finding_with_other_numbers() {
+        let mut found = report("took 5.2 s on port 3000");
+        let baseline = Baseline { version: 1, accepted: vec![] }.renewed(&found);
+        assert_eq!(baseline.apply(&mut found), []);
+        assert!(found.findings().all(|(_, finding)| finding.accepted));
+        let mut later = report("took 17 s on port 41");
+        assert_eq!(baseline.apply(&mut later), []);
+        assert!(later.findings().all(|(_, finding)| finding.accepted));
+    }
+
+    #[test]
+    fn what_is_found_no_more_is_stale() {
+        let baseline = Baseline { version: 1, accepted: vec![] }.renewed(&report("old"));
+        let mut found = report("new");
+        assert_eq!(baseline.apply(&mut found), baseline.accepted);
+        assert!(found.findings().all(|(_, finding)| !finding.accepted));
+    }
+
+    #[test]
+    fn a_report_reads_back_as_it_was_written() {
+        let report = report("m");
+        let text = serde_json::to_string(&report).unwrap();
+        assert_eq!(serde_json::from_str::<CheckReport>(&text).unwrap(), report);
+    }
+}

@@ -17,7 +17,10 @@ pub mod schema;
 mod summary;
 
 pub use audit::AuditLine;
-pub use check::{CheckReport, Ending, Finding, Judged, Opened, ProbeOutcome, Probed, Ruling, Take};
+pub use check::{
+    Acceptance, Baseline, CheckReport, Ending, Finding, Judged, Opened, ProbeOutcome, Probed, RulePage, RuleSource, Ruling, Take,
+    without_numbers,
+};
 pub use coverage::{Coverage, CoveredItem, ItemKind};
 pub use diagnostic::{Diagnostic, Difference, Place, Severity};
 pub use event::{Branch, CaseId, CasePlan, Event, FORMAT_VERSION, Parting};

@@ -1,9 +1,14 @@
-//! The result of a check for people: what is wrong first, then what was not tested, then one line that counts.
+//! The result of a check: for people, what is wrong first, then what was not tested; and as a run with a case for each rule,
+//! so that every reporter of runs can tell it.
 
 use crate::diagnostic;
-use crate::style::Style;
-use mcproof_record::{CheckReport, Diagnostic, Evidence, Finding, Frame, FrameBody, Judged, Ruling, Severity};
-use std::fmt::Write as _;
+use crate::style::{BOLD, DIM, Style, count};
+use mcproof_record::{
+    CaseId, CaseOutcome, CasePlan, CheckReport, Diagnostic, Event, Evidence, FORMAT_VERSION, Finding, Frame, FrameBody, Judged, Ruling,
+    SessionTranscript, Severity, Summary, Verdict, fold,
+};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Frames of one finding that are shown.
 const MOST_FRAMES: usize = 8;
@@ -17,49 +22,113 @@ pub fn render(report: &CheckReport, style: &Style) -> String {
         text += &diagnostic::render(&diagnosed(report, ruling, finding), style);
         text.push('\n');
     }
-    text += &summary(report, style);
+    text += &untested(report, style);
+    text += &style.paint(BOLD, &counted(report));
+    text.push('\n');
     text
 }
 
 /// A finding in the form in which all failures are told.
 pub fn diagnosed(report: &CheckReport, ruling: &Ruling, finding: &Finding) -> Diagnostic {
     let take = &report.takes[finding.take];
-    let frames: Vec<Frame> = take.transcript.frames.iter().filter(|frame| finding.frames.contains(&frame.id)).cloned().collect();
-    let (stderr, frames): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| matches!(frame.body, FrameBody::Stderr { .. }));
-    let said = |frame: &Frame| match &frame.body {
+    let cited = take.transcript.frames.iter().filter(|frame| finding.frames.contains(&frame.id));
+    let (talk, mut frames): (Vec<&Frame>, Vec<&Frame>) = cited.partition(|frame| matches!(frame.body, FrameBody::Stderr { .. }));
+    frames.truncate(MOST_FRAMES);
+    let line = |frame: &&Frame| match &frame.body {
         FrameBody::Stderr { bytes } => bytes.to_text().into_owned(),
         _ => String::new(),
     };
-    let evidence =
-        Evidence { omitted: 0, frames: frames.into_iter().take(MOST_FRAMES).collect(), stderr: stderr.iter().map(said).collect() };
-    let mut message = format!("{} ({} {}", finding.message, take.transport, take.revision);
-    write!(message, ", {})", finding.keyword).expect("a String takes all text");
+    let evidence = Evidence { omitted: 0, frames: frames.into_iter().cloned().collect(), stderr: talk.iter().map(line).collect() };
+    let message = format!("{} ({} {}, {})", finding.message, take.transport, take.revision, finding.keyword);
     let mut hint = finding.remedy.clone();
     if let Some(lenience) = &finding.lenience {
-        write!(hint, "; a warning only, because {lenience}").expect("a String takes all text");
+        hint += &format!("; only a warning, because {lenience}");
     }
-    Diagnostic {
-        code: ruling.rule.clone(),
-        severity: finding.severity,
-        message,
-        place: None,
-        differences: Vec::new(),
-        actual: None,
-        evidence: Some(evidence),
-        hint: Some(hint),
-    }
+    let diagnostic = Diagnostic { severity: finding.severity, ..Diagnostic::error(&ruling.rule, message) };
+    diagnostic.hint(hint).evidence(evidence)
 }
 
-fn summary(report: &CheckReport, _style: &Style) -> String {
-    let count = |severity| report.findings().filter(|(_, finding)| finding.severity == severity && !finding.accepted).count();
-    let rulings = |wanted: fn(&Judged) -> bool| report.rulings.iter().filter(|ruling| wanted(&ruling.judged)).count();
+/// The rules that could not be tested, by reason.
+fn untested(report: &CheckReport, style: &Style) -> String {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for ruling in &report.rulings {
+        if let Judged::Untestable { why } = &ruling.judged {
+            match reasons.iter_mut().find(|(known, _)| known == why) {
+                Some((_, rules)) => rules.push(&ruling.rule),
+                None => reasons.push((why, vec![&ruling.rule])),
+            }
+        }
+    }
+    let mut text = String::new();
+    for (why, rules) in reasons {
+        let line = format!("not tested, because {why}: {}", rules.join(", "));
+        for line in style.wrap(&line, style.width, 6) {
+            text += &style.paint(DIM, &line);
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// `1 failure, 2 warnings, 0 notes; 80 rules kept, 3 not tested, 20 not applicable`
+fn counted(report: &CheckReport) -> String {
+    let found = |severity| report.findings().filter(|(_, finding)| finding.severity == severity && !finding.accepted).count() as u64;
+    let ruled = |wanted: fn(&Judged) -> bool| report.rulings.iter().filter(|ruling| wanted(&ruling.judged)).count() as u64;
+    let accepted = report.findings().filter(|(_, finding)| finding.accepted).count();
     format!(
-        "{} failures, {} warnings, {} notes; {} rules kept, {} not testable, {} not applicable\n",
-        count(Severity::Error),
-        count(Severity::Warning),
-        count(Severity::Note),
-        rulings(|judged| *judged == Judged::Pass),
-        rulings(|judged| matches!(judged, Judged::Untestable { .. })),
-        rulings(|judged| matches!(judged, Judged::NotApplicable { .. })),
+        "{}, {}, {}{}; {} kept, {} not tested, {} not applicable",
+        count(found(Severity::Error), "failure"),
+        count(found(Severity::Warning), "warning"),
+        count(found(Severity::Note), "note"),
+        if accepted > 0 { format!(" ({accepted} accepted)") } else { String::new() },
+        count(ruled(|judged| *judged == Judged::Pass), "rule"),
+        ruled(|judged| matches!(judged, Judged::Untestable { .. })),
+        ruled(|judged| matches!(judged, Judged::NotApplicable { .. })),
     )
+}
+
+/// The check as a run: the rules of an area are the tests of a suite.
+pub fn as_run(report: &CheckReport, duration: Duration) -> Vec<Event> {
+    let transports: BTreeSet<&str> = report.takes.iter().map(|take| take.transport.as_str()).collect();
+    let transport = transports.into_iter().collect::<Vec<_>>().join("+");
+    let id = |index: usize| CaseId(u32::try_from(index).unwrap_or(u32::MAX));
+    let plan = |(index, ruling): (usize, &Ruling)| CasePlan {
+        id: id(index),
+        suite: ruling.area.clone(),
+        name: format!("{}: {}", ruling.rule, ruling.law),
+        transport: transport.clone(),
+        line: 1,
+        repetition: 0,
+        tags: Vec::new(),
+        servers: vec![report.target.clone()],
+    };
+    let cases = report.rulings.iter().enumerate().map(plan).collect();
+    let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases, left_out: 0, seed: None }];
+    events.extend(report.rulings.iter().enumerate().map(|(index, ruling)| Event::CaseFinished(outcome(report, ruling, id(index)))));
+    let mut summary = Summary::default();
+    events.iter().for_each(|event| fold(&mut summary, event));
+    events.push(Event::RunFinished { counts: summary.counts(), duration });
+    events
+}
+
+fn outcome(report: &CheckReport, ruling: &Ruling, id: CaseId) -> CaseOutcome {
+    let skipped = |code: &str, why: &str| {
+        let note = Diagnostic { severity: Severity::Note, ..Diagnostic::error(code, why) };
+        CaseOutcome { diagnostics: vec![note], ..CaseOutcome::new(id, Verdict::Skipped, Duration::ZERO) }
+    };
+    let findings = match &ruling.judged {
+        Judged::Pass => return CaseOutcome::new(id, Verdict::Pass, Duration::ZERO),
+        Judged::NotApplicable { why } => return skipped("not-applicable", why),
+        Judged::Untestable { why } => return skipped("untestable", why),
+        Judged::Broken { findings } => findings,
+    };
+    let counts = |finding: &&Finding| finding.severity == Severity::Error && !finding.accepted;
+    let verdict = if findings.iter().any(|finding| counts(&finding)) { Verdict::Fail } else { Verdict::Pass };
+    let takes: BTreeSet<usize> = findings.iter().map(|finding| finding.take).collect();
+    let transcript =
+        |take: usize| SessionTranscript { server: report.takes[take].name.clone(), transcript: report.takes[take].transcript.clone() };
+    let mut diagnostics: Vec<Diagnostic> =
+        findings.iter().filter(|finding| !finding.accepted).map(|finding| diagnosed(report, ruling, finding)).collect();
+    diagnostics.sort_by_key(|diagnostic| std::cmp::Reverse(diagnostic.severity));
+    CaseOutcome { diagnostics, transcripts: takes.into_iter().map(transcript).collect(), ..CaseOutcome::new(id, verdict, Duration::ZERO) }
 }

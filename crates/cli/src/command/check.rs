@@ -1,13 +1,19 @@
 //! `mcproof check TARGET`: every rule that applies, judged on conversations as all kinds of clients hold them.
 
-use crate::conversation::{self, Interrupts, Watching};
+use crate::conversation::{self, Interrupts};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::target::{TargetArgs, Words};
+use crate::reporters::{ReporterArgs, Written};
+use crate::target::{Resolved, TargetArgs, Words};
 use crate::{output, settings};
 use mcproof_engine::check::{Explored, Inquiry, Permission, explore};
-use mcproof_engine::{diagnosis, rules};
-use mcproof_record::{CheckReport, FORMAT_VERSION, Severity, Transcript};
+use mcproof_engine::diagnosis::{self, Asker};
+use mcproof_engine::rules::{self, UnknownRule};
+use mcproof_record::{Baseline, CheckReport, Diagnostic, FORMAT_VERSION, Severity, Take};
+use mcproof_report::{Repeat, diagnostic};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 use url::Url;
 
 /// Find out what is wrong with a server
@@ -15,68 +21,159 @@ use url::Url;
 /// Behaves like every kind of client, and judges what happened by rules: protocol, transport, quality, security. Tools are
 /// called only if they say that they change nothing, or with `--call`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof check -- node server.js
+  mcproof check http://127.0.0.1:3000/mcp --browser --reporter sarif=mcproof.sarif
+  mcproof check -- python server.py --call all,delete_note --only tools,calls
+  mcproof explain stdio-only-messages-on-stdout")]
 pub(crate) struct Arguments {
     /// URL, or name of a server in .mcp.json; a command comes last, after `--`
     target: Option<String>,
+    #[command(flatten)]
+    rules: RuleArgs,
+    #[command(flatten)]
+    reports: ReporterArgs,
+    #[command(flatten)]
+    server: TargetArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Rules")]
+struct RuleArgs {
+    /// Judge these rules only: ids, areas, or globs such as `cors-*`; with commas, or repeated
+    #[arg(long, value_name = "RULES")]
+    only: Vec<String>,
+    /// Leave these rules out
+    #[arg(long, value_name = "RULES")]
+    skip: Vec<String>,
+    /// Give no lenience: a broken MUST is a failure however common it is, and warnings and stale acceptances fail as well
+    #[arg(long)]
+    strict: bool,
     /// Tools that may be called besides read-only ones: names with commas, or `all` but the destructive ones
     #[arg(long, value_name = "TOOLS", value_parser = |text: &str| text.parse::<Permission>())]
     call: Option<Permission>,
-    /// Judge as a browser would: CORS
+    /// Judge as a browser would, CORS included
     #[arg(long)]
     browser: bool,
     /// Another instance of the same server, without affinity; may be repeated
     #[arg(long, value_name = "URL")]
     replica: Vec<Url>,
-    /// Give no lenience: a broken MUST is a failure, however common; warnings fail as well
-    #[arg(long)]
-    strict: bool,
-    /// One JSON document on stdout
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    server: TargetArgs,
+    /// Accept the findings that this file lists
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Write all findings of now to that file
+    #[arg(long, requires = "baseline")]
+    update_baseline: bool,
+    /// Judge what --trace or --reporter json saved of an earlier check, without talking to a server
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "replica"])]
+    replay: Option<PathBuf>,
 }
 
-pub(crate) fn run(arguments: &Arguments, _watching: Watching) -> Result<Exit, Failure> {
-    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?;
-    let name = arguments.target.clone().unwrap_or_else(|| arguments.server.command.join(" "));
-    let inquiry = Inquiry {
-        target: resolved.target,
-        options: resolved.options,
-        secrets: resolved.secrets,
-        tap: resolved.tap,
-        timeout: resolved.timeout,
-        calls: arguments.call.clone().unwrap_or_default(),
-        as_browser: arguments.browser,
-        replicas: arguments.replica.clone(),
-    };
-    let explored = conversation::run(async {
-        let mut interrupts = Interrupts::new()?;
-        tokio::select! {
-            explored = explore(&inquiry) => Ok(Ok(explored)),
-            exit = interrupts.next() => Ok(Err(exit)),
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let RuleArgs { only, skip, strict, baseline, update_baseline, replay, .. } = &arguments.rules;
+    let rules = rules::select(only, skip).map_err(unknown_rule)?;
+    let known = baseline.as_deref().map(|path| read_baseline(path, *update_baseline)).transpose()?;
+    let reporters = arguments.reports.open_for_check(&Repeat::default())?;
+    let began = Instant::now();
+    let (target, takes) = match replay {
+        Some(path) => {
+            let saved: CheckReport = read(path)?;
+            (saved.target, saved.takes)
         }
-    })??;
-    let Explored { takes, unreachable } = match explored {
-        Ok(explored) => explored,
-        Err(exit) => return Ok(exit),
+        None => match arguments.talk()? {
+            Ok(talked) => talked,
+            Err(exit) => return Ok(exit),
+        },
     };
-    if let Some(failure) = unreachable {
-        let transcript = takes.into_iter().next().map(|take| take.transcript).unwrap_or_else(Transcript::default);
-        let diagnostic = diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, diagnosis::Asker::CommandLine);
-        return Err(Failure::new(Exit::Unreachable, diagnostic));
+    let rulings = rules::judge(&rules, &takes, *strict);
+    let mut report = CheckReport { version: FORMAT_VERSION, target, rulings, takes };
+    let mut stale = Vec::new();
+    if let (Some(path), Some(known)) = (baseline, known) {
+        let current = if *update_baseline { known.renewed(&report) } else { known };
+        if *update_baseline {
+            write(path, &current)?;
+        }
+        stale = current.apply(&mut report);
+        // What was not judged cannot be stale.
+        stale.retain(|acceptance| rules.iter().any(|rule| rule.id == acceptance.rule));
     }
-    let rules: Vec<_> = rules::all().collect();
-    let rulings = rules::judge(&rules, &takes, arguments.strict);
-    let report = CheckReport { version: FORMAT_VERSION, target: name, rulings, takes };
-    if arguments.json {
-        let mut text = serde_json::to_vec(&report).expect("a report has text keys only");
-        text.push(b'\n');
-        output::data(&text)?;
-    } else {
-        output::show(&mcproof_report::check::render(&report, &settings::style()))?;
+    if let Some(path) = &arguments.server.trace {
+        write(path, &report)?;
     }
-    let least = if arguments.strict { Severity::Warning } else { Severity::Error };
-    let failed = report.findings().any(|(_, finding)| finding.severity >= least && !finding.accepted);
-    Ok(if failed { Exit::Failed } else { Exit::Passed })
+    let file = arguments.file();
+    let written = reporters.write(&report, began.elapsed(), &file)?;
+    for acceptance in &stale {
+        let message = format!("the baseline accepts a finding that is gone: {}, {}", acceptance.rule, acceptance.message);
+        let diagnostic = Diagnostic::warning("stale-acceptance", message).hint("take it out, or run with --update-baseline");
+        output::talk(&diagnostic::render(&diagnostic, &settings::style()));
+    }
+    let least = if *strict { Severity::Warning } else { Severity::Error };
+    let has_failed = report.findings().any(|(_, finding)| finding.severity >= least && !finding.accepted) || (*strict && !stale.is_empty());
+    Ok(match (has_failed, written) {
+        (true, _) => Exit::Failed,
+        (false, Written::Incompletely) => Exit::BadInput,
+        (false, Written::All) => Exit::Passed,
+    })
+}
+
+impl Arguments {
+    /// Holds the conversations. Gives the name of the server and the takes, or how the user ended it.
+    fn talk(&self) -> Result<Result<(String, Vec<Take>), Exit>, Failure> {
+        let Resolved { target, options, secrets, timeout, tap, .. } = self.server.resolve(self.target.as_slice(), Words::Name)?;
+        let name = self.target.clone().or_else(|| self.server.server.clone()).unwrap_or_else(|| self.server.command.join(" "));
+        let calls = self.rules.call.clone().unwrap_or_default();
+        let replicas = self.rules.replica.clone();
+        let inquiry = Inquiry { target, options, secrets, tap, timeout, calls, as_browser: self.rules.browser, replicas };
+        let explored = conversation::run(async {
+            let mut interrupts = Interrupts::new()?;
+            tokio::select! {
+                explored = explore(&inquiry) => Ok(Ok(explored)),
+                exit = interrupts.next() => Ok(Err(exit)),
+            }
+        })??;
+        match explored {
+            Err(exit) => Ok(Err(exit)),
+            Ok(Explored { takes, unreachable: None }) => Ok(Ok((name, takes))),
+            Ok(Explored { takes, unreachable: Some(failure) }) => {
+                let transcript = takes.into_iter().next().map(|take| take.transcript).unwrap_or_default();
+                let diagnostic = diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, Asker::CommandLine);
+                Err(Failure::new(Exit::Unreachable, diagnostic))
+            }
+        }
+    }
+
+    /// Where services that want a file show the findings: the first word of the command that is one.
+    fn file(&self) -> String {
+        let words = self.server.command.iter().filter(|word| Path::new(word).is_relative() && Path::new(word).is_file());
+        let config = [".mcp.json", "mcp.json"].into_iter().find(|name| Path::new(name).is_file());
+        words.map(String::as_str).chain(config).next().unwrap_or("README.md").to_owned()
+    }
+}
+
+pub(super) fn unknown_rule(unknown: UnknownRule) -> Failure {
+    let failure = Failure::bad_input("unknown-rule", unknown.to_string());
+    match unknown.near {
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure.hint("`mcproof explain` lists all rules"),
+    }
+}
+
+fn read_baseline(path: &Path, may_be_missing: bool) -> Result<Baseline, Failure> {
+    if may_be_missing && !path.exists() {
+        return Ok(Baseline { version: FORMAT_VERSION, accepted: Vec::new() });
+    }
+    let failure = |failure: Failure| failure.hint("--update-baseline writes the file");
+    read(path).map_err(failure)
+}
+
+fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
+    let cannot = |reason: String| Failure::bad_input("cannot-read", format!("{} cannot be read: {reason}", path.display()));
+    let bytes = fs::read(path).map_err(|error| cannot(error.to_string()))?;
+    serde_json::from_slice(&bytes).map_err(|error| cannot(error.to_string()))
+}
+
+fn write(path: &Path, value: &impl serde::Serialize) -> Result<(), Failure> {
+    let mut text = serde_json::to_vec_pretty(value).expect("a report has text keys only");
+    text.push(b'\n');
+    fs::write(path, text).map_err(|error| Failure::bad_input("cannot-write", format!("{} cannot be written: {error}", path.display())))
 }

@@ -1,0 +1,54 @@
+//! `mcproof explain RULE`: the law, why it matters, a bad and a good transcript, how to fix.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{output, settings};
+use mcproof_engine::rules;
+use mcproof_record::RulePage;
+use mcproof_report::explain;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Explain a rule of `mcproof check`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Ids, areas, or globs such as `cors-*`; without any, the list of all rules
+    #[arg(value_name = "RULE")]
+    rules: Vec<String>,
+    /// Explain every rule
+    #[arg(long, conflicts_with = "rules")]
+    all: bool,
+    /// One JSON document on stdout
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+    /// Write a page in Markdown for each rule, and an index, into this folder
+    #[arg(long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let selected = rules::select(&arguments.rules, &[]).map_err(super::check::unknown_rule)?;
+    let pages: Vec<RulePage> = selected.iter().map(|rule| rule.page()).collect();
+    if let Some(folder) = &arguments.output {
+        write(folder, &pages)
+            .map_err(|error| Failure::bad_input("cannot-write", format!("{} cannot be written: {error}", folder.display())))?;
+    } else if arguments.json {
+        let mut text = serde_json::to_vec_pretty(&pages).expect("a page has text keys only");
+        text.push(b'\n');
+        output::data(&text)?;
+    } else if arguments.rules.is_empty() && !arguments.all {
+        output::show(&explain::list(&pages, &settings::style()))?;
+    } else {
+        let text: Vec<String> = pages.iter().map(|page| explain::terminal(page, &settings::style())).collect();
+        output::show(&text.join("\n"))?;
+    }
+    Ok(Exit::Passed)
+}
+
+fn write(folder: &Path, pages: &[RulePage]) -> std::io::Result<()> {
+    fs::create_dir_all(folder)?;
+    for page in pages {
+        fs::write(folder.join(format!("{}.md", page.id)), explain::markdown(page))?;
+    }
+    fs::write(folder.join("README.md"), explain::index(pages))
+}

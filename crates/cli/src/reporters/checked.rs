@@ -1,0 +1,79 @@
+//! The reporters of a check. Those of runs tell it as a run; the terminal, JSON and SARIF have a form for it of their own.
+
+use super::destination::Destination;
+use super::{Form, ReporterArgs, Writer, Written, all, reporter, settle};
+use crate::failure::Failure;
+use crate::{output, settings};
+use mcproof_record::CheckReport;
+use mcproof_report::terminal::Detail;
+use mcproof_report::{Color, Repeat, Reporter, Style, check, sarif};
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+pub(crate) struct CheckReporters {
+    sinks: Vec<Sink>,
+}
+
+struct Sink {
+    name: String,
+    shape: Shape,
+    destination: Destination,
+}
+
+enum Shape {
+    Stdout,
+    Text(Writer),
+    Document(Writer),
+    Sarif(Writer),
+    Run(Box<dyn Reporter>),
+}
+
+impl ReporterArgs {
+    /// Opens all of them, so that a mistyped path costs no check.
+    pub(crate) fn open_for_check(&self, repeat: &Repeat) -> Result<CheckReporters, Failure> {
+        let (wanted, shares_stdout) = self.checked()?;
+        let mut sinks = Vec::new();
+        for wanted in &wanted {
+            let destination = wanted.destination()?;
+            let shape = match (wanted.form, &wanted.file) {
+                (Form::Terminal, None) => Shape::Stdout,
+                (Form::Terminal, Some(_)) => Shape::Text(destination.writer()?),
+                (Form::Json, _) => Shape::Document(destination.writer()?),
+                (Form::Sarif, _) => Shape::Sarif(destination.writer()?),
+                _ => Shape::Run(reporter(wanted, &destination, Detail::Normal, repeat, shares_stdout)?),
+            };
+            sinks.push(Sink { name: wanted.name(), shape, destination });
+        }
+        Ok(CheckReporters { sinks })
+    }
+}
+
+impl CheckReporters {
+    /// Writes every report. `file` is where findings are shown by services that want a file.
+    pub(crate) fn write(self, report: &CheckReport, duration: Duration, file: &str) -> Result<Written, Failure> {
+        let mut settled = Vec::new();
+        for Sink { name, shape, destination } in self.sinks {
+            let outcome = match shape {
+                Shape::Stdout => {
+                    output::show(&check::render(report, &settings::style()))?;
+                    Ok(())
+                }
+                Shape::Text(mut writer) => {
+                    let style = Style { color: Color::Plain, width: settings::WIDTH, ..settings::style() };
+                    writer.write_all(check::render(report, &style).as_bytes()).and_then(|()| writer.flush())
+                }
+                Shape::Document(writer) => document(writer, report),
+                Shape::Sarif(writer) => document(writer, &sarif::document(report, file)),
+                Shape::Run(mut reporter) => check::as_run(report, duration).iter().try_for_each(|event| reporter.event(event)),
+            };
+            settled.push(settle(&name, outcome.and_then(|()| destination.keep())));
+        }
+        Ok(all(settled.into_iter()))
+    }
+}
+
+fn document(mut writer: Writer, value: &impl serde::Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut writer, value)?;
+    writer.write_all(b"\n")?;
+    writer.flush()
+}

@@ -1,0 +1,42 @@
+//! All that there is to say of a rule, as data. Says nothing about how to show it.
+
+use super::judging::link;
+use super::{On, Rule};
+use mcproof_record::{RulePage, RuleSource};
+
+impl Rule {
+    pub fn page(&self) -> RulePage {
+        let sources = self.laws.iter().map(|law| RuleSource {
+            first: (*law.revisions.start()).into(),
+            last: (*law.revisions.end()).into(),
+            keyword: law.keyword.to_string(),
+            url: link(law.source, law.revisions.end()),
+        });
+        let transports = match self.on {
+            On::Any => "every transport",
+            On::Stdio => "stdio, and in memory",
+            On::Http => "Streamable HTTP",
+            On::Sse => "HTTP+SSE",
+            On::Web => "Streamable HTTP and HTTP+SSE",
+        };
+        RulePage {
+            id: self.id.into(),
+            area: self.area.name().into(),
+            law: self.law.into(),
+            sources: sources.collect(),
+            transports: transports.into(),
+            lenience: self.lenience.map(str::to_owned),
+            why: self.why.into(),
+            remedy: self.remedy.into(),
+            sdks: self.sdks.iter().map(|(sdk, change)| ((*sdk).to_owned(), (*change).to_owned())).collect(),
+            bad: dedent(self.bad),
+            good: dedent(self.good),
+        }
+    }
+}
+
+/// An example without the indentation that it has in the source.
+fn dedent(example: &str) -> String {
+    let lines = example.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,73 @@
+//! The result of a check as SARIF 2.1.0, which code scanning services read. The format is a JSON document without behaviour,
+//! so it is written as one; the libraries for it generate their types at build time, at many times the cost of this file.
+
+use mcproof_record::{CheckReport, Finding, Judged, Ruling, Severity, without_numbers};
+use serde_json::{Value, json};
+
+const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+
+/// `file` is where findings are shown: services want one, and a server on a wire has none.
+pub fn document(report: &CheckReport, file: &str) -> Value {
+    let results: Vec<Value> = report
+        .rulings
+        .iter()
+        .enumerate()
+        .flat_map(|(index, ruling)| findings(ruling).iter().map(move |finding| result(report, index, ruling, finding, file)))
+        .collect();
+    json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": { "name": "mcproof", "semanticVersion": env!("CARGO_PKG_VERSION"), "rules": report.rulings.iter().map(rule).collect::<Vec<_>>() } },
+            "results": results,
+        }],
+    })
+}
+
+fn findings(ruling: &Ruling) -> &[Finding] {
+    match &ruling.judged {
+        Judged::Broken { findings } => findings,
+        _ => &[],
+    }
+}
+
+fn rule(ruling: &Ruling) -> Value {
+    let first = findings(ruling).first();
+    let mut rule = json!({
+        "id": ruling.rule,
+        "shortDescription": { "text": ruling.law },
+        "properties": { "tags": [ruling.area] },
+    });
+    if let Some(finding) = first {
+        rule["help"] = json!({ "text": finding.remedy });
+        if !finding.source.is_empty() {
+            rule["helpUri"] = json!(finding.source);
+        }
+    }
+    rule
+}
+
+fn result(report: &CheckReport, index: usize, ruling: &Ruling, finding: &Finding, file: &str) -> Value {
+    let level = match finding.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    };
+    let take = &report.takes[finding.take];
+    let mut result = json!({
+        "ruleId": ruling.rule,
+        "ruleIndex": index,
+        "level": level,
+        "message": { "text": format!("{} ({} {})", finding.message, take.transport, take.revision) },
+        "locations": [{
+            "physicalLocation": { "artifactLocation": { "uri": file }, "region": { "startLine": 1 } },
+            "logicalLocations": [{ "name": report.target, "kind": "resource" }],
+        }],
+        "partialFingerprints": { "mcproof/v1": format!("{}:{}", ruling.rule, without_numbers(&finding.message)) },
+        "properties": { "frames": finding.frames, "take": take.name },
+    });
+    if finding.accepted {
+        result["suppressions"] = json!([{ "kind": "external", "justification": "in the baseline" }]);
+    }
+    result
+}
