@@ -1,0 +1,180 @@
+//! The zoo against the real binary: `mcproof check` has to name the law that each animal breaks, on every wire and in every
+//! era where it shows, and must call nothing else a failure; of the correct server it must say nothing at all.
+//!
+//! One test for each row, so without the usual harness: this program is also the servers (`--animal NAME …`). The detection
+//! table is written to `target/detection.txt`.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use mcproof_testkit::zoo::{self, Era, animals};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::{Arc, Mutex};
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(("--animal", animal)) = words.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return match zoo::run(&zoo::parse(animal).unwrap()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
+    let table = Arc::new(Mutex::new(Vec::new()));
+    let mut trials: Vec<Trial> = Vec::new();
+    for animal in animals() {
+        for (transport, era) in animal.places() {
+            let table = Arc::clone(&table);
+            let name = format!("{}_over_{transport}_{}", animal.name, word(era));
+            trials.push(Trial::test(name, move || caught(animal, transport, era, &table)));
+        }
+    }
+    for transport in ["stdio", "http", "sse"] {
+        for eras in [&["legacy"][..], &["modern"], &[]] {
+            if (transport, eras) != ("sse", &["modern"]) {
+                let name = format!("the_correct_server_over_{transport}_{}", eras.first().unwrap_or(&"both"));
+                trials.push(Trial::test(name, move || praised(transport, eras)));
+            }
+        }
+    }
+    let mut arguments = Arguments::from_args();
+    // Much of the time is spent waiting for servers that do not answer.
+    arguments.test_threads.get_or_insert(4);
+    let is_whole = arguments.filter.is_none() && !arguments.list;
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if is_whole {
+        write_table(&mut table.lock().unwrap());
+    }
+    conclusion.exit_code()
+}
+
+fn word(era: Era) -> &'static str {
+    match era {
+        Era::Legacy => "legacy",
+        Era::Modern => "modern",
+    }
+}
+
+/// What a check said: exit code, and for each finding its severity, rule and sentence.
+struct Checked {
+    code: Option<i32>,
+    findings: Vec<(String, String, String)>,
+    report: Value,
+    stderr: String,
+}
+
+impl Checked {
+    fn rules(&self, severity: &str) -> BTreeSet<&str> {
+        self.findings.iter().filter(|(known, ..)| known == severity).map(|(_, rule, _)| rule.as_str()).collect()
+    }
+}
+
+fn caught(animal: &zoo::Animal, transport: &'static str, era: Era, table: &Mutex<Vec<Row>>) -> Result<(), Failed> {
+    let checked = check(animal.name, transport, &[word(era)]);
+    let found = checked.findings.iter().any(|(_, rule, _)| rule == animal.rule);
+    let unrelated: Vec<String> = checked
+        .findings
+        .iter()
+        .filter(|(severity, rule, _)| severity == "error" && rule != animal.rule)
+        .map(|(_, rule, message)| format!("{rule}: {message}"))
+        .collect();
+    let also: Vec<String> = checked.rules("warning").union(&checked.rules("note")).filter(|rule| **rule != animal.rule).map(|rule| (*rule).to_owned()).collect();
+    let row = Row { animal: animal.name, rule: animal.rule, transport, era: word(era), found, unrelated: unrelated.len(), also };
+    table.lock().unwrap().push(row);
+    let said = || checked.findings.iter().map(|(severity, rule, message)| format!("  {severity} {rule}: {message}\n")).collect::<String>();
+    if !found {
+        return Err(format!("{} does this: {}\nand `{}` was not found. exit {:?}\n{}{}", animal.name, animal.does, animal.rule, checked.code, said(), checked.stderr).into());
+    }
+    if !unrelated.is_empty() {
+        return Err(format!("{} only does this: {}\nbut there is more:\n{}", animal.name, animal.does, said()).into());
+    }
+    Ok(())
+}
+
+fn praised(transport: &'static str, eras: &[&str]) -> Result<(), Failed> {
+    let checked = check("none", transport, eras);
+    let said: Vec<String> = checked.findings.iter().map(|(severity, rule, message)| format!("{severity} {rule}: {message}")).collect();
+    let untestable: Vec<String> = checked.report["rulings"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|ruling| ruling["judged"]["verdict"] == "untestable")
+        .map(|ruling| format!("untestable {}: {}", ruling["rule"], ruling["judged"]["why"]))
+        .collect();
+    if !said.is_empty() || checked.code != Some(0) {
+        return Err(format!("exit {:?}\n{}\n{}\n{}", checked.code, said.join("\n"), untestable.join("\n"), checked.stderr).into());
+    }
+    Ok(())
+}
+
+fn check(name: &str, transport: &str, eras: &[&str]) -> Checked {
+    let this = std::env::current_exe().unwrap();
+    let mut server = vec![this.to_str().unwrap().to_owned(), "--animal".into(), name.into()];
+    let era = match eras {
+        [only] => vec!["--era".to_owned(), (*only).to_owned()],
+        _ => Vec::new(),
+    };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mcproof"));
+    command.args(["check", "--json", "--browser", "--call", "all", "--timeout", "2s", "--connect-timeout", "4s"]);
+    let mut listening = None;
+    if transport == "stdio" {
+        server.push("--stdio".into());
+        server.extend(era);
+        command.arg("--").args(&server);
+    } else {
+        server.extend([format!("--{transport}"), "0".into()]);
+        server.extend(era);
+        let (child, url) = listen(&server);
+        listening = Some(child);
+        command.args(["--transport", transport]).args(url);
+    }
+    let output = command.output().unwrap();
+    if let Some(mut server) = listening {
+        let _ = server.kill();
+        let _ = server.wait();
+    }
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut findings = Vec::new();
+    for ruling in report["rulings"].as_array().into_iter().flatten() {
+        for finding in ruling["judged"]["findings"].as_array().into_iter().flatten() {
+            findings.push((text(&finding["severity"]), text(&ruling["rule"]), text(&finding["message"])));
+        }
+    }
+    Checked { code: output.status.code(), findings, report, stderr: String::from_utf8_lossy(&output.stderr).into_owned() }
+}
+
+/// Starts a server that listens, and gives its URL, if it tells one before it ends.
+fn listen(server: &[String]) -> (Child, Option<String>) {
+    let mut child = Command::new(&server[0]).args(&server[1..]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let url = lines.by_ref().map_while(Result::ok).find_map(|line| line.strip_prefix("listening on ").map(str::to_owned));
+    // Nobody may block on a pipe that is full.
+    std::thread::spawn(move || lines.for_each(drop));
+    (child, url)
+}
+
+struct Row {
+    animal: &'static str,
+    rule: &'static str,
+    transport: &'static str,
+    era: &'static str,
+    found: bool,
+    unrelated: usize,
+    also: Vec<String>,
+}
+
+fn write_table(rows: &mut [Row]) {
+    rows.sort_by_key(|row| (row.rule, row.animal, row.transport, row.era));
+    let found = rows.iter().filter(|row| row.found).count();
+    let mut text = format!("{found} of {} found\n\n", rows.len());
+    for Row { animal, rule, transport, era, found, unrelated, also } in rows {
+        let verdict = if *found { "found" } else { "MISSED" };
+        text += &format!("{rule:<38} {animal:<38} {transport:<5} {era:<6} {verdict:<6} {unrelated} unrelated failures {}\n", also.join(" "));
+    }
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    std::fs::write(target.join("detection.txt"), text).unwrap();
+}
