@@ -44,7 +44,7 @@ enum Step<'a> {
 
 impl Check {
     pub(super) fn new(revision: Revision, focus: Focus) -> Self {
-        Self { revision, law, flaws: Vec::new() }
+        Self { revision, focus, flaws: Vec::new() }
     }
 
     pub(super) fn into_flaws(self) -> Vec<MessageFlaw> {
@@ -142,7 +142,7 @@ impl Check {
     }
 
     fn add(&mut self, place: &Place<'_>, predicate: &str) {
-        if self.flaws.len() == MOST_FLAWS {
+        if self.flaws.len() >= MOST_FLAWS {
             return;
         }
         let flaw = MessageFlaw { pointer: place.pointer(), message: format!("{} {predicate}", place.subject()) };
@@ -211,7 +211,10 @@ impl Check {
         }
         match meant {
             Some((variant, _)) if self.focus == Focus::Base64 => self.value(&variant.kind, value, place),
-            Some((_, attempt)) => self.flaws.extend(attempt.flaws),
+            Some((_, attempt)) => {
+                let room = MOST_FLAWS.saturating_sub(self.flaws.len());
+                self.flaws.extend(attempt.flaws.into_iter().take(room));
+            }
             None => {
                 let marks = variants.iter().map(|variant| format!("`{}`", variant.mark.trim_start_matches('/'))).collect::<Vec<_>>();
                 self.flaw(place, &format!("has none of {}", marks.join(", ")));

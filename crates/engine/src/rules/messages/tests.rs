@@ -140,8 +140,13 @@ fn values_are_shown_in_short() {
 
 #[test]
 fn no_more_than_a_hundred_flaws_are_told() {
-    let message = json!({ "jsonrpc": "2.0", "id": 1, "result": { "tools": vec![json!(5); 5000] } });
-    assert_eq!(flaws(&message, About::Answer { method: "tools/list", params: None }, LEGACY).len(), 100);
+    for (method, result) in [
+        ("tools/list", json!({ "tools": vec![json!(5); 5000] })),
+        ("resources/read", json!({ "_meta": 5, "contents": vec![json!({ "text": 5, "uri": 5, "mimeType": 5 }); 5000] })),
+    ] {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "result": result });
+        assert_eq!(flaws(&message, About::Answer { method, params: None }, LEGACY).len(), 100, "{method}");
+    }
 }
 
 #[test]
