@@ -9,6 +9,7 @@ mod conversation;
 pub mod example;
 mod judging;
 mod law;
+pub mod messages;
 mod page;
 mod selection;
 
