@@ -1,6 +1,11 @@
-//! Servers to test against: the demo servers, which do everything right, those that want authorization, and hostile ones.
+//! Servers to test against: the demo servers, which do everything right, those that want authorization, hostile ones,
+//! and a zoo of those that break one law each.
 //! Knows MCP servers and nothing of the code that tests them.
 
 pub mod demo;
 pub mod hostile;
 pub mod oauth;
+pub mod zoo;
+
+mod raw_http;
+mod reach;

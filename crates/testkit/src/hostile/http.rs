@@ -2,7 +2,8 @@
 
 use super::deeds::{Deed, Peer, deed};
 use super::wire::{Framing, Wire};
-use std::io::{self, BufRead, BufReader, Read as _, Write as _};
+use crate::raw_http;
+use std::io::{self, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -27,16 +28,11 @@ pub(super) fn serve(peer: &'static Peer, port: u16, kind: Kind) -> io::Result<()
     Ok(())
 }
 
-struct Request {
-    method: String,
-    body: Vec<u8>,
-}
-
 fn converse(peer: &Peer, connection: TcpStream, kind: Kind, stream: &Stream) -> io::Result<()> {
     let mut reader = BufReader::new(connection.try_clone()?);
     let mut writer = connection;
     writer.set_nodelay(true)?;
-    while let Some(request) = read(&mut reader)? {
+    while let Some(request) = raw_http::read(&mut reader, &mut writer)? {
         if request.method == "GET" && kind == Kind::Sse {
             *stream.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer.try_clone()?);
             writer.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: endpoint\ndata: /messages\n\n")?;
@@ -72,28 +68,4 @@ fn converse(peer: &Peer, connection: TcpStream, kind: Kind, stream: &Stream) -> 
         }
     }
     Ok(())
-}
-
-/// The next request; `None` when the client has closed the connection.
-fn read(reader: &mut impl BufRead) -> io::Result<Option<Request>> {
-    let mut line = String::new();
-    if reader.read_line(&mut line)? == 0 {
-        return Ok(None);
-    }
-    let method = line.split(' ').next().unwrap_or_default().to_owned();
-    let mut length = 0;
-    loop {
-        line.clear();
-        reader.read_line(&mut line)?;
-        let header = line.trim_end().to_ascii_lowercase();
-        if header.is_empty() {
-            break;
-        }
-        if let Some(value) = header.strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap_or_default();
-        }
-    }
-    let mut body = Vec::new();
-    reader.take(length).read_to_end(&mut body)?;
-    Ok(Some(Request { method, body }))
 }

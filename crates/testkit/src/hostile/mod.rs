@@ -7,20 +7,10 @@ mod wire;
 
 use deeds::{Deed, deed};
 use std::io::{self, BufRead as _};
-use std::str::FromStr;
 use wire::{Framing, Wire};
 
+pub use crate::reach::Reach;
 pub use deeds::{Peer, peers};
-
-/// How a hostile server is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
-    Stdio,
-    /// Streamable HTTP on this port of 127.0.0.1, at every path.
-    Http(u16),
-    /// HTTP+SSE on this port of 127.0.0.1, at every path.
-    Sse(u16),
-}
 
 /// What was typed is no peer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,20 +21,16 @@ fn names() -> String {
     peers().iter().map(|peer| peer.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Reads `NAME --stdio`, `NAME --http PORT` or `NAME --sse PORT`; what follows marks the process and means nothing.
+/// Reads `NAME --stdio`, `NAME --http PORT` or `NAME --sse PORT`; what follows marks the process and means nothing. They
+/// answer at every path.
 ///
 /// # Errors
 /// It is none of these.
 pub fn parse(arguments: &[String]) -> Result<(&'static Peer, Reach), Usage> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let port = |text: &str| u16::from_str(text).map_err(|_| Usage);
-    let (name, reach) = match *words.as_slice() {
-        [name, "--stdio", ..] => (name, Reach::Stdio),
-        [name, "--http", number, ..] => (name, Reach::Http(port(number)?)),
-        [name, "--sse", number, ..] => (name, Reach::Sse(port(number)?)),
-        _ => return Err(Usage),
-    };
-    peers().iter().find(|peer| peer.name == name).map(|peer| (peer, reach)).ok_or(Usage)
+    let (name, words) = words.split_first().ok_or(Usage)?;
+    let (reach, _) = Reach::parse(words).ok_or(Usage)?;
+    peers().iter().find(|peer| peer.name == *name).map(|peer| (peer, reach)).ok_or(Usage)
 }
 
 /// Is that server until its client has gone, or longer: ending it is the client's concern.

@@ -1,0 +1,23 @@
+//! How the raw servers are reached, as their command lines say it. Knows no server.
+
+/// The transport, and its port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    Stdio,
+    /// Streamable HTTP on this port of 127.0.0.1.
+    Http(u16),
+    /// HTTP+SSE on this port of 127.0.0.1.
+    Sse(u16),
+}
+
+impl Reach {
+    /// Reads `--stdio`, `--http PORT` or `--sse PORT`, and gives what follows.
+    pub(crate) fn parse<'a, 'b>(words: &'a [&'b str]) -> Option<(Self, &'a [&'b str])> {
+        match words {
+            ["--stdio", rest @ ..] => Some((Self::Stdio, rest)),
+            ["--http", port, rest @ ..] => Some((Self::Http(port.parse().ok()?), rest)),
+            ["--sse", port, rest @ ..] => Some((Self::Sse(port.parse().ok()?), rest)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Animals that write server-sent events otherwise. Most do so with the list of tools only, so that the rest of a
+//! conversation can be judged.
+
+use super::changes::lists_tools;
+use super::framing::in_latin_1;
+use super::slip::Slip;
+use super::twist::{Twist, endpoint, event};
+use super::{Animal, BOTH, HTTP, LEGACY, SSE, WEB, animal};
+use serde_json::Value;
+
+pub(super) const ANIMALS: &[Animal] = &[
+    animal(
+        "data-prefix-missing",
+        "writes the message without `data:`",
+        "sse-content-is-fields",
+        WEB,
+        BOTH,
+        Twist::Event(|message, json| match lists_tools(message) {
+            true => format!("event: message\n{json}\n\n").into_bytes(),
+            false => event(&json),
+        }),
+    ),
+    animal(
+        "bare-lines",
+        "writes the message as a line, as stdio has it",
+        "sse-content-is-fields",
+        WEB,
+        BOTH,
+        Twist::Event(|message, json| match lists_tools(message) {
+            true => format!("{json}\n").into_bytes(),
+            false => event(&json),
+        }),
+    ),
+    animal(
+        "blank-line-missing",
+        "does not end an event with a blank line",
+        "sse-event-is-terminated",
+        WEB,
+        BOTH,
+        Twist::Event(|message, json| match lists_tools(message) {
+            true => format!("event: message\ndata: {json}\n").into_bytes(),
+            false => event(&json),
+        }),
+    ),
+    animal(
+        "heartbeat-event",
+        "sends a heartbeat as an event",
+        "sse-data-is-a-message",
+        WEB,
+        BOTH,
+        Twist::Event(|message, json| match lists_tools(message) {
+            true => [b"data: ping\n\n".as_slice(), &event(&json)].concat(),
+            false => event(&json),
+        }),
+    ),
+    animal(
+        "heartbeat-object",
+        "sends an empty object as a heartbeat",
+        "sse-data-is-a-message",
+        WEB,
+        BOTH,
+        Twist::Event(|message, json| match lists_tools(message) {
+            true => [b"data: {}\n\n".as_slice(), &event(&json)].concat(),
+            false => event(&json),
+        }),
+    ),
+    animal(
+        "message-in-two-events",
+        "spreads a message over two events",
+        "sse-data-is-a-message",
+        WEB,
+        BOTH,
+        Twist::Event(|message, json| match (lists_tools(message), json.split_once("\"tools\"")) {
+            (true, Some((first, second))) => [event(first), event(&format!("\"tools\"{second}"))].concat(),
+            _ => event(&json),
+        }),
+    ),
+    animal(
+        "done-event",
+        "ends with the event `[DONE]`, as completions of language models do",
+        "sse-data-is-a-message",
+        WEB,
+        BOTH,
+        Twist::Event(|message, json| match lists_tools(message) {
+            true => [event(&json).as_slice(), b"data: [DONE]\n\n"].concat(),
+            false => event(&json),
+        }),
+    ),
+    animal(
+        "event-named-otherwise",
+        "names an event `response`",
+        "sse-event-is-named-message",
+        WEB,
+        BOTH,
+        Twist::Event(|message, json| match lists_tools(message) {
+            true => format!("event: response\ndata: {json}\n\n").into_bytes(),
+            false => event(&json),
+        }),
+    ),
+    animal(
+        "events-in-latin-1",
+        "writes a description in Latin-1",
+        "sse-is-utf8",
+        WEB,
+        BOTH,
+        Twist::Event(|message, json| if lists_tools(message) { in_latin_1(event(&json)) } else { event(&json) }),
+    ),
+    animal(
+        "events-with-carriage-returns",
+        "ends the lines of events with a carriage return and a line feed",
+        "sse-ends-lines-with-lf",
+        WEB,
+        BOTH,
+        Twist::Event(|_: &Value, json| format!("event: message\r\ndata: {json}\r\n\r\n").into_bytes()),
+    ),
+    animal(
+        "event-ids-repeat",
+        "gives all events the same id",
+        "sse-event-ids-are-unique",
+        HTTP,
+        LEGACY,
+        Twist::Event(|_: &Value, json| format!("event: message\nid: 1\ndata: {json}\n\n").into_bytes()),
+    ),
+    animal(
+        "streams-stay-open",
+        "does not end an event stream with the answer",
+        "sse-stream-ends-after-answer",
+        HTTP,
+        BOTH,
+        Twist::Slip(Slip::StreamsStayOpen),
+    ),
+    animal(
+        "endpoint-late",
+        "says something else before it tells the endpoint",
+        "sse-endpoint-comes-first",
+        SSE,
+        LEGACY,
+        Twist::Endpoint(|_, path| [event(r#"{"jsonrpc":"2.0","id":"first","method":"ping"}"#), endpoint(path)].concat()),
+    ),
+    animal(
+        "endpoint-unnamed",
+        "tells the endpoint in an event without a name",
+        "sse-endpoint-comes-first",
+        SSE,
+        LEGACY,
+        Twist::Endpoint(|_, path| format!("data: {path}\n\n").into_bytes()),
+    ),
+    animal(
+        "endpoint-elsewhere",
+        "tells an endpoint of another origin",
+        "sse-endpoint-has-same-origin",
+        SSE,
+        LEGACY,
+        Twist::Endpoint(|host, path| {
+            // The same server under its other name, so that the rest works.
+            let other =
+                if host.starts_with("localhost") { host.replace("localhost", "127.0.0.1") } else { host.replace("127.0.0.1", "localhost") };
+            endpoint(&format!("http://{other}{path}"))
+        }),
+    ),
+    animal(
+        "post-not-accepted",
+        "answers a message with 500, and does what it asks",
+        "sse-post-is-accepted",
+        SSE,
+        LEGACY,
+        Twist::Response(|request, response| {
+            if String::from_utf8_lossy(&request.body).contains("\"tools/list\"") {
+                response.status = 500;
+            }
+        }),
+    ),
+];

@@ -1,0 +1,353 @@
+//! Animals that answer over HTTP otherwise.
+
+use super::changes::lists_tools;
+use super::server::{Body, Part, Response};
+use super::slip::Slip;
+use super::twist::Twist;
+use super::{Animal, BOTH, HTTP, LEGACY, MODERN, WEB, animal};
+use crate::raw_http::Request;
+use serde_json::Value;
+
+pub(super) const ANIMALS: &[Animal] = &[
+    animal(
+        "json-as-html",
+        "calls the list of prompts text/html",
+        "http-answer-content-type",
+        HTTP,
+        BOTH,
+        Twist::Response(|request, response| {
+            if asks(request, "prompts/list") {
+                response.set("content-type", "text/html");
+            }
+        }),
+    ),
+    animal(
+        "json-as-nothing",
+        "does not tell the content type of the list of prompts",
+        "http-answer-content-type",
+        HTTP,
+        BOTH,
+        Twist::Response(|request, response| {
+            if asks(request, "prompts/list") {
+                response.remove("content-type");
+            }
+        }),
+    ),
+    animal(
+        "events-as-text",
+        "calls an event stream text/plain",
+        "http-answer-content-type",
+        HTTP,
+        BOTH,
+        Twist::Response(|request, response| {
+            if asks(request, "tools/list") && response.streams() {
+                response.set("content-type", "text/plain");
+            }
+        }),
+    ),
+    animal(
+        "get-events-as-text",
+        "calls the stream of HTTP+SSE text/plain",
+        "http-answer-content-type",
+        super::SSE,
+        LEGACY,
+        Twist::Response(|_, response| {
+            if response.streams() {
+                response.set("content-type", "text/plain");
+            }
+        }),
+    ),
+    animal(
+        "result-with-201",
+        "answers with status 201",
+        "http-result-has-status-200",
+        HTTP,
+        BOTH,
+        Twist::Response(|request, response| {
+            if asks(request, "prompts/list") {
+                response.status = 201;
+            }
+        }),
+    ),
+    animal(
+        "result-with-500",
+        "answers with status 500, and a result",
+        "http-result-has-status-200",
+        HTTP,
+        BOTH,
+        Twist::Response(|request, response| {
+            if asks(request, "prompts/list") {
+                response.status = 500;
+            }
+        }),
+    ),
+    animal(
+        "notification-gets-200",
+        "answers notifications with 200",
+        "http-notification-gets-202",
+        HTTP,
+        BOTH,
+        Twist::Response(|_, response| renumber(response, 202, 200)),
+    ),
+    animal(
+        "notification-gets-204",
+        "answers notifications with 204",
+        "http-notification-gets-202",
+        HTTP,
+        BOTH,
+        Twist::Response(|_, response| renumber(response, 202, 204)),
+    ),
+    animal(
+        "notification-gets-result",
+        "answers notifications with 202 and a result",
+        "http-notification-answer-is-empty",
+        HTTP,
+        BOTH,
+        Twist::Response(|_, response| {
+            if response.status == 202 {
+                response.set("content-type", "application/json");
+                response.body = Body::Bytes(br#"{"jsonrpc":"2.0","id":null,"result":{}}"#.to_vec());
+            }
+        }),
+    ),
+    animal(
+        "get-gets-404",
+        "answers a GET with 404",
+        "http-get-opens-stream-or-405",
+        HTTP,
+        BOTH,
+        Twist::Refuses(|request| (request.method == "GET").then(|| Response::text(404, "Cannot GET /mcp"))),
+    ),
+    animal(
+        "get-gets-page",
+        "answers a GET with a page",
+        "http-get-opens-stream-or-405",
+        HTTP,
+        BOTH,
+        Twist::Refuses(|request| {
+            let page = || Response {
+                body: Body::Bytes(b"<!doctype html><h1>Zoo".to_vec()),
+                ..Response::new(200).with("content-type", "text/html")
+            };
+            (request.method == "GET").then(page)
+        }),
+    ),
+    animal(
+        "delete-gets-500",
+        "answers a DELETE with 500",
+        "http-delete-is-answered",
+        HTTP,
+        BOTH,
+        Twist::Refuses(|request| (request.method == "DELETE").then(|| Response::text(500, "not implemented"))),
+    ),
+    animal(
+        "any-version-header",
+        "takes any MCP-Protocol-Version",
+        "http-unknown-version-gets-400",
+        HTTP,
+        LEGACY,
+        Twist::Slip(Slip::VersionHeaderUnchecked),
+    ),
+    animal(
+        "version-header-demanded",
+        "refuses requests of a session without MCP-Protocol-Version",
+        "http-version-header-is-optional",
+        HTTP,
+        LEGACY,
+        Twist::Refuses(|request| {
+            let lacks = request.header("mcp-protocol-version").is_none() && request.header("mcp-session-id").is_some();
+            (lacks && request.method == "POST").then(|| Response::text(400, "MCP-Protocol-Version is missing"))
+        }),
+    ),
+    animal(
+        "malformed-body-gets-500",
+        "answers a body that is no JSON with 500",
+        "http-malformed-body-is-4xx",
+        WEB,
+        BOTH,
+        Twist::Response(|request, response| {
+            if is_malformed(request) {
+                renumber(response, 400, 500);
+            }
+        }),
+    ),
+    animal(
+        "malformed-body-gets-200",
+        "answers a body that is no JSON with 200",
+        "http-malformed-body-is-4xx",
+        WEB,
+        BOTH,
+        Twist::Response(|request, response| {
+            if is_malformed(request) {
+                renumber(response, 400, 200);
+            }
+        }),
+    ),
+    animal(
+        "any-content-type",
+        "takes messages of any content type",
+        "http-wrong-content-type-is-4xx",
+        WEB,
+        BOTH,
+        Twist::Slip(Slip::ContentTypeUnchecked),
+    ),
+    animal(
+        "batch-gets-202",
+        "accepts a batch, and does nothing about it",
+        "http-batch-is-4xx",
+        HTTP,
+        BOTH,
+        Twist::Response(|request, response| {
+            if request.body.starts_with(b"[") && response.status == 400 {
+                *response = Response::new(202);
+            }
+        }),
+    ),
+    animal(
+        "content-length-too-long",
+        "announces more bytes than come",
+        "http-body-is-framed-well",
+        HTTP,
+        BOTH,
+        Twist::Response(|request, response| {
+            if let (true, Body::Bytes(bytes)) = (asks(request, "prompts/list"), &response.body) {
+                let length = bytes.len() + 10;
+                response.set("content-length", &length.to_string());
+            }
+        }),
+    ),
+    animal(
+        "content-length-too-short",
+        "announces fewer bytes than come",
+        "http-body-is-framed-well",
+        HTTP,
+        BOTH,
+        Twist::Response(|request, response| {
+            if let (true, Body::Bytes(bytes)) = (asks(request, "prompts/list"), &response.body) {
+                let length = bytes.len() - 10;
+                response.set("content-length", &length.to_string());
+            }
+        }),
+    ),
+    animal(
+        "chunk-size-wrong",
+        "tells the size of a chunk in decimal",
+        "http-body-is-framed-well",
+        HTTP,
+        BOTH,
+        Twist::Wire(|part, bytes| match part {
+            Part::Chunk if find(&bytes, b"\"tools\":[").is_some() => {
+                let content = &bytes[find(&bytes, b"\r\n").map_or(0, |end| end + 2)..];
+                [format!("{}\r\n", content.len() - 2).as_bytes(), content].concat()
+            }
+            _ => bytes,
+        }),
+    ),
+    animal(
+        "stream-breaks-off",
+        "closes the connection instead of ending a chunked body",
+        "http-body-is-framed-well",
+        HTTP,
+        BOTH,
+        Twist::Wire(|part, bytes| if part == Part::End { Vec::new() } else { bytes }),
+    ),
+    animal(
+        "connection-closes",
+        "closes connections without saying so",
+        "http-connection-is-kept",
+        WEB,
+        BOTH,
+        Twist::Slip(Slip::ConnectionsCloseUnsaid),
+    ),
+    animal(
+        "wildcard-refused",
+        "refuses a client that accepts anything",
+        "http-accepts-wildcard",
+        HTTP,
+        BOTH,
+        Twist::Refuses(|request| {
+            let anything = request.method == "POST" && request.header("accept") == Some("*/*");
+            anything.then(|| Response::text(406, "accept application/json and text/event-stream"))
+        }),
+    ),
+    animal(
+        "slash-redirects",
+        "redirects from the path with a slash",
+        "http-serves-trailing-slash",
+        HTTP,
+        BOTH,
+        Twist::Refuses(|request| request.path().ends_with('/').then(|| Response::new(307).with("location", "/mcp"))),
+    ),
+    animal(
+        "broadcasts",
+        "sends the list of tools to the stream of the GET, too",
+        "http-message-is-sent-once",
+        HTTP,
+        LEGACY,
+        Twist::Says(|heard, message| {
+            if lists_tools(&message) {
+                heard.session.tell(&message);
+            }
+            vec![message]
+        }),
+    ),
+    animal(
+        "abort-kills",
+        "dies when a client goes before it has its answer",
+        "http-abort-is-survived",
+        HTTP,
+        BOTH,
+        Twist::Slip(Slip::AbortsKill),
+    ),
+    animal("listens-everywhere", "listens on all interfaces", "http-listens-on-loopback", WEB, BOTH, Twist::Slip(Slip::ListensEverywhere)),
+    animal(
+        "null-id-accepted",
+        "takes a request with the id null for a notification",
+        "http-null-id-is-refused",
+        HTTP,
+        BOTH,
+        Twist::Response(|request, response| {
+            let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+            if message.get("id").is_some_and(Value::is_null) && response.status == 400 {
+                *response = Response::new(202);
+            }
+        }),
+    ),
+    animal(
+        "large-body-gets-500",
+        "answers a large body with 500",
+        "http-large-body-is-not-5xx",
+        WEB,
+        BOTH,
+        Twist::Refuses(|request| (request.body.len() > 1 << 20).then(|| Response::text(500, "Internal Server Error"))),
+    ),
+    animal(
+        "buffering-allowed",
+        "lets proxies buffer event streams",
+        "http-says-no-buffering",
+        HTTP,
+        MODERN,
+        Twist::Response(|_, response| response.remove("x-accel-buffering")),
+    ),
+];
+
+/// Whether this is a POST with a request of that method.
+fn asks(request: &Request, method: &str) -> bool {
+    let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    message["method"] == method
+}
+
+fn is_malformed(request: &Request) -> bool {
+    request.method == "POST" && serde_json::from_slice::<Value>(&request.body).is_err()
+}
+
+/// Another status in place of this one.
+pub(super) fn renumber(response: &mut Response, from: u16, to: u16) {
+    if response.status == from {
+        response.status = to;
+    }
+}
+
+fn find(bytes: &[u8], word: &[u8]) -> Option<usize> {
+    bytes.windows(word.len()).position(|window| window == word)
+}

@@ -1,0 +1,207 @@
+//! Animals that break JSON-RPC.
+
+use super::changes::{accept, ask, lists_tools, refuse, remove};
+use super::server::{METHOD_NOT_FOUND, result};
+use super::twist::Twist;
+use super::{ALL, Animal, BOTH, LEGACY, MODERN, PIPES, STDIO, animal};
+use serde_json::{Value, json};
+use std::thread::sleep;
+use std::time::Duration;
+
+pub(super) const ANIMALS: &[Animal] = &[
+    animal(
+        "jsonrpc-missing",
+        "leaves `jsonrpc` out of the list of tools",
+        "jsonrpc-version-is-2-0",
+        ALL,
+        BOTH,
+        Twist::Tools(|message| remove(message, "jsonrpc")),
+    ),
+    animal(
+        "jsonrpc-1",
+        "answers in JSON-RPC 1.0",
+        "jsonrpc-version-is-2-0",
+        ALL,
+        BOTH,
+        Twist::Tools(|message| message["jsonrpc"] = json!("1.0")),
+    ),
+    animal(
+        "number-ids-become-strings",
+        "gives the id of the list of tools back as a string",
+        "answer-echoes-id",
+        ALL,
+        BOTH,
+        Twist::Tools(|message| {
+            if message["id"].is_number() {
+                message["id"] = json!(message["id"].to_string());
+            }
+        }),
+    ),
+    animal(
+        "string-ids-become-numbers",
+        "gives ids that are strings back as numbers",
+        "answer-echoes-id",
+        ALL,
+        BOTH,
+        Twist::Says(|_, mut message| {
+            if let Some(text) = message["id"].as_str() {
+                message["id"] = json!(text.parse().unwrap_or(0_u32));
+            }
+            vec![message]
+        }),
+    ),
+    animal(
+        "ids-become-null",
+        "answers `tools/list` with the id null",
+        "answer-echoes-id",
+        ALL,
+        BOTH,
+        Twist::Tools(|message| message["id"] = Value::Null),
+    ),
+    animal(
+        "answers-twice",
+        "sends the list of tools twice",
+        "answer-comes-once",
+        ALL,
+        BOTH,
+        Twist::Says(|_, message| match lists_tools(&message) {
+            true => vec![message.clone(), message],
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "result-and-error",
+        "answers with a result and an error",
+        "answer-has-result-or-error",
+        ALL,
+        BOTH,
+        Twist::Tools(|message| message["error"] = json!({ "code": -32603, "message": "Internal error" })),
+    ),
+    animal(
+        "neither-result-nor-error",
+        "answers with nothing but an id",
+        "answer-has-result-or-error",
+        ALL,
+        BOTH,
+        Twist::Tools(|message| remove(message, "result")),
+    ),
+    animal(
+        "error-without-code",
+        "tells errors without a code",
+        "error-has-code-and-message",
+        ALL,
+        BOTH,
+        Twist::Errors(|error| remove(error, "code")),
+    ),
+    animal(
+        "error-code-is-text",
+        "tells the codes of errors as text",
+        "error-has-code-and-message",
+        ALL,
+        BOTH,
+        Twist::Errors(|error| error["code"] = json!("METHOD_NOT_FOUND")),
+    ),
+    animal(
+        "error-without-message",
+        "tells errors without a message",
+        "error-has-code-and-message",
+        ALL,
+        BOTH,
+        Twist::Errors(|error| remove(error, "message")),
+    ),
+    animal(
+        "notifications-answered",
+        "answers notifications with an error whose id is null",
+        "notification-is-not-answered",
+        PIPES,
+        BOTH,
+        Twist::Unasked(|heard| match heard.method().starts_with("notifications/") {
+            true => vec![json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32601, "message": "Method not found" } })],
+            false => Vec::new(),
+        }),
+    ),
+    animal(
+        "answers-nobody",
+        "answers a request that nobody has made",
+        "answer-matches-a-request",
+        ALL,
+        BOTH,
+        Twist::Unasked(|heard| match heard.method() {
+            "tools/list" => vec![result(&json!(987_654), accept(heard, json!({}))["result"].clone())],
+            _ => Vec::new(),
+        }),
+    ),
+    animal(
+        "request-ids-repeat",
+        "asks twice with the same id",
+        "server-request-id-is-fresh",
+        ALL,
+        LEGACY,
+        Twist::Unasked(|heard| match heard.method() {
+            "tools/list" => vec![ask(json!("again"), "ping", json!({})), ask(json!("again"), "ping", json!({}))],
+            _ => Vec::new(),
+        }),
+    ),
+    animal(
+        "request-id-null",
+        "asks with the id null",
+        "server-request-id-is-fresh",
+        ALL,
+        LEGACY,
+        Twist::Unasked(|heard| match heard.method() {
+            "tools/list" => vec![ask(Value::Null, "ping", json!({}))],
+            _ => Vec::new(),
+        }),
+    ),
+    animal(
+        "answers-in-batches",
+        "puts the list of tools into an array of one message",
+        "messages-are-not-batched",
+        ALL,
+        BOTH,
+        Twist::Says(|_, message| match lists_tools(&message) {
+            true => vec![json!([message])],
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "unknown-methods-succeed",
+        "answers every method with an empty result",
+        "unknown-method-is-refused",
+        ALL,
+        BOTH,
+        Twist::Says(|heard, message| match message["error"]["code"] == METHOD_NOT_FOUND {
+            true => vec![accept(heard, json!({}))],
+            false => vec![message],
+        }),
+    ),
+    animal("unknown-method-internal-error", "calls an unknown method an internal error", "unknown-method-code", ALL, LEGACY, MISNAMED),
+    animal(
+        "unknown-method-internal-error-modern",
+        "calls an unknown method an internal error",
+        "unknown-method-code",
+        STDIO,
+        MODERN,
+        MISNAMED,
+    ),
+    animal(
+        "cross-talk",
+        "echoes, to each of several calls at once, the text of the last one",
+        "concurrent-answers-match",
+        ALL,
+        BOTH,
+        Twist::Says(|heard, mut message| {
+            if heard.calls("echo") && message["result"]["content"].is_array() {
+                *heard.server.memory() = message["result"]["content"].clone();
+                sleep(Duration::from_millis(150));
+                message["result"]["content"] = heard.server.memory().clone();
+            }
+            vec![message]
+        }),
+    ),
+];
+
+const MISNAMED: Twist = Twist::Says(|heard, message| match message["error"]["code"] == METHOD_NOT_FOUND {
+    true => vec![refuse(heard, -32603, "Internal error")],
+    false => vec![message],
+});

@@ -1,0 +1,226 @@
+//! Animals that break the beginning, or end in the middle.
+
+use super::changes::{ask, is_error, lists_tools, refuse, remove};
+use super::server::{LEGACY as REVISIONS, result};
+use super::twist::{Twist, die};
+use super::{ALL, Animal, BOTH, LEGACY, MODERN, WEB, animal};
+use serde_json::{Value, json};
+use std::io::{self, Write as _};
+
+pub(super) const ANIMALS: &[Animal] = &[
+    animal(
+        "exits-at-start",
+        "exits with code 1 and a reason on stderr",
+        "server-starts",
+        ALL,
+        BOTH,
+        Twist::Start(|_| {
+            writeln!(io::stderr(), "Error: DATABASE_URL is not set")?;
+            die(1)
+        }),
+    ),
+    animal("aborts-at-start", "is killed by a signal, without a word", "server-starts", ALL, BOTH, Twist::Start(|_| std::process::abort())),
+    animal(
+        "port-taken",
+        "finds its port taken, and exits",
+        "server-starts",
+        WEB,
+        BOTH,
+        Twist::Start(|_| {
+            writeln!(io::stderr(), "Error: listen EADDRINUSE: address already in use 127.0.0.1")?;
+            die(1)
+        }),
+    ),
+    animal(
+        "initialize-refused",
+        "answers `initialize` with an internal error",
+        "initialize-is-answered",
+        ALL,
+        LEGACY,
+        Twist::Says(|heard, message| match heard.method() {
+            "initialize" => vec![refuse(heard, -32603, "Internal error")],
+            _ => vec![message],
+        }),
+    ),
+    animal(
+        "initialize-unanswered",
+        "says nothing upon `initialize`",
+        "initialize-is-answered",
+        ALL,
+        LEGACY,
+        Twist::Says(|heard, message| match heard.method() {
+            "initialize" => Vec::new(),
+            _ => vec![message],
+        }),
+    ),
+    animal(
+        "version-echoed",
+        "agrees to any version",
+        "initialize-negotiates-version",
+        ALL,
+        LEGACY,
+        Twist::Says(|heard, mut message| {
+            if heard.method() == "initialize" {
+                message["result"]["protocolVersion"] = heard.params()["protocolVersion"].clone();
+            }
+            vec![message]
+        }),
+    ),
+    animal(
+        "version-refused",
+        "refuses a version that it does not know instead of offering one",
+        "initialize-negotiates-version",
+        ALL,
+        LEGACY,
+        Twist::Says(|heard, message| match asks_for_unknown_version(heard.params()) && heard.method() == "initialize" {
+            true => vec![refuse(heard, -32602, "Unsupported protocol version")],
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "version-offered-but-not-kept",
+        "offers 2025-06-18 to those who ask for an unknown version, and 2025-03-26 to those who ask for 2025-06-18",
+        "initialize-version-is-consistent",
+        ALL,
+        LEGACY,
+        Twist::Says(|heard, mut message| {
+            if heard.method() == "initialize" {
+                let asked = &heard.params()["protocolVersion"];
+                if asks_for_unknown_version(heard.params()) {
+                    message["result"]["protocolVersion"] = json!("2025-06-18");
+                } else if asked == "2025-06-18" {
+                    message["result"]["protocolVersion"] = json!("2025-03-26");
+                }
+            }
+            vec![message]
+        }),
+    ),
+    animal(
+        "version-unpublished",
+        "offers a version that was never published",
+        "initialize-version-is-consistent",
+        ALL,
+        LEGACY,
+        Twist::Says(|heard, mut message| {
+            if heard.method() == "initialize" && asks_for_unknown_version(heard.params()) {
+                message["result"]["protocolVersion"] = json!("2025-01-01");
+            }
+            vec![message]
+        }),
+    ),
+    animal(
+        "asks-before-initialized",
+        "asks the client for something that it declared, before it has answered `initialize`",
+        "initialize-waits-for-initialized",
+        ALL,
+        LEGACY,
+        Twist::Unasked(|heard| match heard.method() {
+            "initialize" => vec![request_of("zoo-1", |kind| heard.params()["capabilities"].get(kind).is_some())],
+            _ => Vec::new(),
+        }),
+    ),
+    animal(
+        "dies-when-asked-for-tools",
+        "exits with code 3 when the tools are listed",
+        "server-stays-alive",
+        ALL,
+        BOTH,
+        Twist::Says(|_, message| match lists_tools(&message) {
+            true => die(3),
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "dies-after-answer",
+        "answers `prompts/list`, and crashes when it is asked next",
+        "server-stays-alive",
+        ALL,
+        BOTH,
+        Twist::Unasked(|heard| {
+            let mut memory = heard.server.memory();
+            if *memory == json!("doomed") && !heard.id().is_null() {
+                std::process::abort();
+            }
+            if heard.method() == "prompts/list" {
+                *memory = json!("doomed");
+            }
+            Vec::new()
+        }),
+    ),
+    animal(
+        "prompts-unanswered",
+        "never answers `prompts/list`",
+        "request-is-answered",
+        ALL,
+        BOTH,
+        Twist::Says(|heard, message| if heard.method() == "prompts/list" { Vec::new() } else { vec![message] }),
+    ),
+    animal(
+        "calls-unanswered",
+        "never answers a call of a tool",
+        "request-is-answered",
+        ALL,
+        BOTH,
+        Twist::Says(|heard, message| if heard.method() == "tools/call" { Vec::new() } else { vec![message] }),
+    ),
+    animal(
+        "unknown-methods-unanswered",
+        "says nothing upon a method that it does not know",
+        "unknown-method-is-refused",
+        ALL,
+        BOTH,
+        Twist::Says(|_, message| if message["error"]["code"] == -32601 { Vec::new() } else { vec![message] }),
+    ),
+    animal(
+        "asks-what-was-not-declared",
+        "asks for the first thing that the client has not declared",
+        "client-capabilities-are-respected",
+        ALL,
+        LEGACY,
+        Twist::Unasked(|heard| {
+            let mut memory = heard.server.memory();
+            match heard.method() {
+                "initialize" => *memory = heard.params()["capabilities"].clone(),
+                "tools/list" => return vec![request_of("zoo-2", |kind| memory.get(kind).is_none())],
+                _ => {}
+            }
+            Vec::new()
+        }),
+    ),
+    animal(
+        "needs-what-was-not-declared",
+        "answers a call with a question that the client has not declared to answer",
+        "client-capabilities-are-respected",
+        ALL,
+        MODERN,
+        Twist::Says(|heard, message| {
+            if heard.method() != "tools/call" || is_error(&message) {
+                return vec![message];
+            }
+            let declared = &heard.params()["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+            let mut question = request_of("", |kind| declared.get(kind).is_none());
+            remove(&mut question, "id");
+            remove(&mut question, "jsonrpc");
+            let needed = json!({ "resultType": "input_required", "inputRequests": { "question": question } });
+            vec![result(heard.id(), needed)]
+        }),
+    ),
+];
+
+fn asks_for_unknown_version(params: &Value) -> bool {
+    params["protocolVersion"].as_str().is_none_or(|version| !REVISIONS.contains(&version))
+}
+
+/// A request for the first capability of clients that is wanted; for roots if none is.
+fn request_of(id: &str, wanted: impl Fn(&str) -> bool) -> Value {
+    let form = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+    let message = json!({ "role": "user", "content": { "type": "text", "text": "What do okapis eat?" } });
+    let questions = [
+        ("elicitation", "elicitation/create", json!({ "mode": "form", "message": "Who are you?", "requestedSchema": form })),
+        ("sampling", "sampling/createMessage", json!({ "messages": [message], "maxTokens": 100 })),
+        ("roots", "roots/list", json!({})),
+    ];
+    let [.., roots] = questions.clone();
+    let (_, method, params) = questions.into_iter().find(|(kind, ..)| wanted(kind)).unwrap_or(roots);
+    ask(json!(id), method, params)
+}

@@ -1,0 +1,121 @@
+//! Calls of tools: arguments are checked strictly, mistakes that a model can mend are results.
+
+use super::catalogue::PICTURE;
+use super::message::{Fault, Heard, Outlet, notification};
+use super::session::rank;
+use super::ticket::Ticket;
+use serde_json::{Value, json};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// The longest that a call waits at once.
+const STEP: Duration = Duration::from_millis(100);
+
+/// The result of a call; `None` if it was cancelled.
+pub(super) fn call(heard: &Heard, ticket: &Ticket, outlet: &dyn Outlet) -> Result<Option<Value>, Fault> {
+    let name = heard.params()["name"].as_str().ok_or_else(|| Fault::invalid_params("`name` must be a string"))?;
+    let tool = heard.server.catalogue.tool(name).ok_or_else(|| Fault::invalid_params(format!("Unknown tool: {name}")))?;
+    let arguments = match heard.params().get("arguments") {
+        None => json!({}),
+        Some(arguments) if arguments.is_object() => arguments.clone(),
+        Some(_) => return Err(Fault::invalid_params("`arguments` must be an object")),
+    };
+    log(heard, outlet, "debug", &format!("{name} was called"));
+    Ok(match mistakes(&tool["inputSchema"], &arguments) {
+        Some(mistakes) => Some(refused(&mistakes)),
+        None => run(heard, name, &arguments, ticket, outlet),
+    })
+}
+
+/// What is wrong with the arguments.
+fn mistakes(schema: &Value, arguments: &Value) -> Option<String> {
+    // A schema that does not compile is what some rows are about; nothing can be held against it.
+    let validator = jsonschema::validator_for(schema).ok()?;
+    let all: Vec<String> =
+        validator.iter_errors(arguments).map(|error| format!("{error} at {:?}", error.instance_path().as_str())).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+fn run(heard: &Heard, name: &str, arguments: &Value, ticket: &Ticket, outlet: &dyn Outlet) -> Option<Value> {
+    let text = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
+    let server = &heard.server;
+    Some(match name {
+        "echo" => said(&text("text")),
+        "add" => match sum(&arguments["a"], &arguments["b"]) {
+            Some(sum) => structured(json!({ "sum": sum })),
+            None => refused("the sum is too large"),
+        },
+        "patrol" => return patrol(heard, arguments["steps"].as_u64().unwrap_or(5), ticket, outlet),
+        "find_animals" => structured(json!({ "animals": match text("region").as_str() {
+            "africa" => ["giraffe", "gnu", "lion", "okapi"].as_slice(),
+            "asia" => &["gecko"],
+            _ => &[],
+        } })),
+        "draw" => json!({ "content": [{ "type": "image", "data": PICTURE, "mimeType": "image/png" }] }),
+        "read_note" => match server.notes().get(&text("name")) {
+            Some(note) => said(note),
+            None => refused("nothing was written down about that"),
+        },
+        "write_note" => {
+            let before = server.notes().insert(text("name"), text("text"));
+            if before != Some(text("text")) {
+                server.notes_changed();
+            }
+            said("written down")
+        }
+        "discard_notes" => {
+            server.notes().clear();
+            server.notes_changed();
+            said("thrown away")
+        }
+        _ => said("done"),
+    })
+}
+
+/// `None` if no number of JSON can hold it.
+fn sum(a: &Value, b: &Value) -> Option<Value> {
+    match (a.as_i64(), b.as_i64()) {
+        (Some(a), Some(b)) => a.checked_add(b).map(Value::from),
+        _ => serde_json::Number::from_f64(a.as_f64()? + b.as_f64()?).map(Value::Number),
+    }
+}
+
+fn patrol(heard: &Heard, steps: u64, ticket: &Ticket, outlet: &dyn Outlet) -> Option<Value> {
+    let token = heard.params().pointer("/_meta/progressToken");
+    for step in 1..=steps {
+        sleep(STEP);
+        if !ticket.is_wanted(heard.is_modern(), outlet) {
+            return None;
+        }
+        log(heard, outlet, "info", &format!("round {step} of {steps}"));
+        if let Some(token) = token {
+            heard.say(notification("notifications/progress", json!({ "progressToken": token, "progress": step, "total": steps })), outlet);
+        }
+    }
+    Some(said("all is quiet"))
+}
+
+/// Tells the client what happened, if it wants to know.
+fn log(heard: &Heard, outlet: &dyn Outlet, level: &str, text: &str) {
+    let wanted = if heard.is_modern() {
+        let asked = heard.params().pointer("/_meta/io.modelcontextprotocol~1logLevel").and_then(Value::as_str);
+        asked.is_some_and(|least| rank(level) >= rank(least))
+    } else {
+        heard.session.wants_level(level)
+    };
+    if wanted {
+        heard.say(notification("notifications/message", json!({ "level": level, "logger": "zoo", "data": text })), outlet);
+    }
+}
+
+fn said(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+fn structured(value: Value) -> Value {
+    json!({ "content": [{ "type": "text", "text": value.to_string() }], "structuredContent": value })
+}
+
+fn refused(why: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": why }], "isError": true })
+}

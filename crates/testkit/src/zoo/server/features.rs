@@ -1,0 +1,129 @@
+//! The methods that both eras have: lists, resources, prompts and completion.
+
+use super::calls;
+use super::catalogue::{PICTURE, SPECIES};
+use super::message::{Fault, Heard, METHOD_NOT_FOUND, Outlet};
+use super::notes::NOTES;
+use super::ticket::Ticket;
+use crate::zoo::Slip;
+use serde_json::{Value, json};
+
+/// The result of a request; `None` if it was cancelled.
+///
+/// # Errors
+/// It is refused.
+pub(crate) fn answer(heard: &Heard, ticket: &Ticket, outlet: &dyn Outlet) -> Result<Option<Value>, Fault> {
+    let catalogue = &heard.server.catalogue;
+    Ok(Some(match heard.method() {
+        "tools/list" => page(heard, "tools", &catalogue.tools)?,
+        "resources/list" => page(heard, "resources", &catalogue.resources)?,
+        "resources/templates/list" => page(heard, "resourceTemplates", &catalogue.templates)?,
+        "prompts/list" => page(heard, "prompts", &catalogue.prompts)?,
+        "tools/call" => return calls::call(heard, ticket, outlet),
+        "resources/read" => read(heard)?,
+        "prompts/get" => prompt(heard)?,
+        "completion/complete" => complete(heard)?,
+        method => return Err(Fault::new(METHOD_NOT_FOUND, format!("Method not found: {method}"))),
+    }))
+}
+
+fn page(heard: &Heard, key: &str, items: &[Value]) -> Result<Value, Fault> {
+    let size = heard.server.catalogue.page;
+    // A replica that knows only its own cursors is what one row is about.
+    let mark = if heard.server.slips(Slip::CursorsOfOneProcess) { std::process::id().to_string() } else { key.to_owned() };
+    let from = match heard.params().get("cursor") {
+        None => 0,
+        Some(cursor) => {
+            let place = cursor.as_str().and_then(|cursor| cursor.strip_prefix(&mark)?.strip_prefix('-')?.parse().ok());
+            place
+                .filter(|from| from % size == 0 && *from < items.len() && *from > 0)
+                .ok_or_else(|| Fault::invalid_params("Unknown cursor"))?
+        }
+    };
+    let to = (from + size).min(items.len());
+    let mut result = json!({ key: items[from..to] });
+    if to < items.len() {
+        result["nextCursor"] = json!(format!("{mark}-{to}"));
+    }
+    Ok(result)
+}
+
+/// Whether there is a resource at that URI.
+pub(crate) fn is_resource(heard: &Heard, uri: &str) -> bool {
+    contents(heard, uri).is_some()
+}
+
+/// The refusal of a resource that is not there. The code changed with 2026-07-28.
+pub(crate) fn no_resource(heard: &Heard, uri: &str) -> Fault {
+    let code = if heard.is_modern() { super::message::INVALID_PARAMS } else { -32002 };
+    Fault::new(code, "Resource not found").with(json!({ "uri": uri }))
+}
+
+fn read(heard: &Heard) -> Result<Value, Fault> {
+    let uri = heard.params()["uri"].as_str().ok_or_else(|| Fault::invalid_params("`uri` must be a string"))?;
+    let contents = contents(heard, uri).ok_or_else(|| no_resource(heard, uri))?;
+    Ok(json!({ "contents": [contents] }))
+}
+
+fn contents(heard: &Heard, uri: &str) -> Option<Value> {
+    if let Some(species) = uri.strip_prefix("zoo://animals/") {
+        let known = SPECIES.contains(&species);
+        return known.then(|| json!({ "uri": uri, "mimeType": "text/plain", "text": format!("The {species} lives here.") }));
+    }
+    let listed = heard.server.catalogue.resources.iter().find(|resource| resource["uri"] == uri)?;
+    let mut contents = json!({ "uri": uri, "mimeType": listed["mimeType"] });
+    match uri {
+        "zoo://gate/logo" => contents["blob"] = json!(PICTURE),
+        NOTES => contents["text"] = json!(json!(*heard.server.notes()).to_string()),
+        _ => contents["text"] = json!("Do not feed the animals. Grüße, 動物園 🦒"),
+    }
+    Some(contents)
+}
+
+fn prompt(heard: &Heard) -> Result<Value, Fault> {
+    let name = heard.name();
+    let prompts = &heard.server.catalogue.prompts;
+    let prompt =
+        prompts.iter().find(|prompt| prompt["name"] == name).ok_or_else(|| Fault::invalid_params(format!("Unknown prompt: {name}")))?;
+    let given = &heard.params()["arguments"];
+    if !(given.is_null() || given.as_object().is_some_and(|given| given.values().all(Value::is_string))) {
+        return Err(Fault::invalid_params("the arguments of prompts are strings"));
+    }
+    for argument in prompt["arguments"].as_array().into_iter().flatten() {
+        let needed = argument["name"].as_str().unwrap_or_default();
+        if argument["required"] == true && given.get(needed).is_none() {
+            return Err(Fault::invalid_params(format!("the argument `{needed}` is missing")));
+        }
+    }
+    let text = match name {
+        "feed" => format!("What does the {} eat?", given["animal"].as_str().unwrap_or_default()),
+        _ => "What is there to see?".to_owned(),
+    };
+    let message = json!({ "role": "user", "content": { "type": "text", "text": text } });
+    Ok(json!({ "description": prompt["description"], "messages": [message] }))
+}
+
+fn complete(heard: &Heard) -> Result<Value, Fault> {
+    let (reference, argument) = (&heard.params()["ref"], &heard.params()["argument"]);
+    let (Some(name), Some(typed)) = (argument["name"].as_str(), argument["value"].as_str()) else {
+        return Err(Fault::invalid_params("`argument` must have a name and a value"));
+    };
+    let catalogue = &heard.server.catalogue;
+    let known = match reference["type"].as_str() {
+        Some("ref/prompt") => catalogue.prompts.iter().any(|prompt| prompt["name"] == reference["name"]),
+        Some("ref/resource") => {
+            let uri = &reference["uri"];
+            catalogue.templates.iter().any(|template| template["uriTemplate"] == *uri)
+                || catalogue.resources.iter().any(|resource| resource["uri"] == *uri)
+        }
+        _ => false,
+    };
+    if !known {
+        return Err(Fault::invalid_params("`ref` names nothing that is here"));
+    }
+    let values: Vec<&str> = match name {
+        "animal" | "species" => SPECIES.into_iter().filter(|species| species.starts_with(typed)).collect(),
+        _ => Vec::new(),
+    };
+    Ok(json!({ "completion": { "total": values.len(), "values": values, "hasMore": false } }))
+}

@@ -1,0 +1,94 @@
+//! The headers that mirror a modern message (2026-07-28, basic/transports/streamable-http#request-metadata).
+
+use super::message::{Fault, Heard};
+use super::modern;
+use crate::raw_http::Request;
+use crate::zoo::Slip;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+const HEADER_MISMATCH: i64 = -32020;
+
+/// Checks the revision, in the header and in `_meta`, and all headers that mirror the message.
+///
+/// # Errors
+/// One is missing, malformed, or says something else.
+pub(super) fn check(heard: &Heard, request: &Request) -> Result<(), Fault> {
+    let server = &heard.server;
+    modern::check_meta(&heard.message)?;
+    let asked = modern::version(&heard.message).unwrap_or_default();
+    if !server.slips(Slip::VersionHeaderUnchecked) {
+        mirrors(request, "MCP-Protocol-Version", asked)?;
+    }
+    modern::check_version(asked)?;
+    if !server.slips(Slip::MethodHeaderUnchecked) {
+        mirrors(request, "Mcp-Method", heard.method())?;
+    }
+    let name = match heard.method() {
+        "tools/call" | "prompts/get" => &heard.params()["name"],
+        "resources/read" => &heard.params()["uri"],
+        _ => return Ok(()),
+    };
+    if let Some(name) = name.as_str()
+        && !server.slips(Slip::NameHeaderUnchecked)
+    {
+        encoded(request, "Mcp-Name", &Value::from(name), server.slips(Slip::Base64Undecoded))?;
+    }
+    if heard.method() == "tools/call" && !server.slips(Slip::ParameterHeadersUnchecked) {
+        parameters(heard, request)?;
+    }
+    Ok(())
+}
+
+/// The header has to be there and to say exactly this.
+fn mirrors(request: &Request, header: &str, body: &str) -> Result<(), Fault> {
+    match request.header(header) {
+        Some(value) if value == body => Ok(()),
+        Some(value) => Err(mismatch(format!("{header} is '{value}', the body says '{body}'"))),
+        None => Err(mismatch(format!("{header} is missing"))),
+    }
+}
+
+/// The headers of the arguments that the tool marks with `x-mcp-header`. Those of this server are all at the top.
+fn parameters(heard: &Heard, request: &Request) -> Result<(), Fault> {
+    let Some(tool) = heard.server.catalogue.tool(heard.name()) else { return Ok(()) };
+    for (name, schema) in tool["inputSchema"]["properties"].as_object().into_iter().flatten() {
+        let Some(mark) = schema["x-mcp-header"].as_str() else { continue };
+        let value = &heard.params()["arguments"][name];
+        let header = format!("Mcp-Param-{mark}");
+        if !value.is_null() {
+            encoded(request, &header, value, false)?;
+        } else if request.header(&header).is_some() {
+            return Err(mismatch(format!("{header} mirrors nothing in the body")));
+        }
+    }
+    Ok(())
+}
+
+/// As `mirrors`, for a header that may be encoded.
+fn encoded(request: &Request, header: &str, body: &Value, literally: bool) -> Result<(), Fault> {
+    let value = request.header(header).ok_or_else(|| mismatch(format!("{header} is missing")))?;
+    if !value.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')) {
+        return Err(mismatch(format!("{header} has characters that no header may have")));
+    }
+    let inner = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
+    let decoded = match inner {
+        Some(inner) if !literally => {
+            let bytes = STANDARD.decode(inner).map_err(|_| mismatch(format!("{header} is no Base64")))?;
+            String::from_utf8(bytes).map_err(|_| mismatch(format!("{header} is no UTF-8")))?
+        }
+        _ => value.to_owned(),
+    };
+    let same = match body {
+        Value::String(text) => *text == decoded,
+        // "Compare the header value and the body value numerically rather than as strings."
+        Value::Number(number) => decoded.parse::<f64>().ok() == number.as_f64(),
+        other => other.to_string() == decoded,
+    };
+    if same { Ok(()) } else { Err(mismatch(format!("{header} is '{decoded}', the body says {body}"))) }
+}
+
+fn mismatch(what: String) -> Fault {
+    Fault::new(HEADER_MISMATCH, format!("Header mismatch: {what}"))
+}

@@ -1,0 +1,56 @@
+//! The legacy era: the handshake, and the methods that only it has.
+
+use super::features;
+use super::message::{Fault, Heard, INVALID_REQUEST, Outlet};
+use super::session::{LEGACY, rank};
+use super::ticket::Ticket;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The result of a request; `None` if it was cancelled.
+pub(super) fn answer(heard: &Arc<Heard>, ticket: &Ticket, outlet: &dyn Outlet) -> Result<Option<Value>, Fault> {
+    let uri = || heard.params()["uri"].as_str().ok_or_else(|| Fault::invalid_params("`uri` must be a string"));
+    Ok(Some(match heard.method() {
+        "initialize" => initialize(heard)?,
+        "ping" => json!({}),
+        _ if heard.session.version().is_none() => return Err(Fault::new(INVALID_REQUEST, "the first request must be `initialize`")),
+        "logging/setLevel" => {
+            let level = heard.params()["level"].as_str().and_then(rank).ok_or_else(|| Fault::invalid_params("Unknown log level"))?;
+            heard.session.set_level(level);
+            json!({})
+        }
+        "resources/subscribe" => {
+            let uri = uri()?;
+            if !features::is_resource(heard, uri) {
+                return Err(features::no_resource(heard, uri));
+            }
+            heard.session.subscribe(uri, heard);
+            json!({})
+        }
+        "resources/unsubscribe" => {
+            heard.session.unsubscribe(uri()?);
+            json!({})
+        }
+        _ => return features::answer(heard, ticket, outlet),
+    }))
+}
+
+fn initialize(heard: &Heard) -> Result<Value, Fault> {
+    let params = heard.params();
+    let Some(asked) = params["protocolVersion"].as_str() else {
+        return Err(Fault::invalid_params("`protocolVersion` must be a string"));
+    };
+    if heard.session.version().is_some() {
+        return Err(Fault::new(INVALID_REQUEST, "the session is initialized already"));
+    }
+    let newest = LEGACY[LEGACY.len() - 1];
+    let version = LEGACY.into_iter().find(|known| *known == asked).unwrap_or(newest);
+    heard.session.agree_on(version);
+    let catalogue = &heard.server.catalogue;
+    Ok(json!({
+        "protocolVersion": version,
+        "capabilities": catalogue.capabilities,
+        "serverInfo": catalogue.server,
+        "instructions": catalogue.instructions,
+    }))
+}

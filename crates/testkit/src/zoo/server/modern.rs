@@ -1,0 +1,146 @@
+//! The modern era: every request carries what it needs, results say what they are and how long they hold.
+
+use super::Server;
+use super::features;
+use super::message::{Fault, Heard, Outlet, notification};
+use super::session::{MODERN, rank};
+use super::ticket::Ticket;
+use serde_json::{Map, Value, json};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
+
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
+const LEVEL: &str = "io.modelcontextprotocol/logLevel";
+const SERVER: &str = "io.modelcontextprotocol/serverInfo";
+pub(crate) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+const UNSUPPORTED_VERSION: i64 = -32022;
+
+/// How often a subscription looks whether it is over.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Methods whose results may be cached (server/utilities/caching).
+const CACHEABLE: [&str; 6] =
+    ["server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
+
+/// A `subscriptions/listen` that is open.
+pub(crate) struct Listener {
+    heard: Arc<Heard>,
+    outlet: Arc<dyn Outlet>,
+    uris: Vec<String>,
+}
+
+impl Listener {
+    fn tell(&self, method: &str, mut params: Value) {
+        params["_meta"] = json!({ SUBSCRIPTION: self.heard.id() });
+        self.heard.say(notification(method, params), self.outlet.as_ref());
+    }
+}
+
+/// Whether a message carries something of the modern era.
+pub(crate) fn is_modern(message: &Value) -> bool {
+    let meta = &message["params"]["_meta"];
+    [VERSION, CAPABILITIES, CLIENT].iter().any(|key| meta.get(key).is_some())
+}
+
+/// The revision that a request says it is in.
+pub(crate) fn version(message: &Value) -> Option<&str> {
+    message["params"]["_meta"][VERSION].as_str()
+}
+
+/// What every request has to carry (2026-07-28, basic#_meta).
+///
+/// # Errors
+/// It is not there, or not known.
+pub(crate) fn check_meta(message: &Value) -> Result<(), Fault> {
+    let meta = &message["params"]["_meta"];
+    if !meta[VERSION].is_string() {
+        return Err(Fault::invalid_params(format!("`_meta` must have `{VERSION}`, a string")));
+    }
+    if !meta[CAPABILITIES].is_object() {
+        return Err(Fault::invalid_params(format!("`_meta` must have `{CAPABILITIES}`, an object")));
+    }
+    if meta.get(CLIENT).is_some_and(|client| !(client["name"].is_string() && client["version"].is_string())) {
+        return Err(Fault::invalid_params(format!("`{CLIENT}` must have a name and a version")));
+    }
+    if meta.get(LEVEL).is_some_and(|level| level.as_str().and_then(rank).is_none()) {
+        return Err(Fault::invalid_params("Unknown log level"));
+    }
+    Ok(())
+}
+
+/// # Errors
+/// The revision is another.
+pub(crate) fn check_version(asked: &str) -> Result<(), Fault> {
+    if asked == MODERN {
+        return Ok(());
+    }
+    Err(Fault::new(UNSUPPORTED_VERSION, "Unsupported protocol version").with(json!({ "supported": [MODERN], "requested": asked })))
+}
+
+/// The result of a request whose `_meta` was checked; `None` if it was cancelled.
+pub(super) fn answer(heard: &Arc<Heard>, ticket: &Ticket, outlet: &Arc<dyn Outlet>) -> Result<Option<Value>, Fault> {
+    let catalogue = &heard.server.catalogue;
+    let result = match heard.method() {
+        "server/discover" => Some(json!({
+            "supportedVersions": [MODERN],
+            "capabilities": catalogue.capabilities,
+            "instructions": catalogue.instructions,
+        })),
+        "subscriptions/listen" => {
+            listen(heard, ticket, outlet)?;
+            None
+        }
+        _ => features::answer(heard, ticket, outlet.as_ref())?,
+    };
+    Ok(result.map(|result| complete(heard, result)))
+}
+
+/// Adds what every result of the era has.
+fn complete(heard: &Heard, mut result: Value) -> Value {
+    let mut whole = Map::from_iter([("resultType".to_owned(), json!("complete"))]);
+    if let Some(members) = result.as_object_mut() {
+        whole.append(members);
+    }
+    if CACHEABLE.contains(&heard.method()) {
+        // The notes change at any time.
+        let lasts = if heard.method() == "resources/read" { 0 } else { 60_000 };
+        whole.insert("ttlMs".to_owned(), json!(lasts));
+        whole.insert("cacheScope".to_owned(), json!("public"));
+    }
+    whole.insert("_meta".to_owned(), json!({ SERVER: heard.server.catalogue.server }));
+    Value::Object(whole)
+}
+
+/// Tells the client what it asked for until it wants no more.
+fn listen(heard: &Arc<Heard>, ticket: &Ticket, outlet: &Arc<dyn Outlet>) -> Result<(), Fault> {
+    let filter = heard.params()["notifications"].as_object().ok_or_else(|| Fault::invalid_params("`notifications` must be an object"))?;
+    let asked = filter.get("resourceSubscriptions").and_then(Value::as_array);
+    let uris: Vec<String> = asked.into_iter().flatten().filter_map(|uri| uri.as_str().map(str::to_owned)).collect();
+    // The lists never change, so that only resources can be listened to.
+    let honoured = if asked.is_some() { json!({ "resourceSubscriptions": uris }) } else { json!({}) };
+    let listener = Arc::new(Listener { heard: Arc::clone(heard), outlet: Arc::clone(outlet), uris });
+    listener.tell("notifications/subscriptions/acknowledged", json!({ "notifications": honoured }));
+    listeners(&heard.server).push(Arc::clone(&listener));
+    while ticket.is_wanted(true, outlet.as_ref()) {
+        sleep(TICK);
+    }
+    listeners(&heard.server).retain(|known| !Arc::ptr_eq(known, &listener));
+    Ok(())
+}
+
+/// Tells all who listen to this resource that it has changed.
+pub(super) fn tell_listeners(server: &Server, uri: &str) {
+    let concerned: Vec<Arc<Listener>> =
+        listeners(server).iter().filter(|known| known.uris.iter().any(|known| known == uri)).cloned().collect();
+    for listener in concerned {
+        listener.tell("notifications/resources/updated", json!({ "uri": uri }));
+    }
+}
+
+fn listeners(server: &Server) -> MutexGuard<'_, Vec<Arc<Listener>>> {
+    server.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+}

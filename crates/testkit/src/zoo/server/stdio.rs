@@ -1,0 +1,118 @@
+//! Over stdin and stdout: a message on each line. Ends when stdin does.
+
+use super::message::{INVALID_REQUEST, Kind, PARSE_ERROR, kind, readable_id};
+use super::session::{MODERN, Session};
+use super::{Fault, Heard, Outlet, Server, batch, dispatch, modern, note};
+use crate::zoo::Era;
+use serde_json::Value;
+use std::io::{self, BufRead as _, Write as _};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+struct Lines(Arc<Server>);
+
+impl Outlet for Lines {
+    fn say(&self, message: &Value) -> bool {
+        let bytes = self.0.twist.line(message);
+        let mut out = io::stdout().lock();
+        out.write_all(&bytes).and_then(|()| out.flush()).is_ok()
+    }
+}
+
+pub(super) fn serve(server: &Arc<Server>) -> io::Result<()> {
+    let outlet: Arc<dyn Outlet> = Arc::new(Lines(Arc::clone(server)));
+    let session = server.open_session();
+    session.attach(Arc::clone(&outlet));
+    let mut input = io::stdin().lock();
+    let mut line = Vec::new();
+    let mut working: Vec<JoinHandle<()>> = Vec::new();
+    while input.read_until(b'\n', &mut line)? > 0 {
+        working.retain(|thread| !thread.is_finished());
+        working.extend(hear(server, &session, line.trim_ascii(), &outlet));
+        line.clear();
+    }
+    server.cancel_all();
+    for thread in working {
+        // A twist that panics is none; the thread has said why on stderr.
+        let _ = thread.join();
+    }
+    server.twist.end();
+    Ok(())
+}
+
+fn hear(server: &Arc<Server>, session: &Arc<Session>, line: &[u8], outlet: &Arc<dyn Outlet>) -> Option<JoinHandle<()>> {
+    server.twist.raw(line);
+    if line.is_empty() {
+        return None;
+    }
+    let mut message = match serde_json::from_slice::<Value>(line) {
+        Ok(Value::Array(messages)) => {
+            match batch::check(session, &messages) {
+                Ok(()) => batch::answer_all(server, session, messages, outlet),
+                Err(fault) => refuse(server, session, &fault, outlet),
+            }
+            return None;
+        }
+        Ok(message) => message,
+        Err(error) => {
+            refuse(server, session, &Fault::new(PARSE_ERROR, format!("Parse error: {error}")), outlet);
+            return None;
+        }
+    };
+    server.twist.hears(&mut message);
+    let kind = match kind(&message) {
+        Ok(kind) => kind,
+        Err(fault) => {
+            match readable_id(&message) {
+                Some(id) => drop(outlet.say(&fault.answer(Some(id)))),
+                None => refuse(server, session, &fault, outlet),
+            }
+            return None;
+        }
+    };
+    let era = era(server, session, &message, kind);
+    let version = match era {
+        Era::Modern => MODERN.to_owned(),
+        Era::Legacy => session.version().unwrap_or_default(),
+    };
+    let heard = Heard { server: Arc::clone(server), session: Arc::clone(session), message, era, version };
+    if kind != Kind::Request {
+        note(&heard, kind);
+        return None;
+    }
+    if era == Era::Modern
+        && let Err(fault) = check_modern(&heard)
+    {
+        heard.say(fault.answer(Some(heard.id())), outlet.as_ref());
+        return None;
+    }
+    dispatch(heard, outlet)
+}
+
+/// "A request carrying modern per-request `_meta` is served statelessly; an `initialize` request selects legacy semantics,
+/// scoped to the process" (2026-07-28, basic/versioning).
+fn era(server: &Server, session: &Session, message: &Value, kind: Kind) -> Era {
+    if !server.knows(Era::Modern) {
+        return Era::Legacy;
+    }
+    let handshake = kind == Kind::Request && matches!(message["method"].as_str(), Some("initialize" | "ping"));
+    let legacy = !modern::is_modern(message) && (handshake || session.version().is_some());
+    if legacy && server.knows(Era::Legacy) { Era::Legacy } else { Era::Modern }
+}
+
+fn check_modern(heard: &Heard) -> Result<(), Fault> {
+    // A legacy client has no other way to learn what is spoken here (basic/versioning).
+    if heard.method() == "initialize" && !modern::is_modern(&heard.message) {
+        return modern::check_version(heard.params()["protocolVersion"].as_str().unwrap_or_default());
+    }
+    modern::check_meta(&heard.message)?;
+    modern::check_version(modern::version(&heard.message).unwrap_or_default())
+}
+
+/// Refuses what has no id that could be read. Only two revisions can say so: in the others an error must have an id.
+fn refuse(server: &Server, session: &Session, fault: &Fault, outlet: &Arc<dyn Outlet>) {
+    debug_assert!(matches!(fault.code, PARSE_ERROR | INVALID_REQUEST));
+    if session.version().as_deref() == Some("2025-11-25") || !server.knows(Era::Legacy) {
+        outlet.say(&fault.answer(None));
+    }
+}

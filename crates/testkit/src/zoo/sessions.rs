@@ -1,0 +1,112 @@
+//! Animals whose sessions of Streamable HTTP are otherwise.
+
+use super::http::renumber;
+use super::slip::Slip;
+use super::twist::Twist;
+use super::{Animal, HTTP, LEGACY, animal};
+use serde_json::json;
+use uuid::Uuid;
+
+pub(super) const ANIMALS: &[Animal] = &[
+    animal(
+        "session-id-with-blank",
+        "puts a blank into session ids",
+        "session-id-is-visible-ascii",
+        HTTP,
+        LEGACY,
+        Twist::SessionId(|_| format!("zoo {}", Uuid::new_v4())),
+    ),
+    animal(
+        "session-id-with-umlaut",
+        "puts an umlaut into session ids",
+        "session-id-is-visible-ascii",
+        HTTP,
+        LEGACY,
+        Twist::SessionId(|_| format!("gehög-{}", Uuid::new_v4())),
+    ),
+    animal(
+        "one-session-id",
+        "gives all clients the same session id",
+        "session-ids-differ",
+        HTTP,
+        LEGACY,
+        Twist::SessionId(|_| "0b7c1f52-7d1e-4a36-9c55-3f0e8d2a6b91".to_owned()),
+    ),
+    animal(
+        "session-ids-count",
+        "counts its sessions",
+        "session-id-is-unguessable",
+        HTTP,
+        LEGACY,
+        Twist::SessionId(|server| {
+            let mut memory = server.memory();
+            let count = memory.as_u64().unwrap_or_default() + 1;
+            *memory = json!(count);
+            format!("session-{count}")
+        }),
+    ),
+    animal(
+        "session-ids-are-short",
+        "gives session ids of four digits",
+        "session-id-is-unguessable",
+        HTTP,
+        LEGACY,
+        Twist::SessionId(|_| Uuid::new_v4().simple().to_string()[..4].to_owned()),
+    ),
+    animal(
+        "unknown-session-gets-400",
+        "answers with 400 for a session that never was",
+        "session-unknown-gets-404",
+        HTTP,
+        LEGACY,
+        Twist::Slip(Slip::UnknownSessionsGet400),
+    ),
+    animal(
+        "unknown-session-served",
+        "serves whoever invents a session id",
+        "session-unknown-gets-404",
+        HTTP,
+        LEGACY,
+        Twist::Slip(Slip::UnknownSessionsServed),
+    ),
+    animal(
+        "ended-session-gets-400",
+        "answers with 400 for a session that was deleted",
+        "session-ended-gets-404",
+        HTTP,
+        LEGACY,
+        Twist::Slip(Slip::EndedSessionsGet400),
+    ),
+    animal(
+        "ended-session-served",
+        "does not end a session that is deleted",
+        "session-ended-gets-404",
+        HTTP,
+        LEGACY,
+        Twist::Slip(Slip::SessionsOutliveTheirEnd),
+    ),
+    animal(
+        "missing-session-served",
+        "serves requests that name no session",
+        "session-missing-gets-400",
+        HTTP,
+        LEGACY,
+        Twist::Slip(Slip::MissingSessionsServed),
+    ),
+    animal(
+        "missing-session-gets-422",
+        "answers with 422 where the session id is missing",
+        "session-missing-gets-400",
+        HTTP,
+        LEGACY,
+        Twist::Response(|request, response| {
+            let names_none = request.header("mcp-session-id").is_none();
+            if names_none
+                && request.method == "POST"
+                && serde_json::from_slice::<serde_json::Value>(&request.body).is_ok_and(|message| message.is_object())
+            {
+                renumber(response, 400, 422);
+            }
+        }),
+    ),
+];

@@ -1,0 +1,34 @@
+//! Slips: what the server gets wrong inside, where no message or byte could be changed from outside. Each is looked up at
+//! the one place where it happens.
+
+/// One thing that the server does not do, or does otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slip {
+    /// The server dies when a client goes before it has its answer.
+    AbortsKill,
+    AnyTokenIsGood,
+    Base64Undecoded,
+    CancelledRequestsAnswered,
+    /// A connection ends after a response that did not say so.
+    ConnectionsCloseUnsaid,
+    ContentTypeUnchecked,
+    /// Cursors mean something to the process that gave them only.
+    CursorsOfOneProcess,
+    HostUnchecked,
+    ListensEverywhere,
+    MethodHeaderUnchecked,
+    /// Without a session id, any session will do.
+    MissingSessionsServed,
+    NameHeaderUnchecked,
+    NullOriginWelcome,
+    OriginUnchecked,
+    ParameterHeadersUnchecked,
+    SessionsOutliveTheirEnd,
+    /// An event stream goes on after the answer.
+    StreamsStayOpen,
+    /// A session id that nobody was given is one from now on.
+    UnknownSessionsServed,
+    UnknownSessionsGet400,
+    EndedSessionsGet400,
+    VersionHeaderUnchecked,
+}
