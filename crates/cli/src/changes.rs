@@ -15,6 +15,9 @@ const QUIET: Duration = Duration::from_millis(100);
 /// A file that changes in so many runs one after the other is written by what is tested.
 const WRITTEN_BY_TESTS: u32 = 3;
 
+/// More readings than an editor needs: a bound against a file that never stops changing.
+const MOST_READS: u32 = 20;
+
 pub(crate) struct Changes {
     folders: Vec<PathBuf>,
     watcher: Debouncer<RecommendedWatcher, NoCache>,
@@ -44,9 +47,37 @@ impl Changes {
         Ok(changes)
     }
 
-    /// What changes from here on may be the work of the tests.
-    pub(crate) fn begin_run(&mut self) {
+    /// Reads the files before a run, and again where that gave nothing whole and they were still being written: an editor that
+    /// saves in several steps is no mistake of its user. What changes from here on may be the work of the tests.
+    pub(crate) async fn settled<T>(&mut self, mut read: impl FnMut() -> T, is_whole: impl Fn(&T) -> bool) -> T {
+        let mut found = self.read(&mut read);
+        for _ in 0..MOST_READS {
+            if is_whole(&found) || !self.goes_on().await {
+                break;
+            }
+            found = self.read(&mut read);
+        }
+        found
+    }
+
+    fn read<T>(&mut self, read: impl FnOnce() -> T) -> T {
         while self.signals.try_recv().is_ok() {}
+        read()
+    }
+
+    /// Whether a file changes within the time that an editor may take.
+    async fn goes_on(&mut self) -> bool {
+        tokio::time::sleep(QUIET).await;
+        let Ok(now) = self.look() else { return false };
+        let changed = self.counted(&now);
+        self.files = now;
+        changed
+    }
+
+    /// Whether a file that is watched differs from when it was looked at.
+    fn counted(&self, now: &Files) -> bool {
+        let counts = |path: &PathBuf| self.in_runs.get(path).is_none_or(|runs| *runs < WRITTEN_BY_TESTS);
+        differing(&self.files, now).iter().any(counts)
     }
 
     /// Gives the files that are no longer watched, because every run changes them.
@@ -72,8 +103,7 @@ impl Changes {
     pub(crate) async fn next(&mut self) -> Result<(), Failure> {
         loop {
             let now = self.look()?;
-            let counts = |path: &PathBuf| self.in_runs.get(path).is_none_or(|runs| *runs < WRITTEN_BY_TESTS);
-            let changed = differing(&self.files, &now).iter().any(counts);
+            let changed = self.counted(&now);
             self.files = now;
             if changed {
                 return Ok(());
@@ -121,4 +151,46 @@ fn cannot_watch(error: &notify::Error) -> Failure {
 fn differing(before: &Files, now: &Files) -> Vec<PathBuf> {
     let all: BTreeSet<&PathBuf> = before.keys().chain(now.keys()).collect();
     all.into_iter().filter(|path| before.get(*path) != now.get(*path)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a file of which each reading finds one more of these texts; gives what counted in the end, and how often it was read.
+    async fn check(texts: &[&str], expected: (&str, usize)) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("s.yaml");
+        let write = |index: usize| texts.get(index).into_iter().for_each(|text| std::fs::write(&file, text).unwrap());
+        write(0);
+        let mut changes = Changes::new(vec![folder.path().to_owned()]).unwrap();
+        let mut reads = 0;
+        let read = || {
+            let text = std::fs::read_to_string(&file).unwrap();
+            reads += 1;
+            // The editor goes on as soon as the half of it was read.
+            write(reads);
+            text
+        };
+        let found = changes.settled(read, |text| text.ends_with("whole")).await;
+        assert_eq!((found.as_str(), reads), expected, "{texts:?}");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_still_being_written_is_read_again() {
+        check(&["whole"], ("whole", 1)).await;
+        check(&["", "ha", "half", "the whole"], ("the whole", 4)).await;
+        check(&["half"], ("half", 1)).await;
+        check(&["half", "half of it"], ("half of it", 2)).await;
+        // What changes while the tests run is told later.
+        check(&["whole", "the whole"], ("whole", 1)).await;
+    }
+
+    #[tokio::test]
+    async fn a_file_that_never_stops_changing_is_told_all_the_same() {
+        let texts: Vec<String> = (0..100).map(|length| "x".repeat(length)).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let reads = MOST_READS as usize + 1;
+        check(&texts, (texts[reads - 1], reads)).await;
+    }
 }

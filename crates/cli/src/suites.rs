@@ -67,11 +67,36 @@ fn parse_transport(text: &str) -> Result<TransportKind, String> {
     }
 }
 
+/// Suites that were read.
+pub(crate) enum Read {
+    Flawless(Loaded),
+    Mistaken(Vec<Diagnostic>),
+}
+
+impl Read {
+    /// What can be run; mistakes are told on stderr instead.
+    pub(crate) fn or_tell(self) -> Option<Loaded> {
+        let mistakes = match self {
+            Self::Flawless(loaded) => return Some(loaded),
+            Self::Mistaken(mistakes) => mistakes,
+        };
+        let count = mistakes.len();
+        output::talk(&diagnostic::render_all(&mistakes, &settings::style()));
+        output::talk(&format!("\n{count} {}, nothing was run\n", if count == 1 { "mistake" } else { "mistakes" }));
+        None
+    }
+}
+
 impl SuiteArgs {
     /// Reads all suites. Tells their mistakes on stderr; then there is nothing to give.
     ///
     /// `server` takes the place of their own ones; `tls` is what their own adds to.
     pub(crate) fn load(&self, server: Option<Server>, tls: &Tls) -> Result<Option<Loaded>, Failure> {
+        self.read(server, tls).map(Read::or_tell)
+    }
+
+    /// The same, and tells nothing.
+    pub(crate) fn read(&self, server: Option<Server>, tls: &Tls) -> Result<Read, Failure> {
         let Found { files, picks } = self.discover()?;
         let environment = Environment {
             variables: settings::variables(),
@@ -87,13 +112,7 @@ impl SuiteArgs {
                 Err(found) => mistakes.extend(found),
             }
         }
-        if mistakes.is_empty() {
-            return Ok(Some(Loaded { suites, picks }));
-        }
-        let count = mistakes.len();
-        output::talk(&diagnostic::render_all(&mistakes, &settings::style()));
-        output::talk(&format!("\n{count} {}, nothing was run\n", if count == 1 { "mistake" } else { "mistakes" }));
-        Ok(None)
+        Ok(if mistakes.is_empty() { Read::Flawless(Loaded { suites, picks }) } else { Read::Mistaken(mistakes) })
     }
 
     /// The suite files, sorted, and the tests that were picked from them.

@@ -56,6 +56,17 @@ const REJECTED: i64 = -1;
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 
 impl Answers {
+    /// These, and where they say nothing, the others.
+    #[must_use]
+    pub fn or(self, others: &Self) -> Self {
+        Self {
+            roots: self.roots.or_else(|| others.roots.clone()),
+            elicitation: self.elicitation.or_else(|| others.elicitation.clone()),
+            sampling: self.sampling.or_else(|| others.sampling.clone()),
+            tasks: self.tasks.or(others.tasks),
+        }
+    }
+
     /// The capabilities that these policies can keep.
     pub(crate) fn capabilities(&self) -> Map<String, Value> {
         let mut capabilities = Map::new();

@@ -42,7 +42,7 @@ use crate::revision::{Era, TransportKind};
 use crate::transport::{
     Closed, Endpoint, Exit, FaultKind, HttpHead, Patience, Process, Resume, ShutdownReport, Stage, StdinUse, Unanswered,
 };
-use answering::Answering;
+use answering::{Answering, Policies};
 use dispatcher::Dispatcher;
 use handshake::Offer;
 use mcproof_record::FrameId;
@@ -53,7 +53,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use task::TaskSupport;
 use tokio::process::ChildStdin;
-use wire::{Connection, Outgoing, Wire};
+use wire::{Connection, Outgoing, TOO_LATE, Wire};
 
 /// What a server said of itself in the answer to `initialize` or `server/discover`.
 #[derive(Clone, Debug, PartialEq)]
@@ -176,8 +176,11 @@ pub struct Session {
     reached: Option<(Endpoint, TransportKind)>,
     dispatcher: Arc<Dispatcher>,
     handshake: Handshake,
+    /// Without what the answers let it declare.
     client: ClientProfile,
-    answers: Answers,
+    /// What a legacy handshake declares.
+    declared: ClientProfile,
+    policies: Policies,
     offer: Offer,
     /// Modern HTTP: which arguments of which tool are mirrored into headers, as far as tools have been listed.
     param_headers: Mutex<ParamHeaders>,
@@ -258,14 +261,14 @@ impl Session {
         deadline: impl Into<Deadline>,
     ) -> Result<Reply, CallFailure> {
         let deadline = deadline.into();
-        let outcome = self.send(method, params.clone(), deadline).await;
+        let outcome = self.send(method, params.clone(), deadline, TOO_LATE).await;
         match &outcome {
             // 404 for a session id means that the session is over: a client starts a new one (2025-11-25, transports,
             // session management). The request was not taken, so it is sent again.
             Err(CallFailure::Unanswered(Unanswered::Response { head, .. })) if head.status == 404 && self.wire.has_session() => {
                 self.tap.note("the server does not know our session any more: initializing anew");
-                match handshake::initialize(&self.wire, &self.dispatcher, &self.client, &self.offer, self.handshake.transport).await {
-                    Ok(_) => self.send(method, params, deadline).await,
+                match handshake::initialize(&self.wire, &self.dispatcher, &self.declared, &self.offer, self.handshake.transport).await {
+                    Ok(_) => self.send(method, params, deadline, TOO_LATE).await,
                     Err(_) => outcome,
                 }
             }
@@ -273,7 +276,8 @@ impl Session {
         }
     }
 
-    /// Sends a request and cancels it after a while, as the transport and the era have it.
+    /// Sends a request and cancels it after a while, as the transport and the era have it; where a notification says it, with
+    /// this `reason`.
     ///
     /// # Errors
     /// [`CallFailure::Cancelled`] if it went as asked for; another failure, or the answer, if that came before.
@@ -282,15 +286,36 @@ impl Session {
         method: &str,
         params: Option<Map<String, Value>>,
         after: Duration,
+        reason: &str,
     ) -> Result<Reply, CallFailure> {
-        match self.send(method, params, after.into()).await {
+        match self.send(method, params, after.into(), reason).await {
             Err(CallFailure::TimedOut { method, after, .. }) => Err(CallFailure::Cancelled { method, after }),
             other => other,
         }
     }
 
-    async fn send(&self, method: &str, params: Option<Map<String, Value>>, deadline: Deadline) -> Result<Reply, CallFailure> {
-        self.wire.ask(&self.dispatcher, self.outgoing(method, params), deadline, self.handshake.era).await
+    async fn send(
+        &self,
+        method: &str,
+        params: Option<Map<String, Value>>,
+        deadline: Deadline,
+        reason: &str,
+    ) -> Result<Reply, CallFailure> {
+        self.wire.ask(&self.dispatcher, self.outgoing(method, params), deadline, self.handshake.era, reason).await
+    }
+
+    /// From here on, what the server asks is answered like this. In the modern era the requests from here on also declare
+    /// it; a legacy server was told at the handshake, once and for all, what it may ask for: what this adds to the answers
+    /// of then it will not ask, and what this leaves out is refused.
+    pub fn answer_with(&self, answers: Answers) {
+        self.policies.set(answers);
+    }
+
+    /// Who we are, with what the answers of now let us declare.
+    fn profile(&self) -> ClientProfile {
+        let mut profile = self.client.clone();
+        profile.capabilities.extend(self.policies.get().capabilities());
+        profile
     }
 
     /// A request with all that the era adds to it.
@@ -298,7 +323,7 @@ impl Session {
         match self.handshake.era {
             Era::Legacy => Outgoing { method, params, headers: self.wire.headers(), resume: Resume::FromLastEvent },
             Era::Modern => {
-                let (params, mut headers) = mirrored(&self.client, &self.handshake.protocol_version, method, params);
+                let (params, mut headers) = mirrored(&self.profile(), &self.handshake.protocol_version, method, params);
                 if self.handshake.transport == TransportKind::Http && method == "tools/call" {
                     headers.extend(self.param_headers.lock().unwrap_or_else(PoisonError::into_inner).of_call(&params));
                 }

@@ -4,7 +4,7 @@
 use mcproof_client::jsonrpc::Flaw;
 use mcproof_client::{
     Bound, CallFailure, Closed, ConnectFailure, Exit, Fault, FaultKind, HttpHead, ListFailure, Session, SseFailure, StartFailure, Tap,
-    Target, Unanswered,
+    Target, TaskFailure, Unanswered,
 };
 use mcproof_record::{Diagnostic, Evidence, ExchangeId, FrameBody, FrameId, Transcript};
 
@@ -190,6 +190,24 @@ pub fn of_list_failure(failure: &ListFailure, method: &str, scene: &Scene) -> Di
         ListFailure::RepeatedCursor { .. } | ListFailure::TooManyPages { .. } => "endless-pages",
     };
     finish(Diagnostic::error(code, failure.to_string()), None, &scene.transcript)
+}
+
+/// Why a call did not become a task, or its task came to no end.
+pub fn of_task_failure(failure: &TaskFailure, method: &str, scene: &Scene) -> Diagnostic {
+    use TaskFailure as F;
+    let own = |text: &str| Some(text.to_owned());
+    let (code, hint) = match failure {
+        F::Call(failure) => return of_call_failure(failure, method, scene),
+        F::List(failure) => return of_list_failure(failure, "tools/list", scene),
+        F::NotInThisRevision { .. } | F::NotDeclared { .. } | F::NotForThisTool { .. } => {
+            ("tasks-not-offered", own("leave out `task`, or let the server offer tasks in this revision"))
+        }
+        F::Rpc { .. } => ("rpc-error", None),
+        F::NotATask { .. } => ("not-a-task", None),
+        F::NoInput { .. } => ("no-policy", own("say under `answers` how to respond")),
+        F::TimedOut { .. } => ("no-answer", own("raise `timeouts.request`, or `timeout` of the step, if the task needs longer")),
+    };
+    finish(Diagnostic::error(code, failure.to_string()), hint, &scene.transcript)
 }
 
 /// The bound that a request broke on, if it did.

@@ -24,7 +24,7 @@ mod warm;
 
 use crate::suite::plan::LimitChoices;
 use audit::Audits;
-use case::{Finished, Leftovers, World};
+use case::{Finished, World};
 use coverage::Collector;
 pub use coverage::Covering;
 pub use filter::{FILTER_HELP, Filter};
@@ -123,7 +123,7 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
     let mut busy = Busy::default();
     let mut wires = Wires::of(&recorder.summary.planned);
     let mut running: JoinSet<Finished> = JoinSet::new();
-    let mut ending: JoinSet<()> = JoinSet::new();
+    let mut ending: JoinSet<Vec<Diagnostic>> = JoinSet::new();
     let mut failures = 0;
     let mut stop = std::pin::pin!(stop);
     loop {
@@ -157,17 +157,26 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
                 busy.finish(group.as_ref());
                 wires.add(&recorder.summary.planned[outcome.id.0 as usize], wire);
                 recorder.record(Event::CaseFinished(outcome));
-                ending.spawn(leftovers.end());
+                ending.spawn(async {
+                    leftovers.end().await;
+                    Vec::new()
+                });
                 if world.options.fail_fast.is_some_and(|most| failures >= most.get()) {
                     let left = queue.clear().await;
                     recorder.stopped_early(failures, left);
                     if running.is_empty() {
                         // The shared servers wait for cases that do not come.
-                        world.groups.rest().into_iter().for_each(|handed| drop(ending.spawn(Leftovers::of(handed).end())));
+                        for (work, handed) in world.groups.rest() {
+                            ending.spawn(case::end_group(work, world.clone(), handed));
+                        }
                     }
                 }
             }
-            Some(ended) = ending.join_next() => unless_panicked(ended),
+            Some(ended) = ending.join_next() => {
+                for diagnostic in unless_panicked(ended) {
+                    recorder.record(Event::Notice { diagnostic });
+                }
+            }
         }
     }
     for mut event in recorder.summary.transport_specific() {

@@ -141,6 +141,8 @@ pub enum Blame {
     Suite,
     /// The server answers well, and the expectation may be as wrong as the answer.
     ServerOrSuite,
+    /// The suite put faults between client and server, and they are the likely cause.
+    InjectedFault,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

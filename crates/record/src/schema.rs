@@ -1,13 +1,24 @@
-//! The published JSON Schema of what is recorded, made from the types themselves, so that the two cannot differ.
+//! The published JSON Schemas of what is recorded, made from the types themselves, so that the two cannot differ. A later
+//! version may add members, so none is forbidden.
 
-use crate::{Event, FORMAT_VERSION};
+use crate::{AuditLine, Event, FORMAT_VERSION};
+use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// The schema (2020-12) of one event: a line of `--reporter json`. A later version may add members, so none is forbidden.
+/// The schema (2020-12) of one event: a line of `--reporter json`.
 pub fn events() -> Value {
-    let mut schema = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Event>();
-    schema.insert("title".into(), format!("mcproof events, version {FORMAT_VERSION}").into());
+    of::<Event>("events")
+}
+
+/// The schema (2020-12) of one line of an audit.
+pub fn audit() -> Value {
+    of::<AuditLine>("audit lines")
+}
+
+fn of<T: JsonSchema>(what: &str) -> Value {
+    let mut schema = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>();
+    schema.insert("title".into(), format!("mcproof {what}, version {FORMAT_VERSION}").into());
     schema.to_value()
 }
 

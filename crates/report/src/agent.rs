@@ -2,7 +2,7 @@
 //! repeats it. Nothing of what passed.
 
 use crate::escape::{self, escape};
-use crate::findings::{Finding, Findings, Shared, place};
+use crate::findings::{Finding, Findings, Shared, Title, place};
 use crate::repeat::Repeat;
 use crate::style::count;
 use crate::{Reporter, words};
@@ -93,7 +93,7 @@ impl<W: Write> Agent<W> {
             .titles()
             .iter()
             .take(CASES)
-            .map(|(suite, name, transports)| format!("{suite} > {name} [{}]", transports.join(", ")))
+            .map(|Title { suite, name, transports }| format!("{suite} > {name} [{}]", transports.join(", ")))
             .collect();
         let more = shared.titles().len().saturating_sub(CASES);
         let more = if more > 0 { format!("; {more} more") } else { String::new() };

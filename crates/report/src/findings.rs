@@ -1,6 +1,7 @@
 //! What of a run needs attention: failures, warnings and reasons, each told once with all cases that share it. Says nothing
 //! about how to show it.
 
+use crate::words;
 use mcproof_record::{Aftermath, CaseId, CaseOutcome, CasePlan, Diagnostic, Event, Place, Verdict};
 use std::collections::BTreeMap;
 
@@ -62,17 +63,40 @@ impl Findings {
     }
 }
 
+/// A test that shares a finding.
+pub(crate) struct Title<'a> {
+    pub(crate) suite: &'a str,
+    /// With the repetitions, where it is repeated.
+    pub(crate) name: String,
+    pub(crate) transports: Vec<&'a str>,
+}
+
 impl Shared<'_> {
-    /// The cases by suite and name, each once, with the transports on which it shares the finding.
-    pub(crate) fn titles(&self) -> Vec<(&str, &str, Vec<&str>)> {
-        let mut titles: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    /// The tests by suite and name, each once, with the transports on which it shares the finding; repetitions stand together
+    /// where they do so on the same transports.
+    pub(crate) fn titles(&self) -> Vec<Title<'_>> {
+        type Key<'a> = (&'a str, &'a str, u32);
+        let mut runs: Vec<(Key, Vec<&str>)> = Vec::new();
         for case in &self.cases {
-            match titles.iter_mut().find(|(suite, name, _)| *suite == case.suite && *name == case.name) {
-                Some((_, _, transports)) => transports.push(&case.transport),
-                None => titles.push((&case.suite, &case.name, vec![&case.transport])),
+            let key = (case.suite.as_str(), case.name.as_str(), case.repetition);
+            match runs.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, transports)) => transports.push(&case.transport),
+                None => runs.push((key, vec![&case.transport])),
             }
         }
-        titles
+        let mut tests: Vec<(&str, &str, Vec<u32>, Vec<&str>)> = Vec::new();
+        for ((suite, name, repetition), transports) in runs {
+            match tests.iter_mut().find(|test| (test.0, test.1, &test.3) == (suite, name, &transports)) {
+                Some(test) => test.2.push(repetition),
+                None => tests.push((suite, name, vec![repetition], transports)),
+            }
+        }
+        let title = |(suite, name, repetitions, transports): (_, &str, Vec<u32>, _)| Title {
+            suite,
+            name: words::repeated(name, &repetitions),
+            transports,
+        };
+        tests.into_iter().map(title).collect()
     }
 }
 

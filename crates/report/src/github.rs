@@ -2,7 +2,7 @@
 //! knows where they go.
 
 use crate::escape::{self, Lines};
-use crate::findings::{Findings, Shared, place};
+use crate::findings::{Findings, Shared, Title, place};
 use crate::{Reporter, Style, diagnostic, words};
 use mcproof_record::{Coverage, Diagnostic, Event, Severity, Verdict};
 use std::io::{self, Write};
@@ -68,7 +68,7 @@ impl<W: Write, S: Write> Github<W, S> {
 
     fn annotation(&self, severity: Severity, shared: &Shared<'_>) -> String {
         let titles: Vec<String> =
-            shared.titles().iter().take(TITLES).map(|(_, name, transports)| format!("{name} [{}]", transports.join(", "))).collect();
+            shared.titles().iter().take(TITLES).map(|Title { name, transports, .. }| format!("{name} [{}]", transports.join(", "))).collect();
         let mut body = diagnostic::render_all(&shared.finding.diagnostics, &style());
         body.extend(shared.finding.aftermath.iter().map(|after| format!("{}\n", escape::escape(&words::aftermath(after)))));
         let unplaced = Diagnostic::error("failed", "failed");
@@ -178,7 +178,7 @@ fn section(shared: &Shared<'_>) -> String {
     };
     let titles = shared.titles();
     let mut text = String::new();
-    for (suite, name, transports) in titles.iter().take(TITLES) {
+    for Title { suite, name, transports } in titles.iter().take(TITLES) {
         text.push_str(&format!("### {mark}: {} › {} [{}]\n", inline(suite), inline(name), inline(&transports.join(", "))));
     }
     if titles.len() > TITLES {

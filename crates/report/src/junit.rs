@@ -141,8 +141,8 @@ impl Suite<'_> {
 
 impl Case<'_> {
     fn write(&self, xml: &mut Out) -> io::Result<()> {
-        let CasePlan { suite, name, transport, tags, .. } = self.plan;
-        let mut attributes = vec![("name", name.clone()), ("classname", class_name(suite, transport))];
+        let CasePlan { suite, transport, tags, .. } = self.plan;
+        let mut attributes = vec![("name", words::case_name(self.plan)), ("classname", class_name(suite, transport))];
         attributes.push(("time", seconds(self.outcome.map(|outcome| outcome.duration).unwrap_or_default())));
         if !tags.is_empty() {
             attributes.push(("group", tags.join(",")));

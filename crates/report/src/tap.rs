@@ -78,7 +78,7 @@ fn style() -> Style {
 }
 
 fn point(number: usize, plan: &CasePlan, outcome: &CaseOutcome) -> String {
-    let CasePlan { suite, name, transport, .. } = plan;
+    let (CasePlan { suite, transport, .. }, name) = (plan, words::case_name(plan));
     let is_ok = matches!(outcome.verdict, Verdict::Pass | Verdict::Flaky | Verdict::Skipped);
     let status = if is_ok { "ok" } else { "not ok" };
     let mut text = format!("{status} {number} - {}", description(&format!("{suite} > {name} [{transport}]")));

@@ -7,7 +7,7 @@
 
 use crate::diagnostic;
 use crate::escape::columns;
-use crate::findings::{Finding, Findings, Shared};
+use crate::findings::{Finding, Findings, Shared, Title};
 use crate::style::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, count};
 use crate::{Reporter, Style, words};
 use mcproof_record::{CaseId, CaseOutcome, Counts, Coverage, Diagnostic, Event, Parting, Severity, Verdict};
@@ -156,8 +156,7 @@ impl<W: Write> Terminal<W> {
     /// Suite and name of a case.
     fn title(&self, id: CaseId) -> String {
         match self.findings.plan(id) {
-            Some(case) if case.repetition > 0 => format!("{} #{}", self.named(&case.suite, &case.name), case.repetition),
-            Some(case) => self.named(&case.suite, &case.name),
+            Some(case) => self.named(&case.suite, &words::case_name(case)),
             None => format!("test {}", id.0),
         }
     }
@@ -219,7 +218,7 @@ impl<W: Write> Terminal<W> {
         // A case that shares its finding between transports takes one line.
         let titles = shared.titles();
         let mut text = String::new();
-        for (suite, name, transports) in titles.iter().take(TITLES) {
+        for Title { suite, name, transports } in titles.iter().take(TITLES) {
             text.push_str(&format!("{mark} {} {}\n", self.style.paint(CYAN, &self.transports(transports)), self.named(suite, name)));
         }
         if let Some(more) = diagnostic::remainder(titles.len().saturating_sub(TITLES), "test", &self.style) {
@@ -288,7 +287,7 @@ impl<W: Write> Terminal<W> {
             .running
             .iter()
             .filter_map(|id| self.findings.plan(*id))
-            .map(|case| format!("{} [{}]", case.name, case.transport))
+            .map(|case| format!("{} [{}]", words::case_name(case), case.transport))
             .collect();
         let text = format!("{}/{} done{}, running {}", self.finished, self.planned, self.time_left(), names.join(", "));
         // One column less than the terminal has: some wrap as soon as the last one is used.

@@ -2,7 +2,7 @@
 
 use crate::diagnostic::wire;
 use crate::style::count;
-use mcproof_record::{Aftermath, Blame, Branch, Counts, Coverage, ItemKind, Parting, Proof, ServerState, Verdict};
+use mcproof_record::{Aftermath, Blame, Branch, CasePlan, Counts, Coverage, ItemKind, Parting, Proof, ServerState, Verdict};
 use std::time::Duration;
 
 /// `shop still answers `ping`; server or suite is to blame`.
@@ -22,8 +22,28 @@ pub(crate) fn aftermath(after: &Aftermath) -> String {
         Blame::Network => "the network is to blame",
         Blame::Suite => "the suite is to blame",
         Blame::ServerOrSuite => "server or suite is to blame",
+        Blame::InjectedFault => "an injected fault is the likely cause",
     };
     format!("{server} {found}; {blame}")
+}
+
+/// `an order #2` for the second run of a test that is repeated.
+pub(crate) fn case_name(case: &CasePlan) -> String {
+    repeated(&case.name, &[case.repetition])
+}
+
+/// `an order #1-3, #7`: the runs of a test, in rising order; 0 is one that is not repeated.
+pub(crate) fn repeated(name: &str, repetitions: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for number in repetitions.iter().copied().filter(|number| *number > 0) {
+        match ranges.last_mut() {
+            Some((_, last)) if number <= last.saturating_add(1) => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let ranges: Vec<String> =
+        ranges.into_iter().map(|(first, last)| if first == last { format!("#{first}") } else { format!("#{first}-{last}") }).collect();
+    if ranges.is_empty() { name.to_owned() } else { format!("{name} {}", ranges.join(", ")) }
 }
 
 /// `shop: stdio, legacy era, protocol 2025-11-25`.
@@ -114,5 +134,19 @@ fn label(kind: ItemKind) -> &'static str {
         ItemKind::PromptArgument => "prompt arguments",
         ItemKind::Resource => "resources",
         ItemKind::ResourceTemplate => "templates",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repetitions_are_told_in_ranges() {
+        let check = |repetitions: &[u32], expected: &str| assert_eq!(repeated("a", repetitions), expected);
+        check(&[0], "a");
+        check(&[2], "a #2");
+        check(&[1, 2, 3, 3, 5, 7, 8], "a #1-3, #5, #7-8");
+        check(&[1, 1], "a #1");
     }
 }

@@ -43,7 +43,7 @@ async fn what_we_send_to_an_inquisitive_server_fits_the_schema() {
                     session.request_rounds("tools/call", object(json!({ "name": "ask", "arguments": {} })), DEADLINE).await.unwrap();
                 assert!(reply.answer.is_ok(), "{version}: {:?}", reply.answer);
                 let silent = object(json!({ "name": "silent" }));
-                session.request_and_cancel("tools/call", silent, Duration::from_millis(20)).await.unwrap_err();
+                session.request_and_cancel("tools/call", silent, Duration::from_millis(20), "no longer needed").await.unwrap_err();
                 run_tasks(&session, version).await;
                 session.request("tools/list", None, DEADLINE).await.unwrap();
                 session.close().await;
@@ -199,7 +199,7 @@ async fn exercise(session: &Session) {
     }
     if !legacy {
         let listen = object(json!({ "notifications": { "toolsListChanged": true } }));
-        let _ = session.request_and_cancel("subscriptions/listen", listen, Duration::from_millis(20)).await;
+        let _ = session.request_and_cancel("subscriptions/listen", listen, Duration::from_millis(20), "no longer needed").await;
     }
 }
 

@@ -25,12 +25,15 @@ enum What {
     Suite,
     /// The lines that `--reporter json` writes
     Events,
+    /// The lines of the file that `audit` and `--audit` name
+    Audit,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let schema = match arguments.what {
         What::Suite => suite_schema(),
         What::Events => schema::events(),
+        What::Audit => schema::audit(),
     };
     output::data(format!("{schema:#}\n").as_bytes())?;
     Ok(Exit::Passed)

@@ -12,7 +12,7 @@ use crate::network::NetworkArgs;
 use crate::reporters::{ReporterArgs, Reporters, Written};
 use crate::selection::{Scope, SelectionArgs};
 use crate::settings;
-use crate::suites::SuiteArgs;
+use crate::suites::{Read, SuiteArgs};
 use crate::typed::Typed;
 use clap::Args as _;
 use mcproof_client::auth::Authorization;
@@ -123,7 +123,15 @@ struct Given {
 impl Arguments {
     /// Reads the suites anew. Nothing comes of suites with mistakes, which are told.
     fn plan(&self, given: &Given, scope: Scope) -> Result<Option<Plan>, Failure> {
-        let Some(loaded) = self.suites.load(given.server.clone(), &given.network.tls)? else { return Ok(None) };
+        self.plan_of(self.read(given)?, scope)
+    }
+
+    fn read(&self, given: &Given) -> Result<Read, Failure> {
+        self.suites.read(given.server.clone(), &given.network.tls)
+    }
+
+    fn plan_of(&self, read: Read, scope: Scope) -> Result<Option<Plan>, Failure> {
+        let Some(loaded) = read.or_tell() else { return Ok(None) };
         self.selection.plan(&self.suites, loaded, scope, &Memory::of_current_folder()).map(Some)
     }
 

@@ -9,7 +9,7 @@ use crate::jsonrpc::{self, RequestId, RpcError};
 use crate::transport::{Envelope, Purpose, Resume};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::SystemTime;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
@@ -17,12 +17,30 @@ use tokio::time::{Instant, sleep_until};
 /// Every message that belongs to a task says so under this key (2025-11-25, basic/utilities/tasks, related task metadata).
 pub(super) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
+/// The policies of a session as they are now; the session and the task that answers share them.
+#[derive(Clone)]
+pub(super) struct Policies(Arc<RwLock<Answers>>);
+
+impl Policies {
+    pub(super) fn new(answers: Answers) -> Self {
+        Self(Arc::new(RwLock::new(answers)))
+    }
+
+    pub(super) fn get(&self) -> Answers {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set(&self, answers: Answers) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = answers;
+    }
+}
+
 /// The task that answers the server's requests. Ends with its session.
 pub(super) struct Answering(JoinHandle<()>);
 
 impl Answering {
-    pub(super) fn start(queue: ServerRequests, wire: &Arc<Wire>, answers: Answers) -> Self {
-        Self(tokio::spawn(answer_requests(queue, Arc::downgrade(wire), answers)))
+    pub(super) fn start(queue: ServerRequests, wire: &Arc<Wire>, policies: Policies) -> Self {
+        Self(tokio::spawn(answer_requests(queue, Arc::downgrade(wire), policies)))
     }
 
     /// Ends the task and waits until it has let go of the connection.
@@ -38,8 +56,8 @@ impl Drop for Answering {
     }
 }
 
-async fn answer_requests(mut queue: ServerRequests, wire: Weak<Wire>, answers: Answers) {
-    let mut host = answers.tasks.map(Host::new);
+async fn answer_requests(mut queue: ServerRequests, wire: Weak<Wire>, policies: Policies) {
+    let mut host = policies.get().tasks.map(Host::new);
     let mut rooms: HashMap<RequestId, Room> = HashMap::new();
     loop {
         let due = host.as_ref().and_then(Host::due);
@@ -48,7 +66,7 @@ async fn answer_requests(mut queue: ServerRequests, wire: Weak<Wire>, answers: A
             request = queue.recv() => {
                 let Some((request, room)) = request else { return };
                 rooms.insert(request.id.clone(), room);
-                outgoing.extend(answer(&answers, host.as_mut(), request));
+                outgoing.extend(answer(&policies.get(), host.as_mut(), request));
             }
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
         }

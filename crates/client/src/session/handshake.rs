@@ -1,7 +1,7 @@
 //! The handshakes of both eras as messages: what `initialize` offers, and what its answer and that of `server/discover` say.
 
 use super::dispatcher::Dispatcher;
-use super::wire::{Connection, Outgoing, Wire, refusal};
+use super::wire::{Connection, Outgoing, TOO_LATE, Wire, refusal};
 use super::{CallFailure, ClientProfile, ConnectFailure, Handshake, SESSION_HEADER, VERSION_HEADER};
 use crate::revision::{self, Era, LEGACY, MODERN, TransportKind};
 use crate::transport::{Resume, Unanswered};
@@ -39,7 +39,7 @@ pub(super) async fn initialize(
     capabilities.extend(offer.tasks.clone().filter(|_| revision::has_tasks(offered)).map(|tasks| ("tasks".to_owned(), tasks)));
     let params = json!({ "protocolVersion": offered, "capabilities": capabilities, "clientInfo": client.info() });
     let outgoing = Outgoing { method: INITIALIZE, params: params.as_object().cloned(), headers: Vec::new(), resume: Resume::FromLastEvent };
-    let outcome = wire.ask(dispatcher, outgoing, offer.budget.into(), Era::Legacy).await;
+    let outcome = wire.ask(dispatcher, outgoing, offer.budget.into(), Era::Legacy, TOO_LATE).await;
     if let Some(head) = refusal(&outcome) {
         return Err(ConnectFailure::Unauthorized { method: INITIALIZE, head });
     }

@@ -53,12 +53,12 @@ struct Hosted {
 
 impl Host {
     pub(super) fn new(policy: HostedTasks) -> Self {
-        let takes = policy.takes.min(LONGEST);
-        Self { policy: HostedTasks { takes, ..policy }, tasks: Vec::new(), waiting: Vec::new() }
+        Self { policy: bounded(policy), tasks: Vec::new(), waiting: Vec::new() }
     }
 
     pub(super) fn receive(&mut self, request: &ServerRequest, answers: &Answers, now: Now) -> Answered {
         self.forget_expired(now.instant);
+        self.policy = answers.tasks.map_or(self.policy, bounded);
         let ServerRequest { id, method, params } = request;
         match (method.as_str(), params.get("task")) {
             ("sampling/createMessage" | "elicitation/create", Some(task)) => match answers.answer(method, params) {
@@ -191,6 +191,10 @@ impl Hosted {
         relate(&mut result, &json!({ "taskId": self.id }));
         Ok(result)
     }
+}
+
+fn bounded(policy: HostedTasks) -> HostedTasks {
+    HostedTasks { takes: policy.takes.min(LONGEST), ..policy }
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -1,11 +1,11 @@
 //! Opens a session: starts or finds the server, finds out its era, does the handshake.
 //! Source of the era rules: 2026-07-28, basic/versioning and basic/transports, "backward compatibility".
 
-use super::answering::Answering;
+use super::answering::{Answering, Policies};
 use super::dispatcher::{Dispatcher, ServerRequests};
 use super::handshake::{Offer, discovered, initialize, names};
 use super::modern::mirrored;
-use super::wire::{Connection, Outgoing, Wire, refusal};
+use super::wire::{Connection, Outgoing, TOO_LATE, Wire, refusal};
 use super::{CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Handshake, Locate, Reply, Session, Spawned, Target};
 use crate::Tap;
 use crate::auth::{Attempts, Authorizer, Bearer, Fallback, wants_authorization};
@@ -69,6 +69,7 @@ const METHOD_NOT_FOUND: i64 = -32601;
 
 pub(super) struct Opening<'a> {
     options: &'a ConnectOptions,
+    /// With what its answers let it declare.
     client: ClientProfile,
     tap: &'a Tap,
     pub(super) budget: Duration,
@@ -79,6 +80,7 @@ pub(super) struct Opening<'a> {
 pub(super) struct Attempt {
     wire: Arc<Wire>,
     dispatcher: Arc<Dispatcher>,
+    policies: Policies,
     answering: Answering,
 }
 
@@ -344,7 +346,7 @@ impl<'a> Opening<'a> {
             let left = deadline.saturating_duration_since(Instant::now());
             let (params, headers) = mirrored(&self.client, MODERN, DISCOVER, None);
             let outgoing = Outgoing { method: DISCOVER, params: Some(params), headers, resume: Resume::Never };
-            let reply = attempt.wire.ask(&attempt.dispatcher, outgoing, left.into(), Era::Modern).await;
+            let reply = attempt.wire.ask(&attempt.dispatcher, outgoing, left.into(), Era::Modern, TOO_LATE).await;
             if let Some(head) = refusal(&reply) {
                 return Err(ConnectFailure::Unauthorized { method: DISCOVER, head });
             }
@@ -438,20 +440,22 @@ impl<'a> Opening<'a> {
         queue: ServerRequests,
     ) -> Attempt {
         let wire = Arc::new(Wire::new(connection, authorizer));
-        let answering = Answering::start(queue, &wire, self.options.answers.clone());
-        Attempt { wire, dispatcher, answering }
+        let policies = Policies::new(self.options.answers.clone());
+        let answering = Answering::start(queue, &wire, policies.clone());
+        Attempt { wire, dispatcher, policies, answering }
     }
 
     pub(super) fn session(&self, attempt: Attempt, spawned: Option<Spawned>, handshake: Handshake) -> Session {
-        let Attempt { wire, dispatcher, answering } = attempt;
+        let Attempt { wire, dispatcher, policies, answering } = attempt;
         Session {
             wire,
             spawned,
             reached: None,
             dispatcher,
             handshake,
-            client: self.client.clone(),
-            answers: self.options.answers.clone(),
+            declared: self.client.clone(),
+            client: self.options.client.clone(),
+            policies,
             offer: self.offer(),
             param_headers: Mutex::default(),
             task_support: Mutex::default(),

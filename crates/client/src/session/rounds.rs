@@ -25,7 +25,7 @@ impl Session {
         let original = params.unwrap_or_default();
         let mut reply = self.request(method, Some(original.clone()), deadline).await?;
         for _ in 1..MOST_ROUNDS {
-            let Some(input) = reply.answer.as_ref().ok().and_then(|result| input(&self.answers, result)) else { break };
+            let Some(input) = reply.answer.as_ref().ok().and_then(|result| input(&self.policies.get(), result)) else { break };
             let params = original.clone().into_iter().chain(input).collect();
             reply = self.request(method, Some(params), deadline).await?;
         }

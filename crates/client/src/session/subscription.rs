@@ -84,7 +84,7 @@ impl Session {
         }
         let mut params = Map::new();
         if filter.contains_key("taskIds") {
-            declare_tasks(&self.client, &mut params);
+            declare_tasks(&self.profile(), &mut params);
         }
         params.insert("notifications".into(), Value::Object(filter));
         let outgoing = self.outgoing(LISTEN, Some(params));

@@ -13,6 +13,9 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+/// Why a request is cancelled that nobody asked to cancel.
+pub(super) const TOO_LATE: &str = "no answer in time";
+
 /// The connection, shared with the task that answers the server's requests.
 pub(super) struct Wire {
     pub(super) connection: Connection,
@@ -56,19 +59,22 @@ impl Wire {
         self.headers().iter().any(|(name, _)| name == SESSION_HEADER)
     }
 
-    /// Sends a request and waits for its answer. When the deadline passes, the request is cancelled. A request that is
-    /// refused for want of authorization was not taken: with a token it goes out anew, with a deadline of its own.
+    /// Sends a request and waits for its answer. When the deadline passes, the request is cancelled, for this `reason`. A
+    /// request that is refused for want of authorization was not taken: with a token it goes out anew, with a deadline of its own.
     pub(super) async fn ask(
         &self,
         dispatcher: &Arc<Dispatcher>,
         outgoing: Outgoing<'_>,
         deadline: Deadline,
         era: Era,
+        reason: &str,
     ) -> Result<Reply, CallFailure> {
-        let Some(mut permission) = self.permission(&outgoing) else { return self.ask_once(dispatcher, outgoing, deadline, era).await };
+        let Some(mut permission) = self.permission(&outgoing) else {
+            return self.ask_once(dispatcher, outgoing, deadline, era, reason).await;
+        };
         loop {
             permission.prepare().await;
-            let outcome = self.ask_once(dispatcher, outgoing.clone(), deadline, era).await;
+            let outcome = self.ask_once(dispatcher, outgoing.clone(), deadline, era, reason).await;
             match refusal(&outcome) {
                 Some(head) => permission.obtain(head).await?,
                 None => return outcome,
@@ -103,6 +109,7 @@ impl Wire {
         outgoing: Outgoing<'_>,
         deadline: Deadline,
         era: Era,
+        reason: &str,
     ) -> Result<Reply, CallFailure> {
         let method = outgoing.method;
         let mut waiting = self.begin(dispatcher, outgoing, deadline)?;
@@ -115,7 +122,7 @@ impl Wire {
                 };
                 // `initialize` must not be cancelled, and a probe is not worth it.
                 if !matches!(method, "initialize" | "server/discover") {
-                    self.cancel(&waiting.id, era, "no answer in time");
+                    self.cancel(&waiting.id, era, reason);
                 }
                 Err(CallFailure::TimedOut { method: method.to_owned(), after: deadline.maximum.unwrap_or(deadline.idle), stage })
             }

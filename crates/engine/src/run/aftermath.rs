@@ -1,9 +1,9 @@
 //! After a failure: in what state is the server now, and who has to act? Asks the server once more, within a short deadline.
 
 use super::expand::{Work, binding};
-use super::sessions::Open;
+use super::sessions::{Life, Open, Past};
 use mcproof_client::{Closed, Era, Session, TransportKind};
-use mcproof_record::{Aftermath, Blame, ServerState, SessionTranscript};
+use mcproof_record::{Aftermath, Blame, ServerState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -11,28 +11,42 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// One finding for each server that the case used or tried to use.
-pub(super) async fn probe(work: &Work, open: &BTreeMap<String, Open>, failed: &[SessionTranscript]) -> Vec<Aftermath> {
-    let mut found: Vec<Aftermath> = failed.iter().map(|failed| not_started(work, &failed.server)).collect();
+pub(super) async fn probe(work: &Work, open: &BTreeMap<String, Open>, past: &[Past]) -> Vec<Aftermath> {
+    let mut found: Vec<Aftermath> = past.iter().filter_map(|past| not_started(work, past)).collect();
     for (name, open) in open {
         open.injector.iter().for_each(|injector| injector.pause());
-        found.push(ask_again(work, name, &open.session).await);
+        found.push(ask_again(work, name, open).await);
         open.injector.iter().for_each(|injector| injector.resume());
     }
     found
 }
 
 /// No session could be opened.
-fn not_started(work: &Work, name: &str) -> Aftermath {
+fn not_started(work: &Work, past: &Past) -> Option<Aftermath> {
+    let name = &past.transcript.server;
     let is_ours = work.suite.servers.get(name).is_some_and(|server| binding(server, work.transport).launch.is_some());
-    let (state, blame, message) = match is_ours {
-        true => (ServerState::NotStarted, Blame::Server, "never got as far as a session"),
-        false => (ServerState::Unreachable, Blame::Network, "could not be reached: it is down, or the way to it is"),
+    let (state, blame, message) = match (past.life, is_ours) {
+        (Life::Lived, _) => return None,
+        (Life::NeverOpenedUnderFaults, _) => (ServerState::NotStarted, Blame::InjectedFault, "never got as far as a session"),
+        (Life::NeverOpened, true) => (ServerState::NotStarted, Blame::Server, "never got as far as a session"),
+        (Life::NeverOpened, false) => {
+            (ServerState::Unreachable, Blame::Network, "could not be reached: it is down, or the way to it is")
+        }
     };
-    Aftermath { server: name.to_owned(), state, blame, message: message.to_owned() }
+    Some(Aftermath { server: name.to_owned(), state, blame, message: message.to_owned() })
 }
 
-async fn ask_again(work: &Work, name: &str, session: &Session) -> Aftermath {
-    let (state, blame, message) = state_of(work, name, session).await;
+async fn ask_again(work: &Work, name: &str, open: &Open) -> Aftermath {
+    let (state, mut blame, mut message) = state_of(work, name, &open.session).await;
+    let count = open.injected();
+    if count > 0 {
+        let noun = if count == 1 { "message" } else { "messages" };
+        message += &format!(", and `faults` disturbed {count} {noun} of this test");
+        // Nothing on the wire is a reason for a process to end.
+        if state != ServerState::Died {
+            blame = Blame::InjectedFault;
+        }
+    }
     Aftermath { server: name.to_owned(), state, blame, message }
 }
 

@@ -43,7 +43,7 @@ pub(super) struct Leftovers {
 
 impl Leftovers {
     /// What nobody will take any more.
-    pub(super) fn of(handed: Handed) -> Self {
+    fn of(handed: Handed) -> Self {
         Self { open: handed.open.into_values().collect(), tmp: handed.tmp }
     }
 
@@ -128,6 +128,19 @@ pub(super) async fn visit<T>(work: &Work, world: &World, server: &str, ask: impl
     asked
 }
 
+/// Ends what a group shares, where its last case will not run, and gives what went wrong with its teardown.
+pub(super) async fn end_group(work: Work, world: World, handed: Handed) -> Vec<Diagnostic> {
+    let mut case = Running::new(&work, &world, handed, None, Instant::now());
+    // What its setup did not get to save is no news.
+    case.end_group(true).await;
+    let Running { sessions: Sessions { open, tmp, .. }, mut diagnostics, .. } = case;
+    Leftovers { open: open.into_values().collect(), tmp }.end().await;
+    for diagnostic in &mut diagnostics {
+        diagnostic.message = format!("in the shared teardown: {}", diagnostic.message);
+    }
+    diagnostics
+}
+
 struct Attempt {
     outcome: CaseOutcome,
     leftovers: Leftovers,
@@ -138,39 +151,57 @@ struct Attempt {
 
 async fn run_attempt(work: &Work, world: &World, handed: Handed, last: Last, warm: Option<Warm>) -> Attempt {
     let started = Instant::now();
-    if let Some(skip) = skipped_unasked(work) {
+    let unasked = skipped_unasked(work);
+    if let Some(skip) = &unasked
+        && (last == Last::No || !handed.owes_teardown)
+    {
+        let outcome = skipped(work, skip, started.elapsed());
+        let wire = Wire::of(work.transport, &outcome, &BTreeMap::new());
         let (leftovers, kept) = match last {
             Last::Yes => (Leftovers::of(handed), Handed::default()),
             Last::No => (Leftovers::default(), handed),
         };
-        return skip_attempt(work, &skip, started.elapsed(), leftovers, kept);
+        return Attempt { outcome, leftovers, kept, wire };
     }
     let shares = work.group().is_some();
     let mut case = Running::new(work, world, handed, warm, started);
-    let ran = case.run(last).await;
-    let duration = started.elapsed();
-    let Running { sessions, steps, diagnostics, set_up, .. } = case;
-    let Sessions { mut open, failed, tmp, .. } = sessions;
-    if let Ran::Skipped(skip) = ran {
-        let leftovers = Leftovers { open: open.into_values().collect(), tmp };
-        return skip_attempt(work, &skip, duration, leftovers, Handed::default());
+    let ran = match unasked {
+        Some(skip) => Ran::Skipped(skip),
+        None => case.run().await,
+    };
+    if last == Last::Yes {
+        let failed_before = case.has_failed();
+        case.end_group(failed_before).await;
     }
-    let mut outcome = CaseOutcome { diagnostics, steps, ..CaseOutcome::new(work.plan.id, Verdict::Pass, duration) };
-    judge_wire(&open, &mut outcome);
+    let duration = started.elapsed();
+    let Running { sessions, steps, diagnostics, set_up, owes_teardown, .. } = case;
+    let Sessions { mut open, past, tmp, .. } = sessions;
+    let mut outcome = match &ran {
+        Ran::ToItsEnd => CaseOutcome { diagnostics, steps, ..CaseOutcome::new(work.plan.id, Verdict::Pass, duration) },
+        Ran::Skipped(skip) => {
+            let mut outcome = skipped(work, skip, duration);
+            outcome.diagnostics.splice(0..0, diagnostics);
+            outcome
+        }
+    };
+    if matches!(ran, Ran::ToItsEnd) {
+        judge_wire(&open, &mut outcome);
+    }
     if outcome.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         outcome.verdict = Verdict::Fail;
-        outcome.aftermath = aftermath::probe(work, &open, &failed).await;
+        outcome.aftermath = aftermath::probe(work, &open, &past).await;
     }
     if outcome.verdict == Verdict::Fail || world.options.transcripts == Transcripts::OfAll {
-        outcome.transcripts = failed;
+        outcome.transcripts = past.into_iter().map(|past| past.transcript).collect();
         outcome.transcripts.extend(open.iter().map(|(name, open)| transcript_of(name, open)));
     }
     let wire = Wire::of(work.transport, &outcome, &open);
     let is_usable = |open: &Open| open.session.closed_because().is_none() && open.session.exit().is_none();
-    let keeps = shares && last == Last::No && open.values().all(is_usable);
+    let waits = shares && last == Last::No;
+    let keeps = waits && open.values().all(is_usable);
     let kept = match keeps {
-        true => Handed { open: std::mem::take(&mut open), tmp: tmp.clone(), set_up },
-        false => Handed::default(),
+        true => Handed { open: std::mem::take(&mut open), tmp: tmp.clone(), set_up, owes_teardown },
+        false => Handed { owes_teardown: waits && owes_teardown, ..Handed::default() },
     };
     let tmp = if keeps { None } else { tmp };
     Attempt { outcome, leftovers: Leftovers { open: open.into_values().collect(), tmp }, kept, wire }
@@ -186,6 +217,7 @@ struct Running<'a> {
     diagnostics: Vec<Diagnostic>,
     /// What the setup of its group saved.
     set_up: Option<Map<String, Value>>,
+    owes_teardown: bool,
     audit: Option<CaseAudit>,
 }
 
@@ -196,10 +228,8 @@ enum Ran {
 
 impl<'a> Running<'a> {
     fn new(work: &'a Work, world: &'a World, handed: Handed, warm: Option<Warm>, started: Instant) -> Self {
-        let Handed { mut open, mut tmp, set_up } = handed;
-        for open in open.values_mut() {
-            open.since = open.tap.mark();
-        }
+        let Handed { mut open, mut tmp, set_up, owes_teardown } = handed;
+        open.values_mut().for_each(Open::begin_case);
         let mut diagnostics = Vec::new();
         if work.suite.uses_tmp && tmp.is_none() {
             match tempfile::Builder::new().prefix("mcproof-").tempdir() {
@@ -215,11 +245,11 @@ impl<'a> Running<'a> {
             diagnostics.push(diagnostic);
             None
         });
-        Self { work, sessions, started, scope, steps: Vec::new(), diagnostics, set_up, audit }
+        Self { work, sessions, started, scope, steps: Vec::new(), diagnostics, set_up, owes_teardown, audit }
     }
 
     /// Setup, steps and teardown. The steps after one that fails are not run: they mostly build on it.
-    async fn run(&mut self, last: Last) -> Ran {
+    async fn run(&mut self) -> Ran {
         let (work, suite) = (self.work, &self.work.suite);
         let case = work.case();
         let shares = work.group().is_some();
@@ -228,8 +258,11 @@ impl<'a> Running<'a> {
         }
         let limit = case.timeout.unwrap_or(Duration::MAX);
         let main = async {
-            if shares && self.set_up.is_none() && self.run_until_failure(&suite.shared.setup).await {
-                self.set_up = Some(saved_by(&suite.shared.setup, &self.scope));
+            if shares && self.set_up.is_none() {
+                self.owes_teardown = true;
+                if self.run_until_failure(&suite.shared.setup).await {
+                    self.set_up = Some(saved_by(&suite.shared.setup, &self.scope));
+                }
             }
             if !self.diagnostics.is_empty() {
                 return Ran::ToItsEnd;
@@ -262,19 +295,27 @@ impl<'a> Running<'a> {
         if matches!(ran, Ran::Skipped(_)) {
             return ran;
         }
-        let failed_before = self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+        let failed_before = self.has_failed();
         if !failed_before {
             self.diagnostics.extend(unhit_faults(work, &self.sessions.open));
         }
         for step in &case.hooks.teardown {
             self.run_teardown(step, failed_before).await;
         }
-        if shares && last == Last::Yes {
-            for step in &suite.shared.teardown {
+        ran
+    }
+
+    /// The shared teardown, where the shared setup has begun.
+    async fn end_group(&mut self, failed_before: bool) {
+        if std::mem::take(&mut self.owes_teardown) {
+            for step in &self.work.suite.shared.teardown {
                 self.run_teardown(step, failed_before).await;
             }
         }
-        ran
+    }
+
+    fn has_failed(&self) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
     async fn run_until_failure(&mut self, steps: &[Step]) -> bool {
@@ -439,11 +480,9 @@ fn declares(session: &Session, capability: &str) -> bool {
     found.is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)))
 }
 
-fn skip_attempt(work: &Work, skip: &Skip, duration: Duration, leftovers: Leftovers, kept: Handed) -> Attempt {
+fn skipped(work: &Work, skip: &Skip, duration: Duration) -> CaseOutcome {
     let note = Diagnostic { severity: Severity::Note, ..Diagnostic::error("skipped", skip.reason.clone()) };
-    let outcome = CaseOutcome { diagnostics: vec![note], ..CaseOutcome::new(work.plan.id, Verdict::Skipped, duration) };
-    let wire = Wire::of(work.transport, &outcome, &BTreeMap::new());
-    Attempt { outcome, leftovers, kept, wire }
+    CaseOutcome { diagnostics: vec![note], ..CaseOutcome::new(work.plan.id, Verdict::Skipped, duration) }
 }
 
 /// What the wire proves, and the first thing on it that no conforming server sends.

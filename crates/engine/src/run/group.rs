@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 
 /// All groups of a run.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Groups(Arc<Mutex<HashMap<GroupKey, Group>>>);
 
-#[derive(Default)]
 struct Group {
     /// Cases that are still to come.
     left: usize,
+    /// The last of its cases.
+    last: Work,
     handed: Handed,
 }
 
@@ -25,13 +26,17 @@ pub(super) struct Handed {
     pub(super) tmp: Option<Arc<TempDir>>,
     /// What the shared setup saved, once it has run well.
     pub(super) set_up: Option<Map<String, Value>>,
+    /// The shared setup has begun, so that the shared teardown has to follow.
+    pub(super) owes_teardown: bool,
 }
 
 impl Groups {
     pub(super) fn of<'a>(works: impl Iterator<Item = &'a Work>) -> Self {
         let mut groups: HashMap<GroupKey, Group> = HashMap::new();
-        for key in works.filter_map(Work::group) {
-            groups.entry(key).or_default().left += 1;
+        for (key, work) in works.filter_map(|work| Some((work.group()?, work))) {
+            let group = groups.entry(key).or_insert_with(|| Group { left: 0, last: work.clone(), handed: Handed::default() });
+            group.left += 1;
+            group.last = work.clone();
         }
         Self(Arc::new(Mutex::new(groups)))
     }
@@ -39,7 +44,7 @@ impl Groups {
     /// What the case before left, and whether the case is the last of its group.
     pub(super) fn take(&self, key: &GroupKey) -> (Handed, Last) {
         let mut groups = self.groups();
-        let group = groups.entry(key.clone()).or_default();
+        let Some(group) = groups.get_mut(key) else { return Default::default() };
         group.left = group.left.saturating_sub(1);
         let last = if group.left == 0 { Last::Yes } else { Last::No };
         (std::mem::take(&mut group.handed), last)
@@ -47,12 +52,14 @@ impl Groups {
 
     /// Leaves something to the next case.
     pub(super) fn put(&self, key: &GroupKey, handed: Handed) {
-        self.groups().entry(key.clone()).or_default().handed = handed;
+        if let Some(group) = self.groups().get_mut(key) {
+            group.handed = handed;
+        }
     }
 
-    /// What was left for cases that will not run.
-    pub(super) fn rest(&self) -> Vec<Handed> {
-        self.groups().drain().map(|(_, group)| group.handed).collect()
+    /// What was left for cases that will not run, each with the last of them.
+    pub(super) fn rest(&self) -> Vec<(Work, Handed)> {
+        self.groups().drain().map(|(_, group)| (group.last, group.handed)).collect()
     }
 
     fn groups(&self) -> MutexGuard<'_, HashMap<GroupKey, Group>> {

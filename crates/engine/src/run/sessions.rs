@@ -10,14 +10,14 @@ use super::step::Outputs;
 use super::subscriptions::Subscriptions;
 use super::warm::Warm;
 use crate::diagnosis::{self, Asker};
-use crate::suite::plan::{self, Action, Binding, Reach, Server, Step};
+use crate::suite::plan::{self, Action, Binding, Isolation, Reach, Server, Step};
 use crate::suite::{TMP, interpolate_text};
 use mcproof_client::auth::{Authorization, TokenStore};
 use mcproof_client::{
-    ConnectOptions, Endpoint, Era, EraChoice, Farewell, FaultInjector, FaultRule, Launch, Locate, Network, Patience, Proxies, Session, Tap,
+    Answers, ConnectOptions, Endpoint, Era, EraChoice, Farewell, FaultInjector, FaultRule, Launch, Locate, Network, Patience, Proxies, Session, Tap,
     Target, open_session,
 };
-use mcproof_record::{Diagnostic, FrameId, SessionTranscript};
+use mcproof_record::{Diagnostic, FrameId, SessionTranscript, Transcript};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,6 +42,49 @@ pub(super) struct Open {
     pub(super) guard: Guard,
     /// Set where faults are asked for.
     pub(super) injector: Option<FaultInjector>,
+    /// Messages that were disturbed before the case that uses it now.
+    pub(super) injected_before: u64,
+}
+
+impl Open {
+    /// Hands it on to another case.
+    pub(super) fn begin_case(&mut self) {
+        self.since = self.tap.mark();
+        self.injected_before = injected(self.injector.as_ref());
+    }
+
+    /// How many messages of this case were disturbed.
+    pub(super) fn injected(&self) -> u64 {
+        injected(self.injector.as_ref()) - self.injected_before
+    }
+}
+
+/// A session that is no more.
+pub(super) struct Past {
+    pub(super) transcript: SessionTranscript,
+    pub(super) life: Life,
+}
+
+/// How far a session got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    /// It was open, and was ended in order.
+    Lived,
+    NeverOpened,
+    /// It did not open, and faults were injected on the way.
+    NeverOpenedUnderFaults,
+}
+
+impl Past {
+    fn stillborn(server: &Server, transcript: Transcript, injector: Option<&FaultInjector>) -> Self {
+        let life = if injected(injector) > 0 { Life::NeverOpenedUnderFaults } else { Life::NeverOpened };
+        Self { transcript: SessionTranscript { server: server.name.clone(), transcript }, life }
+    }
+}
+
+/// How many messages were disturbed so far.
+pub(super) fn injected(injector: Option<&FaultInjector>) -> u64 {
+    injector.map(|injector| injector.hits().iter().sum()).unwrap_or_default()
 }
 
 /// The sessions of a case, opened when a step first needs them.
@@ -50,8 +93,8 @@ pub(super) struct Sessions<'a> {
     pub(super) options: &'a RunOptions,
     pub(super) addresses: Addresses,
     pub(super) open: BTreeMap<String, Open>,
-    /// Transcripts of sessions that did not open, or are over.
-    pub(super) failed: Vec<SessionTranscript>,
+    /// Sessions that did not open, or are over.
+    pub(super) past: Vec<Past>,
     /// `${tmp}`, if the suite speaks of it.
     pub(super) tmp: Option<Arc<TempDir>>,
     /// A session that is being opened since before the case had its turn.
@@ -72,15 +115,15 @@ impl<'a> Sessions<'a> {
         warm: Option<Warm>,
     ) -> Self {
         let (options, addresses, audits) = (&world.options, world.addresses.clone(), world.audits.clone());
-        let (failed, injectors) = (Vec::new(), BTreeMap::new());
-        Self { work, options, addresses, open, failed, tmp, warm, audits, injects: true, injectors }
+        let (past, injectors) = (Vec::new(), BTreeMap::new());
+        Self { work, options, addresses, open, past, tmp, warm, audits, injects: true, injectors }
     }
 
     pub(super) async fn of(&mut self, name: &str) -> Result<&Open, Box<Diagnostic>> {
         if !self.open.contains_key(name) {
             let server = self.work.suite.servers.get(name).expect("the parser takes no step with an unknown server");
             let open = match self.warm.take_if(|warm| warm.server() == name) {
-                Some(warm) => warm.open(&mut self.failed).await?,
+                Some(warm) => warm.open(&mut self.past).await?,
                 None => self.open(server).await?,
             };
             self.open.insert(name.to_owned(), open);
@@ -113,7 +156,7 @@ impl<'a> Sessions<'a> {
             drop(turn);
             let transcript = tap.transcript();
             let fault = fault.map(|fault| Box::new(diagnosis::of_fault(&fault, &transcript, Asker::Suite)));
-            self.failed.push(SessionTranscript { server: name.to_owned(), transcript });
+            self.past.push(Past { transcript: SessionTranscript { server: name.to_owned(), transcript }, life: Life::Lived });
             if let Some(fault) = fault {
                 return Err(fault);
             }
@@ -134,7 +177,7 @@ impl<'a> Sessions<'a> {
             Err(failure) => {
                 let transcript = tap.transcript();
                 let diagnostic = diagnosis::of_connect_failure(&failure, &target, &transcript, Asker::Suite);
-                self.failed.push(SessionTranscript { server: server.name.clone(), transcript });
+                self.past.push(Past::stillborn(server, transcript, injector.as_ref()));
                 Err(fail(diagnostic))
             }
         }
@@ -151,7 +194,7 @@ impl<'a> Sessions<'a> {
     ) -> Open {
         let (outputs, subscriptions) = (Outputs::default(), Subscriptions::default());
         let (number, guard) = (self.audits.next_session(), Guard::default());
-        Open { since, session, tap, turn, outputs, subscriptions, target, number, guard, injector }
+        Open { since, session, tap, turn, outputs, subscriptions, target, number, guard, injector, injected_before: 0 }
     }
 
     fn connect_options(&self, server: &Server, binding: &Binding) -> ConnectOptions {
@@ -161,12 +204,23 @@ impl<'a> Sessions<'a> {
             timeout: Some(self.options.connect_timeout.unwrap_or(self.work.suite.timeouts.connect)),
             patience: self.patience(),
             guardian: self.options.guardian.clone(),
-            answers: self.work.case().answers.clone(),
+            answers: self.declared(),
             limits: self.options.limits.or(binding.reach.limits).limits(),
             network: self.network(&binding.reach),
             authorization: self.authorization(binding),
             ..ConnectOptions::default()
         }
+    }
+
+    /// All that a step lets a server ask for, of all cases that share it: a legacy server is told once, when a session opens.
+    fn declared(&self) -> Answers {
+        let (case, suite) = (self.work.case(), &self.work.suite);
+        let beside = suite.cases.iter().filter(|other| case.isolation == Isolation::File && other.isolation == Isolation::File);
+        let cases = || [case].into_iter().chain(beside.clone());
+        let hooks = cases().map(|case| &case.hooks).chain([&suite.shared]);
+        let around = hooks.flat_map(|hooks| hooks.setup.iter().chain(&hooks.teardown));
+        let of_steps = cases().flat_map(|case| &case.steps).chain(around).filter_map(|step| step.answers.as_ref());
+        cases().map(|case| &case.answers).chain(of_steps).fold(Answers::default(), Answers::or)
     }
 
     /// The faults of the transport, then those of the case.
@@ -204,7 +258,7 @@ impl<'a> Sessions<'a> {
             Err(failure) => {
                 let transcript = tap.transcript();
                 let diagnostic = diagnosis::of_connect_failure(&failure, &target, &transcript, Asker::Suite);
-                self.failed.push(SessionTranscript { server: server.name.clone(), transcript });
+                self.past.push(Past::stillborn(server, transcript, injector.as_ref()));
                 Err(Box::new(diagnostic.at(binding.place.clone())))
             }
         }

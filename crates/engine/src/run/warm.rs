@@ -3,8 +3,8 @@
 
 use super::case::{World, skipped_unasked};
 use super::expand::{Work, binding};
-use super::sessions::{Open, Sessions, is_fixed};
-use mcproof_record::{Diagnostic, SessionTranscript};
+use super::sessions::{Open, Past, Sessions, is_fixed};
+use mcproof_record::Diagnostic;
 use std::collections::BTreeMap;
 use tokio::task::JoinSet;
 
@@ -17,7 +17,7 @@ pub(super) struct Warm {
 
 struct Opened {
     session: Result<Open, Box<Diagnostic>>,
-    failed: Vec<SessionTranscript>,
+    past: Vec<Past>,
 }
 
 impl Warm {
@@ -39,7 +39,7 @@ impl Warm {
         opening.spawn(async move {
             let mut sessions = Sessions::new(&work, &world, BTreeMap::new(), None, None);
             let session = sessions.open(&work.suite.servers[&server]).await;
-            Opened { session, failed: sessions.failed }
+            Opened { session, past: sessions.past }
         });
         Some(Self { server: name.clone(), opening })
     }
@@ -48,14 +48,14 @@ impl Warm {
         &self.server
     }
 
-    /// Waits until it is open. What a server that did not come up said goes to `transcripts`.
+    /// Waits until it is open. A session that did not open goes to `past`.
     ///
     /// # Errors
     /// As if it were opened now.
-    pub(super) async fn open(mut self, transcripts: &mut Vec<SessionTranscript>) -> Result<Open, Box<Diagnostic>> {
+    pub(super) async fn open(mut self, past: &mut Vec<Past>) -> Result<Open, Box<Diagnostic>> {
         let joined = self.opening.join_next().await.expect("the task is in the set until it is joined, which is only done here");
-        let Opened { session, failed } = super::unless_panicked(joined);
-        transcripts.extend(failed);
+        let Opened { session, past: ended } = super::unless_panicked(joined);
+        past.extend(ended);
         session
     }
 

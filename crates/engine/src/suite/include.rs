@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const MOST_FILES: u16 = 200;
 
 /// Keys whose lists are put one after the other; the included ones come first.
-const LISTS: [&str; 6] = ["tests", "tags", "setup", "teardown", "before_each", "after_each"];
+const LISTS: [&str; 7] = ["tests", "tags", "redact", "setup", "teardown", "before_each", "after_each"];
 /// Keys whose maps are merged; the including file wins.
 const MAPS: [&str; 6] = ["vars", "servers", "profiles", "timeouts", "answers", "audit"];
 

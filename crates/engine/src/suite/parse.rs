@@ -5,17 +5,18 @@ use super::answers::ANSWERS;
 use super::audit::{AUDIT, read_audit};
 use super::auth::literal_secrets;
 use super::document::{Kind, Node};
+use super::faults::{FAULT, FAULTS_DOC, read_faults};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::include::read_tree;
 use super::leaks::{LEAKS, LEAKS_DOC, read_leaks};
-use super::plan::{Audit, Breaker, Hooks, Isolation, Leaks, OutputCheck, Retries, Retry, Server, Suite, Timeouts};
+use super::plan::{Audit, Breaker, Fault as PlannedFault, Hooks, Isolation, Leaks, OutputCheck, Retries, Retry, Server, Suite, Timeouts};
 use super::profile::{self, PROFILE};
 use super::reader::Reader;
 use super::resilience::{BREAKER, BREAKER_DOC, RETRY, RETRY_DOC, read_breaker, read_retry};
 use super::retries::{RETRIES, read_retries};
 use super::server::{SERVER, read_server};
 use super::source::{Source, Span};
-use super::step::STEP;
+use super::step::{REDACT_DOC, STEP, read_redactions};
 use super::test::{Defaults, TEST, read_isolation, read_list, read_steps, read_test};
 use mcproof_client::Answers;
 use mcproof_record::Diagnostic;
@@ -78,6 +79,16 @@ pub static SUITE: Object<SuiteDraft> = Object {
             },
         },
         Key {
+            name: "redact",
+            doc: REDACT_DOC,
+            shape: Shape::TextList,
+            presence: Presence::Optional,
+            read: |reader, node, _| {
+                reader.redact = read_redactions(reader, node)?;
+                Ok(())
+            },
+        },
+        Key {
             name: "vars",
             doc: "variables for `${name}`, in the order in which they are written",
             shape: Shape::Values,
@@ -128,6 +139,16 @@ pub static SUITE: Object<SuiteDraft> = Object {
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 draft.retries = read_retries(reader, node)?;
+                Ok(())
+            },
+        },
+        Key {
+            name: "faults",
+            doc: FAULTS_DOC,
+            shape: Shape::ObjectOrList(&FAULT),
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.faults = read_faults(reader, node)?;
                 Ok(())
             },
         },
@@ -295,6 +316,8 @@ pub struct SuiteDraft {
     tags: Vec<String>,
     isolation: Isolation,
     retries: Retries,
+    /// On the way to each of its servers.
+    faults: Vec<PlannedFault>,
     retry: Option<Retry>,
     breaker: Option<Breaker>,
     leaks: Option<Leaks>,
@@ -343,7 +366,10 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
     if let Some(node) = &draft.answers {
         ANSWERS.read(reader, node, &mut answers);
     }
-    let servers = read_servers(reader, &draft, tree);
+    let mut servers = read_servers(reader, &draft, tree);
+    for binding in servers.iter_mut().flatten().flat_map(|(_, server)| &mut server.bindings) {
+        binding.reach.faults.extend(draft.faults.iter().cloned());
+    }
     let mut saved = Vec::new();
     let mut steps = |nodes: &[Node], reader: &mut Reader<'_>| read_steps(reader, nodes, servers.as_ref(), &mut saved);
     let shared = steps(&draft.setup, reader);

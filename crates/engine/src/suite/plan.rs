@@ -15,7 +15,7 @@ use std::time::Duration;
 pub use resilience::{Audit, Breaker, Clashes, Fault, Leaks, Mishap, Retry};
 pub use step::{
     Action, Bytes, Expectations, ExpectedExit, ExpectedFailure, HttpRequest, Listing, Needs, OutputCheck, Redaction, Repeat, Snapshot,
-    Spanned, Step, Topic,
+    Spanned, Step, TaskCall, Topic,
 };
 
 /// One suite file, resolved.

@@ -1,10 +1,13 @@
 //! `profiles:` of a suite: what is different against another deployment of the same server.
 
 use super::document::{Entry, Kind, Node};
+use super::faults::FAULT;
 use super::format::{Key, Object, Presence, Shape};
 use super::include::overlay;
+use super::leaks::LEAKS;
 use super::parse::TIMEOUTS;
 use super::reader::Reader;
+use super::resilience::{BREAKER, RETRY};
 use super::retries::RETRIES;
 use super::server::SERVER;
 use super::{did_you_mean, listed};
@@ -20,6 +23,10 @@ pub static PROFILE: Object<ProfileDraft> = Object {
         of_suite("timeouts", "timeouts that replace those of the suite", Shape::Object(&TIMEOUTS)),
         of_suite("isolation", "`case` or `file`, in place of the suite's", Shape::Word(&["case", "file"])),
         of_suite("retries", "in place of the suite's", Shape::ObjectOrNumber(&RETRIES)),
+        of_suite("retry", "in place of the suite's", Shape::ObjectOrNumber(&RETRY)),
+        of_suite("breaker", "in place of the suite's", Shape::Object(&BREAKER)),
+        of_suite("faults", "in place of the suite's, in addition to those of its servers", Shape::ObjectOrList(&FAULT)),
+        of_suite("leaks", "in place of the suite's", Shape::ObjectOrFlag(&LEAKS)),
         Key {
             name: "tags",
             doc: "runs only tests with one of these tags",

@@ -4,7 +4,7 @@ use super::Environment;
 use super::document::{Kind, Node};
 use super::duration::parse_duration;
 use super::format::{Fault, Shape};
-use super::plan::{OutputCheck, Spanned};
+use super::plan::{OutputCheck, Redaction, Spanned};
 use super::source::{Source, Span};
 use super::template::{self, Outcome, Scope, resolve};
 use super::test::TMP;
@@ -30,6 +30,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) warnings: Vec<Diagnostic>,
     /// What steps do with the output of tools if they do not say.
     pub(crate) output: OutputCheck,
+    /// What all snapshots of the suite replace.
+    pub(crate) redact: Vec<Redaction>,
     /// Snapshots of the case so far.
     pub(crate) snapshots: u32,
 }
@@ -47,6 +49,7 @@ impl<'a> Reader<'a> {
             key: Span::default(),
             warnings: Vec::new(),
             output: OutputCheck::default(),
+            redact: Vec::new(),
             snapshots: 0,
         }
     }

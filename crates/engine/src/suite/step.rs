@@ -6,18 +6,20 @@ mod lint;
 mod objects;
 mod sense;
 
+pub(crate) use expectations::{REDACT_DOC, read_redactions};
 pub(crate) use lint::check_case;
-pub use objects::{CANCEL, COMPLETE, CancelDraft, CompleteDraft, EXITED, ExitedDraft, HTTP, HttpDraft, SEND_BYTES, SendBytesDraft};
+pub use objects::{CANCEL, COMPLETE, CancelDraft, CompleteDraft, EXITED, ExitedDraft, HTTP, HttpDraft, SEND_BYTES, SendBytesDraft, TASK};
 
 use super::document::{Entry, Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::plan::{
-    Action, Clashes, Expectations, ExpectedFailure, Listing, OutputCheck, Redaction, Repeat, Retry, Server, Snapshot, Spanned, Step,
+    Action, Clashes, Expectations, ExpectedFailure, Listing, OutputCheck, Redaction, Repeat, Retry, Server, Snapshot, Spanned, Step, TaskCall,
 };
 use super::reader::Reader;
 use super::source::Span;
 use super::suggest::{did_you_mean, listed};
 use crate::judge::{JsonPath, Matcher, Subject};
+use mcproof_client::Answers;
 use mcproof_record::{Diagnostic, Place};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -57,6 +59,8 @@ pub static STEP: Object<StepDraft> = Object {
         actions::RUN_COMMAND,
         expectations::WITH,
         expectations::META,
+        expectations::TASKED,
+        expectations::ANSWERING,
         expectations::EXPECT,
         expectations::RESULT,
         expectations::TOOL_ERROR,
@@ -78,7 +82,7 @@ pub static STEP: Object<StepDraft> = Object {
         expectations::CLASHES,
         expectations::SERVER,
     ],
-    later: &["answers", "retries"],
+    later: &["retries"],
 };
 
 #[derive(Default)]
@@ -89,6 +93,8 @@ pub struct StepDraft {
     children: Vec<Node>,
     with: Option<Map<String, Value>>,
     meta: Map<String, Value>,
+    task: Option<TaskCall>,
+    answers: Option<Answers>,
     expect: Expectations,
     /// The first failure key.
     failure: Option<(&'static str, Spanned<ExpectedFailure>)>,
@@ -186,7 +192,8 @@ fn read_within(
     }
     let snapshot = draft.snapshot.map(|(name, place)| {
         reader.snapshots += 1;
-        Snapshot { place, name, number: reader.snapshots, redact: draft.redact }
+        let redact = reader.redact.iter().cloned().chain(draft.redact).collect();
+        Snapshot { place, name, number: reader.snapshots, redact }
     });
     let repeat = draft.times.map(|times| Repeat {
         times,
@@ -199,6 +206,8 @@ fn read_within(
         server: server?,
         action,
         meta: draft.meta,
+        task: draft.task,
+        answers: draft.answers,
         repeat,
         expect,
         save: draft.save,
@@ -238,6 +247,13 @@ fn read_children(
         for (name, span) in keys.into_iter().filter(|(name, _)| matches!(*name, "restart" | "parallel")) {
             let diagnostic = Diagnostic::error("meaningless-key", format!("`{name}` cannot be one of the steps of `parallel`"));
             reader.report(diagnostic.hint("make it a step of its own"), span);
+        }
+        if let Kind::Map(entries) = &node.kind
+            && let Some(entry) = entries.iter().find(|entry| entry.key.text == "answers")
+        {
+            let message = "`answers` of one step would also answer what is asked for the steps beside it";
+            let diagnostic = Diagnostic::error("meaningless-key", message);
+            reader.report(diagnostic.hint("write it beside `parallel`, for all of them"), entry.key.span);
         }
         steps.extend(read_within(reader, node, servers, outer));
     }

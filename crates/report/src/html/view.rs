@@ -36,7 +36,7 @@ impl Default for Budget {
 pub(super) fn plan(plan: &CasePlan) -> Value {
     json!({
         "suite": escape(&plan.suite),
-        "name": escape(&plan.name),
+        "name": escape(&words::case_name(plan)),
         "transport": escape(&plan.transport),
         "line": plan.line,
         "tags": texts(&plan.tags),

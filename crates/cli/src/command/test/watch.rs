@@ -6,6 +6,7 @@ use crate::conversation::Interrupts;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::selection::Scope;
+use crate::suites::Read;
 use crate::{output, printing};
 use mcproof_report::terminal::Detail;
 use std::io::{BufRead as _, IsTerminal as _};
@@ -21,8 +22,8 @@ pub(super) async fn run(arguments: &Arguments, given: &Given, detail: Detail) ->
         if output::stdout_is_terminal() && output::colors_are_on() {
             output::show("\x1b[2J\x1b[3J\x1b[H")?;
         }
-        changes.begin_run();
-        let ran = match arguments.plan(given, scope) {
+        let read = changes.settled(|| arguments.read(given), |read| matches!(read, Ok(Read::Flawless(_)))).await;
+        let ran = match read.and_then(|read| arguments.plan_of(read, scope)) {
             Ok(Some(plan)) => arguments.pass(&plan, given, detail, &mut interrupts).await,
             Ok(None) => Ok(Exit::BadInput),
             Err(failure) => Err(failure),

@@ -69,7 +69,7 @@ impl Session {
             Era::Modern => {
                 self.needs_extension()?;
                 let mut params = params;
-                declare_tasks(&self.client, &mut params);
+                declare_tasks(&self.profile(), &mut params);
                 let reply = self.request_rounds(CALL, Some(params), deadline).await?;
                 let is_task = |result: &&Value| result.get("resultType").and_then(Value::as_str) == Some("task");
                 let task = reply.answer.as_ref().ok().filter(is_task).cloned();
@@ -136,7 +136,7 @@ impl Session {
     ) -> Result<Reply, CallFailure> {
         params.insert("taskId".into(), id.into());
         if self.handshake.era == Era::Modern {
-            declare_tasks(&self.client, &mut params);
+            declare_tasks(&self.profile(), &mut params);
         }
         self.request(method, Some(params), deadline).await
     }

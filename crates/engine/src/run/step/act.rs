@@ -6,9 +6,9 @@ use crate::diagnosis::{self, Asker, Scene};
 use crate::judge::{Origin, Payload};
 use crate::run::resilience::{self, Persisted, Policy, Setback, mishap_of, persist};
 use crate::run::sessions::Open;
-use crate::suite::plan::{Action, Bytes, HttpRequest, Listing, Mishap, Step};
+use crate::suite::plan::{Action, Bytes, HttpRequest, Listing, Mishap, Step, TaskCall};
 use mcproof_client::jsonrpc::RpcError;
-use mcproof_client::{CallFailure, HttpAnswer, HttpQuestion, ListFailure, Reply, Unanswered, WaitFor};
+use mcproof_client::{CallFailure, Called, HttpAnswer, HttpQuestion, ListFailure, Reply, TaskEnd, Unanswered, WaitFor};
 use mcproof_record::{AnswerKind, Diagnostic, Exchange, FrameId};
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -57,11 +57,12 @@ pub(super) async fn act(step: &Step, open: &Open, scope: &Map<String, Value>, de
         Err(diagnostic) => return Done { outcome: Err(diagnostic), mishap: None, exchanges: Vec::new(), target: None },
     };
     let started = Instant::now();
-    let Tried { outcome, mishap, earlier, last } = match (&step.action, &request) {
-        (Action::Cancel { after, .. }, Some(request)) => Tried::once(cancel(request, *after, open).await),
-        (action, Some(request)) => ask(action, request, open, deadline, policy).await,
-        (Action::List(listing), None) => list(*listing, open, deadline, policy).await,
-        (action, None) => Tried::once(besides(action, step, open, scope, deadline).await),
+    let Tried { outcome, mishap, earlier, last } = match (&step.action, &request, step.task) {
+        (Action::Cancel { after, reason, .. }, Some(request), _) => Tried::once(cancel(request, *after, reason, open, scope).await),
+        (_, Some(request), Some(task)) => Tried::once(as_task(request, task, open, deadline).await),
+        (action, Some(request), None) => ask(action, request, open, deadline, policy).await,
+        (Action::List(listing), None, _) => list(*listing, open, deadline, policy).await,
+        (action, None, _) => Tried::once(besides(action, step, open, scope, deadline).await),
     };
     let outcome = outcome.and_then(|answer| match answer.as_ref().and_then(|answer| shape(&step.action, answer)) {
         Some(flaw) => Err(flaw.evidence(diagnosis::evidence(&open.tap.transcript(), answer.as_ref().and_then(|answer| answer.frame)))),
@@ -181,8 +182,37 @@ async fn ask(action: &Action, request: &Request, open: &Open, deadline: Duration
     Tried::of(Persisted { outcome, mishap, earlier, last, given_up }, request.method, open, faults_before).await
 }
 
-async fn cancel(request: &Request, after: Duration, open: &Open) -> Result<Option<Answer>, Diagnostic> {
-    match open.session.request_and_cancel(request.method, Some(request.params.clone()), after).await {
+/// Calls a tool as a task, and gives its result once it has ended.
+async fn as_task(request: &Request, task: TaskCall, open: &Open, deadline: Duration) -> Result<Option<Answer>, Diagnostic> {
+    let (session, end) = (&open.session, Instant::now() + deadline);
+    let flawed = |code: &str, message: String, frame| {
+        Diagnostic::error(code, message).evidence(diagnosis::evidence(&open.tap.transcript(), frame))
+    };
+    let followed = match session.call_as_task(request.params.clone(), task.ttl, deadline).await {
+        Ok(Called::Task(mut task)) => task.finish(session, end.saturating_duration_since(Instant::now())).await,
+        Ok(Called::Answered(reply)) if reply.answer.is_err() => return Ok(Some(answer(reply, true))),
+        Ok(Called::Answered(reply)) => {
+            let message = "the call was answered at once, and never became a task".to_owned();
+            return Err(flawed("not-a-task", message, Some(reply.frame)).hint("leave out `task` if the server may answer at once"));
+        }
+        Err(failure) => Err(failure),
+    };
+    match followed {
+        Ok(TaskEnd { reply: Some(reply), .. }) => Ok(Some(answer(reply, true))),
+        Ok(TaskEnd { status, reply: None }) => Err(flawed("task-without-result", format!("the task is {status}, so that it has no result"), None)),
+        Err(failure) => Err(diagnosis::of_task_failure(&failure, request.method, &scene(open).await)),
+    }
+}
+
+async fn cancel(
+    request: &Request,
+    after: Duration,
+    reason: &str,
+    open: &Open,
+    scope: &Map<String, Value>,
+) -> Result<Option<Answer>, Diagnostic> {
+    let reason = fill_text(reason, scope)?;
+    match open.session.request_and_cancel(request.method, Some(request.params.clone()), after, &reason).await {
         Err(CallFailure::Cancelled { .. }) => Ok(None),
         Ok(Reply { elapsed, frame, .. }) => {
             let message = format!("the call was answered after {}, before it was cancelled", show(elapsed));

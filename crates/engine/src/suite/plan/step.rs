@@ -2,7 +2,7 @@
 
 use super::{Clashes, Launch, Mishap, Retry};
 use crate::judge::{JsonPath, Matcher, TextPattern};
-use mcproof_client::ProcessSignal;
+use mcproof_client::{Answers, ProcessSignal};
 use mcproof_record::Place;
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -17,6 +17,10 @@ pub struct Step {
     pub action: Action,
     /// Sent as `_meta` of the request.
     pub meta: Map<String, Value>,
+    /// Calls the tool as a task, and follows that to its end.
+    pub task: Option<TaskCall>,
+    /// While it is done, in place of those of the case.
+    pub answers: Option<Answers>,
     pub repeat: Option<Repeat>,
     pub expect: Expectations,
     /// Variable name to path into the payload, or into `result` where the path begins with `result`.
@@ -76,6 +80,8 @@ pub enum Action {
         tool: String,
         arguments: Map<String, Value>,
         after: Duration,
+        /// What the server is told; may hold `${saved}` values.
+        reason: String,
     },
     /// A JSON-RPC message as it stands.
     Raw(Map<String, Value>),
@@ -90,6 +96,13 @@ pub enum Action {
     Parallel(Vec<Step>),
     /// Runs a command of its own and waits for its end.
     Run(Launch),
+}
+
+/// A call as a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskCall {
+    /// How long the server is asked to keep it.
+    pub ttl: Option<Duration>,
 }
 
 /// What an action cannot do without.

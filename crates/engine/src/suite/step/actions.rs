@@ -158,6 +158,9 @@ pub(super) const UNSUBSCRIBE: Key<StepDraft> = Key {
     },
 };
 
+/// What a server is told about a call that a step cancels.
+const CANCELLED: &str = "cancelled by the caller, who no longer needs the answer";
+
 pub(super) const CANCELLATION: Key<StepDraft> = Key {
     name: "cancel",
     doc: "calls a tool and cancels the call before it is answered",
@@ -168,8 +171,9 @@ pub(super) const CANCELLATION: Key<StepDraft> = Key {
         if !CANCEL.read(reader, node, &mut cancel) {
             return Err(Fault::Reported);
         }
-        let CancelDraft { tool, arguments, after } = cancel;
-        draft.act("cancel", Action::Cancel { tool, arguments, after }, reader, node)
+        let CancelDraft { tool, arguments, after, reason } = cancel;
+        let reason = reason.unwrap_or_else(|| CANCELLED.to_owned());
+        draft.act("cancel", Action::Cancel { tool, arguments, after, reason }, reader, node)
     },
 };
 

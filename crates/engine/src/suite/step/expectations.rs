@@ -1,18 +1,23 @@
 //! The keys of a step besides its action: what goes along, what is expected, what is kept.
 
-use super::objects::{EXITED, ExitedDraft};
+use super::objects::{EXITED, ExitedDraft, TASK};
 use super::{StepDraft, read_matcher};
 use crate::judge::{JsonPath, Subject, TextPattern};
+use crate::suite::answers::ANSWERS;
 use crate::suite::document::{Kind, Node};
 use crate::suite::format::{Fault, Key, Presence, Shape};
-use crate::suite::plan::{Clashes, ExpectedExit, ExpectedFailure, OutputCheck, Redaction, Spanned};
+use crate::suite::plan::{Clashes, ExpectedExit, ExpectedFailure, OutputCheck, Redaction, Spanned, TaskCall};
 use crate::suite::reader::Reader;
 use crate::suite::resilience::{RETRY, RETRY_DOC, read_no_answer, read_retry};
 use crate::suite::suggest::did_you_mean;
+use mcproof_client::Answers;
 use mcproof_record::Diagnostic;
 use regex::Regex;
 use serde_json::{Map, Value};
 use std::time::Duration;
+
+pub(crate) const REDACT_DOC: &str =
+    "what snapshots replace: `uuid`, `datetime`, `port`, `duration`, paths such as $.items[*].id, patterns such as /ORD-\\d+/; the rules of a step join those of the suite";
 
 /// How long a server may take to end, where `exited` does not say.
 const ENDING: Duration = Duration::from_secs(5);
@@ -35,6 +40,36 @@ pub(super) const META: Key<StepDraft> = Key {
     presence: Presence::Optional,
     read: |reader, node, draft| {
         draft.meta = read_map(reader, node)?;
+        Ok(())
+    },
+};
+
+pub(super) const TASKED: Key<StepDraft> = Key {
+    name: "task",
+    doc: "calls the tool as a task, and waits for its end: `true`, or how long the server is asked to keep it",
+    shape: Shape::ObjectOrFlag(&TASK),
+    presence: Presence::Optional,
+    read: |reader, node, draft| {
+        let mut task = TaskCall::default();
+        draft.task = match &node.kind {
+            Kind::Map(_) => TASK.read(reader, node, &mut task).then_some(task).map(Some).ok_or(Fault::Reported)?,
+            _ => reader.flag(node)?.then_some(task),
+        };
+        Ok(())
+    },
+};
+
+pub(super) const ANSWERING: Key<StepDraft> = Key {
+    name: "answers",
+    doc: "how the client answers what the server asks during this step; what it leaves out is as in the test",
+    shape: Shape::Object(&ANSWERS),
+    presence: Presence::Optional,
+    read: |reader, node, draft| {
+        let mut answers = Answers::default();
+        if !ANSWERS.read(reader, node, &mut answers) {
+            return Err(Fault::Reported);
+        }
+        draft.answers = Some(answers);
         Ok(())
     },
 };
@@ -225,18 +260,11 @@ pub(super) const SNAPSHOT: Key<StepDraft> = Key {
 
 pub(super) const REDACT: Key<StepDraft> = Key {
     name: "redact",
-    doc: "what the snapshot replaces: `uuid`, `datetime`, `port`, `duration`, paths such as $.items[*].id, patterns such as /ORD-\\d+/",
+    doc: REDACT_DOC,
     shape: Shape::TextList,
     presence: Presence::Optional,
     read: |reader, node, draft| {
-        let Kind::Seq(items) = &node.kind else { return Err(Fault::Shape) };
-        for item in items {
-            match reader.text(item) {
-                Ok(text) => draft.redact.extend(read_redaction(reader, &text, item)),
-                Err(Fault::Shape) => reader.wrong_type("a rule, a path or a pattern", item),
-                Err(Fault::Reported) => {}
-            }
-        }
+        draft.redact = read_redactions(reader, node)?;
         Ok(())
     },
 };
@@ -349,6 +377,23 @@ fn read_path(reader: &mut Reader<'_>, path: &str, node: &Node) -> Result<JsonPat
         reader.report(error.hint.into_iter().fold(diagnostic, Diagnostic::hint), node.span);
         Fault::Reported
     })
+}
+
+pub(crate) fn read_redactions(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<Redaction>, Fault> {
+    let items = match &node.kind {
+        Kind::Seq(items) => items,
+        Kind::Broken => return Err(Fault::Reported),
+        _ => return Err(Fault::Shape),
+    };
+    let mut rules = Vec::new();
+    for item in items {
+        match reader.text(item) {
+            Ok(text) => rules.extend(read_redaction(reader, &text, item)),
+            Err(Fault::Shape) => reader.wrong_type("a rule, a path or a pattern", item),
+            Err(Fault::Reported) => {}
+        }
+    }
+    Ok(rules)
 }
 
 fn read_redaction(reader: &mut Reader<'_>, text: &str, node: &Node) -> Option<Redaction> {

@@ -5,7 +5,7 @@ use super::read_matcher;
 use crate::judge::{Matcher, Subject};
 use crate::suite::document::Kind;
 use crate::suite::format::{Fault, Key, Object, Presence, Shape};
-use crate::suite::plan::Bytes;
+use crate::suite::plan::{Bytes, TaskCall};
 use base64::Engine as _;
 use mcproof_client::ProcessSignal;
 use mcproof_record::Diagnostic;
@@ -77,6 +77,22 @@ pub static COMPLETE: Object<CompleteDraft> = Object {
     later: &[],
 };
 
+/// The value of `task:`.
+pub static TASK: Object<TaskCall> = Object {
+    name: "a task",
+    keys: &[Key {
+        name: "ttl",
+        doc: "how long a server of 2025-11-25 is asked to keep the task; later ones decide by themselves",
+        shape: Shape::Duration,
+        presence: Presence::Optional,
+        read: |reader, node, draft| {
+            draft.ttl = Some(reader.duration(node)?);
+            Ok(())
+        },
+    }],
+    later: &[],
+};
+
 /// The value of `cancel:`.
 pub static CANCEL: Object<CancelDraft> = Object {
     name: "a cancellation",
@@ -113,6 +129,16 @@ pub static CANCEL: Object<CancelDraft> = Object {
             presence: Presence::Required,
             read: |reader, node, draft| {
                 draft.after = reader.duration(node)?;
+                Ok(())
+            },
+        },
+        Key {
+            name: "reason",
+            doc: "what the server is told about it; over HTTP, servers since 2026-07-28 only see the request close",
+            shape: Shape::Text,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.reason = Some(reader.template_text(node)?);
                 Ok(())
             },
         },
@@ -273,6 +299,7 @@ pub struct CancelDraft {
     pub(super) tool: String,
     pub(super) arguments: Map<String, Value>,
     pub(super) after: Duration,
+    pub(super) reason: Option<String>,
 }
 
 #[derive(Default)]

@@ -9,149 +9,40 @@ use crate::suite::source::Span;
 use crate::suite::suggest::listed;
 use mcproof_record::Diagnostic;
 
-/// Actions that are one JSON-RPC request, or several.
-const REQUESTS: &[&str] = &[
-    "call",
-    "tools",
-    "prompts",
-    "resources",
-    "templates",
-    "read",
-    "prompt",
-    "complete",
-    "discover",
-    "ping",
-    "subscribe",
-    "unsubscribe",
-    "raw",
-    "send_bytes",
-];
+/// Actions that list names, each page a request.
+const LISTS: &[&str] = &["tools", "prompts", "resources", "templates"];
 const ONE_REQUEST: &[&str] = &["call", "read", "prompt", "complete", "discover", "ping"];
-/// Actions that give something to look at.
-const ANSWERED: &[&str] = &[
-    "call",
-    "tools",
-    "federation",
-    "prompts",
-    "resources",
-    "templates",
-    "read",
-    "prompt",
-    "complete",
-    "handshake",
-    "discover",
-    "ping",
-    "subscribe",
-    "unsubscribe",
-    "raw",
-    "http",
-    "send_bytes",
-    "run",
-];
-/// Actions that can be done many times.
-const REPEATED: &[&str] = &[
-    "call",
-    "tools",
-    "prompts",
-    "resources",
-    "templates",
-    "read",
-    "prompt",
-    "complete",
-    "discover",
-    "ping",
-    "subscribe",
-    "unsubscribe",
-    "raw",
-    "http",
-    "send_bytes",
-];
-const TIMED: &[&str] = &[
-    "call",
-    "tools",
-    "federation",
-    "prompts",
-    "resources",
-    "templates",
-    "read",
-    "prompt",
-    "complete",
-    "discover",
-    "ping",
-    "subscribe",
-    "unsubscribe",
-    "raw",
-    "http",
-    "send_bytes",
-    "run",
-];
-const AWAITED: &[&str] = &[
-    "call",
-    "tools",
-    "prompts",
-    "resources",
-    "templates",
-    "read",
-    "prompt",
-    "complete",
-    "discover",
-    "ping",
-    "subscribe",
-    "unsubscribe",
-    "cancel",
-    "raw",
-    "http",
-    "send_bytes",
-    "close_stdin",
-    "signal",
-];
-const LIMITED: &[&str] = &[
-    "call",
-    "tools",
-    "federation",
-    "prompts",
-    "resources",
-    "templates",
-    "read",
-    "prompt",
-    "complete",
-    "discover",
-    "ping",
-    "subscribe",
-    "unsubscribe",
-    "cancel",
-    "raw",
-    "http",
-    "send_bytes",
-    "close_stdin",
-    "signal",
-    "run",
-];
-/// Actions that wait for one answer, which may not come.
-const PERSISTENT: &[&str] = &["call", "tools", "prompts", "resources", "templates", "read", "prompt", "complete", "discover", "ping"];
-const ENDING: &[&str] = &["send_bytes", "close_stdin", "signal"];
+/// Requests in another form, or as they stand.
+const OTHER_REQUESTS: &[&str] = &["subscribe", "unsubscribe", "raw", "send_bytes"];
+const HTTP: &[&str] = &["http"];
+const FEDERATION: &[&str] = &["federation"];
+const RUN: &[&str] = &["run"];
+/// What is sent without waiting for its answer.
+const UNANSWERED: &[&str] = &["cancel", "close_stdin", "signal"];
 
 /// Each key that is not for all actions, with those that it is for.
-const MEANING: &[(&str, &[&str])] = &[
-    ("with", &["call", "prompt"]),
-    ("meta", ONE_REQUEST),
-    ("expect", ANSWERED),
-    ("result", ANSWERED),
-    ("tool_error", &["call", "raw"]),
-    ("rpc_error", REQUESTS),
-    ("fails", REQUESTS),
-    ("no_answer", PERSISTENT),
-    ("retry", PERSISTENT),
-    ("clashes", &["federation"]),
-    ("notifications", AWAITED),
-    ("exited", ENDING),
-    ("save", ANSWERED),
-    ("times", REPEATED),
-    ("snapshot", ANSWERED),
-    ("redact", ANSWERED),
-    ("validate_output", &["call"]),
-    ("within", TIMED),
-    ("timeout", LIMITED),
+const MEANING: &[(&str, &[&[&str]])] = &[
+    ("with", &[&["call", "prompt"]]),
+    ("meta", &[ONE_REQUEST]),
+    ("task", &[&["call"]]),
+    ("answers", &[ONE_REQUEST, LISTS, OTHER_REQUESTS, HTTP, FEDERATION, &["cancel", "parallel"]]),
+    ("expect", &[ONE_REQUEST, LISTS, OTHER_REQUESTS, HTTP, FEDERATION, RUN, &["handshake"]]),
+    ("result", &[ONE_REQUEST, LISTS, OTHER_REQUESTS, HTTP, FEDERATION, RUN, &["handshake"]]),
+    ("tool_error", &[&["call", "raw"]]),
+    ("rpc_error", &[ONE_REQUEST, LISTS, OTHER_REQUESTS]),
+    ("fails", &[ONE_REQUEST, LISTS, OTHER_REQUESTS]),
+    ("no_answer", &[ONE_REQUEST, LISTS]),
+    ("retry", &[ONE_REQUEST, LISTS]),
+    ("clashes", &[FEDERATION]),
+    ("notifications", &[ONE_REQUEST, LISTS, OTHER_REQUESTS, HTTP, UNANSWERED]),
+    ("exited", &[&["send_bytes", "close_stdin", "signal"]]),
+    ("save", &[ONE_REQUEST, LISTS, OTHER_REQUESTS, HTTP, FEDERATION, RUN, &["handshake"]]),
+    ("times", &[ONE_REQUEST, LISTS, OTHER_REQUESTS, HTTP]),
+    ("snapshot", &[ONE_REQUEST, LISTS, OTHER_REQUESTS, HTTP, FEDERATION, RUN, &["handshake"]]),
+    ("redact", &[ONE_REQUEST, LISTS, OTHER_REQUESTS, HTTP, FEDERATION, RUN, &["handshake"]]),
+    ("validate_output", &[&["call"]]),
+    ("within", &[ONE_REQUEST, LISTS, OTHER_REQUESTS, HTTP, FEDERATION, RUN]),
+    ("timeout", &[ONE_REQUEST, LISTS, OTHER_REQUESTS, HTTP, FEDERATION, RUN, UNANSWERED]),
 ];
 
 /// Keys that look at the result of an action.
@@ -172,8 +63,9 @@ pub(super) fn check(reader: &mut Reader<'_>, node: &Node, draft: &StepDraft, act
     }
     for Entry { key, .. } in entries {
         let Some((name, actions)) = MEANING.iter().find(|(name, _)| *name == key.text) else { continue };
+        let actions = actions.concat();
         if !actions.contains(&action) {
-            meaningless(format!("`{name}` means nothing for `{action}`"), &hint(name, action, actions), key.span);
+            meaningless(format!("`{name}` means nothing for `{action}`"), &hint(name, action, &actions), key.span);
             all_mean_something = false;
         }
     }
@@ -197,6 +89,14 @@ pub(super) fn check(reader: &mut Reader<'_>, node: &Node, draft: &StepDraft, act
     }
     if let (None, Some(key)) = (&draft.snapshot, span_of("redact")) {
         meaningless("`redact` means nothing without `snapshot`".into(), "add `snapshot: true`", key);
+    }
+    if draft.task.is_some() {
+        for name in ["retry", "no_answer"] {
+            if let Some(key) = span_of(name) {
+                let hint = "leave one of them out: a task that does not end by the deadline of its step is cancelled, and fails";
+                meaningless(format!("`{name}` means nothing with `task`"), hint, key);
+            }
+        }
     }
     if is_unanswered(done) {
         for name in ["expect", "result", "tool_error", "rpc_error", "fails", "save", "snapshot", "within"] {
