@@ -242,3 +242,57 @@ fn the_staging_profile_of_the_examples_runs_what_reads_against_a_deployed_server
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && said.contains("2 passed") && !said.contains("a token of staging"), "{said}");
 }
+
+/// What a suite with a shared server does around its tests, as words in the order in which it was done.
+fn around(tests: &str, arguments: &[&str], code: i32) -> (Vec<String>, running::Ran) {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let note = |word: &str| format!("{{ run: {{ command: [sh, -c, 'echo {word} >> {}'] }} }}", log.display());
+    let text = format!("{TRACKER}isolation: file\nsetup: [{}]\nteardown: [{}]\ntests:\n{tests}", note("setup"), note("teardown"));
+    let ran = run_suite(&text.replace("NOTE", &note("test")), &[&["--jobs", "1"], arguments].concat());
+    assert_eq!(ran.code, Some(code), "{}{}", ran.stdout, ran.stderr);
+    let written = std::fs::read_to_string(&log).unwrap_or_default();
+    (written.split_whitespace().map(str::to_owned).collect(), ran)
+}
+
+#[test]
+fn a_shared_teardown_runs_whatever_becomes_of_the_last_test() {
+    let check = |tests: &str, arguments: &[&str], code: i32, expected: &[&str]| {
+        let (found, ran) = around(tests, arguments, code);
+        assert_eq!(found, expected, "{tests}{}", ran.stdout);
+    };
+    let (good, bad) = ("steps: [tools, NOTE]", "steps: [NOTE, { call: nope }]");
+    let tests = |first: &str, last: &str| format!("  - {{ name: a, {first} }}\n  - {{ name: b, {good} }}\n  - {{ name: c, {last} }}\n");
+    check(&tests(good, good), &[], 0, &["setup", "test", "test", "test", "teardown"]);
+    // The rest of the group never runs, and nobody but the run itself can clean up.
+    check(&tests(bad, good), &["--fail-fast"], 1, &["setup", "test", "teardown"]);
+    check(&tests(good, bad), &["--fail-fast"], 1, &["setup", "test", "test", "test", "teardown"]);
+    // What is skipped is the last one, for a reason that is known before or only in its session.
+    check(&tests(good, &format!("skip: not now, {good}")), &[], 0, &["setup", "test", "test", "teardown"]);
+    check(&tests(good, &format!("skip_if: {{ lacks: experimental }}, {good}")), &[], 0, &["setup", "test", "test", "teardown"]);
+    check(&tests(&format!("skip_if: {{ lacks: experimental }}, {good}"), good), &[], 0, &["setup", "test", "test", "teardown"]);
+    let skipped = format!("skip: not now, {good}");
+    check(&format!("  - {{ name: a, {skipped} }}\n  - {{ name: b, {skipped} }}\n"), &[], 0, &[]);
+    // A server that is gone owes it all the same.
+    check(&tests("steps: [{ signal: KILL }, { call: nope }]", good), &["--fail-fast"], 1, &["setup", "teardown"]);
+}
+
+#[test]
+fn a_shared_teardown_that_fails_after_fail_fast_is_told() {
+    let tests = "  - { name: a, steps: [{ call: nope }] }\n  - { name: b, steps: [tools] }\n";
+    let text = format!("{TRACKER}isolation: file\nteardown: [{{ run: [sh, -c, 'exit 7'] }}]\ntests:\n{tests}");
+    check(&text, &["--jobs", "1", "-x"], 1, &["in the shared teardown: `sh` ended with code 7", "stopped after 1 failure"]);
+}
+
+#[test]
+fn a_profile_may_disturb_the_wire_and_say_how_often_to_try() {
+    let text = "server: { stdio: mcproof demo tracker }\nprofiles:\n  bad-network:\n    faults: { drop: true, tool: echo, first: 1 }\n    timeouts: { request: 300ms }\n    retry: { max: 1, force: true }\n  \
+                worse-network:\n    faults: [{ drop: true, tool: echo }]\n    timeouts: { request: 300ms }\n  thorough:\n    leaks: { repeat: 2 }\n  patient:\n    breaker: { failures: 1, open: 60s }\n    faults: { drop: true, tool: echo }\n    timeouts: { request: 300ms }\n\
+                tests: [{ name: a, steps: [{ call: echo, with: { message: hi }, expect: { $text: hi } }, { call: echo, with: { message: hi } }] }]\n";
+    check(text, &[], 0, &["1 passed"]);
+    check(text, &["--profile", "bad-network"], 0, &["1 passed"]);
+    check(text, &["--profile", "worse-network"], 1, &["1 failed", "`faults` dropped the answer to `tools/call echo`"]);
+    check(text, &["--profile", "thorough"], 0, &["1 passed"]);
+    let patient = text.replace("expect: { $text: hi }", "no_answer: true");
+    check(&patient, &["--profile", "patient"], 1, &["the breaker stays open"]);
+}

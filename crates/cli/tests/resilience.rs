@@ -15,6 +15,7 @@ use peers::Peer;
 use running::{check, run_files, run_suite};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 const TRACKER: &str = "server:\n  stdio: mcproof demo tracker\n  \
@@ -36,6 +37,64 @@ fn a_fault_that_nobody_expects_fails_the_test_and_is_told() {
         &["✗ FAIL [stdio, sse]", "✗ FAIL [http]", "no answer to `tools/call` within 2 s", dropped, "`no_answer`"],
     );
     check_fault("{ reset: true, method: tools/call }", &["3 failed", "`faults` closed the pipes in place of the answer to"]);
+}
+
+#[test]
+fn an_injected_fault_is_the_likely_cause_of_what_follows_it() {
+    let blamed = |suite: &str, transport: &str| {
+        let ran = run_suite(suite, &["--transport", transport, "--era", "legacy", "--connect-timeout", "2s", "--json"]);
+        let finished = ran.finished().remove(0);
+        let aftermath = &finished["aftermath"][0];
+        let text = |key: &str| aftermath[key].as_str().unwrap_or_default().to_owned();
+        (text("state"), text("blame"), text("message"))
+    };
+    let check_blame = |test: &str, transport: &str, state: &str, blame: &str, message: &str| {
+        let found = blamed(&tracker(test), transport);
+        assert_eq!((found.0.as_str(), found.1.as_str()), (state, blame), "{test}: {found:?}");
+        assert!(found.2.contains(message), "{test}: {found:?}");
+    };
+    let disturbed = "and `faults` disturbed 1 message of this test";
+    let dropped = format!("faults: {{ drop: true, tool: echo }}\n    steps: [{ECHO}]");
+    check_blame(&dropped, "stdio", "answers", "injected-fault", disturbed);
+    check_blame(&dropped, "http", "answers", "injected-fault", disturbed);
+    check_blame(&format!("faults: {{ reset: true, tool: echo }}\n    steps: [{ECHO}]"), "stdio", "died", "injected-fault", disturbed);
+    check_blame(
+        &format!("faults: {{ drop: true, method: initialize }}\n    steps: [{ECHO}]"),
+        "stdio",
+        "not-started",
+        "injected-fault",
+        "session",
+    );
+    // A server may end when its pipes close, but not like this.
+    let crash = "import sys, json\nfor line in sys.stdin:\n  ask = json.loads(line)\n  if 'id' in ask:\n    told = {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}}, 'serverInfo': {'name': 's', 'version': '1'}, 'tools': []}\n    print(json.dumps({'jsonrpc': '2.0', 'id': ask['id'], 'result': told}), flush=True)\n";
+    let text = "server: { stdio: python3 crash.py }\ntests: [{ name: a, faults: { truncate: true, method: tools/list, to: server }, steps: [tools] }]\n";
+    let ran = run_files(&[("s.mcproof.yaml", text), ("crash.py", crash)], &["--era", "legacy", "--json"]);
+    let aftermath = ran.finished()[0]["aftermath"][0].clone();
+    assert_eq!((&aftermath["state"], &aftermath["blame"]), (&json!("died"), &json!("server")), "{aftermath}");
+    // A fault that never came about explains nothing.
+    let elsewhere = "faults: { drop: true, tool: other, probability: 0.5 }\n    steps: [{ call: nope }]";
+    check_blame(elsewhere, "stdio", "answers", "server-or-suite", "still answers `ping`");
+    // What hit an earlier test that shares the server is no cause.
+    let shared = format!(
+        "isolation: file\nfaults: {{ drop: true, tool: echo }}\n{TRACKER}tests:\n  - {{ name: a, steps: [{{ call: echo, with: {{ message: hi }}, no_answer: timeout }}] }}\n  - {{ name: b, steps: [{{ call: nope }}] }}\n"
+    );
+    let ran = run_suite(&shared, &["--transport", "stdio", "--jobs", "1", "--json"]);
+    let verdicts: Vec<(Value, Value)> = ran
+        .finished()
+        .into_iter()
+        .map(|case| (case["verdict"].clone(), case["aftermath"].get(0).map_or(Value::Null, |after| after["blame"].clone())))
+        .collect();
+    assert_eq!(verdicts, [(json!("pass"), Value::Null), (json!("fail"), json!("server-or-suite"))], "{}", ran.stdout);
+    // A server that was ended and started again in order did start.
+    check(
+        &format!("{TRACKER}tests: [{{ name: a, steps: [tools, restart, {{ call: nope }}] }}]\n"),
+        &["--transport", "stdio"],
+        1,
+        &["server or suite is to blame"],
+    );
+    let ran =
+        run_suite(&format!("{TRACKER}tests: [{{ name: a, steps: [tools, restart, {{ call: nope }}] }}]\n"), &["--transport", "stdio"]);
+    assert!(!ran.stdout.contains("never got as far"), "{}", ran.stdout);
 }
 
 #[test]
@@ -182,6 +241,23 @@ fn every_request_is_audited_without_secrets_and_without_torn_lines() {
         let result = line.result.as_ref().unwrap().to_string();
         assert!(result.contains("secret-") && !result.contains("hunter2"), "{result}");
         assert!(line.passed && line.time.ends_with('Z') && line.session > 0, "{line:?}");
+    }
+    let schema = Command::new(env!("CARGO_BIN_EXE_mcproof")).args(["schema", "audit"]).output().unwrap();
+    let validator = jsonschema::validator_for(&serde_json::from_slice(&schema.stdout).unwrap()).unwrap();
+    for line in std::fs::read_to_string(folder.path().join("audit.jsonl")).unwrap().lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let flaws: Vec<String> = validator.iter_errors(&line).map(|flaw| format!("{flaw} at {}", flaw.instance_path())).collect();
+        assert!(flaws.is_empty(), "{flaws:?} in {line}");
+        // The schema is one that can fail.
+        let without = |member: &str| {
+            line.as_object()
+                .unwrap()
+                .iter()
+                .filter(|(name, _)| *name != member)
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect::<Value>()
+        };
+        assert!(!validator.is_valid(&without("method")) && validator.is_valid(&without("target")));
     }
     // The flag takes the place of the key, and a second run adds to what is there.
     let other = folder.path().join("other.jsonl");

@@ -191,6 +191,33 @@ fn a_snapshot_waits_until_it_is_reviewed() {
 }
 
 #[test]
+fn redactions_of_the_suite_join_those_of_a_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let order =
+        |rules: &str| format!("      - {{ call: create_order, with: {{ product_id: PROD-123, quantity: 1 }}, snapshot: true{rules} }}\n");
+    let text = format!(
+        "{SHOP}include: rules.yaml\nredact: [datetime]\ntests:\n  - name: an order\n    steps:\n{}{}",
+        order(""),
+        order(", redact: [$.status]")
+    );
+    std::fs::write(folder.path().join("s.mcproof.yaml"), text).unwrap();
+    std::fs::write(folder.path().join("rules.yaml"), "redact: ['/ORD-\\w+/']\ntests: []\n").unwrap();
+    let ran = run(&[folder.path().join("s.mcproof.yaml").to_str().unwrap(), "--update-snapshots"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let kept = |number: u32| -> Value {
+        let file = folder.path().join(format!("s.snapshots/an-order-{number}.json"));
+        serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+    };
+    for (number, status) in [(1, "pending"), (2, "[redacted]")] {
+        let kept = kept(number);
+        let found = [&kept["id"], &kept["created_at"], &kept["status"]];
+        assert_eq!(found, ["[redacted]", "[datetime]", status], "{kept}");
+    }
+    let ran = run_suite(&format!("{SHOP}redact: [uid]\ntests: [{{ name: a, steps: [tools] }}]\n"), &[]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("did you mean `uuid`?"), "{}", ran.stderr);
+}
+
+#[test]
 fn an_action_that_its_transport_does_not_have_is_skipped_there() {
     let text = "server:\n  stdio: mcproof demo shop\n  http: { command: \"mcproof demo shop --http --port ${port}\", url: \"http://127.0.0.1:${port}/mcp\" }\n\
                 tests:\n  - { name: a, steps: [{ http: /nowhere, expect: { status: 404 } }] }\n  - { name: b, steps: [{ close_stdin: , exited: { code: 0 } }] }\n";

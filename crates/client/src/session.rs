@@ -294,13 +294,7 @@ impl Session {
         }
     }
 
-    async fn send(
-        &self,
-        method: &str,
-        params: Option<Map<String, Value>>,
-        deadline: Deadline,
-        reason: &str,
-    ) -> Result<Reply, CallFailure> {
+    async fn send(&self, method: &str, params: Option<Map<String, Value>>, deadline: Deadline, reason: &str) -> Result<Reply, CallFailure> {
         self.wire.ask(&self.dispatcher, self.outgoing(method, params), deadline, self.handshake.era, reason).await
     }
 

@@ -67,8 +67,12 @@ impl<W: Write, S: Write> Github<W, S> {
     }
 
     fn annotation(&self, severity: Severity, shared: &Shared<'_>) -> String {
-        let titles: Vec<String> =
-            shared.titles().iter().take(TITLES).map(|Title { name, transports, .. }| format!("{name} [{}]", transports.join(", "))).collect();
+        let titles: Vec<String> = shared
+            .titles()
+            .iter()
+            .take(TITLES)
+            .map(|Title { name, transports, .. }| format!("{name} [{}]", transports.join(", ")))
+            .collect();
         let mut body = diagnostic::render_all(&shared.finding.diagnostics, &style());
         body.extend(shared.finding.aftermath.iter().map(|after| format!("{}\n", escape::escape(&words::aftermath(after)))));
         let unplaced = Diagnostic::error("failed", "failed");

@@ -8,80 +8,15 @@ use mcproof_client::{
     TransportKind, open_in_memory, open_session,
 };
 use mcproof_record::FrameBody;
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock, CreateTaskResult, ErrorData, GetTaskParams,
-    GetTaskResult, ServerCapabilities, ServerConfig, UpdateTaskParams,
-};
-use rmcp::service::RequestContext;
-use rmcp::task_manager::{TaskExit, TaskManager, TaskOptions};
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use rmcp::{RoleServer, ServerHandler, ServiceExt as _};
+use mcproof_testkit::workshop::{Workshop, serve};
+use rmcp::ServiceExt as _;
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{duplex, split};
 use tokio::net::TcpListener;
 use url::Url;
 
 const DEADLINE: Duration = Duration::from_secs(10);
-const POLL_MILLIS: u64 = 5;
-
-/// A server whose tools become tasks, but for `now`.
-#[derive(Clone, Default)]
-struct Workshop {
-    tasks: TaskManager,
-}
-
-impl ServerHandler for Workshop {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tasks().build())
-    }
-
-    async fn call_tool(&self, request: CallToolRequestParams, _: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
-        let name = request.name.to_string();
-        if name == "now" {
-            return Ok(said("at once").into());
-        }
-        let options = TaskOptions::new().with_poll_interval_ms(POLL_MILLIS);
-        let task = self.tasks.spawn(options, move |context| {
-            Box::pin(async move {
-                match name.as_str() {
-                    "ask" => {
-                        let properties = json!({ "name": { "type": "string", "default": "Ada" } });
-                        let question = json!({ "method": "elicitation/create", "params": {
-                            "mode": "form", "message": "Who?", "requestedSchema": { "type": "object", "properties": properties } } });
-                        let answer = context.request_input("who", serde_json::from_value(question).unwrap()).await?;
-                        Ok(said(answer["content"]["name"].as_str().unwrap_or("nobody")))
-                    }
-                    "fail" => Err(TaskExit::Error(ErrorData::internal_error("broken", None))),
-                    "endless" => {
-                        context.cancelled().await;
-                        Err(TaskExit::Cancelled)
-                    }
-                    _ => Ok(said("done")),
-                }
-            })
-        });
-        Ok(CallToolResponse::Task(CreateTaskResult::new(task)))
-    }
-
-    async fn get_task(&self, request: GetTaskParams, _: RequestContext<RoleServer>) -> Result<GetTaskResult, ErrorData> {
-        Ok(GetTaskResult::new(self.tasks.get_task(&request.task_id)?))
-    }
-
-    async fn update_task(&self, request: UpdateTaskParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        self.tasks.update_task(&request.task_id, request.input_responses)
-    }
-
-    async fn cancel_task(&self, request: CancelTaskParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        self.tasks.cancel_task(&request.task_id)
-    }
-}
-
-fn said(text: &str) -> CallToolResult {
-    CallToolResult::success(vec![ContentBlock::text(text)])
-}
 
 async fn open(over: TransportKind, era: EraChoice) -> Session {
     let answers = Answers { elicitation: Some(Elicitation::Accept(Map::new())), ..Answers::default() };
@@ -93,11 +28,9 @@ async fn open(over: TransportKind, era: EraChoice) -> Session {
         let (input, output) = split(ours);
         return open_in_memory(input, output, &options, &Tap::new()).await.unwrap();
     }
-    let sessions = Arc::new(LocalSessionManager::default());
-    let service = StreamableHttpService::new(move || Ok(workshop.clone()), sessions, StreamableHttpServerConfig::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = Url::parse(&format!("http://{}/mcp", listener.local_addr().unwrap())).unwrap();
-    tokio::spawn(async move { axum::serve(listener, axum::Router::new().route_service("/mcp", service)).await });
+    tokio::spawn(serve(workshop, listener));
     let target = Target::Http { endpoint: Endpoint { url, headers: Vec::new() }, kind: Some(over), launch: None, locate: None };
     open_session(&target, &options, &Tap::new()).await.unwrap()
 }

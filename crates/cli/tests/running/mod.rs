@@ -11,6 +11,14 @@ pub(crate) struct Ran {
     pub(crate) stderr: String,
 }
 
+impl Ran {
+    /// What came of the cases of a run with --json.
+    pub(crate) fn finished(&self) -> Vec<serde_json::Value> {
+        let events = self.stdout.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        events.filter(|event| event["event"] == "case-finished").collect()
+    }
+}
+
 pub(crate) fn run(arguments: &[&str]) -> Ran {
     let output = Command::new(env!("CARGO_BIN_EXE_mcproof")).current_dir(root()).arg("test").args(arguments).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

@@ -29,9 +29,7 @@ fn not_started(work: &Work, past: &Past) -> Option<Aftermath> {
         (Life::Lived, _) => return None,
         (Life::NeverOpenedUnderFaults, _) => (ServerState::NotStarted, Blame::InjectedFault, "never got as far as a session"),
         (Life::NeverOpened, true) => (ServerState::NotStarted, Blame::Server, "never got as far as a session"),
-        (Life::NeverOpened, false) => {
-            (ServerState::Unreachable, Blame::Network, "could not be reached: it is down, or the way to it is")
-        }
+        (Life::NeverOpened, false) => (ServerState::Unreachable, Blame::Network, "could not be reached: it is down, or the way to it is"),
     };
     Some(Aftermath { server: name.to_owned(), state, blame, message: message.to_owned() })
 }
@@ -42,8 +40,9 @@ async fn ask_again(work: &Work, name: &str, open: &Open) -> Aftermath {
     if count > 0 {
         let noun = if count == 1 { "message" } else { "messages" };
         message += &format!(", and `faults` disturbed {count} {noun} of this test");
-        // Nothing on the wire is a reason for a process to end.
-        if state != ServerState::Died {
+        // Pipes that a fault closed end a server in order; nothing on the wire is a reason to crash.
+        let crashed = open.session.exit().is_some_and(|exit| exit.code != Some(0));
+        if !crashed {
             blame = Blame::InjectedFault;
         }
     }

@@ -13,7 +13,8 @@ pub use objects::{CANCEL, COMPLETE, CancelDraft, CompleteDraft, EXITED, ExitedDr
 use super::document::{Entry, Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::plan::{
-    Action, Clashes, Expectations, ExpectedFailure, Listing, OutputCheck, Redaction, Repeat, Retry, Server, Snapshot, Spanned, Step, TaskCall,
+    Action, Clashes, Expectations, ExpectedFailure, Listing, OutputCheck, Redaction, Repeat, Retry, Server, Snapshot, Spanned, Step,
+    TaskCall,
 };
 use super::reader::Reader;
 use super::source::Span;

@@ -185,9 +185,8 @@ async fn ask(action: &Action, request: &Request, open: &Open, deadline: Duration
 /// Calls a tool as a task, and gives its result once it has ended.
 async fn as_task(request: &Request, task: TaskCall, open: &Open, deadline: Duration) -> Result<Option<Answer>, Diagnostic> {
     let (session, end) = (&open.session, Instant::now() + deadline);
-    let flawed = |code: &str, message: String, frame| {
-        Diagnostic::error(code, message).evidence(diagnosis::evidence(&open.tap.transcript(), frame))
-    };
+    let flawed =
+        |code: &str, message: String, frame| Diagnostic::error(code, message).evidence(diagnosis::evidence(&open.tap.transcript(), frame));
     let followed = match session.call_as_task(request.params.clone(), task.ttl, deadline).await {
         Ok(Called::Task(mut task)) => task.finish(session, end.saturating_duration_since(Instant::now())).await,
         Ok(Called::Answered(reply)) if reply.answer.is_err() => return Ok(Some(answer(reply, true))),
@@ -199,7 +198,9 @@ async fn as_task(request: &Request, task: TaskCall, open: &Open, deadline: Durat
     };
     match followed {
         Ok(TaskEnd { reply: Some(reply), .. }) => Ok(Some(answer(reply, true))),
-        Ok(TaskEnd { status, reply: None }) => Err(flawed("task-without-result", format!("the task is {status}, so that it has no result"), None)),
+        Ok(TaskEnd { status, reply: None }) => {
+            Err(flawed("task-without-result", format!("the task is {status}, so that it has no result"), None))
+        }
         Err(failure) => Err(diagnosis::of_task_failure(&failure, request.method, &scene(open).await)),
     }
 }

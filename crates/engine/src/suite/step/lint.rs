@@ -44,7 +44,7 @@ fn expects(step: &Step) -> bool {
     let answer = expect.payload.is_some() || expect.result.is_some() || expect.names.is_some() || expect.failure.is_some();
     let rest = expect.notifications.is_some() || expect.exit.is_some() || step.within.is_some() || step.snapshot.is_some();
     let kept = !step.save.is_empty() || step.repeat.as_ref().is_some_and(|repeat| repeat.distinct.is_some());
-    // Names that clash are a failure, a call that is answered before it is cancelled is a failure, and so is a change of lists that is not offered.
+    // Names that clash are a failure, a call that does not become a task is one, a call that is answered before it is cancelled is a failure, and so is a change of lists that is not offered.
     let by_itself = matches!(step.action, Action::Cancel { .. } | Action::Subscribe(Topic::List(_)) | Action::Federation(Clashes::Refused));
-    answer || rest || kept || by_itself
+    answer || rest || kept || step.task.is_some() || by_itself
 }

@@ -1,0 +1,158 @@
+//! What a person does at a real terminal: reviews snapshots, and presses the keys of `--watch`.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use nix::sys::wait::WaitStatus;
+use rexpect::session::{PtySession, spawn_command};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE_MILLIS: u64 = 60_000;
+
+fn start(folder: &Path, arguments: &[&str]) -> PtySession {
+    let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
+    mcproof.current_dir(folder).env("XDG_STATE_HOME", folder.join(".state")).env("NO_COLOR", "1").env("COLUMNS", "100").args(arguments);
+    spawn_command(mcproof, Some(PATIENCE_MILLIS)).unwrap()
+}
+
+/// Waits until the screen shows this.
+#[track_caller]
+fn shows(terminal: &mut PtySession, text: &str) {
+    if let Err(error) = terminal.exp_string(text) {
+        panic!("{text:?} never came: {error}");
+    }
+}
+
+#[track_caller]
+fn ends_with_code(terminal: &mut PtySession, code: i32) {
+    terminal.exp_eof().unwrap();
+    assert!(
+        matches!(terminal.process().wait().unwrap(), WaitStatus::Exited(_, found) if found == code),
+        "{:?}",
+        terminal.process().status()
+    );
+}
+
+fn with_pending(names: &[&str]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("s.mcproof.yaml"), "").unwrap();
+    let snapshots = folder.path().join("s.snapshots");
+    std::fs::create_dir(&snapshots).unwrap();
+    for name in names {
+        std::fs::write(snapshots.join(format!("{name}.json")), "{\"price\": 1}").unwrap();
+        std::fs::write(snapshots.join(format!("{name}.json.new")), "{\"price\": 2}").unwrap();
+    }
+    (folder, snapshots)
+}
+
+fn is_new(snapshots: &Path, name: &str) -> bool {
+    std::fs::read_to_string(snapshots.join(format!("{name}.json"))).unwrap().contains('2')
+}
+
+fn waits(snapshots: &Path, name: &str) -> bool {
+    snapshots.join(format!("{name}.json.new")).exists()
+}
+
+const QUESTION: &str = "[a]ccept, [r]eject, [s]kip, [q]uit? ";
+
+#[test]
+fn a_review_does_what_is_typed() {
+    let (folder, snapshots) = with_pending(&["a", "b", "c", "d", "e"]);
+    let mut terminal = start(folder.path(), &["review"]);
+    // A key that means nothing is asked about again.
+    for (shown, typed) in [
+        ("a.json would change", "what"),
+        ("", "a"),
+        ("b.json would change", "r"),
+        ("c.json would change", "s"),
+        ("d.json would change", "Q"),
+    ] {
+        shows(&mut terminal, shown);
+        shows(&mut terminal, QUESTION);
+        terminal.send_line(typed).unwrap();
+    }
+    shows(&mut terminal, "1 accepted, 1 rejected, 3 waiting");
+    ends_with_code(&mut terminal, 1);
+    assert!(is_new(&snapshots, "a") && !waits(&snapshots, "a"));
+    assert!(!is_new(&snapshots, "b") && !waits(&snapshots, "b"));
+    for name in ["c", "d", "e"] {
+        assert!(!is_new(&snapshots, name) && waits(&snapshots, name), "{name}");
+    }
+}
+
+#[test]
+fn a_review_ends_with_the_input_and_with_ctrl_c() {
+    for key in ['d', 'c'] {
+        let (folder, snapshots) = with_pending(&["a", "b"]);
+        let mut terminal = start(folder.path(), &["review"]);
+        shows(&mut terminal, QUESTION);
+        terminal.send_line("a").unwrap();
+        shows(&mut terminal, QUESTION);
+        terminal.send_control(key).unwrap();
+        if key == 'd' {
+            shows(&mut terminal, "1 accepted, 0 rejected, 1 waiting");
+            ends_with_code(&mut terminal, 1);
+        } else {
+            terminal.exp_eof().unwrap();
+            terminal.process().wait().unwrap();
+        }
+        // What was decided is done.
+        assert!(is_new(&snapshots, "a") && !is_new(&snapshots, "b") && waits(&snapshots, "b"), "{key}");
+    }
+}
+
+const SUITE: &str = "\
+server: { stdio: mcproof demo tracker }
+tests:
+  - { name: right, steps: [{ call: echo, with: { message: hi }, expect: { $text: hi } }] }
+  - { name: wrong, steps: [{ call: echo, with: { message: hi }, expect: { $text: ho } }] }
+";
+const WATCHING: &str = "Enter runs all again, f those that did not pass, q or Ctrl-C ends";
+
+#[test]
+fn the_keys_of_watch_run_again_and_end() {
+    for (last, code) in [(None, 0), (Some('c'), 130)] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("s.mcproof.yaml"), SUITE).unwrap();
+        let mut terminal = start(folder.path(), &["test", "--watch"]);
+        for (typed, summary) in [
+            (None, "1 passed, 1 failed"),
+            (Some("r"), "1 passed, 1 failed"),
+            (Some("f"), "0 passed, 1 failed"),
+            (Some(""), "1 passed, 1 failed"),
+        ] {
+            if let Some(typed) = typed {
+                terminal.send_line(typed).unwrap();
+            }
+            shows(&mut terminal, summary);
+            shows(&mut terminal, WATCHING);
+        }
+        // What means nothing does nothing.
+        terminal.send_line("x").unwrap();
+        match last {
+            Some(key) => terminal.send_control(key).unwrap(),
+            None => assert!(terminal.send_line("q").is_ok()),
+        }
+        ends_with_code(&mut terminal, code);
+    }
+}
+
+#[test]
+fn ctrl_c_in_the_middle_of_a_watched_run_ends_it_with_its_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = "sh -c 'echo $$ > pid; exec sleep 1000'";
+    let suite = format!("server: {{ stdio: {{ command: {server:?} }} }}\ntests: [{{ name: a, steps: [tools] }}]\n");
+    std::fs::write(folder.path().join("s.mcproof.yaml"), suite).unwrap();
+    let mut terminal = start(folder.path(), &["test", "--watch", "--era", "legacy"]);
+    let pid = loop {
+        match std::fs::read_to_string(folder.path().join("pid")).unwrap_or_default().trim().parse::<i32>() {
+            Ok(pid) => break pid,
+            Err(_) => std::thread::yield_now(),
+        }
+    };
+    terminal.send_control('c').unwrap();
+    shows(&mut terminal, "1 cancelled");
+    ends_with_code(&mut terminal, 130);
+    assert!(nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None).is_err(), "the server still runs");
+}
