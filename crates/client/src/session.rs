@@ -298,9 +298,9 @@ impl Session {
         self.wire.ask(&self.dispatcher, self.outgoing(method, params), deadline, self.handshake.era, reason).await
     }
 
-    /// From here on, what the server asks is answered like this. In the modern era the requests from here on also declare
-    /// it; a legacy server was told at the handshake, once and for all, what it may ask for: what this adds to the answers
-    /// of then it will not ask, and what this leaves out is refused.
+    /// From here on, what the server asks is answered like this, and what this leaves out is refused. In the modern era the
+    /// requests from here on also declare it. A legacy server was told at the handshake, once and for all, what it may ask:
+    /// what this adds to [`ConnectOptions::later_answers`] it will not ask for.
     pub fn answer_with(&self, answers: Answers) {
         self.policies.set(answers);
     }

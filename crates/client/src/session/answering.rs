@@ -4,7 +4,7 @@ use super::bounds::Room;
 use super::dispatcher::{ServerRequest, ServerRequests};
 use super::hosted_tasks::{Answered, Host, Now};
 use super::wire::Wire;
-use crate::answers::Answers;
+use crate::answers::{Answers, HostedTasks};
 use crate::jsonrpc::{self, RequestId, RpcError};
 use crate::transport::{Envelope, Purpose, Resume};
 use serde_json::{Value, json};
@@ -39,8 +39,8 @@ impl Policies {
 pub(super) struct Answering(JoinHandle<()>);
 
 impl Answering {
-    pub(super) fn start(queue: ServerRequests, wire: &Arc<Wire>, policies: Policies) -> Self {
-        Self(tokio::spawn(answer_requests(queue, Arc::downgrade(wire), policies)))
+    pub(super) fn start(queue: ServerRequests, wire: &Arc<Wire>, policies: Policies, tasks: Option<HostedTasks>) -> Self {
+        Self(tokio::spawn(answer_requests(queue, Arc::downgrade(wire), policies, tasks.map(Host::new))))
     }
 
     /// Ends the task and waits until it has let go of the connection.
@@ -56,8 +56,7 @@ impl Drop for Answering {
     }
 }
 
-async fn answer_requests(mut queue: ServerRequests, wire: Weak<Wire>, policies: Policies) {
-    let mut host = policies.get().tasks.map(Host::new);
+async fn answer_requests(mut queue: ServerRequests, wire: Weak<Wire>, policies: Policies, mut host: Option<Host>) {
     let mut rooms: HashMap<RequestId, Room> = HashMap::new();
     loop {
         let due = host.as_ref().and_then(Host::due);

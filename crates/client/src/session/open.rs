@@ -96,7 +96,7 @@ enum Probed {
 impl<'a> Opening<'a> {
     pub(super) fn new(options: &'a ConnectOptions, tap: &'a Tap) -> Self {
         let mut client = options.client.clone();
-        client.capabilities.extend(options.answers.capabilities());
+        client.capabilities.extend(options.all_answers().capabilities());
         Self { options, client, tap, budget: options.timeout.unwrap_or(CONNECT_TIMEOUT), began: Instant::now() }
     }
 
@@ -413,7 +413,7 @@ impl<'a> Opening<'a> {
     }
 
     fn offer(&self) -> Offer {
-        Offer { version: self.options.protocol_version.clone(), budget: self.budget, tasks: self.options.answers.tasks_capability() }
+        Offer { version: self.options.protocol_version.clone(), budget: self.budget, tasks: self.options.all_answers().tasks_capability() }
     }
 
     /// `None` also where the user sends a token of their own.
@@ -441,7 +441,7 @@ impl<'a> Opening<'a> {
     ) -> Attempt {
         let wire = Arc::new(Wire::new(connection, authorizer));
         let policies = Policies::new(self.options.answers.clone());
-        let answering = Answering::start(queue, &wire, policies.clone());
+        let answering = Answering::start(queue, &wire, policies.clone(), self.options.all_answers().tasks);
         Attempt { wire, dispatcher, policies, answering }
     }
 

@@ -58,7 +58,16 @@ pub struct ConnectOptions {
     pub client: ClientProfile,
     /// What the server may ask; declared in addition to the profile's capabilities.
     pub answers: Answers,
+    /// Declared as well, for what [`super::Session::answer_with`] will say later; until then it is refused.
+    pub later_answers: Answers,
     pub guardian: Guardian,
     /// What is done to the messages of the session on their way.
     pub faults: Option<FaultInjector>,
+}
+
+impl ConnectOptions {
+    /// All that is ever answered.
+    pub(super) fn all_answers(&self) -> Answers {
+        self.answers.clone().or(&self.later_answers)
+    }
 }

@@ -204,7 +204,8 @@ impl<'a> Sessions<'a> {
             timeout: Some(self.options.connect_timeout.unwrap_or(self.work.suite.timeouts.connect)),
             patience: self.patience(),
             guardian: self.options.guardian.clone(),
-            answers: self.declared(),
+            answers: self.work.case().answers.clone(),
+            later_answers: self.later_answers(),
             limits: self.options.limits.or(binding.reach.limits).limits(),
             network: self.network(&binding.reach),
             authorization: self.authorization(binding),
@@ -213,7 +214,7 @@ impl<'a> Sessions<'a> {
     }
 
     /// All that a step lets a server ask for, of all cases that share it: a legacy server is told once, when a session opens.
-    fn declared(&self) -> Answers {
+    fn later_answers(&self) -> Answers {
         let (case, suite) = (self.work.case(), &self.work.suite);
         let beside = suite.cases.iter().filter(|other| case.isolation == Isolation::File && other.isolation == Isolation::File);
         let cases = || [case].into_iter().chain(beside.clone());

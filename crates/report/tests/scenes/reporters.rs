@@ -333,6 +333,33 @@ fn github_annotates_lines_and_gets_a_summary() {
 }
 
 #[test]
+fn every_report_tells_repetitions_apart() {
+    let repeated = |id: u32, repetition: u32| CasePlan { repetition, ..case(id, "it holds", "stdio", &[]) };
+    let cases = (0..5).map(|id| repeated(id, id + 1)).collect();
+    let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases, left_out: 0, seed: None }];
+    let failure = || vec![Diagnostic::error("x", "it broke")];
+    events.push(outcome(0, Verdict::Pass, 1, "stdio", vec![]));
+    events.extend([1, 2, 4].map(|id| outcome(id, Verdict::Fail, 1, "stdio", failure())));
+    events.push(outcome(3, Verdict::Flaky, 1, "stdio", vec![]));
+    events.extend(every_verdict().pop());
+    let (commands, summary) = github(&events);
+    let page = data(&html(&events), "cases").to_string();
+    let junit = junit(&events);
+    validate(&junit).unwrap();
+    let check = |report: &str, expected: &[&str]| {
+        expected.iter().for_each(|part| assert_eq!(report.matches(part).count(), 1, "{part:?} is not once in\n{report}"));
+    };
+    check(&junit, &["name=\"it holds #1\"", "name=\"it holds #2\"", "name=\"it holds #5\""]);
+    check(&tap(&events), &["> it holds \\#1 [stdio]", "> it holds \\#2 [stdio]", "> it holds \\#5 [stdio]"]);
+    check(&page, &["\"it holds #1\"", "\"it holds #5\""]);
+    check(&agent(&events), &["it holds #2-3, #5 [stdio]"]);
+    check(&commands, &["title=it holds #2-3%2C #5 [stdio]"]);
+    check(&summary, &["it holds \\#2-3, \\#5 [stdio]"]);
+    let sink = Terminal::new(Vec::new(), plain(), Detail::Normal, Progress::Off);
+    check(&text(feed(sink, &events).into_inner()), &["it holds #1\n", "it holds #2-3, #5\n"]);
+}
+
+#[test]
 fn github_shows_ten_annotations_and_tells_of_the_rest() {
     let cases: Vec<CasePlan> = (0..40).map(|id| case(id, &format!("case {id}"), "stdio", &[])).collect();
     let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases, left_out: 0, seed: None }];
