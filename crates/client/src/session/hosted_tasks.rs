@@ -298,11 +298,24 @@ mod tests {
     #[test]
     fn a_task_that_takes_no_time_begins_as_working_all_the_same() {
         let mut scene = Scene::new(Sampling::Text("hi".into()));
-        scene.host.policy.takes = Duration::ZERO;
+        scene.answers.tasks = Some(HostedTasks { takes: Duration::ZERO, ..HostedTasks::default() });
         assert_eq!(scene.result(0, "sampling/createMessage", json!({ "task": {} }))["task"]["status"], "working");
         let tasks = scene.result(0, "tasks/list", Value::Null);
         assert_eq!(tasks["tasks"][0]["status"], "completed");
         assert_eq!(tasks["tasks"][0]["ttl"], Value::Null);
+    }
+
+    #[test]
+    fn each_task_takes_as_long_as_the_policy_of_its_time_says() {
+        let mut scene = Scene::new(Sampling::Text("hi".into()));
+        let slow = scene.create(0);
+        scene.answers.tasks = Some(HostedTasks { takes: Duration::from_secs(1), ..HostedTasks::default() });
+        let quick = scene.create(0);
+        // Without a policy the last one holds: what was declared is declared.
+        scene.answers.tasks = None;
+        let other = scene.create(0);
+        let statuses = [slow, quick, other].map(|named| scene.result(2, "tasks/get", named)["status"].clone());
+        assert_eq!(statuses, ["working", "completed", "completed"]);
     }
 
     #[test]
