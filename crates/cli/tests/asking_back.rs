@@ -121,7 +121,7 @@ fn a_call_as_a_task_is_followed_to_its_end() {
     let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
     check(&everything(&one_test(&steps)), &[], 0, &["2 passed"]);
     let fails = |step: &str, said: &[&str]| check(&everything(&one_test(&[step])), &["--transport", "stdio"], 1, said);
-    fails(&research("", "true, timeout: 500ms"), &["is still working after", "and was cancelled", "raise `timeouts.request`"]);
+    fails(&research("", "true, timeout: 2s"), &["is still working after", "and was cancelled", "raise `timeouts.request`"]);
     fails("{ call: echo, with: { message: m }, task: true }", &["tool `echo` must not be called as a task", "leave out `task`"]);
 }
 

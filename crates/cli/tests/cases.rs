@@ -286,7 +286,7 @@ fn a_shared_teardown_that_fails_after_fail_fast_is_told() {
 
 #[test]
 fn a_profile_may_disturb_the_wire_and_say_how_often_to_try() {
-    let text = "server: { stdio: mcproof demo tracker }\nprofiles:\n  bad-network:\n    faults: { drop: true, tool: echo, first: 1 }\n    timeouts: { request: 300ms }\n    retry: { max: 1, force: true }\n  \
+    let text = "server: { stdio: mcproof demo tracker }\nprofiles:\n  bad-network:\n    faults: { drop: true, tool: echo, first: 1 }\n    timeouts: { request: 2s }\n    retry: { max: 1, force: true }\n  \
                 worse-network:\n    faults: [{ drop: true, tool: echo }]\n    timeouts: { request: 300ms }\n  thorough:\n    leaks: { repeat: 2 }\n  patient:\n    breaker: { failures: 1, open: 60s }\n    faults: { drop: true, tool: echo }\n    timeouts: { request: 300ms }\n\
                 tests: [{ name: a, steps: [{ call: echo, with: { message: hi }, expect: { $text: hi } }, { call: echo, with: { message: hi } }] }]\n";
     check(text, &[], 0, &["1 passed"]);

@@ -42,7 +42,7 @@ fn a_fault_that_nobody_expects_fails_the_test_and_is_told() {
 #[test]
 fn an_injected_fault_is_the_likely_cause_of_what_follows_it() {
     let blamed = |suite: &str, transport: &str| {
-        let ran = run_suite(suite, &["--transport", transport, "--era", "legacy", "--connect-timeout", "2s", "--json"]);
+        let ran = run_suite(suite, &["--transport", transport, "--era", "legacy", "--connect-timeout", "5s", "--json"]);
         let finished = ran.finished().remove(0);
         let aftermath = &finished["aftermath"][0];
         let text = |key: &str| aftermath[key].as_str().unwrap_or_default().to_owned();
