@@ -9,13 +9,14 @@
 use nix::libc;
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use tokio::net::TcpSocket;
 
 const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
 const REPEAT: usize = 20;
@@ -242,8 +243,8 @@ fn message(method: &str, params: &str, id: u32) -> String {
 
 fn over_stdio<'a>(messages: impl Iterator<Item = (&'a str, String)>) {
     let mut server = start(&["demo", "tracker"]);
-    let mut stdin = server.stdin.take().expect("stdin is a pipe");
-    let mut stdout = BufReader::new(server.stdout.take().expect("stdout is a pipe"));
+    let mut stdin = server.0.stdin.take().expect("stdin is a pipe");
+    let mut stdout = BufReader::new(server.0.stdout.take().expect("stdout is a pipe"));
     for (_, message) in messages {
         stdin.write_all(format!("{message}\n").as_bytes()).expect("the server reads");
         let mut answer = String::new();
@@ -251,12 +252,12 @@ fn over_stdio<'a>(messages: impl Iterator<Item = (&'a str, String)>) {
         assert!(answer.starts_with('{'), "{answer}");
     }
     drop(stdin);
-    server.wait().expect("the server is ours to wait for");
+    server.0.wait().expect("the server is ours to wait for");
 }
 
 fn over_http<'a>(messages: impl Iterator<Item = (&'a str, String)>) {
     let port = free_port();
-    let mut server = start(&["demo", "tracker", "--http", "--port", &port.to_string()]);
+    let _server = start(&["demo", "tracker", "--http", "--port", &port.to_string()]);
     let mut connection = loop {
         match TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
             Ok(connection) => break connection,
@@ -288,26 +289,38 @@ fn over_http<'a>(messages: impl Iterator<Item = (&'a str, String)>) {
         reader.read_exact(&mut body).expect("the body is whole");
         assert!(body.starts_with(b"{"), "{}", String::from_utf8_lossy(&body));
     }
-    server.kill().expect("the server is ours to end");
-    server.wait().expect("the server is ours to wait for");
 }
 
-/// None that was given before: the system may offer a port again before its server listens.
+/// None that was given before: the system may offer a port again before its server listens. The socket does not listen either:
+/// a server that another thread is just starting has a copy of it until it runs, and would take our connection.
 fn free_port() -> u16 {
     static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     let mut kept = Vec::new();
     loop {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
-        let port = listener.local_addr().expect("it is bound").port();
+        let socket = TcpSocket::new_v4().expect("a socket is free");
+        socket.set_reuseaddr(true).expect("a new socket takes options");
+        socket.bind((Ipv4Addr::LOCALHOST, 0).into()).expect("a port is free");
+        let port = socket.local_addr().expect("it is bound").port();
         if GIVEN.lock().expect("nobody panics with it").insert(port) {
             return port;
         }
-        kept.push(listener);
+        kept.push(socket);
     }
 }
 
-fn start(arguments: &[&str]) -> Child {
+/// Ends its server also where the runner fails, so that none is left on the machine.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Nothing to do where it has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(arguments: &[&str]) -> Server {
     let mut command = Command::new(MCPROOF);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    command.spawn().expect("the server starts")
+    Server(command.spawn().expect("the server starts"))
 }

@@ -35,7 +35,7 @@ pub async fn open_bare(
         result: Value::Null,
     };
     let (endpoint, launch, locate) = match target {
-        Target::Stdio(launch) => return Ok(opening.session(opening.start_stdio(launch)?, None, handshake)),
+        Target::Stdio(launch) => return Ok(opening.session(opening.start_stdio(launch).await?, None, handshake)),
         Target::Http { endpoint, launch, locate, .. } => (endpoint, launch, locate),
     };
     let mut endpoint = endpoint.clone();

@@ -123,7 +123,7 @@ impl<'a> Opening<'a> {
     }
 
     async fn stdio(&self, launch: &Launch) -> Result<Session, ConnectFailure> {
-        let attempt = self.start_stdio(launch)?;
+        let attempt = self.start_stdio(launch).await?;
         let attempt = match self.era() {
             EraChoice::Legacy => attempt,
             _ => match self.probe(&attempt, TransportKind::Stdio, None).await? {
@@ -132,7 +132,7 @@ impl<'a> Opening<'a> {
                 Probed::Silent => {
                     self.tap.note("the server is started again, to try `initialize` on a process that was not probed");
                     attempt.discard(self.options.patience).await;
-                    self.start_stdio(launch)?
+                    self.start_stdio(launch).await?
                 }
             },
         };
@@ -142,7 +142,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    pub(super) fn start_stdio(&self, launch: &Launch) -> Result<Attempt, ConnectFailure> {
+    pub(super) async fn start_stdio(&self, launch: &Launch) -> Result<Attempt, ConnectFailure> {
         let (dispatcher, queue) = Dispatcher::new(self.tap, self.options.limits.json);
         let connection = StdioConnection::open(
             launch,
@@ -151,7 +151,8 @@ impl<'a> Opening<'a> {
             self.options.faults.as_ref(),
             self.tap,
             Arc::clone(&dispatcher) as _,
-        )?;
+        )
+        .await?;
         Ok(self.attempt(Connection::Stdio(connection), None, dispatcher, queue))
     }
 
@@ -292,7 +293,7 @@ impl<'a> Opening<'a> {
         if locate.is_none() && self.exchanger(endpoint.url.clone())?.accepts().await.is_ok() {
             return Err(ConnectFailure::AddressTaken { url: endpoint.url.to_string() });
         }
-        let (process, stdin, stdout) = Process::start(launch, &self.options.guardian, self.tap, watcher.clone())?;
+        let (process, stdin, stdout) = Process::start(launch, &self.options.guardian, self.tap, watcher.clone()).await?;
         // Ends with the pipe, at the latest when the whole process group is ended.
         tokio::spawn(copy_output(stdout, self.tap.clone(), Stream::Stdout, watcher));
         let spawned = Spawned { process, stdin };
@@ -305,10 +306,13 @@ impl<'a> Opening<'a> {
             };
             known = Some(url.clone());
             let exchanger = self.exchanger(url.clone())?;
-            let mut pause = Duration::from_millis(2);
-            while exchanger.accepts().await.is_err() {
-                sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_millis(50));
+            let started = Instant::now();
+            loop {
+                // Never at once, and seldom where a server takes its time: each attempt costs both of us.
+                sleep((started.elapsed() / 4).clamp(Duration::from_millis(1), Duration::from_millis(50))).await;
+                if exchanger.accepts().await.is_ok() {
+                    break;
+                }
             }
             Ok(url)
         };

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 /// # Errors
 /// The command could not be started.
 pub async fn run_command(launch: &Launch, guardian: &Guardian, tap: &Tap, limit: Duration) -> Result<Option<Exit>, StartFailure> {
-    let (process, stdin, stdout) = Process::start(launch, guardian, tap, None)?;
+    let (process, stdin, stdout) = Process::start(launch, guardian, tap, None).await?;
     drop(stdin);
     let copy = copy_output(stdout, tap.clone(), Stream::Stdout, None);
     let mut exit = process.watch_exit();

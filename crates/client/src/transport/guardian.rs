@@ -2,16 +2,26 @@
 //! Knows process ids, nothing of servers.
 //!
 //! The guardian is a forked copy of this process that executes nothing but async-signal-safe calls. It waits on a pipe
-//! whose other end only this process holds; end of file there means that this process is gone. A server's process
-//! registers itself between fork and exec, so there is no moment at which it could be lost.
+//! whose other end only this process holds; end of file there means that this process is gone.
+//!
+//! There is no moment at which a process could be lost. On Linux the guardian is told beforehand which pipe will be the
+//! stdin of the next process, and looks for the one that holds it if the process id does not follow: a closure that
+//! registers the process between fork and exec would keep the standard library from `posix_spawn`, and the copy of our
+//! page tables that a real fork makes costs more than everything else about a start. Elsewhere it is that closure.
+
+#[cfg(target_os = "linux")]
+mod holders;
+mod record;
 
 use nix::libc;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{ForkResult, Pid, fork};
+use record::Record;
 use std::collections::HashSet;
-use std::io;
+use std::io::{self, PipeReader};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::process::{Child, ChildStdin, Command};
 
 /// Handle to the guardian. Clones share one; it is started with the first server.
 #[derive(Clone, Default)]
@@ -22,6 +32,8 @@ struct State {
     started: Option<Started>,
     /// Groups that have not ended.
     groups: HashSet<i32>,
+    /// Processes that may be there already, but whose ids are not known.
+    starting: usize,
     orphans: Orphans,
 }
 
@@ -36,15 +48,26 @@ enum Orphans {
     Adopted { before: HashSet<i32> },
 }
 
+/// A process that was just started.
+pub(crate) struct Spawned {
+    /// Dropped first: a child that is waited for has an id that may be somebody else's.
+    pub(crate) group: Group,
+    pub(crate) child: Child,
+    pub(crate) stdin: ChildStdin,
+}
+
+/// A running process group. Dropping it kills it at once.
+pub(crate) struct Group {
+    id: i32,
+    guardian: Guardian,
+    ended: bool,
+}
+
 struct Started {
     pid: Pid,
     /// Ends the guardian when dropped.
     pipe: Option<OwnedFd>,
 }
-
-/// Registers a process from inside it, between fork and exec.
-#[derive(Clone, Copy)]
-pub(crate) struct Registration(RawFd);
 
 impl Guardian {
     /// A guardian for a process that starts nothing but servers. It also ends what has left a server's group and lost its
@@ -72,35 +95,62 @@ impl Guardian {
         state.orphans = Orphans::Ignored;
     }
 
+    /// Starts a process that leads a group of its own, and gives our end of its stdin. It is ended if nobody waits for it any
+    /// more.
+    ///
     /// # Errors
-    /// The guardian could not be started: no process or file descriptor left.
-    pub(crate) fn registration(&self) -> io::Result<Registration> {
+    /// It could not be started, or the guardian could not: no process or file descriptor left.
+    pub(crate) async fn spawn(&self, command: Command) -> io::Result<Spawned> {
+        let guardian = self.clone();
+        // The system call returns when the new process runs, which takes as long as a busy machine lets it wait: on this thread
+        // nothing else would happen meanwhile.
+        let spawned = tokio::task::spawn_blocking(move || guardian.spawn_blocking(command));
+        spawned.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+    }
+
+    fn spawn_blocking(self, mut command: Command) -> io::Result<Spawned> {
+        let (stdin, writer) = io::pipe()?;
+        let writer = ChildStdin::from_std(OwnedFd::from(writer).into())?;
+        let pipe = self.pipe()?;
+        let id = expect(pipe, &stdin, &mut command)?;
+        command.process_group(0).stdin(stdin);
+        self.state().starting += 1;
+        let spawned = command.spawn();
+        let mut state = self.state();
+        state.starting -= 1;
+        let child = match spawned {
+            Ok(child) => child,
+            Err(error) => {
+                send(pipe, Record::Missing { stdin: id });
+                state.end_orphans();
+                return Err(error);
+            }
+        };
+        let group = child.id().and_then(|pid| i32::try_from(pid).ok()).expect("a child that was not waited for has an id");
+        send(pipe, Record::Arrived { stdin: id, group });
+        state.groups.insert(group);
+        drop(state);
+        Ok(Spawned { group: Group { id: group, guardian: self, ended: false }, child, stdin: writer })
+    }
+
+    /// To the guardian, which is started if it is not there.
+    fn pipe(&self) -> io::Result<RawFd> {
         let mut state = self.state();
         if state.started.is_none() {
             state.started = Some(start()?);
         }
-        Ok(Registration(state.pipe().expect("a started guardian has its pipe")))
-    }
-
-    /// The group has a running server.
-    pub(crate) fn remember(&self, group: i32) {
-        self.state().groups.insert(group);
+        Ok(state.pipe().expect("a started guardian has its pipe"))
     }
 
     /// The group has ended; the id may belong to somebody else from now on. Gives the orphans that were ended with the
     /// last one.
-    pub(crate) fn forget(&self, group: i32) -> Vec<i32> {
+    fn forget(&self, group: i32) -> Vec<i32> {
         let mut state = self.state();
         state.groups.remove(&group);
         if let Some(pipe) = state.pipe() {
-            send(pipe, -group);
+            send(pipe, Record::Ended { group });
         }
-        match (&state.orphans, &state.started) {
-            (Orphans::Adopted { before }, Some(guardian)) if state.groups.is_empty() => {
-                end_orphans(|pid| pid == guardian.pid.as_raw() || before.contains(&pid))
-            }
-            _ => Vec::new(),
-        }
+        state.end_orphans()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -108,14 +158,49 @@ impl Guardian {
     }
 }
 
+impl Group {
+    pub(crate) fn id(&self) -> i32 {
+        self.id
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Kills what is left of it. Gives the orphans that were ended with it.
+    pub(crate) fn end(&mut self) -> Vec<i32> {
+        if std::mem::replace(&mut self.ended, true) {
+            return Vec::new();
+        }
+        let _ = killpg(Pid::from_raw(self.id), Signal::SIGKILL);
+        self.guardian.forget(self.id)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 impl State {
     fn pipe(&self) -> Option<RawFd> {
         Some(self.started.as_ref()?.pipe.as_ref()?.as_raw_fd())
     }
+
+    /// Ends what has lost its parent, if there is no server to which it may belong, and none that would be taken for it.
+    fn end_orphans(&self) -> Vec<i32> {
+        match (&self.orphans, &self.started) {
+            (Orphans::Adopted { before }, Some(guardian)) if self.groups.is_empty() && self.starting == 0 => {
+                end_children(|pid| pid == guardian.pid.as_raw() || before.contains(&pid))
+            }
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// Kills all children of this process that are not spared, and theirs that come up by that.
-fn end_orphans(is_spared: impl Fn(i32) -> bool) -> Vec<i32> {
+fn end_children(is_spared: impl Fn(i32) -> bool) -> Vec<i32> {
     let mut ended = Vec::new();
     loop {
         let left: Vec<i32> = children().filter(|pid| !is_spared(*pid) && !ended.contains(pid)).collect();
@@ -147,17 +232,30 @@ impl Drop for Started {
     }
 }
 
-impl Registration {
-    /// Async-signal-safe.
-    pub(crate) fn register_this_process(self) {
-        // SAFETY: getpid has no preconditions.
-        send(self.0, unsafe { libc::getpid() });
-    }
+/// Tells the guardian of a process that is about to be started. Gives what names it until it has an id.
+#[cfg(target_os = "linux")]
+fn expect(pipe: RawFd, stdin: &PipeReader, _command: &mut Command) -> io::Result<u64> {
+    let id = nix::sys::stat::fstat(stdin)?.st_ino;
+    send(pipe, Record::Expected { stdin: id });
+    Ok(id)
 }
 
-/// One record: a process group to end, or its negative to forget it. Smaller than PIPE_BUF, hence atomic.
-fn send(pipe: RawFd, record: i32) {
-    let bytes = record.to_ne_bytes();
+/// Has the process tell the guardian of itself.
+#[cfg(not(target_os = "linux"))]
+fn expect(pipe: RawFd, _stdin: &PipeReader, command: &mut Command) -> io::Result<u64> {
+    let register = move || {
+        // SAFETY: getpid has no preconditions.
+        send(pipe, Record::Arrived { stdin: 0, group: unsafe { libc::getpid() } });
+        Ok(())
+    };
+    // SAFETY: the closure only makes async-signal-safe calls.
+    unsafe { command.pre_exec(register) };
+    Ok(0)
+}
+
+/// Smaller than PIPE_BUF, hence atomic. Async-signal-safe.
+fn send(pipe: RawFd, record: Record) {
+    let bytes = record.to_bytes();
     // SAFETY: `bytes` outlives the call; a bad descriptor only yields an error.
     unsafe { libc::write(pipe, bytes.as_ptr().cast(), bytes.len()) };
 }
@@ -175,19 +273,26 @@ fn start() -> io::Result<Started> {
         unsafe { libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
     // Allocated before the fork: the child must not allocate, for another thread may hold the allocator's lock.
-    let groups = Vec::with_capacity(65_536);
+    let watched = Vec::with_capacity(65_536);
     // SAFETY: the child runs `guard` only, which keeps to async-signal-safe calls and never returns.
     match unsafe { fork() }? {
         ForkResult::Parent { child } => {
             drop(read);
             Ok(Started { pid: child, pipe: Some(write) })
         }
-        ForkResult::Child => guard(read.as_raw_fd(), groups),
+        ForkResult::Child => guard(read.as_raw_fd(), watched),
     }
 }
 
+/// What the guardian ends: a process that is about to be there, or is.
+#[derive(Clone, Copy)]
+struct Watched {
+    stdin: u64,
+    group: Option<i32>,
+}
+
 /// The life of the guardian.
-fn guard(pipe: RawFd, mut groups: Vec<i32>) -> ! {
+fn guard(pipe: RawFd, mut watched: Vec<Watched>) -> ! {
     // SAFETY: plain system calls on descriptors of this process, nothing that allocates or locks.
     unsafe {
         // Its own session: Ctrl-C at the terminal and signals to our group do not reach it.
@@ -199,30 +304,57 @@ fn guard(pipe: RawFd, mut groups: Vec<i32>) -> ! {
         libc::dup2(pipe, 0);
         close_from(1);
     }
-    let mut record = [0_u8; 4];
+    let mut bytes = [0_u8; record::SIZE];
     loop {
-        // SAFETY: `record` has room for its length. Records are written atomically, so a read gives a whole one.
-        let count = unsafe { libc::read(0, record.as_mut_ptr().cast(), record.len()) };
-        if count == 4 {
-            let id = i32::from_ne_bytes(record);
-            if id > 0 && groups.len() < groups.capacity() {
-                groups.push(id);
-            } else if let Some(index) = groups.iter().position(|known| *known == -id) {
-                groups.swap_remove(index);
-            }
+        // SAFETY: `bytes` has room for its length. Records are written atomically, so a read gives a whole one.
+        let count = unsafe { libc::read(0, bytes.as_mut_ptr().cast(), bytes.len()) };
+        if usize::try_from(count) == Ok(bytes.len()) {
+            note(&mut watched, Record::from_bytes(bytes));
         } else if count == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
             break;
         }
     }
-    for group in &groups {
-        // SAFETY: signals have no memory effects here. The process itself as well: it may not lead its group yet.
-        unsafe {
-            libc::kill(-*group, libc::SIGKILL);
-            libc::kill(*group, libc::SIGKILL);
+    for Watched { stdin, group } in watched.iter().copied() {
+        match group {
+            Some(group) => end(group),
+            // A process between fork and exec would still hold our pipe, so that this search comes too early for none.
+            #[cfg(target_os = "linux")]
+            None => holders::of_stdin(stdin, end),
+            #[cfg(not(target_os = "linux"))]
+            None => unreachable!("{stdin} is not expected: processes register themselves"),
         }
     }
     // SAFETY: ends this process without running what the parent registered for its exit.
     unsafe { libc::_exit(0) }
+}
+
+/// Never allocates: what does not fit is not watched.
+fn note(watched: &mut Vec<Watched>, record: Record) {
+    let named = |stdin: u64| move |known: &Watched| known.group.is_none() && known.stdin == stdin;
+    let found = match record {
+        Record::Expected { .. } => None,
+        Record::Arrived { stdin, .. } | Record::Missing { stdin } => watched.iter().position(named(stdin)),
+        Record::Ended { group } => watched.iter().position(|known| known.group == Some(group)),
+    };
+    let now = match record {
+        Record::Expected { stdin } => Some(Watched { stdin, group: None }),
+        Record::Arrived { stdin, group } => Some(Watched { stdin, group: Some(group) }),
+        Record::Missing { .. } | Record::Ended { .. } => None,
+    };
+    match (found, now) {
+        (Some(index), Some(now)) => watched[index] = now,
+        (Some(index), None) => drop(watched.swap_remove(index)),
+        (None, Some(now)) if watched.len() < watched.capacity() => watched.push(now),
+        (None, _) => {}
+    }
+}
+
+fn end(group: i32) {
+    // SAFETY: signals have no memory effects here. The process itself as well: it may not lead its group (yet).
+    unsafe {
+        libc::kill(-group, libc::SIGKILL);
+        libc::kill(group, libc::SIGKILL);
+    }
 }
 
 /// Closes all descriptors from `first` on.
@@ -238,5 +370,59 @@ fn close_from(first: RawFd) {
         for descriptor in first..i32::try_from(most).unwrap_or(i32::MAX) {
             libc::close(descriptor);
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::{Child, Command};
+
+    /// A process that would be there for a minute, started as [`Guardian::spawn`] starts one.
+    fn sleeper(stdin: PipeReader) -> Child {
+        use std::os::unix::process::CommandExt as _;
+        Command::new("sleep").arg("60").process_group(0).stdin(stdin).spawn().unwrap()
+    }
+
+    /// What the guardian does to a process of which it has these records when its pipe closes: the signal that ended it.
+    fn check(records: impl Fn(u64, i32) -> Vec<Record>) -> Option<i32> {
+        let guardian = Guardian::default();
+        let pipe = guardian.pipe().unwrap();
+        let (stdin, writer) = io::pipe().unwrap();
+        let id = nix::sys::stat::fstat(&stdin).unwrap().st_ino;
+        let mut child = sleeper(stdin);
+        for record in records(id, i32::try_from(child.id()).unwrap()) {
+            send(pipe, record);
+        }
+        // Returns when the guardian has done its work.
+        drop(guardian);
+        let spared = child.try_wait().unwrap().is_none();
+        let _ = child.kill();
+        let status = child.wait().unwrap();
+        drop(writer);
+        if spared { None } else { status.signal() }
+    }
+
+    /// As if this process had been killed between the start of the process and the moment that it knows of it.
+    #[test]
+    fn a_process_that_was_only_expected_is_ended() {
+        assert_eq!(check(|stdin, _| vec![Record::Expected { stdin }]), Some(libc::SIGKILL));
+    }
+
+    #[test]
+    fn a_process_that_has_arrived_is_ended() {
+        assert_eq!(check(|stdin, group| vec![Record::Expected { stdin }, Record::Arrived { stdin, group }]), Some(libc::SIGKILL));
+    }
+
+    #[test]
+    fn what_has_ended_or_never_came_is_not_looked_for() {
+        let spared = [
+            check(|stdin, group| vec![Record::Expected { stdin }, Record::Arrived { stdin, group }, Record::Ended { group }]),
+            check(|stdin, _| vec![Record::Expected { stdin }, Record::Missing { stdin }]),
+            check(|stdin, _| vec![Record::Expected { stdin: stdin + 1 }]),
+            check(|_, _| Vec::new()),
+        ];
+        assert_eq!(spared, [None; 4]);
     }
 }

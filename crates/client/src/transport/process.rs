@@ -1,6 +1,7 @@
 //! A server's process: started in a group of its own, its output copied to the tap, its whole group ended on every way
 //! out. Knows nothing of messages.
 
+use super::guardian::{Group, Spawned};
 use super::lines::{Line, LineReader};
 use super::{Census, Guardian};
 use crate::Tap;
@@ -106,19 +107,17 @@ pub(crate) enum StdinUse {
 
 /// A running server. Dropping it kills its group at once.
 pub(crate) struct Process {
-    group: i32,
-    guardian: Guardian,
+    group: Group,
     exit: watch::Receiver<Option<Exit>>,
     tap: Tap,
     stderr: JoinHandle<()>,
     /// True once stderr was read to its end.
     drained: watch::Receiver<bool>,
-    ended: bool,
 }
 
 impl Process {
     /// `watcher` sees each line of stderr as well.
-    pub(crate) fn start(
+    pub(crate) async fn start(
         launch: &Launch,
         guardian: &Guardian,
         tap: &Tap,
@@ -129,30 +128,21 @@ impl Process {
         if let Some(folder) = launch.folder.as_ref().filter(|folder| !folder.is_dir()) {
             return Err(StartFailure::NoFolder(folder.clone()));
         }
-        let registration = guardian.registration().map_err(|error| other(error.to_string()))?;
         let mut command = Command::new(program);
-        command.args(arguments).envs(launch.env.iter().cloned()).process_group(0);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args(arguments).envs(launch.env.iter().cloned());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(folder) = &launch.folder {
             command.current_dir(folder);
         }
-        // SAFETY: the closure only makes async-signal-safe calls.
-        unsafe {
-            command.pre_exec(move || {
-                registration.register_this_process();
-                Ok(())
-            });
-        }
         let start = Instant::now();
-        let mut child = command.spawn().map_err(|error| match error.kind() {
+        let Spawned { group, mut child, stdin } = guardian.spawn(command).await.map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => StartFailure::NotFound { program: program.clone() },
             _ => other(error.to_string()),
         })?;
         let pid = child.id().expect("a child that was not waited for has an id");
         tap.record(Direction::Local, FrameBody::Spawned { pid, command: launch.command.clone() });
-        let (stdin, stdout, stderr) = match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
-            (Some(stdin), Some(stdout), Some(stderr)) => (stdin, stdout, stderr),
-            _ => unreachable!("all three streams were asked to be pipes"),
+        let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+            unreachable!("both streams were asked to be pipes");
         };
         let (mark_drained, drained) = watch::channel(false);
         let stderr_tap = tap.clone();
@@ -171,10 +161,7 @@ impl Process {
             reaper_tap.record(Direction::Local, FrameBody::Exited { code, signal });
             exited.send_replace(Some(Exit { code, signal, after: start.elapsed() }));
         });
-        let group = i32::try_from(pid).expect("process ids fit an i32");
-        guardian.remember(group);
-        let process = Self { group, guardian: guardian.clone(), exit, tap: tap.clone(), stderr, drained, ended: false };
-        Ok((process, stdin, stdout))
+        Ok((Self { group, exit, tap: tap.clone(), stderr, drained }, stdin, stdout))
     }
 
     /// Tells when the process has ended, without owning it.
@@ -187,11 +174,11 @@ impl Process {
     }
 
     pub(crate) fn census(&self) -> Option<Census> {
-        self.exit().is_none().then(|| Census::take(self.group)).flatten()
+        self.exit().is_none().then(|| Census::take(self.group())).flatten()
     }
 
     pub(crate) fn group(&self) -> i32 {
-        self.group
+        self.group.id()
     }
 
     /// If the process is ending, waits shortly for its end and for its last words. A grandchild may hold stderr open.
@@ -206,7 +193,7 @@ impl Process {
     /// Asks the server to end, ends it if it does not, and reports how that went.
     pub(crate) async fn shut_down(mut self, close_stdin: impl Future<Output = ()>, usage: StdinUse, patience: Patience) -> ShutdownReport {
         let mut report = ShutdownReport::default();
-        let descendants = descendants(self.group);
+        let descendants = descendants(self.group());
         let mut exit = self.exit.clone();
         close_stdin.await;
         self.note_closed_stdin();
@@ -223,13 +210,13 @@ impl Process {
             gone = timeout(patience.terminate, exited(&mut exit)).await.is_ok();
             report.ignored_terminate = !gone;
         }
-        let _ = killpg(Pid::from_raw(self.group), Signal::SIGKILL);
+        let _ = killpg(Pid::from_raw(self.group()), Signal::SIGKILL);
         if !gone {
             let _ = timeout(KILL, exited(&mut exit)).await;
         }
         report.exit = *exit.borrow();
         report.left_behind = descendants.into_iter().filter(Descendant::kill_if_alive).map(|descendant| descendant.pid).collect();
-        report.left_behind.extend(self.end_group());
+        report.left_behind.extend(self.group.end());
         self.settle().await;
         report
     }
@@ -240,29 +227,19 @@ impl Process {
 
     /// To the server's whole group, as a terminal or a supervisor does it.
     pub(crate) fn signal(&self, signal: Signal) {
-        if killpg(Pid::from_raw(self.group), signal).is_ok() {
+        if killpg(Pid::from_raw(self.group()), signal).is_ok() {
             self.tap.record(Direction::Local, FrameBody::Signalled { signal: signal.to_string() });
         }
-    }
-
-    /// Gives the orphans that were ended with it.
-    fn end_group(&mut self) -> Vec<i32> {
-        if std::mem::replace(&mut self.ended, true) {
-            return Vec::new();
-        }
-        let _ = killpg(Pid::from_raw(self.group), Signal::SIGKILL);
-        self.guardian.forget(self.group)
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if !self.ended {
-            for descendant in descendants(self.group) {
+        if !self.group.has_ended() {
+            for descendant in descendants(self.group()) {
                 descendant.kill_if_alive();
             }
         }
-        self.end_group();
         self.stderr.abort();
     }
 }

@@ -14,7 +14,7 @@ pub(crate) struct StdioConnection {
 }
 
 impl StdioConnection {
-    pub(crate) fn open(
+    pub(crate) async fn open(
         launch: &Launch,
         guardian: &Guardian,
         limits: Limits,
@@ -22,7 +22,7 @@ impl StdioConnection {
         tap: &Tap,
         inbox: Arc<dyn Inbox>,
     ) -> Result<Self, StartFailure> {
-        let (process, stdin, stdout) = Process::start(launch, guardian, tap, None)?;
+        let (process, stdin, stdout) = Process::start(launch, guardian, tap, None).await?;
         let ending = Ending::Process(process.watch_exit());
         let channel = LineChannel::open(stdout, stdin, ending, limits, faults, tap, inbox);
         Ok(Self { process, channel })

@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::net::TcpSocket;
 use tokio::sync::OwnedMutexGuard;
 
 /// Shared by all cases of a run.
@@ -25,15 +26,19 @@ impl Addresses {
     /// # Errors
     /// The system has no port left.
     pub(super) fn free_port(&self) -> io::Result<u16> {
-        // Listeners are kept until one is new, so that the system does not offer the same port again.
+        // Sockets are kept until one is new, so that the system does not offer the same port again. They do not listen: a process
+        // that is being started has a copy until it runs, and would pass for a server that came before. With `SO_REUSEADDR`
+        // that copy does not keep the server from the port either.
         let mut kept = Vec::new();
         loop {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-            let port = listener.local_addr()?.port();
+            let socket = TcpSocket::new_v4()?;
+            socket.set_reuseaddr(true)?;
+            socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+            let port = socket.local_addr()?.port();
             if self.state().given.insert(port) {
                 return Ok(port);
             }
-            kept.push(listener);
+            kept.push(socket);
         }
     }
 
