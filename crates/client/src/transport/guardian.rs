@@ -374,6 +374,7 @@ fn close_from(first: RawFd) {
 }
 
 #[cfg(all(test, target_os = "linux"))]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt as _;
