@@ -81,12 +81,26 @@ fn caught(animal: &zoo::Animal, transport: &'static str, era: Era, table: &Mutex
         .filter(|(severity, rule, _)| severity == "error" && rule != animal.rule)
         .map(|(_, rule, message)| format!("{rule}: {message}"))
         .collect();
-    let also: Vec<String> = checked.rules("warning").union(&checked.rules("note")).filter(|rule| **rule != animal.rule).map(|rule| (*rule).to_owned()).collect();
+    let also: Vec<String> = checked
+        .rules("warning")
+        .union(&checked.rules("note"))
+        .filter(|rule| **rule != animal.rule)
+        .map(|rule| (*rule).to_owned())
+        .collect();
     let row = Row { animal: animal.name, rule: animal.rule, transport, era: word(era), found, unrelated: unrelated.len(), also };
     table.lock().unwrap().push(row);
     let said = || checked.findings.iter().map(|(severity, rule, message)| format!("  {severity} {rule}: {message}\n")).collect::<String>();
     if !found {
-        return Err(format!("{} does this: {}\nand `{}` was not found. exit {:?}\n{}{}", animal.name, animal.does, animal.rule, checked.code, said(), checked.stderr).into());
+        return Err(format!(
+            "{} does this: {}\nand `{}` was not found. exit {:?}\n{}{}",
+            animal.name,
+            animal.does,
+            animal.rule,
+            checked.code,
+            said(),
+            checked.stderr
+        )
+        .into());
     }
     if !unrelated.is_empty() {
         return Err(format!("{} only does this: {}\nbut there is more:\n{}", animal.name, animal.does, said()).into());
@@ -173,7 +187,8 @@ fn write_table(rows: &mut [Row]) {
     let mut text = format!("{found} of {} found\n\n", rows.len());
     for Row { animal, rule, transport, era, found, unrelated, also } in rows {
         let verdict = if *found { "found" } else { "MISSED" };
-        text += &format!("{rule:<38} {animal:<38} {transport:<5} {era:<6} {verdict:<6} {unrelated} unrelated failures {}\n", also.join(" "));
+        text +=
+            &format!("{rule:<38} {animal:<38} {transport:<5} {era:<6} {verdict:<6} {unrelated} unrelated failures {}\n", also.join(" "));
     }
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     std::fs::write(target.join("detection.txt"), text).unwrap();

@@ -1,7 +1,7 @@
 //! The published JSON Schemas of what is recorded, made from the types themselves, so that the two cannot differ. A later
 //! version may add members, so none is forbidden.
 
-use crate::{AuditLine, Event, FORMAT_VERSION};
+use crate::{AuditLine, Baseline, CheckReport, Event, FORMAT_VERSION};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
@@ -14,6 +14,16 @@ pub fn events() -> Value {
 /// The schema (2020-12) of one line of an audit.
 pub fn audit() -> Value {
     of::<AuditLine>("audit lines")
+}
+
+/// The schema (2020-12) of what a check found: `check --json`, `check --trace`.
+pub fn check() -> Value {
+    of::<CheckReport>("check")
+}
+
+/// The schema (2020-12) of the file of accepted findings.
+pub fn baseline() -> Value {
+    of::<Baseline>("baseline")
 }
 
 fn of<T: JsonSchema>(what: &str) -> Value {

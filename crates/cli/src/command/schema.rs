@@ -27,6 +27,10 @@ enum What {
     Events,
     /// The lines of the file that `audit` and `--audit` name
     Audit,
+    /// The document that `check --json` and `check --trace` write
+    Check,
+    /// The file of accepted findings that `check --baseline` names
+    Baseline,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -34,6 +38,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         What::Suite => suite_schema(),
         What::Events => schema::events(),
         What::Audit => schema::audit(),
+        What::Check => schema::check(),
+        What::Baseline => schema::baseline(),
     };
     output::data(format!("{schema:#}\n").as_bytes())?;
     Ok(Exit::Passed)

@@ -1,0 +1,216 @@
+//! `mcproof check` and `mcproof explain` as a person uses them, on a server with one flaw: it greets on stdout.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod peers;
+
+use peers::root;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+const RULE: &str = "stdio-only-messages-on-stdout";
+
+/// A folder with the server.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let server = format!("echo welcome, this is run $$\nexec {} demo shop\n", env!("CARGO_BIN_EXE_mcproof"));
+    std::fs::write(folder.path().join("server.sh"), server).unwrap();
+    folder
+}
+
+fn mcproof(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mcproof"));
+    command.env_remove("GITHUB_ACTIONS").env_remove("GITHUB_STEP_SUMMARY").current_dir(folder);
+    command.args(arguments).output().unwrap()
+}
+
+/// Checks the server, and gives exit code, stdout and stderr.
+fn check(folder: &TempDir, arguments: &[&str]) -> (Option<i32>, String, String) {
+    said(mcproof(folder.path(), &[&["check"], arguments, &["--", "sh", "server.sh"]].concat()))
+}
+
+fn said(output: Output) -> (Option<i32>, String, String) {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+fn read(folder: &TempDir, file: &str) -> String {
+    std::fs::read_to_string(folder.path().join(file)).unwrap()
+}
+
+#[test]
+fn a_finding_has_its_rule_its_frame_and_what_to_change() {
+    let (code, stdout, stderr) = check(&folder(), &[]);
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    for part in [
+        "error: a line on stdout is no message: `welcome, this is run",
+        "← welcome, this is run",
+        RULE,
+        "write logs to stderr",
+        "1 failure, ",
+    ] {
+        assert!(stdout.contains(part), "{part:?} is not in\n{stdout}");
+    }
+}
+
+#[test]
+fn rules_are_selected_by_id_area_and_glob_and_a_typo_is_told() {
+    let folder = folder();
+    for (arguments, code) in [
+        (&["--only", RULE][..], 1),
+        (&["--only", "stdio"], 1),
+        (&["--only", "stdio-*"], 1),
+        (&["--skip", RULE], 0),
+        (&["--only", "stdio", "--skip", "stdio-only-*"], 0),
+    ] {
+        assert_eq!(check(&folder, arguments).0, Some(code), "{arguments:?}");
+    }
+    let (code, _, stderr) = check(&folder, &["--only", "stdio-only-message-on-stdout"]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains(&format!("did you mean `{RULE}`?")), "{stderr}");
+}
+
+#[test]
+fn accepted_findings_pass_and_stale_ones_are_told() {
+    let folder = folder();
+    let (code, _, stderr) = check(&folder, &["--baseline", "accepted.json"]);
+    assert_eq!(code, Some(2), "a baseline that is named has to be there");
+    assert!(stderr.contains("--update-baseline"), "{stderr}");
+    assert_eq!(check(&folder, &["--baseline", "accepted.json", "--update-baseline"]).0, Some(0));
+    let (code, stdout, stderr) = check(&folder, &["--baseline", "accepted.json"]);
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert!(stdout.contains("accepted"), "{stdout}");
+
+    let mended = format!("exec {} demo shop\n", env!("CARGO_BIN_EXE_mcproof"));
+    std::fs::write(folder.path().join("server.sh"), mended).unwrap();
+    let (code, _, stderr) = check(&folder, &["--baseline", "accepted.json"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains("the baseline accepts a finding that is gone: stdio-only-messages-on-stdout"), "{stderr}");
+    assert_eq!(check(&folder, &["--baseline", "accepted.json", "--strict", "--only", RULE]).0, Some(1));
+    let (code, _, stderr) = check(&folder, &["--baseline", "accepted.json", "--skip", RULE]);
+    assert!(code == Some(0) && !stderr.contains("gone"), "what was not judged is not stale: {stderr}");
+}
+
+#[test]
+fn what_was_saved_is_judged_again_without_the_server() {
+    let folder = folder();
+    let first = check(&folder, &["--trace", "saved.json", "--json"]);
+    std::fs::remove_file(folder.path().join("server.sh")).unwrap();
+    let again = said(mcproof(folder.path(), &["check", "--replay", "saved.json", "--json"]));
+    assert_eq!(first, again);
+    let shown = said(mcproof(folder.path(), &["check", "--replay", "saved.json"]));
+    assert!(shown.0 == Some(1) && shown.1.contains("welcome"), "{}", shown.1);
+}
+
+#[test]
+fn every_report_tells_the_finding() {
+    let folder = folder();
+    let files =
+        ["sarif=a.sarif", "junit=a.xml", "github=a.txt", "html=a.html", "json=a.json", "terminal=a.term", "agent=a.agent", "tap=a.tap"];
+    let reporters: Vec<&str> = files.iter().flat_map(|file| ["--reporter", file]).collect();
+    let (code, stdout, stderr) = check(&folder, &reporters);
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    for file in files {
+        let name = file.split_once('=').unwrap().1;
+        let text = read(&folder, name);
+        assert!(text.contains(RULE) && text.contains("welcome"), "{name}: {text}");
+    }
+    let sarif: Value = serde_json::from_str(&read(&folder, "a.sarif")).unwrap();
+    let result = &sarif["runs"][0]["results"][0];
+    assert_eq!((result["ruleId"].as_str(), result["level"].as_str()), (Some(RULE), Some("error")));
+    assert_eq!(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "server.sh");
+    let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
+    assert_eq!(sarif["runs"][0]["tool"]["driver"]["rules"][index]["id"], RULE);
+    assert!(!result["partialFingerprints"]["mcproof/v1"].as_str().unwrap().contains(char::is_numeric), "{result}");
+    let xmllint = Command::new("xmllint").args(["--noout", "--nonet"]).arg(folder.path().join("a.xml")).status();
+    assert!(xmllint.expect("xmllint is installed: run `cargo xtask check`").success());
+}
+
+#[test]
+fn json_fits_the_published_schema() {
+    let schema: Value = serde_json::from_slice(&mcproof(&root(), &["schema", "check"]).stdout).unwrap();
+    let (_, stdout, _) = check(&folder(), &["--json"]);
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    let errors: Vec<String> = jsonschema::validator_for(&schema).unwrap().iter_errors(&report).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_no_verdict() {
+    let folder = folder();
+    for arguments in [&["check", "http://127.0.0.1:1/mcp"][..], &["check", "--", "mcproof-no-such-program"]] {
+        let (code, stdout, stderr) = said(mcproof(folder.path(), arguments));
+        assert_eq!((code, stdout.as_str()), (Some(3), ""), "{arguments:?}: {stderr}");
+        assert!(stderr.contains("error:"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_server_that_dies_at_its_start_is_a_verdict() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, stdout, stderr) = said(mcproof(folder.path(), &["check", "--", "sh", "-c", "echo no database >&2; exit 7"]));
+    assert_eq!(code, Some(1), "{stderr}");
+    for part in ["with code 7", "no database", "server-starts", "1 failure, 0 warnings, 0 notes"] {
+        assert!(stdout.contains(part), "{part:?} is not in\n{stdout}");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_the_check_and_its_servers() {
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("started");
+    let script = format!("echo $$ > {}; exec sleep 600", mark.display());
+    let mut checking = Command::new(env!("CARGO_BIN_EXE_mcproof"))
+        .args(["check", "--", "sh", "-c", &script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let server = loop {
+        match std::fs::read_to_string(&mark).ok().and_then(|text| text.trim().parse::<i32>().ok()) {
+            Some(pid) => break Pid::from_raw(pid),
+            None => std::thread::yield_now(),
+        }
+    };
+    kill(Pid::from_raw(i32::try_from(checking.id()).unwrap()), Signal::SIGINT).unwrap();
+    assert_eq!(checking.wait().unwrap().code(), Some(130));
+    assert!(kill(server, None).is_err(), "the server is still there");
+}
+
+#[test]
+fn a_rule_is_explained_in_the_words_of_its_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, stdout, _) = said(mcproof(folder.path(), &["explain", RULE]));
+    assert_eq!(code, Some(0));
+    for part in [RULE, "MUST", "Why it matters", "What to change", "< Listening on stdio"] {
+        assert!(stdout.contains(part), "{part:?} is not in\n{stdout}");
+    }
+    assert!(said(mcproof(folder.path(), &["explain"])).1.contains(RULE));
+    assert_eq!(said(mcproof(folder.path(), &["explain", "no-such-rule-anywhere"])).0, Some(2));
+}
+
+/// Regenerate with `cargo run -p mcproof-cli -- explain --all --output docs/rules`.
+#[test]
+fn the_pages_of_the_rules_are_those_in_the_documentation() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(said(mcproof(folder.path(), &["explain", "--all", "--output", "rules"])).0, Some(0));
+    let pages = |folder: &Path| -> Vec<(String, String)> {
+        let mut pages: Vec<(String, String)> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(path).unwrap()))
+            .collect();
+        pages.sort();
+        pages
+    };
+    let (generated, kept) = (pages(&folder.path().join("rules")), pages(&root().join("docs/rules")));
+    let names = |pages: &[(String, String)]| pages.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&generated), names(&kept));
+    for (generated, kept) in generated.iter().zip(&kept) {
+        assert_eq!(generated, kept);
+    }
+}
