@@ -1,7 +1,7 @@
 //! Holds rules against conversations: which rule concerns which of them, and how what several say becomes one ruling.
 
 use super::{Conversation, Judge, Judgement, Rule, Violation};
-use mcproof_record::{Finding, Judged, Opened, Ruling, Severity, Take};
+use mcproof_record::{Finding, Judged, Opened, Ruling, Severity, Take, without_numbers};
 
 /// Judges takes by rules. `is_strict` gives no lenience.
 pub fn judge(rules: &[&'static Rule], takes: &[Take], is_strict: bool) -> Vec<Ruling> {
@@ -78,11 +78,15 @@ fn finding(rule: &Rule, judged: &Take, take: usize, violation: Violation, is_str
     })
 }
 
-/// The same said of several takes is told once, with the evidence of the first.
+/// The same said of several takes, numbers aside, is told once, with the evidence of the first.
 fn without_repetitions(findings: Vec<Finding>) -> Vec<Finding> {
     let mut kept: Vec<Finding> = Vec::new();
     for finding in findings {
-        if !kept.iter().any(|known| known.message == finding.message) {
+        let is_same = |known: &Finding| {
+            known.message == finding.message
+                || (known.take != finding.take && without_numbers(&known.message) == without_numbers(&finding.message))
+        };
+        if !kept.iter().any(is_same) {
             kept.push(finding);
         }
     }
