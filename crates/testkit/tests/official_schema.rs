@@ -1,8 +1,11 @@
-//! Every message that our client sends fits the official JSON Schema of the revision that it speaks. The schemas belong to
-//! the specification and are not part of this project: they are read from `../shared/spec`, beside the checkout.
+//! Every message that our client sends fits the official JSON Schema of the revision that it speaks. Without the schemas
+//! nothing is checked, which is said aloud.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "what was skipped or checked is for whoever reads the log")]
+
+#[path = "schemas/mod.rs"]
+mod schemas;
 
 use mcproof_client::{
     Answers, ConnectOptions, Deadline, Elicitation, Endpoint, Era, EraChoice, HostedTasks, Sampling, Session, Tap, Target, TransportKind,
@@ -10,19 +13,14 @@ use mcproof_client::{
 };
 use mcproof_record::{Direction, FrameBody, Transcript};
 use mcproof_testkit::demo::{self, DEFAULT_HOST, DemoOptions, DemoTransport};
+use schemas::{Schemas, revisions};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex};
 use url::Url;
 
 const DEADLINE: Duration = Duration::from_secs(10);
-
-/// Revisions, the newest first.
-fn revisions() -> impl Iterator<Item = &'static str> {
-    std::iter::once(revision::MODERN).chain(revision::LEGACY)
-}
 
 /// A server that asks for everything that its revision knows, so that our client has to answer everything.
 #[tokio::test]
@@ -122,7 +120,7 @@ async fn what_we_send_to_the_demo_servers_fits_the_schema() {
 fn the_official_examples_fit_the_schema_and_our_parser() {
     let Some(schemas) = Schemas::find() else { return };
     let (mut examples, mut messages) = (0, 0);
-    for folder in std::fs::read_dir(schemas.folder.join("examples-2026-07-28")).unwrap() {
+    for folder in std::fs::read_dir(schemas::folder().join("examples-2026-07-28")).unwrap() {
         let folder = folder.unwrap().path();
         let definition = folder.file_name().unwrap().to_str().unwrap();
         for file in std::fs::read_dir(&folder).unwrap() {
@@ -408,28 +406,13 @@ fn questions(version: &str) -> Map<String, Value> {
     object(questions).unwrap()
 }
 
-/// The schemas of all revisions, each definition compiled when it is first asked for.
-struct Schemas {
-    folder: PathBuf,
-    documents: BTreeMap<&'static str, Value>,
+/// What our client sent, against the schema.
+trait Sent {
+    fn check_sent(&self, version: &str, transcript: &Transcript) -> BTreeMap<String, usize>;
+    fn check_input(&self, version: &str, message: &Value);
 }
 
-impl Schemas {
-    /// `None` where the specification is not beside the checkout; that is said aloud.
-    fn find() -> Option<Self> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/spec");
-        if !folder.is_dir() {
-            println!("skipped: the official schemas are not at {}", folder.display());
-            return None;
-        }
-        let read = |version| {
-            let text = std::fs::read_to_string(folder.join(format!("{version}.schema.json"))).unwrap();
-            (version, serde_json::from_str(&text).unwrap())
-        };
-        let documents = revisions().map(read).collect();
-        Some(Self { folder, documents })
-    }
-
+impl Sent for Schemas {
     /// Checks all messages to the server, and gives how often each kind was sent.
     fn check_sent(&self, version: &str, transcript: &Transcript) -> BTreeMap<String, usize> {
         assert_eq!(transcript.dropped, 0);
@@ -489,31 +472,6 @@ impl Schemas {
             let definition = result_definition(questions(version)[key]["method"].as_str().unwrap());
             self.assert_fits(version, definition, response, key);
         }
-    }
-
-    /// The document, and its definitions.
-    fn document(&self, version: &str) -> (&Value, &Map<String, Value>) {
-        let document = &self.documents[version];
-        let definitions = document.get("$defs").or(document.get("definitions")).unwrap();
-        (document, definitions.as_object().unwrap())
-    }
-
-    /// The definition of the request or notification that a client sends with this method.
-    fn definition_of(&self, version: &str, method: &str) -> String {
-        let (_, definitions) = self.document(version);
-        let found = definitions.iter().find(|(_, definition)| definition.pointer("/properties/method/const") == Some(&json!(method)));
-        let (name, _) = found.unwrap_or_else(|| panic!("{version} has no {method}"));
-        name.clone()
-    }
-
-    fn assert_fits(&self, version: &str, definition: &str, value: &Value, place: &dyn std::fmt::Display) {
-        let (document, _) = self.document(version);
-        let mut schema = document.as_object().unwrap().clone();
-        let key = if schema.contains_key("$defs") { "$defs" } else { "definitions" };
-        schema.insert("$ref".into(), format!("#/{key}/{definition}").into());
-        let validator = jsonschema::options().build(&Value::Object(schema)).unwrap();
-        let errors: Vec<String> = validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
-        assert!(errors.is_empty(), "{version} {definition} at {place}\n{}\n{value:#}", errors.join("\n"));
     }
 }
 

@@ -84,7 +84,7 @@ fn encoded(request: &Request, header: &str, body: &Value, literally: bool) -> Re
         Value::String(text) => *text == decoded,
         // "Compare the header value and the body value numerically rather than as strings."
         Value::Number(number) => decoded.parse::<f64>().ok() == number.as_f64(),
-        other => other.to_string() == decoded,
+        other => other.to_string().as_str() == decoded,
     };
     if same { Ok(()) } else { Err(mismatch(format!("{header} is '{decoded}', the body says {body}"))) }
 }

@@ -1,0 +1,176 @@
+//! The zoo, looked at from outside: every message of the correct server fits the official schema, and every animal does
+//! something that the correct server does not do. Whether `check` sees what is the command line's test.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stdout, reason = "what was skipped or checked is for whoever reads the log")]
+
+mod pipe;
+mod process;
+#[path = "../schemas/mod.rs"]
+mod schemas;
+mod script;
+mod web;
+
+use mcproof_testkit::zoo::{self, Animal, CORRECT, Era, animals};
+use schemas::{Schemas, revisions};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// What was seen of a server, in lines that are the same for the same behaviour.
+type Record = Vec<String>;
+
+#[test]
+fn names_are_unique_and_rules_look_like_rules() {
+    let mut names = BTreeSet::from(CORRECT);
+    for animal in animals() {
+        assert!(names.insert(animal.name), "{} is there twice", animal.name);
+        for word in [animal.name, animal.rule] {
+            let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+            assert!(word.chars().all(plain) && word.contains('-') || word == animal.name, "{word}");
+        }
+        assert!(!animal.does.is_empty() && !animal.does.ends_with('.'), "{}", animal.does);
+        assert!(animal.places().next().is_some(), "{} is nowhere", animal.name);
+    }
+    let rules: BTreeSet<&str> = animals().map(|animal| animal.rule).collect();
+    println!("{} animals in {} places, for {} rules", animals().count(), animals().flat_map(Animal::places).count(), rules.len());
+    assert!(animals().count() >= 120);
+}
+
+#[test]
+fn invocations_are_read() {
+    let check = |words: &str, expected: bool| {
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        assert_eq!(zoo::parse(&words).is_ok(), expected, "{words:?}");
+    };
+    for (words, expected) in [
+        ("none --stdio", true),
+        ("none --stdio --era legacy mark-17", true),
+        ("guarded --http 0 --era modern", true),
+        ("banner --sse 8000", true),
+        ("none --stdio mark-17", true),
+        ("none", false),
+        ("none --http", false),
+        ("none --http 70000", false),
+        ("none --stdio --era new", false),
+        ("no-such-animal --stdio", false),
+        ("", false),
+    ] {
+        check(words, expected);
+    }
+}
+
+/// Two looks at the correct server see the same: what differs is the animal.
+#[test]
+fn the_correct_server_is_always_the_same() {
+    for (transport, era) in PLACES {
+        let (first, second) = (look("none", transport, era), look("none", transport, era));
+        for (first, second) in first.iter().zip(&second) {
+            assert_eq!(first, second, "{transport} {era:?}");
+        }
+        assert_eq!(first.len(), second.len(), "{transport} {era:?}");
+    }
+}
+
+#[test]
+fn every_animal_differs_from_the_correct_server() {
+    let correct: BTreeMap<String, Record> =
+        PLACES.into_iter().map(|place| (format!("{place:?}"), look("none", place.0, place.1))).collect();
+    // Each animal once on each transport: what it does is the same in both eras.
+    let mut places: Vec<(&Animal, &str, Era)> = Vec::new();
+    for animal in animals() {
+        for (transport, era) in animal.places() {
+            if !places.iter().any(|(known, over, _)| known.name == animal.name && *over == transport) {
+                places.push((animal, transport, era));
+            }
+        }
+    }
+    let next = AtomicUsize::new(0);
+    let same = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some((animal, transport, era)) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let seen = look(animal.name, transport, *era);
+                    // What is behind OAuth differs anyway; that it differs from what is rightly so is the point.
+                    let guarded = seen.iter().any(|line| line.contains("HTTP/1.1 401"));
+                    let differs =
+                        seen != correct[&format!("{:?}", (transport, era))] && !(guarded && seen == look("guarded", transport, *era));
+                    if !differs {
+                        same.lock().unwrap().push(format!("{} over {transport}, {era:?}", animal.name));
+                    }
+                }
+            });
+        }
+    });
+    println!("{} places", places.len());
+    assert_eq!(same.into_inner().unwrap(), Vec::<String>::new());
+}
+
+const PLACES: [(&str, Era); 5] =
+    [("stdio", Era::Legacy), ("stdio", Era::Modern), ("http", Era::Legacy), ("http", Era::Modern), ("sse", Era::Legacy)];
+
+fn look(name: &str, transport: &str, era: Era) -> Record {
+    match transport {
+        "stdio" => pipe::look(name, era),
+        _ => web::look(name, transport, era),
+    }
+}
+
+/// Whatever the correct server says upon each message, in each revision.
+#[test]
+fn every_message_of_the_correct_server_fits_the_schema() {
+    let Some(schemas) = Schemas::find() else { return };
+    for version in revisions() {
+        let steps = script::main(version);
+        let asked: BTreeMap<String, String> = steps.iter().flat_map(script::Step::requests).collect();
+        let mut results = BTreeSet::new();
+        let said = pipe::converse("none", &steps, script::era(version));
+        for line in said {
+            let message: Value = serde_json::from_str(&line).unwrap();
+            let definition = match (message["method"].as_str(), message.get("result"), message.get("error")) {
+                (Some(method), None, None) => schemas.definition_of(version, method),
+                (None, Some(result), None) => {
+                    let method = asked[&message["id"].to_string()].as_str();
+                    results.insert(method.to_owned());
+                    schemas.assert_fits(version, definition_of_result(method), result, &line);
+                    "JSONRPCMessage".to_owned()
+                }
+                (None, None, Some(_)) => error_definition(version, &message).to_owned(),
+                _ => panic!("neither request nor answer: {line}"),
+            };
+            schemas.assert_fits(version, &definition, &message, &line);
+        }
+        println!("{version}: {results:?}");
+        for method in ["tools/list", "tools/call", "resources/read", "prompts/get", "completion/complete"] {
+            assert!(results.contains(method), "{version}: no {method} was answered");
+        }
+    }
+}
+
+fn error_definition(version: &str, message: &Value) -> &'static str {
+    match (version, message["error"]["code"].as_i64()) {
+        ("2026-07-28", Some(-32022)) => "UnsupportedProtocolVersionError",
+        ("2026-07-28" | "2025-11-25", _) => "JSONRPCErrorResponse",
+        _ => "JSONRPCError",
+    }
+}
+
+fn definition_of_result(method: &str) -> &'static str {
+    match method {
+        "initialize" => "InitializeResult",
+        "server/discover" => "DiscoverResult",
+        "tools/list" => "ListToolsResult",
+        "tools/call" => "CallToolResult",
+        "prompts/list" => "ListPromptsResult",
+        "prompts/get" => "GetPromptResult",
+        "resources/list" => "ListResourcesResult",
+        "resources/templates/list" => "ListResourceTemplatesResult",
+        "resources/read" => "ReadResourceResult",
+        "completion/complete" => "CompleteResult",
+        "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => "EmptyResult",
+        _ => panic!("{method} should have been refused"),
+    }
+}

@@ -1,0 +1,66 @@
+//! A server of the zoo as a process, and all that is left of it.
+
+use mcproof_testkit::zoo::Era;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long a server may take to do what it should do at once.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+pub(crate) fn spawn(name: &str, reach: &[&str], era: Era) -> Child {
+    let era = if era == Era::Modern { "modern" } else { "legacy" };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zoo"));
+    command.arg(name).args(reach).args(["--era", era]).process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// What ought to end a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    Input,
+    Signal,
+}
+
+/// How a server ends, and how many processes it has left.
+pub(crate) fn end(mut child: Child, cause: Cause) -> String {
+    let pid = Pid::from_raw(child.id().try_into().unwrap());
+    let children = children(child.id());
+    match cause {
+        Cause::Input => drop(child.stdin.take()),
+        // It may have ended already.
+        Cause::Signal => drop(kill(pid, Signal::SIGTERM)),
+    }
+    let told = finish(&mut child).unwrap_or_else(|| format!("ignores {cause:?}"));
+    let _ = killpg(pid, Signal::SIGKILL);
+    let _ = child.wait();
+    for child in &children {
+        let _ = kill(*child, Signal::SIGKILL);
+    }
+    format!("{told}; {} children", children.len())
+}
+
+fn finish(child: &mut Child) -> Option<String> {
+    let begin = Instant::now();
+    while begin.elapsed() < PATIENCE {
+        if let Some(status) = child.try_wait().unwrap() {
+            return Some(status.to_string());
+        }
+        sleep(Duration::from_millis(5));
+    }
+    None
+}
+
+fn children(parent: u32) -> Vec<Pid> {
+    let all = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse::<i32>().ok());
+    let is_child = |pid: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // pid (name) state parent …
+        let mut words = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace()).into_iter().flatten();
+        words.nth(1).is_some_and(|word| word == parent.to_string())
+    };
+    all.filter(is_child).map(Pid::from_raw).collect()
+}

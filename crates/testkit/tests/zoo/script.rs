@@ -1,0 +1,165 @@
+//! What is said to a server: one conversation that touches every law.
+
+use mcproof_testkit::zoo::Era;
+use serde_json::{Value, json};
+
+pub(crate) const MODERN: &str = "2026-07-28";
+
+/// One step of a conversation.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// A message; if it is a request, its answer is waited for.
+    Send(Value),
+    /// Bytes that are no message.
+    Raw(Vec<u8>),
+    /// Requests at once, all of whose answers are waited for.
+    Together(Vec<Value>),
+    /// A request, and its cancellation when it has begun.
+    Cancelled(Value),
+    /// A subscription, which is not answered.
+    Listen(Value),
+}
+
+impl Step {
+    /// The ids (as JSON) and the methods of its requests.
+    pub(crate) fn requests(&self) -> Vec<(String, String)> {
+        let messages = match self {
+            Self::Send(message) | Self::Cancelled(message) | Self::Listen(message) => std::slice::from_ref(message),
+            Self::Together(messages) => messages,
+            Self::Raw(_) => &[],
+        };
+        let asked = messages.iter().filter(|message| message.get("id").is_some());
+        asked.map(|message| (message["id"].to_string(), message["method"].as_str().unwrap_or_default().to_owned())).collect()
+    }
+}
+
+pub(crate) fn era(version: &str) -> Era {
+    if version == MODERN { Era::Modern } else { Era::Legacy }
+}
+
+/// The conversation in that revision.
+pub(crate) fn main(version: &str) -> Vec<Step> {
+    let modern = version == MODERN;
+    let mut steps = Vec::new();
+    let mut id = 0;
+    let mut request = |method: &str, mut params: Value| {
+        id += 1;
+        if modern {
+            params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(version);
+            params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        }
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+    };
+    let notification = |method: &str, params: Value| Step::Send(json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+    if modern {
+        steps.push(Step::Send(request("tools/list", json!({}))));
+        steps.push(Step::Send(request("server/discover", json!({}))));
+    } else {
+        let client = json!({ "name": "look", "version": "1" });
+        let params = json!({ "protocolVersion": version, "capabilities": { "roots": {} }, "clientInfo": client });
+        steps.push(Step::Send(request("initialize", params)));
+        steps.push(notification("notifications/initialized", json!({})));
+        for (method, params) in [
+            ("ping", json!({})),
+            ("logging/setLevel", json!({ "level": "loud" })),
+            ("logging/setLevel", json!({ "level": "info" })),
+            ("resources/subscribe", json!({ "uri": "zoo://notes" })),
+            ("resources/subscribe", json!({ "uri": "zoo://nowhere" })),
+        ] {
+            steps.push(Step::Send(request(method, params)));
+        }
+    }
+    for (method, params) in [
+        ("tools/list", json!({})),
+        ("tools/list", json!({ "cursor": "tools-5" })),
+        ("tools/list", json!({})),
+        ("tools/list", json!({ "cursor": "bogus" })),
+        ("prompts/list", json!({})),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("resources/read", json!({ "uri": "zoo://gate/rules" })),
+        ("resources/read", json!({ "uri": "zoo://gate/logo" })),
+        ("resources/read", json!({ "uri": "zoo://animals/okapi" })),
+        ("resources/read", json!({ "uri": "zoo://nowhere" })),
+        ("prompts/get", json!({ "name": "feed", "arguments": { "animal": "gnu" } })),
+        ("prompts/get", json!({ "name": "feed" })),
+        ("prompts/get", json!({ "name": "tour" })),
+        ("prompts/get", json!({ "name": "nothing" })),
+        ("completion/complete", completion("feed")),
+        ("completion/complete", completion("nothing")),
+        ("zoo/unknown", json!({})),
+    ] {
+        steps.push(Step::Send(request(method, params)));
+    }
+    let mut named = request("prompts/list", json!({}));
+    named["id"] = json!("a name");
+    steps.push(Step::Send(named));
+    for (tool, arguments) in [
+        ("echo", json!({ "text": "a" })),
+        ("echo", json!({ "text": 1 })),
+        ("echo", json!({})),
+        ("echo", json!({ "text": "Grüße 🦒" })),
+        ("echo", json!({ "text": "" })),
+        ("echo", json!({ "text": null })),
+        ("echo", json!({ "text": "a", "more": true })),
+        ("echo", json!({ "text": "a".repeat(100_000) })),
+        ("add", json!({ "a": 1, "b": 2 })),
+        ("add", json!({ "a": 1e300, "b": 1e15 })),
+        ("find_animals", json!({ "region": "africa" })),
+        ("draw", json!({})),
+        ("read_note", json!({ "name": "hay" })),
+        ("read_note", json!({ "name": "nothing" })),
+        ("write_note", json!({ "name": "straw", "text": "none" })),
+        ("write_note", json!({ "name": "straw", "text": "none" })),
+        ("no_such_tool", json!({})),
+    ] {
+        steps.push(Step::Send(request("tools/call", json!({ "name": tool, "arguments": arguments }))));
+    }
+    steps.push(Step::Send(request("resources/read", json!({ "uri": "zoo://notes" }))));
+    steps.push(Step::Send(request("tools/call", json!({}))));
+    let patrol = |steps: u8| json!({ "name": "patrol", "arguments": { "steps": steps }, "_meta": { "progressToken": "p" } });
+    steps.push(Step::Send(request("tools/call", patrol(2))));
+    let echo = |text: &str| json!({ "name": "echo", "arguments": { "text": text } });
+    steps.push(Step::Together(vec![request("tools/call", echo("first")), request("tools/call", echo("second"))]));
+    steps.push(Step::Cancelled(request("tools/call", patrol(3))));
+    if modern {
+        steps.push(Step::Listen(request("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": ["zoo://notes"] } }))));
+        for method in ["ping", "initialize", "logging/setLevel", "resources/subscribe"] {
+            steps.push(Step::Send(request(method, json!({}))));
+        }
+        for (key, value) in
+            [("protocolVersion", json!("1999-01-01")), ("protocolVersion", Value::Null), ("clientCapabilities", Value::Null)]
+        {
+            let mut odd = request("tools/list", json!({}));
+            let meta = odd["params"]["_meta"].as_object_mut().unwrap();
+            let key = format!("io.modelcontextprotocol/{key}");
+            match value {
+                Value::Null => drop(meta.remove(&key)),
+                value => drop(meta.insert(key, value)),
+            }
+            steps.push(Step::Send(odd));
+        }
+        let mut bare = request("tools/list", json!({}));
+        bare["params"] = json!({});
+        steps.push(Step::Send(bare));
+    }
+    steps.push(notification("notifications/cancelled", json!({ "requestId": 98_765 })));
+    steps.push(notification("notifications/zoo/unknown", json!({})));
+    steps.push(Step::Raw(b"[]".to_vec()));
+    steps.push(Step::Raw(b"{ no JSON".to_vec()));
+    steps.push(Step::Raw(b"\"\xff\"".to_vec()));
+    steps.push(Step::Raw(Vec::new()));
+    let mut huge = notification("notifications/zoo/unknown", json!({ "text": "a".repeat(3 << 20) }));
+    if let Step::Send(message) = &mut huge {
+        message["method"] = json!("notifications/initialized");
+    }
+    steps.push(huge);
+    let mut again = request("prompts/list", json!({}));
+    again["id"] = json!("a name");
+    steps.push(Step::Send(again));
+    steps
+}
+
+fn completion(prompt: &str) -> Value {
+    json!({ "ref": { "type": "ref/prompt", "name": prompt }, "argument": { "name": "animal", "value": "g" } })
+}

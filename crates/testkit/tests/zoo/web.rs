@@ -1,0 +1,423 @@
+//! Looks at a server over HTTP, both kinds: with bytes, since a client would repair what it gets.
+
+use crate::Record;
+use crate::process::{Cause, end, spawn};
+use crate::script::{self, MODERN, Step};
+use mcproof_testkit::zoo::{Era, TOKEN};
+use regex::Regex;
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+use std::process::Child;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(1);
+const CHANCES: u32 = 3;
+/// How long a stream is watched after which nothing is expected.
+const GLANCE: Duration = Duration::from_millis(50);
+
+pub(crate) fn look(name: &str, transport: &str, era: Era) -> Record {
+    let flag = format!("--{transport}");
+    let mut child = spawn(name, &[&flag, "0"], era);
+    let Some(port) = listening(&mut child) else { return vec![end(child, Cause::Signal)] };
+    let version = if era == Era::Modern { MODERN } else { "2025-11-25" };
+    let mut web = Web { port, era, version, chances: CHANCES, token: name == "guarded", session: None, record: Vec::new() };
+    if transport == "sse" {
+        web.look_at_sse()
+    } else {
+        web.look_at_http()
+    }
+    let mut record = web.record;
+    record.push(end(child, Cause::Signal));
+    let names = [
+        (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UUID"),
+        (&format!(":{port}"), ":PORT"),
+        (r"[0-9a-f]+\\r\\n\{", "SIZE{"),
+    ];
+    for (pattern, name) in names {
+        let pattern = Regex::new(pattern).unwrap();
+        for line in &mut record {
+            *line = pattern.replace_all(line, name).into_owned();
+        }
+    }
+    record
+}
+
+/// The port that a server tells on stderr; none if it ends before it does.
+fn listening(child: &mut Child) -> Option<u16> {
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while said.read_line(&mut line).is_ok_and(|count| count > 0) {
+        if let Some((_, rest)) = line.trim_end().rsplit_once("listening on http://127.0.0.1:") {
+            return rest.split('/').next().unwrap().parse().ok();
+        }
+        line.clear();
+    }
+    None
+}
+
+struct Web {
+    port: u16,
+    era: Era,
+    version: &'static str,
+    chances: u32,
+    token: bool,
+    session: Option<String>,
+    record: Record,
+}
+
+impl Web {
+    fn look_at_http(&mut self) {
+        let kinds = "accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n";
+        // Whether there is a guard, and what it tells those without a token, or with a wrong one.
+        let list = self.bytes_of(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {} }));
+        for extra in ["", "authorization: Bearer wrong\r\n", "origin: http://localhost:1\r\n"] {
+            self.exchange("POST", "/mcp", &format!("{kinds}{extra}"), &list);
+        }
+        for path in ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server", "/mcp/", "/elsewhere"] {
+            self.exchange("GET", path, "", b"");
+        }
+        self.look_at_origins("/mcp");
+        let (mut ids, mut held) = (Vec::new(), None);
+        if self.era == Era::Legacy {
+            for version in ["1999-01-01", "2025-06-18", "2025-11-25"] {
+                ids.push(self.initialize(version));
+            }
+            let different = ids[0] != ids[2] && ids[2].is_some();
+            self.record.push(format!("session ids differ: {different}; are like {:?}", ids[2].as_ref().map(String::len)));
+            self.session = ids[2].take();
+            held = Some(self.hold("GET", "/mcp", "accept: text/event-stream\r\n"));
+        }
+        for step in script::main(self.version).iter().skip(usize::from(self.era == Era::Legacy)) {
+            self.step(step);
+        }
+        for extra in self.odd_headers() {
+            let kinds = if extra.contains("accept:") { "content-type: application/json\r\n" } else { kinds };
+            let own = self.headers_of("tools/list", None);
+            self.exchange("POST", "/mcp", &format!("{kinds}{own}{extra}"), &self.request("tools/list", json!({})));
+        }
+        self.look_at_modern_headers(kinds);
+        self.look_at_bodies("/mcp", kinds);
+        self.look_at_connections(kinds);
+        self.exchange("DELETE", "/mcp", "", b"");
+        self.exchange("POST", "/mcp", kinds, &list);
+        self.session = Some("0b7c1f52-0000-4a36-9c55-3f0e8d2a6b91".to_owned());
+        self.exchange("POST", "/mcp", kinds, &list);
+        self.exchange("DELETE", "/mcp", "", b"");
+        self.session = None;
+        self.exchange("GET", "/mcp", "accept: text/event-stream\r\n", b"");
+        if let Some(held) = held {
+            self.record.push(held.end());
+        }
+    }
+
+    fn look_at_sse(&mut self) {
+        self.look_at_origins("/sse");
+        let held = self.hold("GET", "/sse", "accept: text/event-stream\r\n");
+        held.wait_until(|text| text.contains("data: "));
+        let said = held.said();
+        let Some((_, path)) = said.split_once("/messages") else {
+            self.record.push(said);
+            return;
+        };
+        let path = format!("/messages{}", path.split(['\r', '\n']).next().unwrap());
+        let kinds = "content-type: application/json\r\n";
+        for step in &script::main("2025-11-25") {
+            let (messages, cancels) = match step {
+                Step::Send(message) | Step::Listen(message) => (vec![message.clone()], false),
+                Step::Together(messages) => (messages.clone(), false),
+                Step::Cancelled(message) => (vec![message.clone()], true),
+                Step::Raw(bytes) => {
+                    self.exchange("POST", &path, kinds, bytes);
+                    continue;
+                }
+            };
+            let before = held.said().len();
+            for message in &messages {
+                self.exchange("POST", &path, kinds, message.to_string().as_bytes());
+            }
+            let ids: Vec<String> = messages.iter().filter_map(|message| message.get("id").map(|id| format!("\"id\":{id},"))).collect();
+            if cancels {
+                held.wait_until(|text| text[before..].contains("\"progress\":1"));
+                let params = json!({ "requestId": messages[0]["id"] });
+                let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+                self.exchange("POST", &path, kinds, cancel.to_string().as_bytes());
+                sleep(Duration::from_millis(400));
+            } else if self.chances > 0 && !held.wait_until(|text| ids.iter().all(|id| text[before..].contains(id))) {
+                self.chances -= 1;
+            }
+        }
+        self.look_at_bodies(&path, kinds);
+        self.look_at_connections(kinds);
+        // Calls at once may be answered in any order, and chunks cut anywhere.
+        let said = held.end();
+        let mut lines: Vec<String> = said.split('\n').map(str::to_owned).collect();
+        lines.sort_unstable();
+        self.record.extend(lines);
+    }
+
+    fn look_at_origins(&mut self, path: &str) {
+        let preflight = "access-control-request-method: POST\r\naccess-control-request-headers: content-type\r\n";
+        self.exchange("OPTIONS", path, &format!("origin: http://localhost:1\r\n{preflight}"), b"");
+        for origin in ["http://localhost:1", "http://evil.example", "null"] {
+            self.exchange("DELETE", "/elsewhere", &format!("origin: {origin}\r\n"), b"");
+            // What a stream begins with is enough.
+            let held = self.hold("GET", path, &format!("accept: text/event-stream\r\norigin: {origin}\r\n"));
+            held.wait_until(|text| text.contains("\r\n\r\n"));
+            self.record.push(held.end().split("event:").next().unwrap().to_owned());
+        }
+        if let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)) {
+            let head = format!("DELETE {path} HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n");
+            let _ = stream.write_all(head.as_bytes());
+            self.record.push(read_all(stream, PATIENCE));
+        }
+        // Another address of this machine, where only a server on all interfaces listens.
+        let elsewhere = TcpStream::connect((Ipv4Addr::new(127, 0, 0, 2), self.port));
+        self.record.push(format!("listens elsewhere: {}", elsewhere.is_ok()));
+    }
+
+    fn look_at_bodies(&mut self, path: &str, kinds: &str) {
+        let own = self.headers_of("tools/list", None);
+        let large = json!({ "jsonrpc": "2.0", "method": "notifications/initialized", "params": { "text": "a".repeat(2 << 20) } });
+        for body in [&b"{ no JSON"[..], b"[]", br#"{"jsonrpc":"2.0","id":null,"method":"tools/list"}"#, large.to_string().as_bytes()] {
+            self.exchange("POST", path, &format!("{kinds}{own}"), body);
+        }
+        let other = kinds.replace("application/json\r\n", "text/plain\r\n");
+        let initialized = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        self.exchange("POST", path, &format!("{other}{own}"), initialized);
+    }
+
+    fn look_at_modern_headers(&mut self, kinds: &str) {
+        if self.era == Era::Legacy {
+            return;
+        }
+        let list = self.request("tools/list", json!({}));
+        let echo = self.request("tools/call", json!({ "name": "echo", "arguments": { "text": "a" } }));
+        let find = self.request("tools/call", json!({ "name": "find_animals", "arguments": { "region": "asia" } }));
+        let call = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\n";
+        for (headers, body) in [
+            ("mcp-protocol-version: 2025-11-25\r\nmcp-method: tools/list\r\n", &list),
+            ("mcp-protocol-version: 2026-07-28\r\n", &list),
+            ("mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\n", &list),
+            ("mcp-protocol-version: 2026-07-28\r\nMCP-METHOD: tools/list\r\n", &list),
+            ("mcp-protocol-version: 2026-07-28\r\nmcp-method:  tools/list \r\n", &list),
+            (call, &echo),
+            (&format!("{call}mcp-name: add\r\n"), &echo),
+            (&format!("{call}mcp-name: =?base64?ZWNobw==?=\r\n"), &echo),
+            (&format!("{call}mcp-name: find_animals\r\n"), &find),
+            (&format!("{call}mcp-name: find_animals\r\nmcp-param-region: africa\r\n"), &find),
+            (&format!("{call}mcp-name: find_animals\r\nmcp-param-region: asia\r\n"), &find),
+        ] {
+            self.exchange("POST", "/mcp", &format!("{kinds}{headers}"), body);
+        }
+    }
+
+    /// A connection that is kept, and one that is closed in the middle of a call.
+    fn look_at_connections(&mut self, kinds: &str) {
+        let elsewhere = format!("DELETE /elsewhere HTTP/1.1\r\nhost: 127.0.0.1:{}\r\n\r\n", self.port);
+        let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)) else { return };
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut seen = [0; 4096];
+        let mut counts = [0; 2];
+        for count in &mut counts {
+            // A connection that the server has closed takes it or not, and gives nothing back.
+            let _ = stream.write_all(elsewhere.as_bytes());
+            *count = stream.read(&mut seen).unwrap_or_default();
+            sleep(Duration::from_millis(20));
+        }
+        self.record.push(format!("is kept: {}", counts[0] == counts[1]));
+
+        let patrol = json!({ "name": "patrol", "arguments": { "steps": 3 }, "_meta": { "progressToken": "p" } });
+        let body = self.request("tools/call", patrol);
+        let own = self.headers_of("tools/call", Some("patrol"));
+        let held = self.hold_with("POST", "/mcp", &format!("{kinds}{own}"), &body);
+        held.wait_until(|text| text.contains("\"progress\":1"));
+        held.end();
+        sleep(Duration::from_millis(400));
+        self.exchange("DELETE", "/elsewhere", "", b"");
+    }
+
+    fn odd_headers(&self) -> Vec<&'static str> {
+        match self.era {
+            Era::Legacy => vec!["", "mcp-protocol-version: 1900-01-01\r\n", "mcp-protocol-version: 2025-11-25\r\n", "accept: */*\r\n"],
+            Era::Modern => vec!["", "accept: */*\r\n"],
+        }
+    }
+
+    fn initialize(&mut self, version: &str) -> Option<String> {
+        let params =
+            json!({ "protocolVersion": version, "capabilities": { "roots": {} }, "clientInfo": { "name": "look", "version": "1" } });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }).to_string();
+        let kinds = "accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n";
+        let said = self.exchange("POST", "/mcp", kinds, body.as_bytes());
+        let line = said.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+        line.map(|id| id.trim_end_matches('\r').to_owned())
+    }
+
+    fn step(&mut self, step: &Step) {
+        let kinds = "accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n";
+        match step {
+            Step::Raw(bytes) => {
+                let own = self.headers_of("tools/list", None);
+                self.exchange("POST", "/mcp", &format!("{kinds}{own}"), bytes);
+            }
+            Step::Send(message) => {
+                let headers = format!("{kinds}{}", self.mirrored(message));
+                self.exchange("POST", "/mcp", &headers, message.to_string().as_bytes());
+            }
+            Step::Together(messages) => {
+                let sent = |message: &Value| {
+                    self.hold_with("POST", "/mcp", &format!("{kinds}{}", self.mirrored(message)), message.to_string().as_bytes())
+                };
+                let held: Vec<Held> = messages.iter().map(sent).collect();
+                for held in held {
+                    held.wait_until(|text| text.contains("\r\n0\r\n\r\n"));
+                    self.record.push(held.end());
+                }
+            }
+            // Closing the stream is the cancellation of the modern era.
+            Step::Cancelled(message) | Step::Listen(message) => {
+                let headers = format!("{kinds}{}", self.mirrored(message));
+                let held = self.hold_with("POST", "/mcp", &headers, message.to_string().as_bytes());
+                held.wait_until(|text| text.contains("\"progress\":1") || text.contains("acknowledged"));
+                if self.era == Era::Legacy {
+                    let params = json!({ "requestId": message["id"] });
+                    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }).to_string();
+                    self.exchange("POST", "/mcp", kinds, cancel.as_bytes());
+                    held.wait_until(|text| text.contains("\r\n0\r\n\r\n"));
+                } else {
+                    sleep(GLANCE);
+                }
+                self.record.push(held.end());
+            }
+        }
+    }
+
+    fn request(&self, method: &str, params: Value) -> Vec<u8> {
+        self.bytes_of(&json!({ "jsonrpc": "2.0", "id": "odd", "method": method, "params": params }))
+    }
+
+    fn bytes_of(&self, message: &Value) -> Vec<u8> {
+        let mut message = message.clone();
+        if self.era == Era::Modern {
+            message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(MODERN);
+            message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        }
+        message.to_string().into_bytes()
+    }
+
+    /// The headers that mirror a message.
+    fn mirrored(&self, message: &Value) -> String {
+        let name = message["params"]["name"].as_str().or(message["params"]["uri"].as_str());
+        let mut headers = self.headers_of(message["method"].as_str().unwrap_or_default(), name);
+        if self.era == Era::Modern {
+            let version = message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str().unwrap_or(MODERN);
+            headers = headers.replace(MODERN, version);
+            if let Some(region) = message["params"]["arguments"]["region"].as_str() {
+                headers.push_str(&format!("mcp-param-region: {region}\r\n"));
+            }
+        }
+        headers
+    }
+
+    fn headers_of(&self, method: &str, name: Option<&str>) -> String {
+        if self.era == Era::Legacy {
+            return String::new();
+        }
+        let name = name.map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
+        format!("mcp-protocol-version: {MODERN}\r\nmcp-method: {method}\r\n{name}")
+    }
+
+    /// One request and all that comes back.
+    fn exchange(&mut self, method: &str, path: &str, headers: &str, body: &[u8]) -> String {
+        let patience = if self.chances > 0 { PATIENCE } else { GLANCE };
+        let begin = Instant::now();
+        let said = match self.open(method, path, headers, body) {
+            Some(stream) => read_all(stream, patience),
+            None => "nobody is there".to_owned(),
+        };
+        if begin.elapsed() >= patience {
+            self.chances = self.chances.saturating_sub(1);
+        }
+        self.record.push(said.clone());
+        said
+    }
+
+    fn hold(&self, method: &str, path: &str, headers: &str) -> Held {
+        self.hold_with(method, path, headers, b"")
+    }
+
+    /// A request whose response is watched while other things happen.
+    fn hold_with(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Held {
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let stream = self.open(method, path, headers, body);
+        if let Some(stream) = &stream {
+            let (mut stream, said) = (stream.try_clone().unwrap(), Arc::clone(&said));
+            thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Ok(count @ 1..) = stream.read(&mut bytes) {
+                    said.lock().unwrap().extend_from_slice(&bytes[..count]);
+                }
+            });
+        }
+        Held { stream, said }
+    }
+
+    fn open(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Option<TcpStream> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).ok()?;
+        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{}\r\nconnection: close\r\n{headers}", self.port);
+        if self.token && !headers.contains("authorization") {
+            head.push_str(&format!("authorization: Bearer {TOKEN}\r\n"));
+        }
+        if let Some(session) = self.session.as_ref().filter(|_| !path.contains("session=")) {
+            head.push_str(&format!("mcp-session-id: {session}\r\n"));
+        }
+        head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
+        // A server that dies of this does not read it all.
+        let _ = stream.write_all(&[head.as_bytes(), body].concat());
+        Some(stream)
+    }
+}
+
+struct Held {
+    stream: Option<TcpStream>,
+    said: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Held {
+    fn said(&self) -> String {
+        String::from_utf8_lossy(&self.said.lock().unwrap()).into_owned()
+    }
+
+    fn wait_until(&self, holds: impl Fn(&str) -> bool) -> bool {
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
+            if holds(&self.said()) {
+                return true;
+            }
+            sleep(Duration::from_millis(2));
+        }
+        false
+    }
+
+    fn end(self) -> String {
+        if let Some(stream) = &self.stream {
+            // It may have ended already.
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+        self.said()
+    }
+}
+
+/// Everything until the server closes the connection, or has been silent for so long.
+fn read_all(mut stream: TcpStream, patience: Duration) -> String {
+    stream.set_read_timeout(Some(patience)).unwrap();
+    let mut said = Vec::new();
+    let mut bytes = [0; 65_536];
+    while let Ok(count @ 1..) = stream.read(&mut bytes) {
+        said.extend_from_slice(&bytes[..count]);
+    }
+    String::from_utf8_lossy(&said).into_owned()
+}
