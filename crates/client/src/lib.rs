@@ -21,6 +21,6 @@ pub use session::{
 pub use tap::{Tap, TapBounds};
 pub use transport::{
     Bound, Broken, Census, Closed, Disturbance, Endpoint, Exit, FaultInjector, FaultKind, FaultRule, Guardian, HttpHead, JsonLimits,
-    Launch, Limits, Network, Patience, ProcessSignal, Proxies, Proxy, ProxyVariables, Schedule, ShutdownReport, SseFailure, Stage,
-    StartFailure, Tls, TlsFailure, Toward, Unanswered, UnknownSignal, Verification, run_command,
+    Launch, Limits, Network, Patience, ProcessSignal, Proxies, Proxy, ProxyVariables, Schedule, ShutdownReport, Spelling, SseFailure,
+    Stage, StartFailure, Tls, TlsFailure, Toward, Unanswered, UnknownSignal, Verification, run_command,
 };

@@ -3,9 +3,11 @@
 
 mod abuse;
 mod calls;
+mod features;
 mod http;
 mod legacy;
 mod modern;
+mod modern_headers;
 mod permission;
 mod process;
 mod tour;

@@ -22,14 +22,18 @@ mod jsonrpc;
 mod lifecycle;
 mod lists;
 mod modern;
+mod modern_headers;
+mod modern_results;
 mod poisoning;
 mod progress;
+mod prompts;
 mod resources;
 mod robustness;
 mod schema;
 mod security;
 mod sessions;
 mod stdio;
+mod subscriptions;
 mod tools;
 
 pub use catalogue::{all, find};

@@ -6,7 +6,7 @@ use super::wire::Connection;
 use super::{CallFailure, Headers, Reply, Session, VERSION_HEADER};
 use crate::jsonrpc::RequestId;
 use crate::revision::Era;
-use crate::transport::{Broken, Envelope, Exit, Process, ProcessSignal, Purpose, Resume, Unanswered, exited};
+use crate::transport::{Broken, Envelope, Exit, Process, ProcessSignal, Purpose, Resume, Spelling, Unanswered, exited};
 use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -119,6 +119,19 @@ impl Session {
     /// # Errors
     /// No response came.
     pub async fn ask_over_http(&self, question: &HttpQuestion, deadline: Duration) -> Option<Result<HttpAnswer, CallFailure>> {
+        self.ask_over_http_spelled(question, Spelling::Lower, deadline).await
+    }
+
+    /// Like [`Session::ask_over_http`], with the names of headers in another spelling.
+    ///
+    /// # Errors
+    /// No response came.
+    pub async fn ask_over_http_spelled(
+        &self,
+        question: &HttpQuestion,
+        spelling: Spelling,
+        deadline: Duration,
+    ) -> Option<Result<HttpAnswer, CallFailure>> {
         let (exchanger, endpoint) = match &self.wire.connection {
             Connection::Http(http) => http.endpoint(),
             Connection::Sse(sse) => sse.endpoint(),
@@ -133,6 +146,8 @@ impl Session {
         };
         let mut all = if *in_session { self.headers_of(None) } else { Headers::new() };
         all.extend(headers.iter().cloned());
+        let spelled = (spelling != Spelling::Lower).then(|| exchanger.spelled(spelling));
+        let exchanger = spelled.as_ref().unwrap_or(exchanger);
         let started = Instant::now();
         let outcome = timeout(deadline, exchanger.ask(method, &url, &all, body.clone())).await;
         Some(match outcome {

@@ -4,7 +4,7 @@
 
 use super::decode::{Coding, DecodeFailure};
 use super::faults::{Admission, DisturbedBody, FaultInjector, Reading, Subject, admit};
-use super::pool::{AddressFailure, Lease, Pool};
+use super::pool::{AddressFailure, Lease, Pool, Spelling};
 use super::progress::{Progress, Stage};
 use super::sse_events::{Event, EventParser};
 use super::{Bound, Broken, Envelope, FaultKind, HttpHead, Inbox, Limits, Network, Resume, Unanswered};
@@ -69,6 +69,18 @@ impl Exchanger {
     /// What goes through is disturbed as this says.
     pub(crate) fn disturbed(self, faults: Option<&FaultInjector>) -> Self {
         Self { faults: faults.cloned(), ..self }
+    }
+
+    /// The same on connections of its own, with headers written in another way.
+    pub(crate) fn spelled(&self, spelling: Spelling) -> Self {
+        Self {
+            pool: self.pool.spelled(spelling),
+            headers: self.headers.clone(),
+            bearer: self.bearer.clone(),
+            faults: self.faults.clone(),
+            limits: self.limits,
+            tap: self.tap.clone(),
+        }
     }
 
     pub(crate) async fn accepts(&self) -> std::io::Result<()> {

@@ -36,6 +36,7 @@ pub(crate) struct Pool {
     connect: Duration,
     head_limit: usize,
     tap: Tap,
+    spelling: Spelling,
     idle: Mutex<Vec<Single>>,
     shared: Mutex<Option<Shared>>,
     /// Over TLS the first connection tells whether it can be shared; until then the other requests wait for it.
@@ -64,6 +65,14 @@ struct Single {
 struct Shared {
     sender: http2::SendRequest<Body>,
     trouble: Option<Trouble>,
+}
+
+/// How the names of headers are written over HTTP/1.1; HTTP/2 has lower case only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spelling {
+    Lower,
+    /// `Like-This`.
+    Title,
 }
 
 /// Whether a connection has carried a request before.
@@ -99,11 +108,30 @@ impl Pool {
             connect: network.connect,
             head_limit: limits.head,
             tap: tap.clone(),
+            spelling: Spelling::Lower,
             idle: Mutex::default(),
             shared: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
             one_each: AtomicBool::new(false),
         })
+    }
+
+    /// Connections of their own to the same origin, on which headers are written in another way.
+    pub(crate) fn spelled(&self, spelling: Spelling) -> Self {
+        Self {
+            host: self.host.clone(),
+            port: self.port,
+            proxy: self.proxy.clone(),
+            tls: self.tls.clone(),
+            connect: self.connect,
+            head_limit: self.head_limit,
+            tap: self.tap.clone(),
+            spelling,
+            idle: Mutex::default(),
+            shared: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+            one_each: AtomicBool::new(false),
+        }
     }
 
     /// Sends a request and gives the head of its response.
@@ -230,7 +258,8 @@ impl Pool {
 
     async fn single(&self, stream: impl Read + Write + Send + Unpin + 'static) -> Result<http1::SendRequest<Body>, String> {
         let buffer = self.head_limit.max(LEAST_BUFFER);
-        let handshake = http1::Builder::new().max_buf_size(buffer).handshake(stream).await;
+        let handshake =
+            http1::Builder::new().max_buf_size(buffer).title_case_headers(self.spelling == Spelling::Title).handshake(stream).await;
         let (sender, connection) = handshake.map_err(|error| describe(&error))?;
         self.keep(connection);
         Ok(sender)

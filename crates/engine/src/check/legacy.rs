@@ -1,7 +1,7 @@
 //! A client of the legacy era: the handshake, everything that it may ask, and the versions that it may offer.
 
 use super::visit::Visit;
-use super::{Inquiry, Talked, tour};
+use super::{Inquiry, Talked, features, tour};
 use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, TransportKind};
 use mcproof_record::{Opened, Take};
 use serde_json::json;
@@ -15,7 +15,7 @@ pub(super) async fn talk(inquiry: &Inquiry) -> Talked {
         Ok(mut visit) => {
             let kind = visit.kind();
             tour::take(&mut visit).await;
-            set_log_level(&mut visit).await;
+            features::set_log_level(&mut visit).await;
             let mut takes = vec![visit.end().await];
             takes.extend(early(inquiry, kind).await);
             takes.extend(unknown_version(inquiry, kind).await);
@@ -29,11 +29,6 @@ pub(super) async fn talk(inquiry: &Inquiry) -> Talked {
             Talked { takes: vec![take], kind: None, failure: Some(failure) }
         }
     }
-}
-
-async fn set_log_level(visit: &mut Visit<'_>) {
-    visit.ask("set-log-level", Some("error"), "logging/setLevel", json!({ "level": "error" })).await;
-    visit.ask("set-unknown-log-level", None, "logging/setLevel", json!({ "level": "mcproof-loudest" })).await;
 }
 
 /// Asks for the tools before the handshake, and shakes hands then.

@@ -1,26 +1,137 @@
 //! A client of the modern era: stateless requests with their metadata, and what is wrong with requests that lack it.
 
 use super::visit::Visit;
-use super::{Inquiry, Talked, tour};
-use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice};
-use mcproof_record::Opened;
+use super::{Inquiry, Talked, modern_headers, tour};
+use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, TransportKind, revision};
+use mcproof_record::{Opened, Take};
+use serde_json::{Value, json};
+
+/// No revision of the protocol.
+pub(super) const UNKNOWN_VERSION: &str = "1900-01-01";
 
 pub(super) async fn talk(inquiry: &Inquiry) -> Talked {
     let options = ConnectOptions { era: EraChoice::Modern, ..inquiry.options.clone() };
     match Visit::open(inquiry, "modern", options).await {
         Ok(mut visit) => {
             let kind = visit.kind();
-            tour::take(&mut visit).await;
-            Talked { takes: vec![visit.end().await], kind: Some(kind), failure: None }
+            let first = tour::LISTS.iter().find(|(_, _, capability)| visit.declares(capability)).copied();
+            let logs = visit.declares("logging");
+            let (takes, stateless) = match kind {
+                TransportKind::Stdio | TransportKind::InMemory => {
+                    let touring = async {
+                        tour::take(&mut visit).await;
+                        visit.end().await
+                    };
+                    tokio::join!(touring, stateless(inquiry, kind, first, logs))
+                }
+                TransportKind::Http | TransportKind::Sse => {
+                    tour::take(&mut visit).await;
+                    (visit.end().await, stateless(inquiry, kind, first, logs).await)
+                }
+            };
+            Talked { takes: std::iter::once(takes).chain(stateless).collect(), kind: Some(kind), failure: None }
         }
         Err(failed) => {
             let (mut take, failure) = *failed;
-            // A legacy server answers with any error, or not at all.
-            take.opened = match failure {
-                ConnectFailure::BadResult { .. } => take.opened,
-                _ => Opened::OtherEra,
-            };
-            Talked { takes: vec![take], kind: None, failure: Some(failure) }
+            let mut takes = Vec::new();
+            match &failure {
+                ConnectFailure::BadResult { .. } => {}
+                // A legacy server answers with any error, or not at all. A modern one without discovery does as well: only
+                // another request tells them apart.
+                _ => match undiscovered(inquiry, &failure).await {
+                    Some(other) => takes.push(other),
+                    None => take.opened = Opened::OtherEra,
+                },
+            }
+            takes.insert(0, take);
+            Talked { takes, kind: None, failure: Some(failure) }
         }
+    }
+}
+
+/// A conversation with a server that is modern although it refused to be discovered.
+async fn undiscovered(inquiry: &Inquiry, failure: &ConnectFailure) -> Option<Take> {
+    let ConnectFailure::Refused { .. } = failure else { return None };
+    let kind = super::visit::transport_of(inquiry);
+    let mut visit = Visit::bare(inquiry, "undiscovered", kind, revision::MODERN).await.ok()?;
+    let answer = visit.ask("undiscovered", Some("tools/list"), "tools/list", json!({})).await;
+    // Legacy servers may answer a list before their handshake; they do not know this member.
+    let is_modern = matches!(answer, Some(Ok(result)) if result.get("resultType").is_some());
+    let take = visit.end().await;
+    is_modern.then_some(take)
+}
+
+/// Requests without a discovery before them, which have to be understood each by itself.
+async fn stateless(inquiry: &Inquiry, kind: TransportKind, first: Option<(&str, &str, &str)>, logs: bool) -> Option<Take> {
+    let mut visit = Visit::bare(inquiry, "stateless", kind, revision::MODERN).await.ok()?;
+    if let Some((method, ..)) = first {
+        visit.ask("first-message", Some(method), method, json!({})).await;
+    }
+    without_metadata(&mut visit).await;
+    versions(&mut visit).await;
+    if let Some((method, ..)) = first.filter(|_| logs) {
+        log_levels(&mut visit, method).await;
+    }
+    if kind == TransportKind::Http {
+        modern_headers::take(&mut visit).await;
+    }
+    removed(&mut visit).await;
+    Some(visit.end().await)
+}
+
+/// Requests that lack a part of their metadata.
+async fn without_metadata(visit: &mut Visit<'_>) {
+    for (probe, lacks) in [
+        ("without-meta", None),
+        ("without-version", Some("protocolVersion")),
+        ("without-capabilities", Some("clientCapabilities")),
+        ("without-client-info", Some("clientInfo")),
+    ] {
+        let mut message = visit.message("server/discover", json!({}));
+        match (lacks, message["params"].as_object_mut()) {
+            (None, Some(params)) => _ = params.remove("_meta"),
+            (Some(key), Some(params)) => {
+                if let Some(meta) = params.get_mut("_meta").and_then(Value::as_object_mut) {
+                    meta.remove(&format!("io.modelcontextprotocol/{key}"));
+                }
+            }
+            (_, None) => {}
+        }
+        visit.send(probe, lacks, message).await;
+    }
+}
+
+async fn versions(visit: &mut Visit<'_>) {
+    let mut message = visit.message("server/discover", json!({}));
+    message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(UNKNOWN_VERSION);
+    visit.send("unsupported-version", Some(UNKNOWN_VERSION), message).await;
+}
+
+/// Logs are asked for with each request.
+async fn log_levels(visit: &mut Visit<'_>, method: &str) {
+    for (probe, level) in [("log-level", "error"), ("unknown-log-level", "mcproof-loudest")] {
+        let mut message = visit.message(method, json!({}));
+        message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!(level);
+        visit.send(probe, Some(level), message).await;
+    }
+}
+
+/// What earlier revisions had. `initialize` comes last, since a server of both eras may be a legacy one from there on.
+async fn removed(visit: &mut Visit<'_>) {
+    let uri = super::features::NO_RESOURCE;
+    let initialize = json!({
+        "protocolVersion": revision::LEGACY[0],
+        "capabilities": {},
+        "clientInfo": { "name": "mcproof", "version": "1" },
+    });
+    for (method, params) in [
+        ("ping", json!({})),
+        ("logging/setLevel", json!({ "level": "error" })),
+        ("resources/subscribe", json!({ "uri": uri })),
+        ("resources/unsubscribe", json!({ "uri": uri })),
+        ("initialize", initialize),
+    ] {
+        let message = visit.message(method, params);
+        visit.send("removed-method", Some(method), message).await;
     }
 }

@@ -1,16 +1,15 @@
 //! What a client of either era asks of any server: its lists, page by page, what is in them, and what is not.
 
 use super::calls;
+use super::features::{self, Catalogue};
 use super::visit::Visit;
 use serde_json::{Value, json};
 
 /// Nothing has this name.
-const NOBODY: &str = "mcproof-no-such-thing";
+pub(super) const NOBODY: &str = "mcproof-no-such-thing";
 
 /// Pages of one list that are asked for at most.
 const MOST_PAGES: usize = 50;
-/// Items of one list that are looked at.
-const MOST_ITEMS: usize = 20;
 
 /// The lists of the protocol: method, key of the items, capability.
 pub(super) const LISTS: [(&str, &str, &str); 4] = [
@@ -28,9 +27,9 @@ pub(super) async fn take(visit: &mut Visit<'_>) {
     for (list, (method, key, _)) in LISTS.iter().enumerate() {
         found[list] = pages(visit, "list", method, key).await;
     }
-    let [tools, resources, _, prompts] = &found;
+    let [tools, resources, templates, prompts] = &found;
     for (method, key, capability) in LISTS {
-        if visit.session().handshake().capabilities.get(capability).is_some() && !visit.is_over() {
+        if visit.declares(capability) && !visit.is_over() {
             pages(visit, "list-again", method, key).await;
             visit.ask("unknown-cursor", Some(method), method, json!({ "cursor": NOBODY })).await;
         }
@@ -40,8 +39,7 @@ pub(super) async fn take(visit: &mut Visit<'_>) {
         visit.ask("unknown-tool", Some(NOBODY), "tools/call", json!({ "name": NOBODY, "arguments": {} })).await;
         visit.ask("call-without-name", None, "tools/call", json!({ "arguments": {} })).await;
     }
-    read(visit, resources).await;
-    get(visit, prompts).await;
+    features::take(visit, &Catalogue { resources, templates, prompts }).await;
     string_id(visit).await;
     concurrent(visit).await;
     calls::take(visit, tools).await;
@@ -49,6 +47,9 @@ pub(super) async fn take(visit: &mut Visit<'_>) {
     visit.is_alive_after("unknown-notification").await;
     visit.bytes("unknown-cancel", notification("notifications/cancelled", json!({ "requestId": "mcproof-never-asked" }))).await;
     visit.is_alive_after("unknown-cancel").await;
+    if visit.is_modern() && !visit.is_over() {
+        features::listen(visit, resources).await;
+    }
 }
 
 /// Every page of a list, until there is none, or a cursor comes twice.
@@ -66,29 +67,6 @@ async fn pages(visit: &mut Visit<'_>, probe: &str, method: &str, key: &str) -> V
         cursors.push(cursor);
     }
     items
-}
-
-async fn read(visit: &mut Visit<'_>, resources: &[Value]) {
-    for uri in resources.iter().filter_map(|resource| resource.get("uri")?.as_str()).take(MOST_ITEMS) {
-        visit.ask("read", Some(uri), "resources/read", json!({ "uri": uri })).await;
-    }
-    if visit.session().handshake().capabilities.get("resources").is_some() {
-        let uri = "mcproof://no/such/resource";
-        visit.ask("unknown-resource", Some(uri), "resources/read", json!({ "uri": uri })).await;
-    }
-}
-
-async fn get(visit: &mut Visit<'_>, prompts: &[Value]) {
-    for prompt in prompts.iter().take(MOST_ITEMS) {
-        let Some(name) = prompt.get("name").and_then(Value::as_str) else { continue };
-        let arguments = prompt.get("arguments").and_then(Value::as_array);
-        let needs_any = arguments.into_iter().flatten().any(|argument| argument.get("required") == Some(&Value::Bool(true)));
-        let probe = if needs_any { "prompt-missing-argument" } else { "get-prompt" };
-        visit.ask(probe, Some(name), "prompts/get", json!({ "name": name })).await;
-    }
-    if visit.session().handshake().capabilities.get("prompts").is_some() {
-        visit.ask("unknown-prompt", Some(NOBODY), "prompts/get", json!({ "name": NOBODY })).await;
-    }
 }
 
 /// An id that is a string; all others are integers.

@@ -3,18 +3,22 @@
 
 use super::{Found, Inquiry};
 use mcproof_client::{
-    CallFailure, ClientProfile, ConnectFailure, ConnectOptions, EraChoice, Headers, HttpAnswer, HttpQuestion, Patience, ProcessSignal,
-    Reply, Session, Tap, Target, TransportKind, WaitFor, open_bare, open_session,
+    CallFailure, ClientProfile, ConnectFailure, ConnectOptions, EraChoice, Headers, HttpAnswer, HttpQuestion, ListenFailure, Patience,
+    ProcessSignal, Reply, Session, Spelling, Tap, Target, TransportKind, WaitFor, open_bare, open_session,
 };
 use mcproof_record::{Ending, FrameId, Opened, ProbeOutcome, Probed, Take};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long a server may take to end after its stdin was closed, and after SIGTERM, before that is worth a word.
 const ENDING: Patience = Patience { end_of_input: Duration::from_secs(5), terminate: Duration::from_secs(5) };
 
 /// What a server that was silent once still gets.
 const IMPATIENT: Duration = Duration::from_secs(1);
+
+/// How long a subscription may take until it is acknowledged.
+const MOST_FOR_AN_ACKNOWLEDGEMENT: Duration = Duration::from_secs(2);
 
 pub(super) struct Visit<'a> {
     pub(super) inquiry: &'a Inquiry,
@@ -121,6 +125,49 @@ impl<'a> Visit<'a> {
             });
         }
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+    }
+
+    /// A request of the era as it stands, for an id that nothing else in this conversation has.
+    pub(super) fn message(&self, method: &str, params: Value) -> Value {
+        self.request(json!(format!("mcproof-{}", self.probes.len())), method, params)
+    }
+
+    /// Whether the server declared this, such as `tools` or `resources/subscribe`.
+    pub(super) fn declares(&self, path: &str) -> bool {
+        let declared = self.session.handshake().capabilities.pointer(&format!("/{path}"));
+        declared.is_some_and(|value| !matches!(value, Value::Bool(false) | Value::Null))
+    }
+
+    /// A POST of a message with the headers of the caller's and no others, their names in this spelling. Over HTTP only.
+    pub(super) async fn post(&mut self, probe: &str, subject: &str, message: &Value, headers: Headers, spelling: Spelling) {
+        let body = message.to_string().into_bytes();
+        let question = HttpQuestion { method: "POST".into(), path: None, headers, body, in_session: false };
+        let first = self.tap.mark();
+        let Some(outcome) = self.session.ask_over_http_spelled(&question, spelling, self.deadline()).await else { return };
+        let outcome = match outcome {
+            Ok(_) => ProbeOutcome::Done,
+            Err(CallFailure::TimedOut { .. }) => ProbeOutcome::Silent,
+            Err(_) => ProbeOutcome::Gone,
+        };
+        self.note(probe, Some(subject), first, outcome);
+    }
+
+    /// Listens for what the filter names, at most for `hold` after the acknowledgement, and cancels then.
+    pub(super) async fn listen(&mut self, probe: &str, filter: Map<String, Value>, hold: Duration) {
+        let first = self.tap.mark();
+        let deadline = self.deadline().min(MOST_FOR_AN_ACKNOWLEDGEMENT);
+        let outcome = match self.session.listen(filter, deadline).await {
+            Ok(mut subscription) => {
+                let end = Instant::now() + hold;
+                while subscription.next(end.saturating_duration_since(Instant::now())).await.is_ok() {}
+                subscription.close();
+                ProbeOutcome::Done
+            }
+            Err(ListenFailure::Call(CallFailure::TimedOut { .. })) => ProbeOutcome::Silent,
+            Err(ListenFailure::Call(_)) => ProbeOutcome::Gone,
+            Err(_) => ProbeOutcome::Done,
+        };
+        self.note(probe, None, first, outcome);
     }
 
     /// A message as it stands, to which no answer is waited for.
@@ -246,7 +293,7 @@ impl<'a> Visit<'a> {
 }
 
 /// What the conversation would have been over, had it come about.
-fn transport_of(inquiry: &Inquiry) -> TransportKind {
+pub(super) fn transport_of(inquiry: &Inquiry) -> TransportKind {
     match &inquiry.target {
         Target::Stdio(_) => TransportKind::Stdio,
         Target::Http { kind, .. } => kind.unwrap_or(TransportKind::Http),

@@ -1,11 +1,11 @@
 //! All rules, in the order in which a person would fix what they find.
 
 use super::{
-    Rule, calls, capabilities, cors, events, http, jsonrpc, lifecycle, lists, modern, poisoning, progress, resources, robustness, schema,
-    security, sessions, stdio, tools,
+    Rule, calls, capabilities, cors, events, http, jsonrpc, lifecycle, lists, modern, modern_headers, modern_results, poisoning, progress,
+    prompts, resources, robustness, schema, security, sessions, stdio, subscriptions, tools,
 };
 
-const AREAS: [&[Rule]; 18] = [
+const AREAS: [&[Rule]; 22] = [
     lifecycle::RULES,
     stdio::RULES,
     jsonrpc::RULES,
@@ -14,11 +14,15 @@ const AREAS: [&[Rule]; 18] = [
     http::RULES,
     sessions::RULES,
     modern::RULES,
+    modern_headers::RULES,
+    modern_results::RULES,
+    subscriptions::RULES,
     capabilities::RULES,
     lists::RULES,
     tools::RULES,
     calls::RULES,
     resources::RULES,
+    prompts::RULES,
     progress::RULES,
     robustness::RULES,
     security::RULES,

@@ -1,5 +1,6 @@
 //! A transcript with an index: messages, HTTP exchanges, and what was asked and answered. Interprets, but judges nothing.
 
+use super::Judgement;
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, ProbeOutcome, Probed, Take};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -310,6 +311,12 @@ impl<'a> Conversation<'a> {
         result.get("capabilities")?.pointer(&format!("/{path}")).filter(|value| !matches!(value, Value::Bool(false) | Value::Null))
     }
 
+    /// Not applicable, if the server is known not to have declared this.
+    pub fn unless_declared(&self, path: &str) -> Option<Judgement> {
+        let is_known_to_lack = self.handshake().is_some() && self.capability(path).is_none();
+        is_known_to_lack.then(|| Judgement::NotApplicable(format!("the server does not declare `{path}`")))
+    }
+
     /// Between two frames.
     pub fn elapsed(&self, from: FrameId, to: FrameId) -> Option<Duration> {
         let at = |id| self.frames().iter().find(|frame| frame.id == id).map(|frame| frame.at);
@@ -350,6 +357,11 @@ impl<'a> Said<'a> {
     pub fn param(&self, pointer: &str) -> Option<&Value> {
         self.value.get("params")?.pointer(pointer)
     }
+
+    /// What `_meta` has under a key of the protocol, such as `protocolVersion`.
+    pub fn meta(&self, key: &str) -> Option<&Value> {
+        self.param("/_meta")?.get(format!("io.modelcontextprotocol/{key}"))
+    }
 }
 
 impl<'a> HttpExchange<'a> {
@@ -383,6 +395,11 @@ fn first<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
 }
 
 impl Asked<'_, '_> {
+    /// What it was tried on; empty if that is not told.
+    pub fn subject(&self) -> &str {
+        self.probed.subject.as_deref().unwrap_or_default()
+    }
+
     /// The frames of what was asked and of what was answered.
     pub fn frames(&self) -> Vec<FrameId> {
         let asked = self.request.map(|said| said.frame.id).or(self.http.map(|http| http.request.id));

@@ -38,9 +38,11 @@ pub fn judge_one(rule: &Rule, conversations: &[Conversation<'_>], is_strict: boo
     Ruling { rule: rule.id.into(), area: rule.area.name().into(), law: rule.law.into(), judged }
 }
 
-/// One violation breaks the rule; else one pass is a pass; else the best reason is told.
+/// One violation breaks the rule; else one pass is a pass; else the best reason is told. That something could not be tested
+/// counts first where a handshake had been made: other conversations are about other things.
 fn merge(rule: &Rule, conversations: &[Conversation<'_>], said: impl Iterator<Item = (usize, Judgement)>, is_strict: bool) -> Judged {
     let (mut findings, mut passed, mut untestable, mut not_applicable) = (Vec::new(), false, None, None);
+    let mut untestable_beside = None;
     for (take, judgement) in said {
         match judgement {
             Judgement::Pass => passed = true,
@@ -49,10 +51,12 @@ fn merge(rule: &Rule, conversations: &[Conversation<'_>], said: impl Iterator<It
                     violations.into_iter().filter_map(|violation| finding(rule, conversations[take].take, take, violation, is_strict)),
                 );
             }
-            Judgement::Untestable(why) => untestable = untestable.or(Some(why)),
+            Judgement::Untestable(why) if conversations[take].take.opened == Opened::Yes => untestable = untestable.or(Some(why)),
+            Judgement::Untestable(why) => untestable_beside = untestable_beside.or(Some(why)),
             Judgement::NotApplicable(why) => not_applicable = not_applicable.or(Some(why)),
         }
     }
+    let untestable = untestable.or_else(|| untestable_beside.filter(|_| not_applicable.is_none()));
     match (findings.is_empty(), passed, untestable, not_applicable) {
         (false, ..) => Judged::Broken { findings: without_repetitions(findings) },
         (true, true, ..) => Judged::Pass,

@@ -173,7 +173,8 @@ pub struct Rule {
     /// Not overlapping. Revisions without one do not have the rule.
     pub laws: &'static [Law],
     pub on: On,
-    /// Set where a broken MUST is a warning by default, because most servers that work break it: says so.
+    /// Set where a broken law counts one step less by default, a MUST as a warning and a SHOULD as a note, because most
+    /// servers that work break it: says so.
     pub lenience: Option<&'static str>,
     pub judge: Judge,
     /// Who breaks on it, and how.
@@ -195,9 +196,10 @@ impl Rule {
     }
 
     pub fn severity(&self, law: &Law) -> Severity {
-        match self.lenience {
-            Some(_) => law.keyword.severity().min(Severity::Warning),
-            None => law.keyword.severity(),
+        match (self.lenience, law.keyword.severity()) {
+            (None, severity) => severity,
+            (Some(_), Severity::Error) => Severity::Warning,
+            (Some(_), _) => Severity::Note,
         }
     }
 }
@@ -251,5 +253,16 @@ pub struct Violation {
 impl Violation {
     pub fn new(message: impl Into<String>, frames: impl IntoIterator<Item = FrameId>) -> Self {
         Self { message: message.into(), frames: frames.into_iter().collect(), conversation: 0 }
+    }
+}
+
+/// A few names of many, for the sentence of a finding: `a`, `b` and 7 more.
+pub(super) fn named(names: &[String]) -> String {
+    const MOST: usize = 4;
+    let shown: Vec<String> = names.iter().take(MOST).map(|name| format!("`{name}`")).collect();
+    match (names.len() - shown.len(), shown.split_last()) {
+        (0, Some((last, []))) => last.clone(),
+        (0, Some((last, others))) => format!("{} and {last}", others.join(", ")),
+        (more, _) => format!("{} and {more} more", shown.join(", ")),
     }
 }

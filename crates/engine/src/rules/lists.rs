@@ -1,5 +1,330 @@
-//! Pages, order, repetitions.
+//! Lists of tools, resources, templates and prompts: pages, duplicates, order, change.
+//! Source: server/utilities/pagination; server/tools, server/resources, server/prompts.
 
-use super::law::Rule;
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, named, revisions};
+use super::modern::{identity, key_of};
+use super::{Answer, Asked, Conversation};
+use mcproof_record::FrameId;
+use serde_json::Value;
+use std::collections::BTreeSet;
 
-pub(super) const RULES: &[Rule] = &[];
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "list-pagination-ends",
+        area: Area::Lists,
+        law: "a list has a last page, and each cursor leads on",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/utilities/pagination#pagination-model" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(pagination_ends),
+        why: "clients follow cursors until there is none; a cursor that comes again keeps them busy for ever",
+        remedy: "leave `nextCursor` out of the last page, and read the cursor that was sent",
+        sdks: &[],
+        bad: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}],"nextCursor":"2"}}
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"2"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"b"}],"nextCursor":"2"}}"#,
+        good: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}],"nextCursor":"2"}}
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"2"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"b"}]}}"#,
+    },
+    Rule {
+        id: "list-has-no-duplicates",
+        area: Area::Lists,
+        law: "no name of a tool or prompt and no URI is listed twice",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/tools" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(no_duplicates),
+        why: "names are how clients call; of two with the same name one cannot be reached, and some hosts reject the whole list",
+        remedy: "give each item a name of its own, and look whether pages overlap",
+        sdks: &[],
+        bad: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"},{"name":"b"},{"name":"a"}]}}"#,
+        good: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"},{"name":"A"}]}}"#,
+    },
+    Rule {
+        id: "list-unknown-cursor-is-refused",
+        area: Area::Lists,
+        law: "a cursor that the server never gave is refused with the error -32602",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/utilities/pagination#error-handling" }],
+        on: On::Any,
+        lenience: Some("a SHOULD of the specification, and a note by default because nearly all servers without pages ignore cursors"),
+        judge: Judge::Each(unknown_cursor_is_refused),
+        why: "a client whose cursor has become stale gets the first page again, and believes that it is the next",
+        remedy: "answer -32602 to a cursor that is not known, also where there is one page only",
+        sdks: &[],
+        bad: r#"
+            @ unknown-cursor tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"nothing"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}]}}"#,
+        good: r#"
+            @ unknown-cursor tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"nothing"}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Invalid cursor"}}"#,
+    },
+    Rule {
+        id: "list-order-is-stable",
+        area: Area::Lists,
+        law: "a list that has not changed comes in the same order",
+        laws: &[
+            Law { revisions: revisions::LEGACY, keyword: Keyword::Portability, source: "" },
+            Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "server/tools#capabilities" },
+        ],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(order_is_stable),
+        why: "tools stand in the prompt of a model; another order makes its cache useless, and each request slower and dearer",
+        remedy: "sort the list, or keep it in a structure with an order",
+        sdks: &[("Go", "the order of a `map` differs each time: sort its keys")],
+        bad: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"},{"name":"b"}]}}
+            @ list-again tools/list
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"b"},{"name":"a"}]}}"#,
+        good: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"},{"name":"b"}]}}
+            @ list-again tools/list
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a"},{"name":"b"}]}}"#,
+    },
+    Rule {
+        id: "list-does-not-change-unannounced",
+        area: Area::Lists,
+        law: "a server that declares `listChanged` says so when a list changes",
+        laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "server/tools#list-changed-notification" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(does_not_change_unannounced),
+        why: "clients that were promised word of changes keep the list that they have",
+        remedy: "send the `list_changed` notification whenever an item is added, removed or changed",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+            < {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}]}}
+            @ list-again tools/list
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a"},{"name":"b"}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+            < {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}]}}
+            < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+            @ list-again tools/list
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a"},{"name":"b"}]}}"#,
+    },
+];
+
+/// A list, page by page, as far as pages were answered with results.
+struct Walk<'c> {
+    method: &'c str,
+    pages: Vec<Page<'c>>,
+    /// The page after the last one came.
+    is_complete: bool,
+}
+
+struct Page<'c> {
+    items: &'c [Value],
+    next: Option<&'c Value>,
+    frame: FrameId,
+    evidence: Vec<FrameId>,
+}
+
+impl<'c> Walk<'c> {
+    /// What was listed under a probe, each list once.
+    fn of(conversation: &'c Conversation<'_>, probe: &str) -> Vec<Self> {
+        let mut walks: Vec<Self> = Vec::new();
+        for asked in conversation.probes(probe) {
+            let Some(method) = asked.request.and_then(|request| request.method()) else { continue };
+            let position = walks.iter().position(|walk| walk.method == method).unwrap_or_else(|| {
+                walks.push(Self { method, pages: Vec::new(), is_complete: false });
+                walks.len() - 1
+            });
+            let Answer::Result { value, frame } = asked.answer else {
+                walks[position].is_complete = false;
+                continue;
+            };
+            let items = value.get(key_of(method)).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            let next = value.get("nextCursor").filter(|cursor| !cursor.is_null());
+            walks[position].is_complete = next.is_none();
+            walks[position].pages.push(Page { items, next, frame, evidence: asked.frames() });
+        }
+        walks.retain(|walk| !walk.pages.is_empty());
+        walks
+    }
+
+    fn names(&self) -> Vec<&'c str> {
+        self.pages.iter().flat_map(|page| page.items.iter().filter_map(identity)).collect()
+    }
+
+    /// The page that gives a cursor that an earlier one gave.
+    fn repetition(&self) -> Option<(usize, &'c Value)> {
+        self.pages.iter().enumerate().find_map(|(later, page)| {
+            let cursor = page.next?;
+            self.pages[..later].iter().any(|earlier| earlier.next == Some(cursor)).then_some((later, cursor))
+        })
+    }
+
+    fn evidence(&self) -> impl Iterator<Item = FrameId> {
+        self.pages.iter().take(3).map(|page| page.frame)
+    }
+}
+
+const NO_LIST: &str = "no list was answered with a result";
+
+/// So many pages in a row that bring nothing new are no list any more.
+const MOST_IDLE_PAGES: usize = 10;
+
+fn pagination_ends(conversation: &Conversation<'_>) -> Judgement {
+    let walks = Walk::of(conversation, "list");
+    let mut violations = Vec::new();
+    for walk in &walks {
+        if let Some((later, cursor)) = walk.repetition() {
+            let message = format!("page {} of `{}` leads to {cursor}, where an earlier page led to", later + 1, walk.method);
+            let first = walk.pages.iter().find(|page| page.next == Some(cursor)).map(|page| page.frame);
+            violations.push(Violation::new(message, first.into_iter().chain(walk.pages[later].evidence.iter().copied())));
+            continue;
+        }
+        let mut seen = BTreeSet::new();
+        let idle = walk.pages.iter().rev().take(MOST_IDLE_PAGES).filter(|page| page.next.is_some()).count() == MOST_IDLE_PAGES && {
+            let (early, late) = walk.pages.split_at(walk.pages.len() - MOST_IDLE_PAGES);
+            seen.extend(early.iter().flat_map(|page| page.items.iter().filter_map(identity)));
+            late.iter().flat_map(|page| page.items.iter().filter_map(identity)).all(|name| seen.contains(name))
+        };
+        if idle {
+            let message =
+                format!("`{}` has no end: the last {MOST_IDLE_PAGES} of {} pages brought nothing new", walk.method, walk.pages.len());
+            violations.push(Violation::new(message, walk.pages.iter().rev().take(2).map(|page| page.frame)));
+        }
+    }
+    Judgement::of(violations, walks.len(), NO_LIST)
+}
+
+fn no_duplicates(conversation: &Conversation<'_>) -> Judgement {
+    let walks = Walk::of(conversation, "list");
+    let mut violations = Vec::new();
+    // Where pages come again, so do their items.
+    for walk in walks.iter().filter(|walk| walk.repetition().is_none()) {
+        let (mut seen, mut twice) = (BTreeSet::new(), Vec::<String>::new());
+        for name in walk.names() {
+            if !seen.insert(name) && !twice.iter().any(|known| known == name) {
+                twice.push(name.to_owned());
+            }
+        }
+        if !twice.is_empty() {
+            let verb = if twice.len() == 1 { "is" } else { "are" };
+            violations.push(Violation::new(format!("{} {verb} listed twice by `{}`", named(&twice), walk.method), walk.evidence()));
+        }
+    }
+    Judgement::of(violations, walks.len(), NO_LIST)
+}
+
+fn unknown_cursor_is_refused(conversation: &Conversation<'_>) -> Judgement {
+    let answered: Vec<Asked<'_, '_>> = conversation
+        .probes("unknown-cursor")
+        .filter(|asked| match asked.answer {
+            Answer::Result { .. } => true,
+            // The method does not exist, which says nothing about cursors.
+            Answer::Error { .. } => asked.answer.code() != Some(-32601),
+            _ => false,
+        })
+        .collect();
+    let ignoring: Vec<&Asked<'_, '_>> = answered.iter().filter(|asked| matches!(asked.answer, Answer::Result { .. })).collect();
+    if ignoring.is_empty() {
+        return Judgement::of(Vec::new(), answered.len(), "no list was asked for with an unknown cursor");
+    }
+    let methods: Vec<String> = ignoring.iter().map(|asked| asked.subject().to_owned()).collect();
+    Judgement::Broken(vec![Violation::new(format!("an unknown cursor got a page of {}", named(&methods)), ignoring[0].frames())])
+}
+
+/// The lists that were walked twice, both times to the end.
+fn twice<'c>(conversation: &'c Conversation<'_>) -> Vec<(Walk<'c>, Walk<'c>)> {
+    let mut again = Walk::of(conversation, "list-again");
+    let first = Walk::of(conversation, "list").into_iter().filter(|walk| walk.is_complete);
+    first
+        .filter_map(|walk| {
+            let position = again.iter().position(|other| other.method == walk.method && other.is_complete)?;
+            Some((walk, again.swap_remove(position)))
+        })
+        .collect()
+}
+
+const NOT_TWICE: &str = "no list was asked for twice";
+
+fn order_is_stable(conversation: &Conversation<'_>) -> Judgement {
+    let walks = twice(conversation);
+    let mut violations = Vec::new();
+    for (first, second) in &walks {
+        let (before, after) = (first.names(), second.names());
+        let is_same_set = before.len() == after.len() && before.iter().collect::<BTreeSet<_>>() == after.iter().collect::<BTreeSet<_>>();
+        let differing = before.iter().zip(&after).position(|(before, after)| before != after);
+        if let Some(position) = differing.filter(|_| is_same_set) {
+            let message = format!(
+                "`{}` gave the same {} items in another order: at first `{}` was number {}, then `{}`",
+                first.method,
+                before.len(),
+                before[position],
+                position + 1,
+                after[position]
+            );
+            violations.push(Violation::new(message, first.evidence().take(1).chain(second.evidence().take(1))));
+        }
+    }
+    Judgement::of(violations, walks.len(), NOT_TWICE)
+}
+
+fn does_not_change_unannounced(conversation: &Conversation<'_>) -> Judgement {
+    let promising =
+        ["tools", "resources", "prompts"].into_iter().any(|kind| conversation.capability(&format!("{kind}/listChanged")).is_some());
+    if conversation.handshake().is_some() && !promising {
+        return Judgement::NotApplicable("the server declares no `listChanged`".into());
+    }
+    let (mut seen, mut violations) = (0, Vec::new());
+    for (first, second) in twice(conversation) {
+        let kind = first.method.split('/').next().unwrap_or_default();
+        if conversation.capability(&format!("{kind}/listChanged")).is_none() {
+            continue;
+        }
+        seen += 1;
+        let (Some(from), Some(to)) = (first.pages.first().map(|page| page.frame), second.pages.last().map(|page| page.frame)) else {
+            continue;
+        };
+        let notification = format!("notifications/{kind}/list_changed");
+        // One that is still on its way counts, so that a list in the making is not charged.
+        let is_announced = conversation.from_server().any(|said| said.frame.id > from && said.method() == Some(notification.as_str()));
+        let (before, after): (BTreeSet<_>, BTreeSet<_>) = (first.names().into_iter().collect(), second.names().into_iter().collect());
+        if before != after && !is_announced {
+            let name = |names: Vec<&&str>| named(&names.into_iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+            let (gone, new): (Vec<_>, Vec<_>) = (before.difference(&after).collect(), after.difference(&before).collect());
+            let what = match (gone.is_empty(), new.is_empty()) {
+                (true, _) => format!("{} came", name(new)),
+                (false, true) => format!("{} went", name(gone)),
+                (false, false) => format!("{} went and {} came", name(gone), name(new)),
+            };
+            violations.push(Violation::new(format!("`{}` changed without `{notification}`: {what}", first.method), [from, to]));
+        }
+    }
+    Judgement::of(violations, seen, NOT_TWICE)
+}

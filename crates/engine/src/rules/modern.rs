@@ -1,5 +1,544 @@
-//! The modern era: discovery, metadata of requests, headers that mirror them, subscriptions.
+//! The modern era: discovery, requests that stand by themselves, what earlier revisions had and this one has not.
+//! Source: 2026-07-28, server/discover, basic, basic/versioning, basic/transports.
 
-use super::law::Rule;
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::{Answer, Asked, Conversation, Said};
+use mcproof_record::FrameId;
+use serde_json::Value;
+use std::collections::BTreeSet;
 
-pub(super) const RULES: &[Rule] = &[];
+const fn must(source: &'static str) -> Law {
+    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source }
+}
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "discover-is-implemented",
+        area: Area::Modern,
+        law: "a server of this revision answers `server/discover` with its versions and capabilities",
+        laws: &[must("server/discover")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(discover_is_implemented),
+        why: "over stdio it is how clients find out which era a server lives in; one that refuses it is taken for a legacy one",
+        remedy: "answer `server/discover` with `supportedVersions` and `capabilities`",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"ttlMs":0,"cacheScope":"public"}}"#,
+    },
+    Rule {
+        id: "discover-names-versions",
+        area: Area::Modern,
+        law: "`supportedVersions` lists the versions that a server speaks, the one that it was just asked in among them",
+        laws: &[must("server/discover#data-types")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(discover_names_versions),
+        why: "a client chooses from this list; what is missing there is not used, or the server is given up",
+        remedy: "list each version as a text, `2026-07-28` among them",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2025-11-25"],"capabilities":{}}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#,
+    },
+    Rule {
+        id: "discover-names-server",
+        area: Area::Modern,
+        law: "a server says who it is in the `_meta` of its results",
+        laws: &[Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "server/discover#data-types" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(discover_names_server),
+        why: "without a handshake it is the only place where logs and user interfaces find the name of a server",
+        remedy: "put `io.modelcontextprotocol/serverInfo` with `name` and `version` into the `_meta` of the result",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"serverInfo":{"name":"shop","version":"1"}}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"shop","version":"1"}}}}"#,
+    },
+    Rule {
+        id: "requests-need-no-discovery",
+        area: Area::Modern,
+        law: "any request may be the first on a connection, and is served as it would be later",
+        laws: &[must("basic#statelessness")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(requests_need_no_discovery),
+        why: "clients skip discovery, and load balancers send each request to another instance; a server that remembers refuses them",
+        remedy: "take version and capabilities from the `_meta` of each request, and nothing from earlier ones",
+        sdks: &[],
+        bad: r#"
+            @ first-message tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"Not initialized"}}"#,
+        good: r#"
+            @ first-message tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}}"#,
+    },
+    Rule {
+        id: "meta-is-required",
+        area: Area::Modern,
+        law: "a request without `_meta` is refused with the error -32602, over HTTP with the status 400",
+        laws: &[must("basic#meta")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(|conversation| refused(conversation, "without-meta", "a request without `_meta`", INVALID_PARAMETERS)),
+        why: "a server that guesses the version treats clients of the next one by the rules of this one",
+        remedy: "check for `_meta` before anything else, and answer -32602 if it is missing",
+        sdks: &[],
+        bad: r#"
+            @ without-meta
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#,
+        good: r#"
+            @ without-meta
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Missing _meta"}}"#,
+    },
+    Rule {
+        id: "meta-version-is-required",
+        area: Area::Modern,
+        law: "a request whose `_meta` names no version is refused with the error -32602, over HTTP with the status 400",
+        laws: &[must("basic#meta")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(|conversation| {
+            refused(conversation, "without-version", "a request whose `_meta` names no version", INVALID_PARAMETERS)
+        }),
+        why: "a server that guesses the version treats clients of the next one by the rules of this one",
+        remedy: "answer -32602 if `io.modelcontextprotocol/protocolVersion` is missing",
+        sdks: &[],
+        bad: r#"
+            @ without-version protocolVersion
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid Request"}}"#,
+        good: r#"
+            @ without-version protocolVersion
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Missing protocolVersion"}}"#,
+    },
+    Rule {
+        id: "meta-capabilities-are-required",
+        area: Area::Modern,
+        law: "a request whose `_meta` tells no client capabilities is refused with the error -32602, over HTTP with the status 400",
+        laws: &[must("basic#meta")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(|conversation| {
+            refused(conversation, "without-capabilities", "a request whose `_meta` tells no capabilities", INVALID_PARAMETERS)
+        }),
+        why: "a server that takes capabilities for granted asks clients for what they cannot give",
+        remedy: "answer -32602 if `io.modelcontextprotocol/clientCapabilities` is missing",
+        sdks: &[],
+        bad: r#"
+            @ without-capabilities clientCapabilities
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#,
+        good: r#"
+            @ without-capabilities clientCapabilities
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Missing clientCapabilities"}}"#,
+    },
+    Rule {
+        id: "meta-client-info-is-optional",
+        area: Area::Modern,
+        law: "a request whose `_meta` does not name the client is served",
+        laws: &[must("basic#meta")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(client_info_is_optional),
+        why: "clients may be configured not to tell who they are",
+        remedy: "do not ask for `io.modelcontextprotocol/clientInfo`",
+        sdks: &[],
+        bad: r#"
+            @ without-client-info clientInfo
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Missing clientInfo"}}"#,
+        good: r#"
+            @ without-client-info clientInfo
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#,
+    },
+    Rule {
+        id: "unsupported-version-is-named",
+        area: Area::Modern,
+        law: "a version that a server does not speak is refused with the error -32022, which says what was asked for and what there is; \
+              over HTTP with the status 400",
+        laws: &[must("basic/versioning#protocol-version-negotiation")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(unsupported_version_is_named),
+        why: "there is no handshake: this error is how a client learns which version to try next",
+        remedy: "answer -32022 with `data.supported` (a list of versions) and `data.requested`",
+        sdks: &[],
+        bad: r#"
+            @ unsupported-version 1900-01-01
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"1900-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"Unsupported protocol version"}}"#,
+        good: r#"
+            @ unsupported-version 1900-01-01
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"1900-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"],"requested":"1900-01-01"}}}"#,
+    },
+    Rule {
+        id: "removed-methods-are-gone",
+        area: Area::Modern,
+        law: "requests of this revision for what only earlier ones have are refused as unknown methods",
+        laws: &[must("changelog#major-changes")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(removed_methods_are_gone),
+        why: "a client that finds them working relies on state that the next instance of the server does not have",
+        remedy: "answer -32601 to `ping`, `logging/setLevel`, `resources/subscribe` and `resources/unsubscribe` with modern `_meta`, and to `initialize` unless earlier revisions are spoken as well",
+        sdks: &[],
+        bad: r#"
+            @ removed-method ping
+            > {"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete"}}"#,
+        good: r#"
+            @ removed-method ping
+            > {"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+    },
+    Rule {
+        id: "unknown-method-gets-404",
+        area: Area::Modern,
+        law: "over HTTP the error -32601 comes with the status 404",
+        laws: &[must("basic/transports/streamable-http#protocol-version-header")],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(unknown_method_gets_404),
+        why: "gateways and monitors read statuses, not bodies, and take a 200 for a success",
+        remedy: "send the status 404 with the error -32601",
+        sdks: &[],
+        bad: r#"
+            @ unknown-method
+            > POST /mcp mcp-protocol-version: 2026-07-28
+            > {"jsonrpc":"2.0","id":1,"method":"mcproof/no-such-method","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+        good: r#"
+            @ unknown-method
+            > POST /mcp mcp-protocol-version: 2026-07-28
+            > {"jsonrpc":"2.0","id":1,"method":"mcproof/no-such-method","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < 404 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+    },
+    Rule {
+        id: "server-sends-no-requests",
+        area: Area::Modern,
+        law: "a server of this revision sends no requests; what it wants to know goes into a result with `input_required`",
+        laws: &[must("basic/patterns/mrtr")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(server_sends_no_requests),
+        why: "clients of this revision do not answer requests, so that the server waits for ever",
+        remedy: "answer with `resultType` `input_required` and the question in `inputRequests`",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
+            < {"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{}}}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{}}}}}}}"#,
+    },
+    Rule {
+        id: "modern-has-no-session-id",
+        area: Area::Modern,
+        law: "responses to requests of this revision carry no `Mcp-Session-Id`",
+        laws: &[must("basic/transports/streamable-http#backward-compatibility")],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(no_session_id),
+        why: "there are no sessions in this revision; proxies that see the header pin a client to one instance",
+        remedy: "leave the header out of responses to requests with modern `_meta`",
+        sdks: &[],
+        bad: r#"
+            > POST /mcp mcp-protocol-version: 2026-07-28
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < 200 content-type: application/json | mcp-session-id: 4f9d
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}}"#,
+        good: r#"
+            > POST /mcp mcp-protocol-version: 2026-07-28
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}}"#,
+    },
+];
+
+/// An error code, and the HTTP status that has to come with it.
+#[derive(Clone, Copy)]
+pub(super) struct Refusal {
+    pub(super) code: i64,
+    pub(super) status: u16,
+}
+
+const INVALID_PARAMETERS: Refusal = Refusal { code: -32602, status: 400 };
+const UNSUPPORTED_VERSION: Refusal = Refusal { code: -32022, status: 400 };
+
+/// What is wrong about a refusal, in the words that follow "got"; `None` if nothing is. The outer `None`: no answer tells.
+pub(super) fn flaw_of(asked: &Asked<'_, '_>, expected: Refusal) -> Option<Option<String>> {
+    let status = asked.status();
+    if matches!(status, Some(401 | 403)) {
+        return None;
+    }
+    let got = match asked.answer {
+        Answer::Silence | Answer::Gone | Answer::None => return None,
+        answer => answer.describe(),
+    };
+    let with_status = |got: String| match status {
+        Some(status) if !matches!(asked.answer, Answer::Status { .. }) => format!("{got} with status {status}"),
+        _ => got,
+    };
+    let is_right = asked.answer.code() == Some(expected.code) && status.is_none_or(|status| status == expected.status);
+    Some((!is_right).then(|| {
+        let status = if status.is_some() { format!(" with status {}", expected.status) } else { String::new() };
+        format!("{}, not error {}{status}", with_status(got), expected.code)
+    }))
+}
+
+/// The only probe of this name has to be refused.
+fn refused(conversation: &Conversation<'_>, probe: &str, what: &str, expected: Refusal) -> Judgement {
+    let Some(asked) = conversation.probe(probe) else { return Judgement::Untestable(format!("{what} was not tried")) };
+    match flaw_of(&asked, expected) {
+        None => Judgement::Untestable(format!("{what} got {}", asked.answer.describe())),
+        Some(None) => Judgement::Pass,
+        Some(Some(flaw)) => Judgement::Broken(vec![Violation::new(format!("{what} got {flaw}"), asked.frames())]),
+    }
+}
+
+/// The discoveries that have all their metadata, with what came back.
+fn discoveries<'c>(conversation: &'c Conversation<'_>) -> Vec<(&'c Said<'c>, &'c Said<'c>)> {
+    let whole = |request: &Said<'_>| {
+        request.method() == Some("server/discover")
+            && request.meta("protocolVersion").and_then(Value::as_str) == Some(conversation.take.revision.as_str())
+            && request.meta("clientCapabilities").is_some()
+    };
+    conversation.requests().filter(|(request, _)| whole(request)).filter_map(|(request, answer)| Some((request, answer?))).collect()
+}
+
+const NO_DISCOVERY: &str = "no discovery was answered with a result";
+
+fn discover_is_implemented(conversation: &Conversation<'_>) -> Judgement {
+    let answered = discoveries(conversation);
+    let flaw = |answer: &Said<'_>| match (answer.value.get("result"), answer.value.get("error")) {
+        (Some(result), _) if result.get("capabilities").is_some_and(Value::is_object) => None,
+        (Some(_), _) => Some("the answer to `server/discover` has no `capabilities`".to_owned()),
+        (None, Some(error)) => Some(format!("`server/discover` got error {}", error.get("code").unwrap_or(&Value::Null))),
+        (None, None) => None,
+    };
+    let violations =
+        answered.iter().filter_map(|(request, answer)| Some(Violation::new(flaw(answer)?, [request.frame.id, answer.frame.id])));
+    Judgement::of(violations.take(1).collect(), answered.len(), "no discovery was answered")
+}
+
+/// Judges the first discovery that has a result.
+fn of_discovery(conversation: &Conversation<'_>, flaw: impl Fn(&Said<'_>, &Value) -> Option<String>) -> Judgement {
+    let answered = discoveries(conversation);
+    let found = answered.iter().find_map(|(request, answer)| Some((request, answer, answer.value.get("result")?)));
+    let Some((request, answer, result)) = found else { return Judgement::Untestable(NO_DISCOVERY.into()) };
+    let violation = flaw(request, result).map(|message| Violation::new(message, [request.frame.id, answer.frame.id]));
+    Judgement::from_violations(violation.into_iter().collect())
+}
+
+fn discover_names_versions(conversation: &Conversation<'_>) -> Judgement {
+    of_discovery(conversation, |request, result| {
+        let versions = match result.get("supportedVersions") {
+            None => return Some("the answer to `server/discover` has no `supportedVersions`".into()),
+            Some(Value::Array(versions)) => versions,
+            Some(other) => return Some(format!("`supportedVersions` is no list: {other}")),
+        };
+        if let Some(odd) = versions.iter().find(|version| version.as_str().is_none_or(str::is_empty)) {
+            return Some(format!("`supportedVersions` has {odd} in it, which is no version"));
+        }
+        let asked = request.meta("protocolVersion")?;
+        (!versions.contains(asked))
+            .then(|| format!("`supportedVersions` is {}, without {asked}, in which it was asked", Value::from(versions.clone())))
+    })
+}
+
+fn discover_names_server(conversation: &Conversation<'_>) -> Judgement {
+    of_discovery(conversation, |_, result| {
+        let info = result.pointer("/_meta/io.modelcontextprotocol~1serverInfo");
+        let missing = ["name", "version"].into_iter().find(|key| info.and_then(|info| info.get(key)?.as_str()).is_none());
+        let elsewhere = if result.get("serverInfo").is_some() { "; it stands beside `_meta`, where it is not looked for" } else { "" };
+        match (info, missing) {
+            (None, _) => Some(format!("the answer to `server/discover` has no `serverInfo` in its `_meta`{elsewhere}")),
+            (Some(_), Some(key)) => Some(format!("the `serverInfo` of the answer to `server/discover` has no `{key}`")),
+            (Some(_), None) => None,
+        }
+    })
+}
+
+/// The key of the items in the results of a list.
+pub(super) fn key_of(method: &str) -> &'static str {
+    match method {
+        "tools/list" => "tools",
+        "resources/list" => "resources",
+        "resources/templates/list" => "resourceTemplates",
+        _ => "prompts",
+    }
+}
+
+/// What identifies an item of a list.
+pub(super) fn identity(item: &Value) -> Option<&str> {
+    ["uri", "uriTemplate", "name"].iter().find_map(|key| item.get(key)?.as_str())
+}
+
+fn requests_need_no_discovery(conversations: &[&Conversation<'_>]) -> Judgement {
+    let mut missing = "the server lists nothing that a first request could ask for".to_owned();
+    let (mut seen, mut violations) = (0, Vec::new());
+    for (position, conversation) in conversations.iter().enumerate() {
+        let Some(first) = conversation.probe("first-message") else { continue };
+        let method = first.subject();
+        let later: Vec<Asked<'_, '_>> = conversations
+            .iter()
+            .flat_map(|other| {
+                ["list", "list-again"].into_iter().filter_map(|probe| other.probes(probe).find(|asked| asked.subject() == method))
+            })
+            .collect();
+        let names = |answer: &Answer<'_>| match answer {
+            Answer::Result { value, .. } => {
+                let items = value.get(key_of(method)).and_then(Value::as_array);
+                items.map(|items| items.iter().filter_map(identity).map(str::to_owned).collect::<BTreeSet<_>>())
+            }
+            _ => None,
+        };
+        let works_later = later.is_empty() || later.iter().any(|asked| matches!(asked.answer, Answer::Result { .. }));
+        let violation = match (&first.answer, works_later) {
+            (Answer::Result { .. }, _) => {
+                seen += 1;
+                let now = names(&first.answer);
+                let all: Vec<_> = later.iter().map(|asked| names(&asked.answer)).collect();
+                let is_stable = all.len() == 2 && all[0].is_some() && all[0] == all[1];
+                let differs = is_stable && now.is_some() && now != all[0];
+                differs
+                    .then(|| format!("`{method}` as the first message of a connection lists other items than later on another connection"))
+            }
+            (Answer::Gone | Answer::None, _) | (_, false) => {
+                missing = format!("`{method}` as the first message got {}", first.answer.describe());
+                None
+            }
+            (answer, true) => Some(format!("`{method}` as the first message of a connection got {}", answer.describe())),
+        };
+        violations.extend(violation.map(|message| Violation { conversation: position, ..Violation::new(message, first.frames()) }));
+    }
+    Judgement::of(violations, seen, &missing)
+}
+
+fn client_info_is_optional(conversation: &Conversation<'_>) -> Judgement {
+    let what = "a request that does not name its client";
+    let Some(asked) = conversation.probe("without-client-info") else {
+        return Judgement::Untestable(format!("{what} was not tried"));
+    };
+    match asked.answer {
+        Answer::Result { .. } => Judgement::Pass,
+        Answer::Error { .. } => Judgement::Broken(vec![Violation::new(format!("{what} got {}", asked.answer.describe()), asked.frames())]),
+        _ => Judgement::Untestable(format!("{what} got {}", asked.answer.describe())),
+    }
+}
+
+fn unsupported_version_is_named(conversation: &Conversation<'_>) -> Judgement {
+    let what = "a request in an unknown version";
+    let judgement = refused(conversation, "unsupported-version", what, UNSUPPORTED_VERSION);
+    let (Judgement::Pass, Some(asked)) = (&judgement, conversation.probe("unsupported-version")) else { return judgement };
+    let Answer::Error { error, .. } = asked.answer else { return judgement };
+    let requested = asked.request.and_then(|request| request.meta("protocolVersion"));
+    let supported = error.pointer("/data/supported");
+    let is_list = supported.and_then(Value::as_array).is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_string));
+    let flaw = match (supported, error.pointer("/data/requested")) {
+        (None, _) => "has no `data.supported`".to_owned(),
+        (Some(other), _) if !is_list => format!("has a `data.supported` that is no list of versions: {other}"),
+        (Some(list), _) if requested.is_some_and(|requested| list.as_array().is_some_and(|list| list.contains(requested))) => {
+            "names the refused version as supported".to_owned()
+        }
+        (_, None) => "has no `data.requested`".to_owned(),
+        (_, named) if named != requested => format!("has {} as `data.requested`", named.unwrap_or(&Value::Null)),
+        _ => return Judgement::Pass,
+    };
+    Judgement::Broken(vec![Violation::new(format!("the error for an unknown version {flaw}"), asked.frames())])
+}
+
+fn removed_methods_are_gone(conversation: &Conversation<'_>) -> Judgement {
+    let mut seen = 0;
+    let mut violations = Vec::new();
+    for asked in conversation.probes("removed-method") {
+        let method = asked.subject();
+        let flaw = match &asked.answer {
+            // It speaks earlier revisions, too: this is how they begin.
+            Answer::Result { .. } if method == "initialize" => continue,
+            Answer::Result { .. } => Some(format!("`{method}` still gives a result")),
+            // A server of both eras refuses what its earlier revisions do not like about this request in their own way.
+            Answer::Error { .. } if method != "initialize" && asked.status().is_some() && asked.answer.code() != Some(-32601) => {
+                Some(format!("`{method}`, which this revision has not, got {}", asked.answer.describe()))
+            }
+            Answer::Error { .. } => None,
+            _ => continue,
+        };
+        seen += 1;
+        violations.extend(flaw.map(|flaw| Violation::new(flaw, asked.frames())));
+    }
+    Judgement::of(violations, seen, "no removed method was tried and answered")
+}
+
+fn unknown_method_gets_404(conversation: &Conversation<'_>) -> Judgement {
+    let tried = conversation.probes("unknown-method").chain(conversation.probes("removed-method"));
+    let refused: Vec<Asked<'_, '_>> = tried.filter(|asked| asked.answer.code() == Some(-32601) && asked.status().is_some()).collect();
+    let mut wrong = refused.iter().filter(|asked| asked.status() != Some(404));
+    let Some(first) = wrong.next() else {
+        return Judgement::of(Vec::new(), refused.len(), "no unknown method got the error -32601");
+    };
+    let method = first.request.and_then(Said::method).unwrap_or_default();
+    let others = match wrong.count() {
+        0 => String::new(),
+        count => format!(", and so did {count} more"),
+    };
+    let status = first.status().unwrap_or_default();
+    Judgement::Broken(vec![Violation::new(format!("`{method}` got error -32601 with status {status}{others}"), first.frames())])
+}
+
+/// Where a server of both eras was asked to be a legacy one, if it was and agreed.
+fn turned_legacy(conversation: &Conversation<'_>) -> Option<FrameId> {
+    let initialized = conversation.requests().find(|(request, answer)| {
+        request.method() == Some("initialize") && answer.is_some_and(|answer| answer.value.get("result").is_some())
+    });
+    initialized.map(|(request, _)| request.frame.id)
+}
+
+fn server_sends_no_requests(conversation: &Conversation<'_>) -> Judgement {
+    let turned = turned_legacy(conversation);
+    let messages: Vec<_> = conversation.from_server().filter(|said| turned.is_none_or(|turned| said.frame.id < turned)).collect();
+    let asking: Vec<_> = messages.iter().filter(|said| said.is_request()).collect();
+    let mut violations = Vec::new();
+    if let Some(first) = asking.first() {
+        let others = if asking.len() > 1 { format!(", the first of {}", asking.len()) } else { String::new() };
+        let message = format!("the server sent the request `{}`{others}", first.method().unwrap_or_default());
+        violations.push(Violation::new(message, asking.iter().take(3).map(|said| said.frame.id)));
+    }
+    Judgement::of(violations, messages.len(), "the server sent no message")
+}
+
+fn no_session_id(conversation: &Conversation<'_>) -> Judgement {
+    let modern = conversation.from_client().filter(|said| said.meta("protocolVersion").is_some() && said.method() != Some("initialize"));
+    let answered: Vec<_> = modern
+        .filter_map(|said| Some((said, conversation.exchanges.get(&said.exchange?)?)))
+        .filter(|(_, exchange)| exchange.response.is_some())
+        .collect();
+    let mut with_id = answered.iter().filter(|(_, exchange)| exchange.header("mcp-session-id").is_some());
+    let violations = with_id.next().map(|(said, exchange)| {
+        let method = said.method().unwrap_or_default();
+        Violation::new(format!("the response to `{method}` has an `Mcp-Session-Id`"), exchange.heads())
+    });
+    Judgement::of(violations.into_iter().collect(), answered.len(), "no request got a response")
+}

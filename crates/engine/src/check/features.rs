@@ -1,0 +1,146 @@
+//! What a client of either era does with resources, prompts, completion, subscriptions and logging: reads what is listed,
+//! asks for what is not, and leaves the server as it found it.
+
+use super::tour::NOBODY;
+use super::visit::Visit;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// What the server listed.
+pub(super) struct Catalogue<'a> {
+    pub(super) resources: &'a [Value],
+    pub(super) templates: &'a [Value],
+    pub(super) prompts: &'a [Value],
+}
+
+/// Items of one list that are looked at.
+const MOST_ITEMS: usize = 20;
+/// Arguments of one list that are completed.
+const MOST_COMPLETIONS: usize = 4;
+/// How long a subscription is held once it stands: what is sent without a cause comes at once.
+const HOLD: Duration = Duration::from_millis(250);
+
+/// A resource that no server has.
+pub(super) const NO_RESOURCE: &str = "mcproof://no/such/resource";
+
+pub(super) async fn take(visit: &mut Visit<'_>, found: &Catalogue<'_>) {
+    read(visit, found.resources).await;
+    get(visit, found.prompts).await;
+    complete(visit, found).await;
+    if !visit.is_modern() {
+        subscribe(visit, found.resources).await;
+    }
+}
+
+fn texts<'a>(items: &'a [Value], key: &'static str) -> impl Iterator<Item = &'a str> {
+    items.iter().filter_map(move |item| item.get(key)?.as_str())
+}
+
+async fn read(visit: &mut Visit<'_>, resources: &[Value]) {
+    for uri in texts(resources, "uri").take(MOST_ITEMS) {
+        visit.ask("read", Some(uri), "resources/read", json!({ "uri": uri })).await;
+    }
+    if visit.declares("resources") {
+        visit.ask("unknown-resource", Some(NO_RESOURCE), "resources/read", json!({ "uri": NO_RESOURCE })).await;
+    }
+}
+
+async fn get(visit: &mut Visit<'_>, prompts: &[Value]) {
+    for prompt in prompts.iter().take(MOST_ITEMS) {
+        let Some(name) = prompt.get("name").and_then(Value::as_str) else { continue };
+        let arguments = prompt.get("arguments").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let needs_any = arguments.iter().any(|argument| argument.get("required") == Some(&Value::Bool(true)));
+        let probe = if needs_any { "prompt-missing-argument" } else { "get-prompt" };
+        // Where there are arguments, clients send the member, be it empty.
+        let params = match arguments {
+            [] => json!({ "name": name }),
+            _ => json!({ "name": name, "arguments": {} }),
+        };
+        visit.ask(probe, Some(name), "prompts/get", params).await;
+    }
+    if visit.declares("prompts") {
+        visit.ask("unknown-prompt", Some(NOBODY), "prompts/get", json!({ "name": NOBODY })).await;
+    }
+}
+
+/// Completes arguments as if nothing had been typed yet: that is where most values are offered.
+async fn complete(visit: &mut Visit<'_>, found: &Catalogue<'_>) {
+    let of_prompts = found.prompts.iter().flat_map(|prompt| {
+        let arguments = prompt.get("arguments").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        texts(arguments, "name")
+            .filter_map(|argument| Some((json!({ "type": "ref/prompt", "name": prompt.get("name")?.as_str()? }), argument.to_owned())))
+    });
+    let of_templates = texts(found.templates, "uriTemplate").flat_map(|template| {
+        variables(template).into_iter().map(move |variable| (json!({ "type": "ref/resource", "uri": template }), variable))
+    });
+    let all: Vec<(Value, String)> = of_prompts.take(MOST_COMPLETIONS).chain(of_templates.take(MOST_COMPLETIONS)).collect();
+    for (reference, argument) in all {
+        let params = json!({ "ref": reference, "argument": { "name": argument, "value": "" } });
+        visit.ask("complete", Some(&argument), "completion/complete", params).await;
+    }
+    if visit.declares("completions") {
+        let params = json!({ "ref": { "type": "ref/prompt", "name": NOBODY }, "argument": { "name": "argument", "value": "" } });
+        visit.ask("complete-unknown", Some(NOBODY), "completion/complete", params).await;
+    }
+}
+
+/// The names of the variables of a URI template (RFC 6570).
+fn variables(template: &str) -> Vec<String> {
+    let expressions = template.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(inside, _)| inside);
+    let names = expressions.flat_map(|inside| inside.trim_start_matches(['+', '#', '.', '/', ';', '?', '&']).split(','));
+    names.map(|name| name.trim_end_matches('*').split(':').next().unwrap_or_default().to_owned()).filter(|name| !name.is_empty()).collect()
+}
+
+async fn subscribe(visit: &mut Visit<'_>, resources: &[Value]) {
+    let Some(uri) = texts(resources, "uri").next().filter(|_| visit.declares("resources/subscribe")) else { return };
+    visit.ask("subscribe", Some(uri), "resources/subscribe", json!({ "uri": uri })).await;
+    visit.ask("unsubscribe", Some(uri), "resources/unsubscribe", json!({ "uri": uri })).await;
+}
+
+/// Listens once for everything that the server declared, and once for nothing.
+pub(super) async fn listen(visit: &mut Visit<'_>, resources: &[Value]) {
+    let mut filter = Map::new();
+    for (kind, path) in [
+        ("toolsListChanged", "tools/listChanged"),
+        ("promptsListChanged", "prompts/listChanged"),
+        ("resourcesListChanged", "resources/listChanged"),
+    ] {
+        if visit.declares(path) {
+            filter.insert(kind.into(), Value::Bool(true));
+        }
+    }
+    if let Some(uri) = texts(resources, "uri").next().filter(|_| visit.declares("resources/subscribe")) {
+        filter.insert("resourceSubscriptions".into(), json!([uri]));
+    }
+    if filter.is_empty() {
+        return;
+    }
+    visit.listen("listen", filter, HOLD).await;
+    if !visit.is_over() {
+        visit.listen("listen-to-nothing", Map::new(), HOLD).await;
+    }
+}
+
+/// Turns the log down as a legacy client does, asks for something that may be logged, and asks for a level that does not exist.
+pub(super) async fn set_log_level(visit: &mut Visit<'_>) {
+    visit.ask("set-log-level", Some("error"), "logging/setLevel", json!({ "level": "error" })).await;
+    if visit.declares("logging") {
+        visit.ask("after-log-level", None, "tools/list", json!({})).await;
+        visit.ask("set-unknown-log-level", None, "logging/setLevel", json!({ "level": "mcproof-loudest" })).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_name_their_variables() {
+        let check = |template: &str, expected: &[&str]| assert_eq!(variables(template), expected, "{template}");
+        check("demo://static", &[]);
+        check("demo://text/{id}", &["id"]);
+        check("file:///{+path}{?first,second*}", &["path", "first", "second"]);
+        check("x://{name:3}/{", &["name"]);
+        check("x://{}", &[]);
+    }
+}

@@ -1,0 +1,241 @@
+//! A client of the modern era over HTTP whose headers do not say what its bodies say, or say it in another way. Nothing here
+//! runs a tool that may not be called: where a name is needed, it is that of something to read, or of nothing.
+
+use super::modern::UNKNOWN_VERSION;
+use super::tour::NOBODY;
+use super::visit::Visit;
+use base64::Engine as _;
+use mcproof_client::{Headers, Spelling};
+use serde_json::{Map, Value, json};
+
+const VERSION: &str = "mcp-protocol-version";
+const METHOD: &str = "mcp-method";
+const NAME: &str = "mcp-name";
+
+/// A name that no server has, and that no body carries.
+const SOMEBODY_ELSE: &str = "mcproof-somebody-else";
+/// What an argument says that a header mirrors.
+const ARGUMENT: &str = "mcproof";
+
+pub(super) async fn take(visit: &mut Visit<'_>) {
+    methods_and_versions(visit).await;
+    let tools = listed(visit, "tools/list", "tools").await;
+    let resources = listed(visit, "resources/list", "resources").await;
+    let prompts = listed(visit, "prompts/list", "prompts").await;
+    let mut named = Vec::new();
+    if !tools.is_empty() {
+        named.push(Question::new("tools/call", json!({ "name": NOBODY, "arguments": {} })));
+    }
+    let first = |items: &[Value], key: &str| items.first().and_then(|item| item.get(key)).cloned();
+    named.extend(first(&resources, "uri").map(|uri| Question::new("resources/read", json!({ "uri": uri }))));
+    named.extend(first(&prompts, "name").map(|name| Question::new("prompts/get", json!({ "name": name, "arguments": {} }))));
+    names(visit, &named).await;
+    let permission = visit.inquiry.calls.clone();
+    if let Some(mirrored) = tools.iter().filter(|tool| permission.allows(tool)).find_map(Mirrored::of) {
+        parameters(visit, &mirrored).await;
+    }
+}
+
+/// A request, and the headers that go with it.
+struct Question {
+    method: &'static str,
+    params: Value,
+    headers: Headers,
+}
+
+impl Question {
+    fn new(method: &'static str, params: Value) -> Self {
+        let mut headers: Headers = vec![
+            ("content-type".into(), "application/json".into()),
+            ("accept".into(), "application/json, text/event-stream".into()),
+            (VERSION.into(), mcproof_client::revision::MODERN.into()),
+            (METHOD.into(), method.into()),
+        ];
+        let name = params.get(if method == "resources/read" { "uri" } else { "name" });
+        headers.extend(name.and_then(Value::as_str).map(|name| (NAME.to_owned(), name.to_owned())));
+        Self { method, params, headers }
+    }
+
+    fn list() -> Self {
+        Self::new("tools/list", json!({}))
+    }
+
+    fn name(&self) -> &str {
+        self.headers.iter().find(|(name, _)| name == NAME).map_or("", |(_, value)| value)
+    }
+
+    fn without(&self, name: &str) -> Headers {
+        self.headers.iter().filter(|(known, _)| known != name).cloned().collect()
+    }
+
+    fn with(&self, name: &str, value: impl Into<String>) -> Headers {
+        let mut headers = self.without(name);
+        headers.push((name.to_owned(), value.into()));
+        headers
+    }
+
+    /// Posts it with these headers instead of its own.
+    async fn post(&self, visit: &mut Visit<'_>, probe: &str, subject: &str, headers: Headers) {
+        let message = visit.message(self.method, self.params.clone());
+        visit.post(probe, subject, &message, headers, Spelling::Lower).await;
+    }
+}
+
+fn encoded(value: &str) -> String {
+    format!("=?base64?{}?=", base64::engine::general_purpose::STANDARD.encode(value))
+}
+
+async fn listed(visit: &mut Visit<'_>, method: &str, key: &str) -> Vec<Value> {
+    match visit.ask("list-for-headers", Some(method), method, json!({})).await {
+        Some(Ok(mut result)) => match result.get_mut(key).map(Value::take) {
+            Some(Value::Array(items)) => items,
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+async fn methods_and_versions(visit: &mut Visit<'_>) {
+    let list = Question::list();
+    list.post(visit, "headers-right", "tools/list", list.headers.clone()).await;
+    list.post(visit, "header-version", "absent", list.without(VERSION)).await;
+    let mut message = visit.message("tools/list", json!({}));
+    message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(UNKNOWN_VERSION);
+    visit.post("header-version", "different", &message, list.headers.clone(), Spelling::Lower).await;
+    list.post(visit, "header-method", "different", list.with(METHOD, "prompts/list")).await;
+    list.post(visit, "header-method", "in capitals", list.with(METHOD, "TOOLS/LIST")).await;
+    list.post(visit, "header-method", "absent", list.without(METHOD)).await;
+    list.post(visit, "header-spaces", METHOD, list.with(METHOD, "  tools/list ")).await;
+    let message = visit.message("tools/list", json!({}));
+    let titled = list.headers.iter().map(|(name, value)| (titled(name), value.clone())).collect();
+    visit.post("header-case", "Title-Case", &message, titled, Spelling::Title).await;
+}
+
+/// As it goes out in [`Spelling::Title`].
+fn titled(name: &str) -> String {
+    let words = name.split('-').map(|word| {
+        let mut letters = word.chars();
+        letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())
+    });
+    words.collect::<Vec<_>>().join("-")
+}
+
+async fn names(visit: &mut Visit<'_>, named: &[Question]) {
+    for question in named {
+        question.post(visit, "header-name", "different", question.with(NAME, SOMEBODY_ELSE)).await;
+        question.post(visit, "header-name", "absent", question.without(NAME)).await;
+        question.post(visit, "header-base64", "encoded", question.with(NAME, encoded(question.name()))).await;
+    }
+    if let Some(question) = named.first() {
+        question.post(visit, "header-spaces", NAME, question.with(NAME, format!("  {} ", question.name()))).await;
+    }
+    if named.first().is_some_and(|question| question.method == "tools/call") {
+        // Begins as an encoded value does and does not end as one: it stands for itself.
+        let literal = Question::new("tools/call", json!({ "name": "=?base64?bWNwcm9vZg==", "arguments": {} }));
+        literal.post(visit, "header-base64", "half encoded", literal.headers.clone()).await;
+    }
+}
+
+/// A tool of whose arguments a text is mirrored.
+struct Mirrored {
+    name: String,
+    /// All that are required, but the one that is mirrored.
+    arguments: Map<String, Value>,
+    argument: String,
+    /// The headers of the other arguments.
+    others: Headers,
+    header: String,
+    is_required: bool,
+}
+
+impl Mirrored {
+    fn of(tool: &Value) -> Option<Self> {
+        let properties = tool.pointer("/inputSchema/properties")?.as_object()?;
+        let required: Vec<&str> =
+            tool.pointer("/inputSchema/required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let header = |schema: &Value| schema.get("x-mcp-header")?.as_str().map(|name| format!("mcp-param-{}", name.to_ascii_lowercase()));
+        let (argument, mirrored) = properties.iter().find_map(|(name, schema)| {
+            let is_free_text = schema.get("type") == Some(&json!("string"))
+                && ["enum", "pattern", "format", "const"].iter().all(|key| schema.get(key).is_none());
+            Some((name, header(schema).filter(|_| is_free_text)?))
+        })?;
+        let (mut arguments, mut others) = (Map::new(), Headers::new());
+        for name in required.iter().filter(|name| *name != argument) {
+            let Some(schema) = properties.get(*name) else { continue };
+            let value = some_value(schema);
+            if let Some(header) = header(schema) {
+                others.push((header, value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
+            }
+            arguments.insert((*name).to_owned(), value);
+        }
+        let name = tool.get("name")?.as_str()?.to_owned();
+        let is_required = required.contains(&argument.as_str());
+        Some(Self { name, arguments, argument: argument.clone(), others, header: mirrored, is_required })
+    }
+
+    fn call(&self, value: Option<&str>) -> Question {
+        let mut arguments = self.arguments.clone();
+        arguments.extend(value.map(|value| (self.argument.clone(), json!(value))));
+        let mut question = Question::new("tools/call", json!({ "name": self.name, "arguments": arguments }));
+        question.headers.extend(self.others.iter().cloned());
+        question
+    }
+}
+
+/// Some value of a schema's type, or the one that it names.
+fn some_value(schema: &Value) -> Value {
+    let named = ["const", "default"].iter().find_map(|key| schema.get(key)).or_else(|| schema.get("enum")?.get(0));
+    named.cloned().unwrap_or_else(|| match schema.get("type").and_then(Value::as_str) {
+        Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or(json!(1)),
+        Some("boolean") => json!(false),
+        Some("array") => json!([]),
+        Some("object") => json!({}),
+        _ => json!(ARGUMENT),
+    })
+}
+
+async fn parameters(visit: &mut Visit<'_>, tool: &Mirrored) {
+    let call = tool.call(Some(ARGUMENT));
+    let header = tool.header.as_str();
+    call.post(visit, "header-param-right", "plain", call.with(header, ARGUMENT)).await;
+    call.post(visit, "header-param-right", "in Base64", call.with(header, encoded(ARGUMENT))).await;
+    call.post(visit, "header-param", "different", call.with(header, SOMEBODY_ELSE)).await;
+    call.post(visit, "header-param", "broken Base64", call.with(header, "=?base64?!!!?=")).await;
+    call.post(visit, "header-param", "absent", call.headers.clone()).await;
+    if !tool.is_required {
+        let call = tool.call(None);
+        call.post(visit, "header-param-right", "absent, as the argument", call.headers.clone()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_tell_which_argument_is_mirrored() {
+        let check = |schema: Value, expected: Option<(&str, &str, Value, bool)>| {
+            let tool = Mirrored::of(&json!({ "name": "t", "inputSchema": schema }));
+            let found = tool.map(|tool| (tool.argument, tool.header, Value::Object(tool.arguments), tool.is_required));
+            let expected =
+                expected.map(|(argument, header, arguments, required)| (argument.to_owned(), header.to_owned(), arguments, required));
+            assert_eq!(found, expected);
+        };
+        let region = json!({ "type": "string", "x-mcp-header": "Region" });
+        check(json!({ "type": "object" }), None);
+        check(json!({ "properties": { "a": { "type": "string" } } }), None);
+        check(json!({ "properties": { "a": { "type": "integer", "x-mcp-header": "A" } } }), None);
+        check(json!({ "properties": { "a": region } }), Some(("a", "mcp-param-region", json!({}), false)));
+        check(
+            json!({ "properties": { "a": region, "b": { "type": "integer", "minimum": 3 }, "c": { "enum": ["x"] } }, "required": ["a", "b", "c"] }),
+            Some(("a", "mcp-param-region", json!({ "b": 3, "c": "x" }), true)),
+        );
+    }
+
+    #[test]
+    fn names_of_headers_are_titled_as_hyper_does() {
+        let check = |name, expected: &str| assert_eq!(titled(name), expected);
+        check("mcp-protocol-version", "Mcp-Protocol-Version");
+        check("accept", "Accept");
+    }
+}

@@ -1,0 +1,354 @@
+//! Headers of the modern era that mirror the body of a request.
+//! Source: 2026-07-28, basic/transports/streamable-http, request metadata.
+
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::modern::{Refusal, flaw_of};
+use super::{Answer, Asked, Conversation};
+use serde_json::Value;
+
+const fn must(source: &'static str) -> Law {
+    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source }
+}
+
+const VALIDATION: &[Law] = &[must("basic/transports/streamable-http#server-validation")];
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "header-version-is-checked",
+        area: Area::Modern,
+        law: "a request whose `MCP-Protocol-Version` is missing or differs from its `_meta` is refused with status 400 and error -32020",
+        laws: VALIDATION,
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(version_is_checked),
+        why: "a gateway that routes by the header and a server that obeys the body can be played off against each other",
+        remedy: "compare the header with `io.modelcontextprotocol/protocolVersion`, before the version itself is looked at",
+        sdks: &[],
+        bad: r#"
+            @ headers-right tools/list
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
+            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
+            @ header-version different
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
+            > {"jsonrpc":"2.0","id":"b","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"1900-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"b","result":{"resultType":"complete","tools":[]}}"#,
+        good: r#"
+            @ headers-right tools/list
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
+            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
+            @ header-version different
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
+            > {"jsonrpc":"2.0","id":"b","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"1900-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < 400 content-type: application/json
+            < {"jsonrpc":"2.0","id":"b","error":{"code":-32020,"message":"Header mismatch"}}"#,
+    },
+    Rule {
+        id: "header-method-is-checked",
+        area: Area::Modern,
+        law: "a request whose `Mcp-Method` is missing or differs from its method is refused with status 400 and error -32020",
+        laws: VALIDATION,
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(|conversation| mismatches(conversation, "header-method", "Mcp-Method")),
+        why: "a gateway that allows a method by its header lets any other one through",
+        remedy: "compare the header with `method` as it stands, capitals and all",
+        sdks: &[],
+        bad: r#"
+            @ headers-right tools/list
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
+            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
+            @ header-method different
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: prompts/list
+            > {"jsonrpc":"2.0","id":"b","method":"tools/list","params":{}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"b","result":{"resultType":"complete","tools":[]}}"#,
+        good: r#"
+            @ headers-right tools/list
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
+            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
+            @ header-method different
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: prompts/list
+            > {"jsonrpc":"2.0","id":"b","method":"tools/list","params":{}}
+            < 400 content-type: application/json
+            < {"jsonrpc":"2.0","id":"b","error":{"code":-32020,"message":"Header mismatch"}}"#,
+    },
+    Rule {
+        id: "header-name-is-checked",
+        area: Area::Modern,
+        law: "a request whose `Mcp-Name` is missing or differs from the name or URI in its body is refused with status 400 and error -32020",
+        laws: VALIDATION,
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(|conversation| mismatches(conversation, "header-name", "Mcp-Name")),
+        why: "a gateway that allows a tool by the header lets any other one through",
+        remedy: "compare the decoded header with `params.name`, for `resources/read` with `params.uri`",
+        sdks: &[],
+        bad: r#"
+            @ headers-right tools/list
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
+            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
+            @ header-name different
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: prompts/get | mcp-name: other
+            > {"jsonrpc":"2.0","id":"b","method":"prompts/get","params":{"name":"greet"}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"b","result":{"resultType":"complete","messages":[]}}"#,
+        good: r#"
+            @ headers-right tools/list
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
+            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
+            @ header-name different
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: prompts/get | mcp-name: other
+            > {"jsonrpc":"2.0","id":"b","method":"prompts/get","params":{"name":"greet"}}
+            < 400 content-type: application/json
+            < {"jsonrpc":"2.0","id":"b","error":{"code":-32020,"message":"Header mismatch"}}"#,
+    },
+    Rule {
+        id: "header-names-ignore-case",
+        area: Area::Modern,
+        law: "names of headers are the same in capitals and small letters",
+        laws: &[must("basic/transports/streamable-http#case-sensitivity")],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(|conversation| accepted(conversation, "header-case", "headers spelled `Like-This`")),
+        why: "clients and proxies write them either way, and HTTP/2 in small letters only",
+        remedy: "look headers up with the functions of the HTTP library, or turn their names to small letters first",
+        sdks: &[],
+        bad: r#"
+            @ headers-right tools/list
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
+            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
+            @ header-case Title-Case
+            > POST /mcp Mcp-Protocol-Version: 2026-07-28 | Mcp-Method: tools/list
+            > {"jsonrpc":"2.0","id":"b","method":"tools/list","params":{}}
+            < 400 content-type: application/json
+            < {"jsonrpc":"2.0","id":"b","error":{"code":-32020,"message":"mcp-method is missing"}}"#,
+        good: r#"
+            @ headers-right tools/list
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
+            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
+            @ header-case Title-Case
+            > POST /mcp Mcp-Protocol-Version: 2026-07-28 | Mcp-Method: tools/list
+            > {"jsonrpc":"2.0","id":"b","method":"tools/list","params":{}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"b","result":{"resultType":"complete","tools":[]}}"#,
+    },
+    Rule {
+        id: "header-values-are-trimmed",
+        area: Area::Modern,
+        law: "spaces around the value of a header do not belong to it",
+        laws: &[must("https://www.rfc-editor.org/rfc/rfc9110#section-5.5")],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(|conversation| accepted(conversation, "header-spaces", "a header value with spaces around it")),
+        why: "clients and proxies may write them, and everything else on the way ignores them",
+        remedy: "trim spaces and tabs before values are compared",
+        sdks: &[],
+        bad: r#"
+            @ headers-right tools/list
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
+            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
+            @ header-spaces mcp-method
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method:   tools/list
+            > {"jsonrpc":"2.0","id":"b","method":"tools/list","params":{}}
+            < 400 content-type: application/json
+            < {"jsonrpc":"2.0","id":"b","error":{"code":-32020,"message":"Header mismatch"}}"#,
+        good: r#"
+            @ headers-right tools/list
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
+            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
+            @ header-spaces mcp-method
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method:   tools/list
+            > {"jsonrpc":"2.0","id":"b","method":"tools/list","params":{}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"b","result":{"resultType":"complete","tools":[]}}"#,
+    },
+    Rule {
+        id: "header-base64-is-decoded",
+        area: Area::Modern,
+        law: "an `Mcp-Name` in the form `=?base64?…?=` is decoded before it is compared, and any other is not",
+        laws: &[must("basic/transports/streamable-http#value-encoding")],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(|conversation| accepted(conversation, "header-base64", "an `Mcp-Name`")),
+        why: "names and URIs with other than ASCII letters travel in this form only",
+        remedy: "decode values that begin with `=?base64?` and end with `?=`",
+        sdks: &[],
+        bad: r#"
+            @ headers-right tools/list
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
+            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
+            @ header-base64 encoded
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/call | mcp-name: =?base64?bm9ib2R5?=
+            > {"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"nobody","arguments":{}}}
+            < 400 content-type: application/json
+            < {"jsonrpc":"2.0","id":"b","error":{"code":-32020,"message":"Header mismatch"}}"#,
+        good: r#"
+            @ headers-right tools/list
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
+            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
+            @ header-base64 encoded
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/call | mcp-name: =?base64?bm9ib2R5?=
+            > {"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"nobody","arguments":{}}}
+            < 400 content-type: application/json
+            < {"jsonrpc":"2.0","id":"b","error":{"code":-32602,"message":"Unknown tool: nobody"}}"#,
+    },
+    Rule {
+        id: "header-params-are-checked",
+        area: Area::Modern,
+        law: "a call whose `Mcp-Param-…` headers do not say what its arguments say is refused with status 400 and error -32020",
+        laws: &[must("basic/transports/streamable-http#server-behavior-for-custom-headers")],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(parameters_are_checked),
+        why: "a gateway that routes by tenant or region reads the header, the tool obeys the argument",
+        remedy: "compare each header that `x-mcp-header` names with its argument, decoded if it is in Base64; expect none where there is no argument",
+        sdks: &[],
+        bad: r#"
+            @ headers-right tools/list
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
+            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[{"name":"find","inputSchema":{"type":"object","properties":{"in":{"type":"string","x-mcp-header":"In"}}}}]}}
+            @ header-param different
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/call | mcp-name: find | mcp-param-in: there
+            > {"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"find","arguments":{"in":"here"}}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"b","result":{"resultType":"complete","content":[]}}"#,
+        good: r#"
+            @ headers-right tools/list
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
+            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[{"name":"find","inputSchema":{"type":"object","properties":{"in":{"type":"string","x-mcp-header":"In"}}}}]}}
+            @ header-param different
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/call | mcp-name: find | mcp-param-in: there
+            > {"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"find","arguments":{"in":"here"}}}
+            < 400 content-type: application/json
+            < {"jsonrpc":"2.0","id":"b","error":{"code":-32020,"message":"Header mismatch"}}"#,
+    },
+];
+
+const MISMATCH: Refusal = Refusal { code: -32020, status: 400 };
+
+/// Nothing can be said about wrong headers to a server that does not serve right ones.
+fn without_a_right_one(conversation: &Conversation<'_>) -> Option<Judgement> {
+    match conversation.probe("headers-right") {
+        None => Some(Judgement::Untestable("headers were not tried".into())),
+        Some(asked) if asked.answer.code() == Some(-32601) => None,
+        Some(asked) => match asked.answer {
+            Answer::Result { .. } => None,
+            answer => Some(Judgement::Untestable(format!("a request with the right headers got {}", answer.describe()))),
+        },
+    }
+}
+
+/// What was tried, in words: the method, and what was wrong with the header.
+fn described(asked: &Asked<'_, '_>, header: &str) -> String {
+    let method = asked.request.and_then(|request| request.method()).unwrap_or_default();
+    match asked.probed.subject.as_deref() {
+        Some("absent") => format!("`{method}` without `{header}`"),
+        Some(how) => format!("`{method}` with a `{header}` that is {how}"),
+        None => format!("`{method}` with a wrong `{header}`"),
+    }
+}
+
+/// Each probe of this name has to be refused as a mismatch.
+fn mismatches(conversation: &Conversation<'_>, probe: &str, header: &str) -> Judgement {
+    if let Some(judgement) = without_a_right_one(conversation) {
+        return judgement;
+    }
+    let (mut seen, mut violations) = (0, Vec::new());
+    for asked in conversation.probes(probe) {
+        let Some(flaw) = flaw_of(&asked, MISMATCH) else { continue };
+        seen += 1;
+        violations.extend(flaw.map(|flaw| Violation::new(format!("{} got {flaw}", described(&asked, header)), asked.frames())));
+    }
+    Judgement::of(violations, seen, &format!("no wrong `{header}` was tried and answered"))
+}
+
+fn version_is_checked(conversation: &Conversation<'_>) -> Judgement {
+    let header = "MCP-Protocol-Version";
+    if let Some(judgement) = without_a_right_one(conversation) {
+        return judgement;
+    }
+    let speaks_legacy =
+        conversation.probes("removed-method").any(|asked| asked.subject() == "initialize" && matches!(asked.answer, Answer::Result { .. }));
+    let (mut seen, mut violations) = (0, Vec::new());
+    for asked in conversation.probes("header-version") {
+        let Some(flaw) = flaw_of(&asked, MISMATCH) else { continue };
+        // Streamable HTTP, protocol version header: a server of earlier revisions may take a request without the header for
+        // one of theirs. If it does so, it does not give a result of this revision.
+        let is_legacy = speaks_legacy
+            && asked.subject() == "absent"
+            && !matches!(asked.answer, Answer::Result { value, .. } if value.get("resultType").is_some());
+        seen += 1;
+        let flaw = flaw.filter(|_| !is_legacy);
+        violations.extend(flaw.map(|flaw| Violation::new(format!("{} got {flaw}", described(&asked, header)), asked.frames())));
+    }
+    Judgement::of(violations, seen, &format!("no wrong `{header}` was tried and answered"))
+}
+
+/// None of the probes of this name may be refused as a mismatch.
+fn accepted(conversation: &Conversation<'_>, probe: &str, what: &str) -> Judgement {
+    if let Some(judgement) = without_a_right_one(conversation) {
+        return judgement;
+    }
+    let (mut seen, mut violations) = (0, Vec::new());
+    for asked in conversation.probes(probe) {
+        seen += usize::from(matches!(asked.answer, Answer::Result { .. } | Answer::Error { .. }));
+        if asked.answer.code() == Some(MISMATCH.code) {
+            let method = asked.request.and_then(|request| request.method()).unwrap_or_default();
+            let how = asked.probed.subject.as_deref().map(|subject| format!(" ({subject})")).unwrap_or_default();
+            violations.push(Violation::new(format!("`{method}` with {what}{how} got error -32020"), asked.frames()));
+        }
+    }
+    Judgement::of(violations, seen, &format!("{what} was not tried, or not answered"))
+}
+
+fn parameters_are_checked(conversation: &Conversation<'_>) -> Judgement {
+    let mirrors = |tool: &Value| {
+        let properties = tool.pointer("/inputSchema/properties").and_then(Value::as_object);
+        properties.into_iter().flatten().any(|(_, schema)| schema.get("x-mcp-header").is_some())
+    };
+    let tools = conversation.tools();
+    let mirroring: Vec<&str> = tools.iter().filter(|(tool, _)| mirrors(tool)).filter_map(|(tool, _)| tool.get("name")?.as_str()).collect();
+    let Some(name) = mirroring.first() else {
+        return Judgement::NotApplicable("no tool has an argument with `x-mcp-header`".into());
+    };
+    if conversation.probe("header-param").is_none() {
+        return Judgement::Untestable(format!("the tools with `x-mcp-header` may not be called (`--call {name}` allows it)"));
+    }
+    match (mismatches(conversation, "header-param", "Mcp-Param"), accepted(conversation, "header-param-right", "the right `Mcp-Param`")) {
+        (Judgement::Broken(mut violations), Judgement::Broken(more)) => {
+            violations.extend(more);
+            Judgement::Broken(violations)
+        }
+        (judgement, Judgement::Broken(violations)) if !matches!(judgement, Judgement::Broken(_)) => Judgement::Broken(violations),
+        (judgement, _) => judgement,
+    }
+}

@@ -1,0 +1,234 @@
+//! What results of the modern era carry besides their content, and what may come before them.
+//! Source: 2026-07-28, basic, server/utilities/caching, basic/patterns/mrtr, server/utilities/logging.
+
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, named, revisions};
+use super::{Conversation, Said};
+use mcproof_record::FrameId;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+const fn must(source: &'static str) -> Law {
+    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source }
+}
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "result-has-type",
+        area: Area::Modern,
+        law: "each result says with `resultType` what kind it is",
+        laws: &[must("basic#resulttype")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(result_has_type),
+        why: "a result without it is taken for one of an earlier revision, and one of an unknown kind is invalid",
+        remedy: "add `\"resultType\": \"complete\"`, or `input_required` where more is needed",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[],"ttlMs":0,"cacheScope":"public"}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}}"#,
+    },
+    Rule {
+        id: "result-has-cache-hints",
+        area: Area::Modern,
+        law: "discovery, lists and resources say with `ttlMs` and `cacheScope` how long and for whom they may be kept, all pages for the same",
+        laws: &[must("server/utilities/caching#cacheable-results")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(result_has_cache_hints),
+        why: "gateways share what is `public` among users, and clients that get no hint ask again each time",
+        remedy: "add `ttlMs`, an integer that is not negative, and `cacheScope`, `public` or `private`",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}}"#,
+    },
+    Rule {
+        id: "input-required-only-where-allowed",
+        area: Area::Modern,
+        law: "only `tools/call`, `prompts/get` and `resources/read` are answered with `input_required`, and then with a question or a state",
+        laws: &[must("basic/patterns/mrtr#supported-requests")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(input_required_only_where_allowed),
+        why: "clients expect a list or a discovery to be complete, and show an error or nothing",
+        remedy: "ask when a tool is called, a prompt is got or a resource is read; put `inputRequests` or `requestState` into the result",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"x"}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"x"}}"#,
+    },
+    Rule {
+        id: "logs-only-when-asked",
+        area: Area::Modern,
+        law: "log messages are sent only for requests that ask for them",
+        laws: &[must("server/utilities/logging#per-request-log-level")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(logs_only_when_asked),
+        why: "a client that did not ask has nowhere to put them, and may take them for an error",
+        remedy: "send `notifications/message` only if `_meta` of the request has `io.modelcontextprotocol/logLevel`",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"listing"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/logLevel":"info","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"listing"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}}"#,
+    },
+];
+
+/// Results of requests that came with modern metadata: method, request, answer, result.
+fn results<'c>(conversation: &'c Conversation<'_>) -> Vec<(&'c str, &'c Said<'c>, &'c Said<'c>, &'c Map<String, Value>)> {
+    conversation
+        .requests()
+        .filter(|(request, _)| request.meta("protocolVersion").is_some() && request.method() != Some("initialize"))
+        .filter_map(|(request, answer)| {
+            let answer = answer?;
+            Some((request.method()?, request, answer, answer.value.get("result")?.as_object()?))
+        })
+        .collect()
+}
+
+/// Flaws by what is wrong: where, and the evidence.
+#[derive(Default)]
+struct Flaws(BTreeMap<String, (Vec<String>, Vec<FrameId>)>);
+
+impl Flaws {
+    fn add(&mut self, what: String, place: &str, frames: [FrameId; 2]) {
+        let (places, evidence) = self.0.entry(what).or_default();
+        if !places.iter().any(|known| known == place) {
+            places.push(place.to_owned());
+            evidence.extend(frames);
+        }
+    }
+
+    fn into_violations(self) -> Vec<Violation> {
+        const MOST_FRAMES: usize = 6;
+        let violation = |(what, (places, frames)): (String, (Vec<String>, Vec<FrameId>))| {
+            Violation::new(format!("the result of {} {what}", named(&places)), frames.into_iter().take(MOST_FRAMES))
+        };
+        self.0.into_iter().map(violation).collect()
+    }
+}
+
+const NO_RESULTS: &str = "no request was answered with a result";
+
+fn result_has_type(conversation: &Conversation<'_>) -> Judgement {
+    let results = results(conversation);
+    let mut flaws = Flaws::default();
+    // Extensions bring kinds of their own. A conversation without a discovery does not tell which there are.
+    let may_be_extended = conversation.handshake().is_none() || conversation.capability("extensions").is_some();
+    for (method, request, answer, result) in &results {
+        let what = match result.get("resultType") {
+            None => "has no `resultType`".to_owned(),
+            Some(Value::String(kind)) if may_be_extended || matches!(kind.as_str(), "complete" | "input_required") => continue,
+            Some(other) => format!("has the `resultType` {other}"),
+        };
+        flaws.add(what, method, [request.frame.id, answer.frame.id]);
+    }
+    Judgement::of(flaws.into_violations(), results.len(), NO_RESULTS)
+}
+
+const CACHEABLE: [&str; 6] =
+    ["server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
+
+fn result_has_cache_hints(conversation: &Conversation<'_>) -> Judgement {
+    let results: Vec<_> = results(conversation)
+        .into_iter()
+        .filter(|(method, _, _, result)| {
+            CACHEABLE.contains(method) && !matches!(result.get("resultType"), Some(kind) if kind != "complete")
+        })
+        .collect();
+    let mut flaws = Flaws::default();
+    let mut scopes: BTreeMap<&str, (&str, FrameId)> = BTreeMap::new();
+    for (method, request, answer, result) in &results {
+        let frames = [request.frame.id, answer.frame.id];
+        match result.get("ttlMs") {
+            None => flaws.add("has no `ttlMs`".into(), method, frames),
+            // 5.0 is an integer to JSON Schema.
+            Some(ttl) if ttl.as_f64().is_some_and(|ttl| ttl >= 0.0 && ttl.fract() == 0.0) => {}
+            Some(ttl) => flaws.add(format!("has the `ttlMs` {ttl}"), method, frames),
+        }
+        let scope = match result.get("cacheScope") {
+            None => {
+                flaws.add("has no `cacheScope`".into(), method, frames);
+                continue;
+            }
+            Some(Value::String(scope)) if matches!(scope.as_str(), "public" | "private") => scope,
+            Some(scope) => {
+                flaws.add(format!("has the `cacheScope` {scope}"), method, frames);
+                continue;
+            }
+        };
+        if *method == "resources/read" {
+            continue;
+        }
+        let is_first_page = request.param("/cursor").is_none();
+        match scopes.get(method) {
+            Some((first, page)) if !is_first_page && first != scope => {
+                flaws.add(format!("is `{first}` on the first page and `{scope}` on a later one"), method, [*page, answer.frame.id]);
+            }
+            _ if is_first_page => _ = scopes.insert(method, (scope, answer.frame.id)),
+            _ => {}
+        }
+    }
+    Judgement::of(flaws.into_violations(), results.len(), "no discovery, list or resource was answered with a result")
+}
+
+fn input_required_only_where_allowed(conversation: &Conversation<'_>) -> Judgement {
+    let results = results(conversation);
+    let mut flaws = Flaws::default();
+    for (method, request, answer, result) in &results {
+        if result.get("resultType").and_then(Value::as_str) != Some("input_required") {
+            continue;
+        }
+        let frames = [request.frame.id, answer.frame.id];
+        if !matches!(*method, "tools/call" | "prompts/get" | "resources/read") {
+            flaws.add("is `input_required`, which is not allowed there".into(), method, frames);
+        } else if !["inputRequests", "requestState"].iter().any(|key| result.contains_key(*key)) {
+            flaws.add("is `input_required` without `inputRequests` and without `requestState`".into(), method, frames);
+        }
+    }
+    Judgement::of(flaws.into_violations(), results.len(), NO_RESULTS)
+}
+
+fn logs_only_when_asked(conversation: &Conversation<'_>) -> Judgement {
+    let requests: Vec<&Said<'_>> = conversation.from_client().filter(|said| said.is_request()).collect();
+    let asks = |said: &Said<'_>| said.meta("logLevel").is_some();
+    let Some(first_message) = conversation.from_server().next() else { return Judgement::Untestable("the server sent no message".into()) };
+    // From an `initialize` on, a server of both eras may be a legacy one.
+    let initialized = requests.iter().find(|said| said.method() == Some("initialize")).map(|said| said.frame.id);
+    let logged = conversation
+        .from_server()
+        .filter(|said| said.method() == Some("notifications/message"))
+        .filter(|said| initialized.is_none_or(|initialized| said.frame.id < initialized));
+    // Over HTTP the response tells which request it belongs to; over stdio any request before it may have asked.
+    let unasked: Vec<&Said<'_>> = logged
+        .filter(|log| {
+            !requests.iter().any(|request| match (request.exchange, log.exchange) {
+                (Some(request_in), Some(log_in)) => request_in == log_in && asks(request),
+                _ => request.frame.id < log.frame.id && asks(request),
+            })
+        })
+        .collect();
+    let Some(log) = unasked.first() else { return Judgement::of(Vec::new(), usize::from(first_message.value.is_object()), NO_RESULTS) };
+    let request = requests.iter().rev().find(|request| match (request.exchange, log.exchange) {
+        (Some(request_in), Some(log_in)) => request_in == log_in,
+        _ => request.frame.id < log.frame.id,
+    });
+    let during = request.and_then(|request| request.method()).map(|method| format!(" with `{method}`")).unwrap_or_default();
+    let others = if unasked.len() > 1 { format!(", the first of {}", unasked.len()) } else { String::new() };
+    let frames = request.map(|request| request.frame.id).into_iter().chain([log.frame.id]);
+    Judgement::Broken(vec![Violation::new(format!("a log message came{during}, which did not ask for any{others}"), frames)])
+}
