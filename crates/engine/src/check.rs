@@ -16,7 +16,7 @@ mod visit;
 pub use permission::Permission;
 
 use mcproof_client::{ConnectFailure, ConnectOptions, TapBounds, Target, TransportKind};
-use mcproof_record::Take;
+use mcproof_record::{FrameId, ProbeOutcome, Probed, Take};
 use std::time::Duration;
 use url::Url;
 
@@ -68,7 +68,7 @@ pub async fn explore(inquiry: &Inquiry) -> Explored {
     let kind = legacy.kind.or(modern.kind);
     let (is_legacy, is_modern) = (legacy.failure.is_none(), modern.failure.is_none());
     takes.extend(legacy.takes);
-    takes.extend(modern.takes);
+    takes.extend(modern.takes.into_iter().map(|take| if is_legacy { of_both_eras(take) } else { take }));
     if let (Some(kind), true) = (kind, is_legacy || is_modern) {
         let found = Found { kind, is_legacy, is_modern };
         match kind {
@@ -84,6 +84,14 @@ pub async fn explore(inquiry: &Inquiry) -> Explored {
         }
     }
     Explored { takes, unreachable }
+}
+
+/// Notes that the server speaks earlier revisions as well, which allows it to take what lacks modern metadata for theirs.
+fn of_both_eras(mut take: Take) -> Take {
+    let nothing = FrameId(0);
+    let probe = "speaks-legacy".to_owned();
+    take.probes.push(Probed { probe, subject: None, first: nothing, end: nothing, outcome: ProbeOutcome::Done });
+    take
 }
 
 /// Whether a failure says nothing about a server, because there is none.

@@ -1,8 +1,9 @@
 //! A client of the modern era: stateless requests with their metadata, and what is wrong with requests that lack it.
 
+use super::features::NO_RESOURCE;
 use super::visit::Visit;
 use super::{Inquiry, Talked, modern_headers, tour};
-use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, TransportKind, revision};
+use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, Spelling, TransportKind, revision};
 use mcproof_record::{Opened, Take};
 use serde_json::{Value, json};
 
@@ -116,22 +117,37 @@ async fn log_levels(visit: &mut Visit<'_>, method: &str) {
     }
 }
 
-/// What earlier revisions had. `initialize` comes last, since a server of both eras may be a legacy one from there on.
-async fn removed(visit: &mut Visit<'_>) {
-    let uri = super::features::NO_RESOURCE;
-    let initialize = json!({
+/// What a legacy client says first.
+fn handshake() -> Value {
+    json!({
         "protocolVersion": revision::LEGACY[0],
         "capabilities": {},
         "clientInfo": { "name": "mcproof", "version": "1" },
-    });
+    })
+}
+
+/// What earlier revisions had, asked for by requests of this one. `initialize` comes last, since it may change what a server
+/// of both eras takes the connection for.
+async fn removed(visit: &mut Visit<'_>) {
+    let listed = visit.ask("list-for-removed", Some("resources/list"), "resources/list", json!({})).await;
+    let uri = match &listed {
+        Some(Ok(result)) => result.pointer("/resources/0/uri").cloned().unwrap_or(json!(NO_RESOURCE)),
+        _ => json!(NO_RESOURCE),
+    };
     for (method, params) in [
         ("ping", json!({})),
         ("logging/setLevel", json!({ "level": "error" })),
         ("resources/subscribe", json!({ "uri": uri })),
         ("resources/unsubscribe", json!({ "uri": uri })),
-        ("initialize", initialize),
+        ("initialize", handshake()),
     ] {
         let message = visit.message(method, params);
-        visit.send("removed-method", Some(method), message).await;
+        if visit.kind() == TransportKind::Http {
+            // With the header that some servers want for any URI, so that they do not stumble over its absence.
+            let question = modern_headers::Question::new(method, message["params"].clone());
+            visit.post("removed-method", method, &message, question.headers, Spelling::Lower).await;
+        } else {
+            visit.send("removed-method", Some(method), message).await;
+        }
     }
 }

@@ -37,21 +37,21 @@ pub(super) async fn take(visit: &mut Visit<'_>) {
 }
 
 /// A request, and the headers that go with it.
-struct Question {
+pub(super) struct Question {
     method: &'static str,
     params: Value,
-    headers: Headers,
+    pub(super) headers: Headers,
 }
 
 impl Question {
-    fn new(method: &'static str, params: Value) -> Self {
+    pub(super) fn new(method: &'static str, params: Value) -> Self {
         let mut headers: Headers = vec![
             ("content-type".into(), "application/json".into()),
             ("accept".into(), "application/json, text/event-stream".into()),
             (VERSION.into(), mcproof_client::revision::MODERN.into()),
             (METHOD.into(), method.into()),
         ];
-        let name = params.get(if method == "resources/read" { "uri" } else { "name" });
+        let name = params.get(if method.starts_with("resources/") { "uri" } else { "name" });
         headers.extend(name.and_then(Value::as_str).map(|name| (NAME.to_owned(), name.to_owned())));
         Self { method, params, headers }
     }

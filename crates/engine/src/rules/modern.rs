@@ -93,7 +93,7 @@ pub(super) const RULES: &[Rule] = &[
         laws: &[must("basic#meta")],
         on: On::Any,
         lenience: None,
-        judge: Judge::Each(|conversation| refused(conversation, "without-meta", "a request without `_meta`", INVALID_PARAMETERS)),
+        judge: Judge::Each(|conversation| versionless(conversation, "without-meta", "a request without `_meta`")),
         why: "a server that guesses the version treats clients of the next one by the rules of this one",
         remedy: "check for `_meta` before anything else, and answer -32602 if it is missing",
         sdks: &[],
@@ -113,9 +113,7 @@ pub(super) const RULES: &[Rule] = &[
         laws: &[must("basic#meta")],
         on: On::Any,
         lenience: None,
-        judge: Judge::Each(|conversation| {
-            refused(conversation, "without-version", "a request whose `_meta` names no version", INVALID_PARAMETERS)
-        }),
+        judge: Judge::Each(|conversation| versionless(conversation, "without-version", "a request whose `_meta` names no version")),
         why: "a server that guesses the version treats clients of the next one by the rules of this one",
         remedy: "answer -32602 if `io.modelcontextprotocol/protocolVersion` is missing",
         sdks: &[],
@@ -316,6 +314,21 @@ fn refused(conversation: &Conversation<'_>, probe: &str, what: &str, expected: R
         Some(None) => Judgement::Pass,
         Some(Some(flaw)) => Judgement::Broken(vec![Violation::new(format!("{what} got {flaw}"), asked.frames())]),
     }
+}
+
+/// A request that names no version has to be refused. Over stdio a server of both eras may take it for a legacy one, and
+/// refuses it as such.
+fn versionless(conversation: &Conversation<'_>, probe: &str, what: &str) -> Judgement {
+    let is_ambiguous = conversation.probe(probe).is_some_and(|asked| asked.status().is_none() && asked.answer.code().is_some());
+    if is_ambiguous && speaks_legacy(conversation) {
+        return Judgement::Pass;
+    }
+    refused(conversation, probe, what, INVALID_PARAMETERS)
+}
+
+/// Whether the server turned out to speak earlier revisions as well.
+pub(super) fn speaks_legacy(conversation: &Conversation<'_>) -> bool {
+    conversation.take.probes.iter().any(|probed| probed.probe == "speaks-legacy")
 }
 
 /// The discoveries that have all their metadata, with what came back.
@@ -533,7 +546,11 @@ fn no_session_id(conversation: &Conversation<'_>) -> Judgement {
     let modern = conversation.from_client().filter(|said| said.meta("protocolVersion").is_some() && said.method() != Some("initialize"));
     let answered: Vec<_> = modern
         .filter_map(|said| Some((said, conversation.exchanges.get(&said.exchange?)?)))
-        .filter(|(_, exchange)| exchange.response.is_some())
+        // Without the header it may have been taken for a legacy request.
+        .filter(|(said, exchange)| {
+            exchange.response.is_some()
+                && exchange.request_header("mcp-protocol-version") == said.meta("protocolVersion").and_then(Value::as_str)
+        })
         .collect();
     let mut with_id = answered.iter().filter(|(_, exchange)| exchange.header("mcp-session-id").is_some());
     let violations = with_id.next().map(|(said, exchange)| {

@@ -2,7 +2,7 @@
 //! Source: 2026-07-28, basic/transports/streamable-http, request metadata.
 
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
-use super::modern::{Refusal, flaw_of};
+use super::modern::{Refusal, flaw_of, speaks_legacy};
 use super::{Answer, Asked, Conversation};
 use serde_json::Value;
 
@@ -296,8 +296,7 @@ fn version_is_checked(conversation: &Conversation<'_>) -> Judgement {
     if let Some(judgement) = without_a_right_one(conversation) {
         return judgement;
     }
-    let speaks_legacy =
-        conversation.probes("removed-method").any(|asked| asked.subject() == "initialize" && matches!(asked.answer, Answer::Result { .. }));
+    let speaks_legacy = speaks_legacy(conversation);
     let (mut seen, mut violations) = (0, Vec::new());
     for asked in conversation.probes("header-version") {
         let Some(flaw) = flaw_of(&asked, MISMATCH) else { continue };
