@@ -3,7 +3,7 @@
 use super::features::NO_RESOURCE;
 use super::visit::Visit;
 use super::{Inquiry, Talked, modern_headers, tour};
-use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, Spelling, TransportKind, revision};
+use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, Spelling, Target, TransportKind, revision};
 use mcproof_record::{Opened, Take};
 use serde_json::{Value, json};
 
@@ -12,6 +12,11 @@ pub(super) const UNKNOWN_VERSION: &str = "1900-01-01";
 
 pub(super) async fn talk(inquiry: &Inquiry) -> Talked {
     let options = ConnectOptions { era: EraChoice::Modern, ..inquiry.options.clone() };
+    // What a server remembers of a discovery may outlast the connection: over HTTP nothing may come before this.
+    let unprepared = match &inquiry.target {
+        Target::Http { launch: None, kind, .. } if *kind != Some(TransportKind::Sse) => unprepared(inquiry).await,
+        _ => None,
+    };
     match Visit::open(inquiry, "modern", options).await {
         Ok(mut visit) => {
             let kind = visit.kind();
@@ -30,13 +35,17 @@ pub(super) async fn talk(inquiry: &Inquiry) -> Talked {
                     (visit.end().await, stateless(inquiry, kind, first, logs).await)
                 }
             };
-            Talked { takes: std::iter::once(takes).chain(stateless).collect(), kind: Some(kind), failure: None }
+            Talked { takes: std::iter::once(takes).chain(stateless).chain(unprepared).collect(), kind: Some(kind), failure: None }
         }
         Err(failed) => {
             let (mut take, failure) = *failed;
             let mut takes = Vec::new();
             match &failure {
-                ConnectFailure::BadResult { .. } => {}
+                ConnectFailure::BadResult { .. } | ConnectFailure::NoCommonVersion { .. } => {}
+                // Only modern servers know these errors.
+                ConnectFailure::Refused { error, .. } if matches!(error.code, -32022..=-32020) => {
+                    takes.extend(spellings(inquiry).await);
+                }
                 // A legacy server answers with any error, or not at all. A modern one without discovery does as well: only
                 // another request tells them apart.
                 _ => match undiscovered(inquiry, &failure).await {
@@ -48,6 +57,24 @@ pub(super) async fn talk(inquiry: &Inquiry) -> Talked {
             Talked { takes, kind: None, failure: Some(failure) }
         }
     }
+}
+
+/// A request before any discovery.
+async fn unprepared(inquiry: &Inquiry) -> Option<Take> {
+    let mut visit = Visit::bare(inquiry, "unprepared", TransportKind::Http, revision::MODERN).await.ok()?;
+    visit.ask("first-message", Some("tools/list"), "tools/list", json!({})).await;
+    Some(visit.end().await)
+}
+
+/// Whether a server that refuses everything does so because of the spelling of headers.
+async fn spellings(inquiry: &Inquiry) -> Option<Take> {
+    let kind = super::visit::transport_of(inquiry);
+    if kind != TransportKind::Http {
+        return None;
+    }
+    let mut visit = Visit::bare(inquiry, "spellings", kind, revision::MODERN).await.ok()?;
+    modern_headers::spellings(&mut visit).await;
+    Some(visit.end().await)
 }
 
 /// A conversation with a server that is modern although it refused to be discovered.

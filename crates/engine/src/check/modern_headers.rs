@@ -96,8 +96,8 @@ async fn listed(visit: &mut Visit<'_>, method: &str, key: &str) -> Vec<Value> {
 }
 
 async fn methods_and_versions(visit: &mut Visit<'_>) {
+    spellings(visit).await;
     let list = Question::list();
-    list.post(visit, "headers-right", "tools/list", list.headers.clone()).await;
     list.post(visit, "header-version", "absent", list.without(VERSION)).await;
     let mut message = visit.message("tools/list", json!({}));
     message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(UNKNOWN_VERSION);
@@ -106,6 +106,12 @@ async fn methods_and_versions(visit: &mut Visit<'_>) {
     list.post(visit, "header-method", "in capitals", list.with(METHOD, "TOOLS/LIST")).await;
     list.post(visit, "header-method", "absent", list.without(METHOD)).await;
     list.post(visit, "header-spaces", METHOD, list.with(METHOD, "  tools/list ")).await;
+}
+
+/// The right headers, in small letters and with capitals.
+pub(super) async fn spellings(visit: &mut Visit<'_>) {
+    let list = Question::list();
+    list.post(visit, "headers-right", "tools/list", list.headers.clone()).await;
     let message = visit.message("tools/list", json!({}));
     let titled = list.headers.iter().map(|(name, value)| (titled(name), value.clone())).collect();
     visit.post("header-case", "Title-Case", &message, titled, Spelling::Title).await;

@@ -17,6 +17,13 @@ const NEGOTIATED: &[Law] = &[
     Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "server/tools#capabilities" },
 ];
 
+/// What a modern server may send is told by each subscription and each request: that is `listen-filter-is-honoured` and
+/// `logs-only-when-asked`.
+const NEGOTIATED_BY_HANDSHAKE: &[Law] = &[
+    Law { revisions: "2024-11-05"..="2025-03-26", keyword: Keyword::Should, source: "basic/lifecycle#operation" },
+    Law { revisions: "2025-06-18"..="2025-11-25", keyword: Keyword::Must, source: "basic/lifecycle#operation" },
+];
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "capability-is-kept",
@@ -70,7 +77,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "notifications-are-declared",
         area: Area::Capabilities,
         law: "notifications are sent only of what was declared: `listChanged`, `subscribe`, `logging`",
-        laws: NEGOTIATED,
+        laws: NEGOTIATED_BY_HANDSHAKE,
         on: On::Any,
         lenience: None,
         judge: Judge::Each(notifications_are_declared),
@@ -140,14 +147,13 @@ pub(super) const RULES: &[Rule] = &[
 const NO_HANDSHAKE: &str = "the server has not said what it can do";
 
 /// What tells whether a declared capability exists: the capability, the probe, what it was tried on.
-const KEPT: [(&str, &str, Option<&str>); 8] = [
+const KEPT: [(&str, &str, Option<&str>); 7] = [
     ("tools", "list", Some("tools/list")),
     ("resources", "list", Some("resources/list")),
     ("prompts", "list", Some("prompts/list")),
     ("completions", "complete", None),
     ("completions", "complete-unknown", None),
     ("logging", "set-log-level", None),
-    ("resources/subscribe", "subscribe", None),
     // Nothing is listened to unless something was declared.
     ("", "listen", None),
 ];

@@ -107,13 +107,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "list-does-not-change-unannounced",
         area: Area::Lists,
-        law: "a server that declares `listChanged` says so when a list changes",
-        laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "server/tools#list-changed-notification" }],
+        law: "a list is the same from one request to the next, unless the server says that it has changed",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/tools#list-changed-notification" }],
         on: On::Any,
         lenience: None,
         judge: Judge::Each(does_not_change_unannounced),
-        why: "clients that were promised word of changes keep the list that they have",
-        remedy: "send the `list_changed` notification whenever an item is added, removed or changed",
+        why: "clients keep the list that they have, and models call what is gone or described otherwise",
+        remedy: "give each request the same list; where it does change, declare `listChanged` and send the `list_changed` notification",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -296,35 +296,40 @@ fn order_is_stable(conversation: &Conversation<'_>) -> Judgement {
 }
 
 fn does_not_change_unannounced(conversation: &Conversation<'_>) -> Judgement {
-    let promising =
-        ["tools", "resources", "prompts"].into_iter().any(|kind| conversation.capability(&format!("{kind}/listChanged")).is_some());
-    if conversation.handshake().is_some() && !promising {
-        return Judgement::NotApplicable("the server declares no `listChanged`".into());
-    }
-    let (mut seen, mut violations) = (0, Vec::new());
-    for (first, second) in twice(conversation) {
+    let walks = twice(conversation);
+    let mut violations = Vec::new();
+    for (first, second) in &walks {
         let kind = first.method.split('/').next().unwrap_or_default();
-        if conversation.capability(&format!("{kind}/listChanged")).is_none() {
-            continue;
-        }
-        seen += 1;
         let (Some(from), Some(to)) = (first.pages.first().map(|page| page.frame), second.pages.last().map(|page| page.frame)) else {
             continue;
         };
         let notification = format!("notifications/{kind}/list_changed");
         // One that is still on its way counts, so that a list in the making is not charged.
         let is_announced = conversation.from_server().any(|said| said.frame.id > from && said.method() == Some(notification.as_str()));
-        let (before, after): (BTreeSet<_>, BTreeSet<_>) = (first.names().into_iter().collect(), second.names().into_iter().collect());
-        if before != after && !is_announced {
-            let name = |names: Vec<&&str>| named(&names.into_iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
-            let (gone, new): (Vec<_>, Vec<_>) = (before.difference(&after).collect(), after.difference(&before).collect());
-            let what = match (gone.is_empty(), new.is_empty()) {
-                (true, _) => format!("{} came", name(new)),
-                (false, true) => format!("{} went", name(gone)),
-                (false, false) => format!("{} went and {} came", name(gone), name(new)),
-            };
-            violations.push(Violation::new(format!("`{}` changed without `{notification}`: {what}", first.method), [from, to]));
+        if let Some(change) = change(first, second).filter(|_| !is_announced) {
+            violations.push(Violation::new(format!("`{}` changed without `{notification}`: {change}", first.method), [from, to]));
         }
     }
-    Judgement::of(violations, seen, NOT_TWICE)
+    Judgement::of(violations, walks.len(), NOT_TWICE)
+}
+
+/// What is different about the second walk, but for the order.
+fn change(first: &Walk<'_>, second: &Walk<'_>) -> Option<String> {
+    let (before, after): (BTreeSet<_>, BTreeSet<_>) = (first.names().into_iter().collect(), second.names().into_iter().collect());
+    let some = |names: Vec<&&str>| named(&names.into_iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    let (gone, new): (Vec<_>, Vec<_>) = (before.difference(&after).collect(), after.difference(&before).collect());
+    match (gone.is_empty(), new.is_empty()) {
+        (true, false) => return Some(format!("{} came", some(new))),
+        (false, true) => return Some(format!("{} went", some(gone))),
+        (false, false) => return Some(format!("{} went and {} came", some(gone), some(new))),
+        (true, true) => {}
+    }
+    // Resources tell their size and when they were modified, which may change at any time.
+    if !matches!(first.method, "tools/list" | "prompts/list") {
+        return None;
+    }
+    let items = |walk: &Walk<'_>| walk.pages.iter().flat_map(|page| page.items).cloned().collect::<Vec<Value>>();
+    let later = items(second);
+    let other = items(first).into_iter().filter(|item| !later.contains(item)).find_map(|item| identity(&item).map(str::to_owned))?;
+    Some(format!("`{other}` is described otherwise"))
 }

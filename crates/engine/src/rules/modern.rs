@@ -24,10 +24,10 @@ pub(super) const RULES: &[Rule] = &[
         remedy: "answer `server/discover` with `supportedVersions` and `capabilities`",
         sdks: &[],
         bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}
             < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
         good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}
             < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"ttlMs":0,"cacheScope":"public"}}"#,
     },
     Rule {
@@ -42,10 +42,10 @@ pub(super) const RULES: &[Rule] = &[
         remedy: "list each version as a text, `2026-07-28` among them",
         sdks: &[],
         bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}
             < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2025-11-25"],"capabilities":{}}}"#,
         good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}
             < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#,
     },
     Rule {
@@ -60,10 +60,10 @@ pub(super) const RULES: &[Rule] = &[
         remedy: "put `io.modelcontextprotocol/serverInfo` with `name` and `version` into the `_meta` of the result",
         sdks: &[],
         bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}
             < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"serverInfo":{"name":"shop","version":"1"}}}"#,
         good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}
             < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"shop","version":"1"}}}}"#,
     },
     Rule {
@@ -309,11 +309,21 @@ pub(super) fn flaw_of(asked: &Asked<'_, '_>, expected: Refusal) -> Option<Option
 /// The only probe of this name has to be refused.
 fn refused(conversation: &Conversation<'_>, probe: &str, what: &str, expected: Refusal) -> Judgement {
     let Some(asked) = conversation.probe(probe) else { return Judgement::Untestable(format!("{what} was not tried")) };
+    if is_undiscoverable(&asked) {
+        return Judgement::Untestable("`server/discover`, with which it was tried, does not exist".into());
+    }
     match flaw_of(&asked, expected) {
         None => Judgement::Untestable(format!("{what} got {}", asked.answer.describe())),
         Some(None) => Judgement::Pass,
         Some(Some(flaw)) => Judgement::Broken(vec![Violation::new(format!("{what} got {flaw}"), asked.frames())]),
     }
+}
+
+/// Whether what was tried failed because of the method that it was tried with. Over stdio a server without discovery is not
+/// known to be modern, and so gets no such requests.
+fn is_undiscoverable(asked: &Asked<'_, '_>) -> bool {
+    let is_discovery = asked.request.and_then(Said::method) == Some("server/discover");
+    is_discovery && asked.status().is_some() && asked.answer.code() == Some(-32601)
 }
 
 /// A request that names no version has to be refused. Over stdio a server of both eras may take it for a legacy one, and
@@ -336,7 +346,7 @@ fn discoveries<'c>(conversation: &'c Conversation<'_>) -> Vec<(&'c Said<'c>, &'c
     let whole = |request: &Said<'_>| {
         request.method() == Some("server/discover")
             && request.meta("protocolVersion").and_then(Value::as_str) == Some(conversation.take.revision.as_str())
-            && request.meta("clientCapabilities").is_some()
+            && ["clientCapabilities", "clientInfo"].iter().all(|key| request.meta(key).is_some())
     };
     conversation.requests().filter(|(request, _)| whole(request)).filter_map(|(request, answer)| Some((request, answer?))).collect()
 }
@@ -348,6 +358,8 @@ fn discover_is_implemented(conversation: &Conversation<'_>) -> Judgement {
     let flaw = |answer: &Said<'_>| match (answer.value.get("result"), answer.value.get("error")) {
         (Some(result), _) if result.get("capabilities").is_some_and(Value::is_object) => None,
         (Some(_), _) => Some("the answer to `server/discover` has no `capabilities`".to_owned()),
+        // These say that the server is modern, and that it does not like something else.
+        (None, Some(error)) if matches!(error.get("code").and_then(Value::as_i64), Some(-32022..=-32020)) => None,
         (None, Some(error)) => Some(format!("`server/discover` got error {}", error.get("code").unwrap_or(&Value::Null))),
         (None, None) => None,
     };
@@ -457,7 +469,9 @@ fn client_info_is_optional(conversation: &Conversation<'_>) -> Judgement {
     };
     match asked.answer {
         Answer::Result { .. } => Judgement::Pass,
-        Answer::Error { .. } => Judgement::Broken(vec![Violation::new(format!("{what} got {}", asked.answer.describe()), asked.frames())]),
+        Answer::Error { .. } if !is_undiscoverable(&asked) => {
+            Judgement::Broken(vec![Violation::new(format!("{what} got {}", asked.answer.describe()), asked.frames())])
+        }
         _ => Judgement::Untestable(format!("{what} got {}", asked.answer.describe())),
     }
 }

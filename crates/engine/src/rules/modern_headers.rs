@@ -122,7 +122,7 @@ pub(super) const RULES: &[Rule] = &[
         laws: &[must("basic/transports/streamable-http#case-sensitivity")],
         on: On::Http,
         lenience: None,
-        judge: Judge::Each(|conversation| accepted(conversation, "header-case", "headers spelled `Like-This`")),
+        judge: Judge::Each(names_ignore_case),
         why: "clients and proxies write them either way, and HTTP/2 in small letters only",
         remedy: "look headers up with the functions of the HTTP library, or turn their names to small letters first",
         sdks: &[],
@@ -267,6 +267,15 @@ fn without_a_right_one(conversation: &Conversation<'_>) -> Option<Judgement> {
     }
 }
 
+/// Whether it was refused with the same wrong code as another `Mcp-Method` is, which is told of that one only.
+fn is_refused_like_a_method(conversation: &Conversation<'_>, asked: &Asked<'_, '_>) -> bool {
+    let method = conversation.probes("header-method").find(|method| method.subject() == "different");
+    asked.probed.probe != "header-method"
+        && method.is_some_and(|method| {
+            asked.answer.code().is_some() && (asked.answer.code(), asked.status()) == (method.answer.code(), method.status())
+        })
+}
+
 /// What was tried, in words: the method, and what was wrong with the header.
 fn described(asked: &Asked<'_, '_>, header: &str) -> String {
     let method = asked.request.and_then(|request| request.method()).unwrap_or_default();
@@ -285,6 +294,7 @@ fn mismatches(conversation: &Conversation<'_>, probe: &str, header: &str) -> Jud
     let (mut seen, mut violations) = (0, Vec::new());
     for asked in conversation.probes(probe) {
         let Some(flaw) = flaw_of(&asked, MISMATCH) else { continue };
+        let flaw = flaw.filter(|_| !is_refused_like_a_method(conversation, &asked));
         seen += 1;
         violations.extend(flaw.map(|flaw| Violation::new(format!("{} got {flaw}", described(&asked, header)), asked.frames())));
     }
@@ -306,7 +316,7 @@ fn version_is_checked(conversation: &Conversation<'_>) -> Judgement {
             && asked.subject() == "absent"
             && !matches!(asked.answer, Answer::Result { value, .. } if value.get("resultType").is_some());
         seen += 1;
-        let flaw = flaw.filter(|_| !is_legacy);
+        let flaw = flaw.filter(|_| !is_legacy && !is_refused_like_a_method(conversation, &asked));
         violations.extend(flaw.map(|flaw| Violation::new(format!("{} got {flaw}", described(&asked, header)), asked.frames())));
     }
     Judgement::of(violations, seen, &format!("no wrong `{header}` was tried and answered"))
@@ -327,6 +337,18 @@ fn accepted(conversation: &Conversation<'_>, probe: &str, what: &str) -> Judgeme
         }
     }
     Judgement::of(violations, seen, &format!("{what} was not tried, or not answered"))
+}
+
+fn names_ignore_case(conversation: &Conversation<'_>) -> Judgement {
+    let (small, titled) = (conversation.probe("headers-right"), conversation.probe("header-case"));
+    if let (Some(small), Some(titled)) = (small, titled)
+        && small.answer.code() == Some(MISMATCH.code)
+        && matches!(titled.answer, Answer::Result { .. })
+    {
+        let message = "headers in small letters got error -32020, and the same spelled `Like-This` a result";
+        return Judgement::Broken(vec![Violation::new(message, small.frames().into_iter().chain(titled.frames()))]);
+    }
+    accepted(conversation, "header-case", "headers spelled `Like-This`")
 }
 
 fn parameters_are_checked(conversation: &Conversation<'_>) -> Judgement {

@@ -294,8 +294,7 @@ fn subscription_works(conversation: &Conversation<'_>) -> Judgement {
         let method = asked.request.and_then(|request| request.method()).unwrap_or_default();
         match asked.answer {
             Answer::Result { .. } => seen += 1,
-            // A method that does not exist is `capability-is-kept`.
-            Answer::Error { .. } if asked.answer.code() != Some(-32601) => {
+            Answer::Error { .. } => {
                 let message = format!("`{method}` of the listed `{}` got {}", asked.subject(), asked.answer.describe());
                 violations.push(Violation::new(message, asked.frames()));
             }

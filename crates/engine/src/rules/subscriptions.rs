@@ -140,9 +140,16 @@ fn listenings<'c>(conversation: &'c Conversation<'_>) -> (Vec<Listening<'c>>, Ve
         let is_ours = |listening: &Listening<'_>| match (listening.request.exchange, said.exchange, tag) {
             (Some(ours), Some(theirs), _) => ours == theirs,
             (_, _, Some(tag)) => listening.request.id() == Some(tag),
-            (_, _, None) => listening.request.frame.id < said.frame.id && said.method().is_some_and(is_of_a_subscription),
+            (_, _, None) => false,
         };
-        match all.iter_mut().rfind(|listening| is_ours(listening)) {
+        // A tag that nobody gave is as good as none.
+        let is_nearest = |listening: &Listening<'_>| {
+            listening.request.exchange.is_none()
+                && listening.request.frame.id < said.frame.id
+                && said.method().is_some_and(is_of_a_subscription)
+        };
+        let position = all.iter().rposition(is_ours).or_else(|| all.iter().rposition(is_nearest));
+        match position.and_then(|position| all.get_mut(position)) {
             Some(listening) => listening.notifications.push(said),
             None if said.method().is_some_and(is_of_a_subscription) => stray.push(said),
             None => {}
@@ -197,6 +204,7 @@ fn is_acknowledged_first(conversation: &Conversation<'_>) -> Judgement {
             (None, None) => {}
         }
     }
+    violations.truncate(1);
     Judgement::of(violations, seen, "the connection ended before a subscription was acknowledged")
 }
 
@@ -229,7 +237,9 @@ fn filter_is_honoured(conversation: &Conversation<'_>) -> Judgement {
     let (all, stray) = listenings(conversation);
     let mut violations: Vec<Violation> = Vec::new();
     for listening in &all {
-        for notification in &listening.notifications {
+        // What comes before the acknowledgement is wrong in any case, and told as that.
+        let from_acknowledgement = listening.notifications.iter().skip_while(|notification| notification.method() != Some(ACKNOWLEDGED));
+        for notification in from_acknowledgement {
             if let Some(message) = listening.overstep(notification) {
                 violations.push(Violation::new(message, [listening.request.frame.id, notification.frame.id]));
             }

@@ -13,9 +13,11 @@ pub(super) const ANIMALS: &[Animal] =
             "resource-listed-can-be-read",
             ALL,
             BOTH,
-            Twist::Says(|heard, message| match heard.params()["uri"] == "zoo://gate/rules" && heard.method() == "resources/read" {
-                true => vec![refuse(heard, -32603, "cannot read the rules")],
-                false => vec![message],
+            Twist::Says(|heard, message| {
+                match heard.params()["uri"] == "zoo://gate/rules" && heard.method() == "resources/read" && !is_mismatch(&message) {
+                    true => vec![refuse(heard, -32603, "cannot read the rules")],
+                    false => vec![message],
+                }
             }),
         ),
         animal(
@@ -32,7 +34,7 @@ pub(super) const ANIMALS: &[Animal] =
             "resource-unknown-is-refused",
             ALL,
             BOTH,
-            Twist::Says(|heard, message| match heard.method() == "resources/read" && is_error(&message) {
+            Twist::Says(|heard, message| match heard.method() == "resources/read" && is_error(&message) && !is_mismatch(&message) {
                 true => vec![accept(heard, json!({ "contents": [] }))],
                 false => vec![message],
             }),
@@ -43,7 +45,7 @@ pub(super) const ANIMALS: &[Animal] =
             "resource-unknown-is-refused",
             ALL,
             BOTH,
-            Twist::Says(|heard, message| match heard.method() == "resources/read" && is_error(&message) {
+            Twist::Says(|heard, message| match heard.method() == "resources/read" && is_error(&message) && !is_mismatch(&message) {
                 true => vec![accept(heard, json!({ "contents": [{ "uri": heard.params()["uri"], "text": "not found" }] }))],
                 false => vec![message],
             }),
@@ -54,7 +56,7 @@ pub(super) const ANIMALS: &[Animal] =
             "resource-unknown-code",
             ALL,
             BOTH,
-            Twist::Says(|heard, message| match heard.method() == "resources/read" && is_error(&message) {
+            Twist::Says(|heard, message| match heard.method() == "resources/read" && is_error(&message) && !is_mismatch(&message) {
                 true => vec![refuse(heard, -32603, "Internal error")],
                 false => vec![message],
             }),
@@ -117,11 +119,13 @@ pub(super) const ANIMALS: &[Animal] =
             "prompt-missing-argument-is-refused",
             ALL,
             BOTH,
-            Twist::Says(
-                |heard, message| {
-                    if is_refused(heard.method(), &message, "is missing") { vec![accept(heard, messages())] } else { vec![message] }
-                },
-            ),
+            Twist::Says(|heard, message| {
+                if is_refused(heard.method(), &message, "is missing") && !is_mismatch(&message) {
+                    vec![accept(heard, messages())]
+                } else {
+                    vec![message]
+                }
+            }),
         ),
         animal(
             "listed-prompt-unknown",
@@ -165,4 +169,9 @@ fn messages() -> Value {
 /// Whether a prompt is refused for that reason.
 fn is_refused(method: &str, message: &Value, why: &str) -> bool {
     method == "prompts/get" && message["error"]["message"].as_str().is_some_and(|text| text.contains(why))
+}
+
+/// Headers are checked before anything of the message is.
+fn is_mismatch(message: &Value) -> bool {
+    message["error"]["code"] == -32020
 }
