@@ -154,6 +154,17 @@ pub(super) const ANIMALS: &[Animal] = &[
         }),
     ),
     animal(
+        "input-required-for-a-list",
+        "wants input before it lists its prompts",
+        "input-required-only-where-allowed",
+        ALL,
+        MODERN,
+        Twist::Result("prompts/list", |_, result| {
+            result["resultType"] = json!("input_required");
+            result["requestState"] = json!("of the gate");
+        }),
+    ),
+    animal(
         "header-names-have-a-case",
         "knows Mcp-Method in no other case",
         "header-names-ignore-case",
