@@ -6,6 +6,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "zoo/others.rs"]
+mod others;
+mod peers;
+
 use libtest_mimic::{Arguments, Failed, Trial};
 use mcproof_testkit::zoo::{self, Era, animals};
 use serde_json::Value;
@@ -22,6 +26,10 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         };
+    }
+    if words == ["--others"] {
+        others::compare();
+        return ExitCode::SUCCESS;
     }
     let table = Arc::new(Mutex::new(Vec::new()));
     let mut trials: Vec<Trial> = Vec::new();

@@ -1,0 +1,173 @@
+//! What others notice of the zoo: the official conformance suite and MCP Inspector's CLI, on the wire of each animal on which
+//! they can run. They have no name for what they notice, so it counts as noticed if they fail where they pass the correct
+//! server. Run by hand, because it takes long: `cargo test -p mcproof-cli --test zoo -- --others` writes `docs/detection.md`.
+
+use super::peers::{installed, root};
+use super::{Era, animals, listen, word};
+use mcproof_testkit::zoo::Animal;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// What somebody else says about an animal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Noticed,
+    Passed,
+    /// It does not speak that transport.
+    CannotRun,
+}
+
+impl Verdict {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Noticed => "noticed",
+            Self::Passed => "-",
+            Self::CannotRun => "cannot run",
+        }
+    }
+}
+
+struct Row {
+    animal: &'static Animal,
+    places: usize,
+    found: usize,
+    conformance: Verdict,
+    inspector: Verdict,
+}
+
+pub(crate) fn compare() {
+    let correct: BTreeMap<&str, Failures> =
+        [Era::Legacy, Era::Modern].map(|era| (word(era), conformance("none", era))).into_iter().collect();
+    let all: Vec<&'static Animal> = animals().collect();
+    let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(animal) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let row = row(animal, &correct);
+                    rows.lock().unwrap().push(row);
+                }
+            });
+        }
+    });
+    let mut rows = rows.into_inner().unwrap();
+    rows.sort_by_key(|row| (row.animal.rule, row.animal.name));
+    std::fs::write(root().join("docs/detection.md"), page(&rows)).unwrap();
+}
+
+fn row(animal: &'static Animal, correct: &BTreeMap<&str, Failures>) -> Row {
+    let places: Vec<(&'static str, Era)> = animal.places().collect();
+    let is_found = |(transport, era): &&(&'static str, Era)| {
+        super::check(animal.name, transport, &[word(*era)]).findings.iter().any(|(_, rule, _)| rule == animal.rule)
+    };
+    let over_http = places.iter().find(|(transport, _)| *transport == "http");
+    let conformance = over_http.map_or(Verdict::CannotRun, |(_, era)| {
+        let (usual, found) = (&correct[word(*era)], conformance(animal.name, *era));
+        let is_worse = |(scenario, failed): (&String, &usize)| found.get(scenario).is_none_or(|now| now > failed);
+        if usual.iter().any(is_worse) { Verdict::Noticed } else { Verdict::Passed }
+    });
+    let inspector = if inspector_passes(animal.name, places[0]) { Verdict::Passed } else { Verdict::Noticed };
+    Row { animal, places: places.len(), found: places.iter().filter(is_found).count(), conformance, inspector }
+}
+
+/// Scenarios, and how many checks of each failed.
+type Failures = BTreeMap<String, usize>;
+
+fn conformance(name: &str, era: Era) -> Failures {
+    let revision = match era {
+        Era::Legacy => "2025-11-25",
+        Era::Modern => "2026-07-28",
+    };
+    let (mut server, url) = listen(&server(name, "http", era));
+    let Some(url) = url else { return Failures::new() };
+    let folder = tempfile::tempdir().unwrap();
+    let output = limited(&installed("conformance"))
+        .args(["server", "--url", &url, "--requirements", revision, "-o"])
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    let _ = server.kill();
+    let _ = server.wait();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = |line: &str| {
+        let (scenario, counts) = line.trim().strip_prefix(['✓', '✗'])?.trim().split_once(": ")?;
+        let failed = counts.split_once(", ")?.1.strip_suffix(" failed")?;
+        Some((scenario.to_owned(), failed.parse().ok()?))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// Lists the tools and calls one, as a person with that tool would.
+fn inspector_passes(name: &str, (transport, era): (&'static str, Era)) -> bool {
+    let methods: [&[&str]; 2] =
+        [&["--method", "tools/list"], &["--method", "tools/call", "--tool-name", "echo", "--tool-arg", "text=hello"]];
+    methods.iter().all(|method| {
+        let mut command = limited(&installed("inspector"));
+        let mut listening = None;
+        if transport == "stdio" {
+            command.args(server(name, transport, era));
+        } else {
+            let (child, url) = listen(&server(name, transport, era));
+            listening = Some(child);
+            command.args(url).args(["--transport", transport]);
+        }
+        command.args(*method).args(["--protocol-era", word(era), "--connect-timeout", "5000"]);
+        let Output { status, .. } = command.stdin(Stdio::null()).output().unwrap();
+        if let Some(mut server) = listening {
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+        status.success()
+    })
+}
+
+/// Some of them wait for minutes.
+fn limited(words: &[String]) -> Command {
+    let mut command = Command::new("timeout");
+    command.arg("20").args(words);
+    command
+}
+
+fn server(name: &str, transport: &str, era: Era) -> Vec<String> {
+    let mut words = vec![std::env::current_exe().unwrap().to_str().unwrap().to_owned(), "--animal".into(), name.into()];
+    words.push(format!("--{transport}"));
+    words.extend((transport != "stdio").then(|| "0".to_owned()));
+    words.extend(["--era".to_owned(), word(era).to_owned()]);
+    words
+}
+
+fn page(rows: &[Row]) -> String {
+    let count = |wanted: fn(&Row) -> bool| rows.iter().filter(|row| wanted(row)).count();
+    let (places, found): (usize, usize) = rows.iter().fold((0, 0), |(places, found), row| (places + row.places, found + row.found));
+    let mut text = format!(
+        "# Detection\n\nThe zoo of the testkit: {} servers, each with one flaw. Generated by `cargo test -p mcproof-cli --test zoo -- \
+         --others`; that every row is found, with the right rule and no other failure, is a test of every run.\n\n\
+         - `mcproof check`: {found} of {places} (server, transport and era), each with the id of its rule\n\
+         - official conformance suite: notices {} of the {} that it can talk to (Streamable HTTP only)\n\
+         - MCP Inspector's CLI (`tools/list` and one `tools/call`): notices {} of {}\n\n\
+         The others have no name for what they notice: that they fail where they pass the correct server counts.\n\n\
+         | rule | server | does | mcproof | conformance | Inspector |\n|---|---|---|---|---|---|\n",
+        rows.len(),
+        count(|row| row.conformance == Verdict::Noticed),
+        count(|row| row.conformance != Verdict::CannotRun),
+        count(|row| row.inspector == Verdict::Noticed),
+        count(|row| row.inspector != Verdict::CannotRun),
+    );
+    for Row { animal, places, found, conformance, inspector } in rows {
+        writeln!(
+            text,
+            "| [{0}](rules/{0}.md) | {1} | {2} | {found}/{places} | {3} | {4} |",
+            animal.rule,
+            animal.name,
+            animal.does.replace('|', "\\|"),
+            conformance.word(),
+            inspector.word()
+        )
+        .unwrap();
+    }
+    text
+}
