@@ -2,6 +2,7 @@
 //! Knows what to try, not what is right.
 
 mod abuse;
+pub(crate) mod arguments;
 mod calls;
 mod features;
 mod http;
@@ -10,11 +11,15 @@ mod modern;
 mod modern_headers;
 mod permission;
 mod process;
+mod replicas;
+mod state;
+mod texts;
 mod tour;
 mod visit;
 
 pub use permission::Permission;
 
+use calls::Tools;
 use mcproof_client::{ConnectFailure, ConnectOptions, TapBounds, Target, TransportKind};
 use mcproof_record::{FrameId, ProbeOutcome, Probed, Take};
 use std::time::Duration;
@@ -73,12 +78,21 @@ pub async fn explore(inquiry: &Inquiry) -> Explored {
         let found = Found { kind, is_legacy, is_modern };
         match kind {
             TransportKind::Stdio | TransportKind::InMemory => {
-                let (abused, ended) = tokio::join!(abuse::talk(inquiry, found), process::talk(inquiry, found));
-                takes.extend(abused);
-                takes.extend(ended);
+                let tools = Tools::in_takes(&takes, &inquiry.calls);
+                let (abused, ended, odd, observed) = tokio::join!(
+                    abuse::talk(inquiry, found),
+                    process::talk(inquiry, found),
+                    calls::talk(inquiry, found, &tools),
+                    state::talk(inquiry, found, &tools),
+                );
+                takes.extend([abused, ended, odd, observed].into_iter().flatten());
             }
             TransportKind::Http | TransportKind::Sse => {
+                let tools = Tools::in_takes(&takes, &inquiry.calls);
                 takes.extend(http::talk(inquiry, found).await);
+                takes.extend(replicas::talk(inquiry, found).await);
+                takes.extend(state::talk(inquiry, found, &tools).await);
+                takes.extend(calls::talk(inquiry, found, &tools).await);
                 takes.extend(abuse::talk(inquiry, found).await);
             }
         }

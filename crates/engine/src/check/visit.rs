@@ -2,12 +2,14 @@
 //! as anything can be asked, and never waits longer than it may.
 
 use super::{Found, Inquiry};
+use futures_util::StreamExt as _;
 use mcproof_client::{
     CallFailure, ClientProfile, ConnectFailure, ConnectOptions, EraChoice, Headers, HttpAnswer, HttpQuestion, ListenFailure, Patience,
     ProcessSignal, Reply, Session, Spelling, Tap, Target, TransportKind, WaitFor, open_bare, open_session,
 };
-use mcproof_record::{Ending, FrameId, Opened, ProbeOutcome, Probed, Take};
+use mcproof_record::{Direction, Ending, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Take};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -20,6 +22,12 @@ const IMPATIENT: Duration = Duration::from_secs(1);
 /// How long a subscription may take until it is acknowledged.
 const MOST_FOR_AN_ACKNOWLEDGEMENT: Duration = Duration::from_secs(2);
 
+/// Requests of a flock that are under way at the same time.
+const AT_ONCE: usize = 6;
+
+/// Starts the progress token of a request of a flock.
+const TOKEN: &str = "mcproof-flock-";
+
 pub(super) struct Visit<'a> {
     pub(super) inquiry: &'a Inquiry,
     session: Session,
@@ -29,6 +37,25 @@ pub(super) struct Visit<'a> {
     opened: Opened,
     probes: Vec<Probed>,
     was_silent: bool,
+    /// Requests of flocks so far.
+    flocked: usize,
+}
+
+/// One of several requests that go out together.
+#[derive(Clone, Debug)]
+pub(super) struct Bird {
+    pub(super) probe: &'static str,
+    pub(super) subject: String,
+    pub(super) method: &'static str,
+    pub(super) params: Value,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub(super) struct Landed {
+    /// `None` if no answer came in time, or the request was never sent.
+    pub(super) answer: Answered,
+    pub(super) took: Duration,
 }
 
 /// What came back, as far as the next step of a client depends on it. Judges read the transcript.
@@ -50,7 +77,7 @@ impl<'a> Visit<'a> {
         match open_session(&inquiry.target, &options, &tap).await {
             Ok(session) => {
                 let revision = session.handshake().protocol_version.clone();
-                Ok(Self { inquiry, session, tap, name, revision, opened: Opened::Yes, probes: Vec::new(), was_silent: false })
+                Ok(Self { inquiry, session, tap, name, revision, opened: Opened::Yes, probes: Vec::new(), was_silent: false, flocked: 0 })
             }
             Err(failure) => {
                 let take = Take {
@@ -72,7 +99,7 @@ impl<'a> Visit<'a> {
         let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
         let session = open_bare(&inquiry.target, kind, version, &inquiry.options, &tap).await?;
         let revision = version.to_owned();
-        Ok(Self { inquiry, session, tap, name, revision, opened: Opened::Bare, probes: Vec::new(), was_silent: false })
+        Ok(Self { inquiry, session, tap, name, revision, opened: Opened::Bare, probes: Vec::new(), was_silent: false, flocked: 0 })
     }
 
     /// In an era that the server speaks, the legacy one if it speaks both.
@@ -248,6 +275,64 @@ impl<'a> Visit<'a> {
         let outcome = work(&self.session, self.deadline()).await;
         self.note(probe, None, first, ProbeOutcome::Done);
         outcome
+    }
+
+    /// Requests that go out a few at a time, each with a progress token and cancelled after `limit`; after `until` no more are
+    /// sent. What is still not answered then says nothing about the server, so that later requests are waited for as ever.
+    pub(super) async fn flock(&mut self, birds: &[Bird], limit: Duration, until: Instant) -> Vec<Landed> {
+        let first = self.tap.mark();
+        let base = self.flocked;
+        self.flocked += birds.len();
+        let session = &self.session;
+        let send = async |index: usize, bird: &Bird| {
+            let started = Instant::now();
+            let patience = limit.min(until.saturating_duration_since(started));
+            if patience.is_zero() {
+                return None;
+            }
+            let mut params = bird.params.clone();
+            params["_meta"] = json!({ "progressToken": format!("{TOKEN}{}", base + index) });
+            let outcome = session.request(bird.method, params.as_object().cloned(), patience).await;
+            Some((outcome, started.elapsed()))
+        };
+        let sent = futures_util::stream::iter(birds.iter().enumerate()).map(|(index, bird)| send(index, bird));
+        let outcomes: Vec<_> = sent.buffered(AT_ONCE).collect().await;
+        let frames = self.frames_of_flock(first);
+        let mut landed = Vec::new();
+        for ((index, bird), outcome) in birds.iter().enumerate().zip(outcomes) {
+            let Some((outcome, took)) = outcome else {
+                landed.push(Landed { answer: None, took: Duration::ZERO });
+                continue;
+            };
+            let (answer, outcome) = match outcome {
+                Ok(reply) => (Some(reply.answer.map_err(|error| error.code)), ProbeOutcome::Done),
+                Err(CallFailure::TimedOut { .. }) => (None, ProbeOutcome::Silent),
+                Err(_) => (None, ProbeOutcome::Gone),
+            };
+            if let Some(frame) = frames.get(&(base + index)) {
+                let (probe, subject) = (bird.probe.into(), Some(bird.subject.clone()));
+                self.probes.push(Probed { probe, subject, first: *frame, end: FrameId(frame.0 + 1), outcome });
+            }
+            landed.push(Landed { answer, took });
+        }
+        landed
+    }
+
+    /// The frames of the requests of flocks since a frame, by the number in their progress token.
+    fn frames_of_flock(&self, first: FrameId) -> BTreeMap<usize, FrameId> {
+        let start = format!("\"progressToken\":\"{TOKEN}").into_bytes();
+        let sent = (first.0..self.tap.mark().0).filter_map(|id| self.tap.frame(FrameId(id)));
+        let number = |bytes: &[u8]| {
+            let rest = &bytes[memchr::memmem::find(bytes, &start)? + start.len()..];
+            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
+        };
+        sent.filter(|frame| frame.direction == Direction::ToServer)
+            .filter_map(|frame| match &frame.body {
+                FrameBody::Line { bytes, .. } | FrameBody::HttpRequest { body: bytes, .. } => Some((number(bytes.as_bytes())?, frame.id)),
+                _ => None,
+            })
+            .collect()
     }
 
     fn conclude(&mut self, probe: &str, subject: Option<&str>, first: FrameId, outcome: Result<Option<Reply>, CallFailure>) -> Answered {
