@@ -19,8 +19,8 @@ mod visit;
 
 pub use permission::Permission;
 
-use calls::Tools;
-use mcproof_client::{ConnectFailure, ConnectOptions, TapBounds, Target, TransportKind};
+use calls::{Depth, Tools};
+use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, TapBounds, Target, TransportKind};
 use mcproof_record::{FrameId, ProbeOutcome, Probed, Take};
 use std::time::Duration;
 use url::Url;
@@ -61,6 +61,19 @@ struct Found {
 /// Talks to the server until everything has been tried that may be. Each kind of client has a process of its own over stdio,
 /// because some servers cannot be talked to in both eras, and some do not survive.
 pub async fn explore(inquiry: &Inquiry) -> Explored {
+    match &inquiry.target {
+        // The calls take their time, and need not wait for anything.
+        Target::Stdio(_) => {
+            let (mut explored, called) = tokio::join!(explore_all_but_calls(inquiry), calls::talk(inquiry, EraChoice::Legacy, Depth::Full));
+            explored.takes.extend(called.unwrap_or_default());
+            explored
+        }
+        Target::Http { .. } => explore_all_but_calls(inquiry).await,
+    }
+}
+
+/// Over HTTP, where one thing comes after the other, the calls as well.
+async fn explore_all_but_calls(inquiry: &Inquiry) -> Explored {
     let mut takes = Vec::new();
     let (legacy, modern) = match &inquiry.target {
         Target::Stdio(_) => tokio::join!(legacy::talk(inquiry), modern::talk(inquiry)),
@@ -79,20 +92,29 @@ pub async fn explore(inquiry: &Inquiry) -> Explored {
         match kind {
             TransportKind::Stdio | TransportKind::InMemory => {
                 let tools = Tools::in_takes(&takes, &inquiry.calls);
-                let (abused, ended, odd, observed) = tokio::join!(
-                    abuse::talk(inquiry, found),
-                    process::talk(inquiry, found),
-                    calls::talk(inquiry, found, &tools),
-                    state::talk(inquiry, found, &tools),
-                );
-                takes.extend([abused, ended, odd, observed].into_iter().flatten());
+                let called = async {
+                    match (is_modern, is_legacy) {
+                        (true, true) => calls::talk(inquiry, EraChoice::Modern, Depth::Calls).await,
+                        (true, false) => calls::talk(inquiry, EraChoice::Modern, Depth::Full).await,
+                        (false, _) => None,
+                    }
+                };
+                let (abused, ended, called, observed) =
+                    tokio::join!(abuse::talk(inquiry, found), process::talk(inquiry, found), called, state::talk(inquiry, found, &tools));
+                takes.extend([abused, ended, called.unwrap_or_default(), observed].into_iter().flatten());
             }
             TransportKind::Http | TransportKind::Sse => {
                 let tools = Tools::in_takes(&takes, &inquiry.calls);
                 takes.extend(http::talk(inquiry, found).await);
                 takes.extend(replicas::talk(inquiry, found).await);
                 takes.extend(state::talk(inquiry, found, &tools).await);
-                takes.extend(calls::talk(inquiry, found, &tools).await);
+                if is_modern {
+                    let depth = if is_legacy { Depth::Calls } else { Depth::Full };
+                    takes.extend(calls::talk(inquiry, EraChoice::Modern, depth).await.unwrap_or_default());
+                }
+                if is_legacy {
+                    takes.extend(calls::talk(inquiry, EraChoice::Legacy, Depth::Full).await.unwrap_or_default());
+                }
                 takes.extend(abuse::talk(inquiry, found).await);
             }
         }

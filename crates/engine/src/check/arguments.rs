@@ -88,7 +88,9 @@ pub(crate) fn unusual(schema: &Value, valid: &Value, what: Unusual) -> Option<Va
         Unusual::Extra => set("mcproofExtra", json!({ "mcproof": [1, null, "extra"] })),
         Unusual::Null => set(properties(schema, valid).first()?, Value::Null),
         Unusual::Boundary => boundary(schema, valid),
-        Unusual::Unicode => set(&text()?, json!("mcproof \u{0} \u{7} \u{202e}olleh\u{202c} \u{1f469}\u{200d}\u{1f680} \u{10ffff} z\u{300}\u{301} \u{feff}")),
+        Unusual::Unicode => {
+            set(&text()?, json!("mcproof \u{0} \u{7} \u{202e}olleh\u{202c} \u{1f469}\u{200d}\u{1f680} \u{10ffff} z\u{300}\u{301} \u{feff}"))
+        }
         Unusual::Large => set(&text()?, json!("mcproof ".repeat((1 << 20) / 8))),
     }
 }
@@ -417,7 +419,10 @@ mod tests {
         check(json!({ "type": "object", "minProperties": 1 }), json!({ "mcproof0": "mcproof" }));
         check(json!({ "properties": { "b": {} } }), json!({}));
         check(json!({ "anyOf": [{ "type": "null" }, { "type": "integer", "minimum": 3 }] }), json!(3));
-        check(json!({ "oneOf": [{ "type": "object", "properties": { "k": { "const": "one" } }, "required": ["k"] }] }), json!({ "k": "one" }));
+        check(
+            json!({ "oneOf": [{ "type": "object", "properties": { "k": { "const": "one" } }, "required": ["k"] }] }),
+            json!({ "k": "one" }),
+        );
         check(json!({ "allOf": [{ "type": "integer", "minimum": 2 }, { "minimum": 4 }] }), json!(4));
         check(json!({ "minimum": 2.5 }), json!(2.5));
     }

@@ -2,8 +2,9 @@
 
 use super::arguments::{self, Unusual};
 use super::visit::{Bird, Visit};
-use super::{Found, Inquiry, Permission};
+use super::{Inquiry, Permission};
 use crate::rules::Conversation;
+use mcproof_client::{ConnectOptions, EraChoice, Session};
 use mcproof_record::Take;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -15,7 +16,9 @@ const MOST_ODD_TOOLS: usize = 3;
 /// Properties of one tool that are left out, or given another type.
 const MOST_PROPERTIES: usize = 2;
 /// A call is cancelled after this.
-const PATIENCE: Duration = Duration::from_millis(1500);
+const PATIENCE: Duration = Duration::from_millis(1200);
+/// For all pages of the list, which may be without end.
+const LISTING: Duration = Duration::from_secs(2);
 /// For all calls of a kind together.
 const BUDGET: Duration = Duration::from_secs(3);
 
@@ -68,69 +71,55 @@ impl Callable {
     }
 }
 
-/// What every client does: calls that are right, and those that a model gets wrong.
-pub(super) async fn take(visit: &mut Visit<'_>, tools: &[Value]) {
-    let tools = Tools::of(tools, &visit.inquiry.calls).0;
-    if tools.is_empty() || visit.is_over() {
-        return;
-    }
-    learn_headers(visit, &tools).await;
-    let until = Instant::now() + BUDGET;
-    let right: Vec<Bird> = tools.iter().map(|tool| tool.call("call", tool.arguments.clone())).collect();
-    let landed = visit.flock(&right, PATIENCE, until).await;
-    let mut wrong = Vec::new();
-    for (tool, _) in tools.iter().zip(&landed).filter(|(_, landed)| landed.answer.is_some()) {
-        let missing = arguments::missing(tool.schema(), &tool.arguments);
-        wrong.extend(missing.into_iter().take(MOST_PROPERTIES).map(|variant| tool.call("call-missing-argument", variant.arguments)));
-        let mistyped = arguments::mistyped(tool.schema(), &tool.arguments);
-        wrong.extend(mistyped.into_iter().take(MOST_PROPERTIES).map(|variant| tool.call("call-wrong-type", variant.arguments)));
-    }
-    visit.flock(&wrong, PATIENCE, until.max(Instant::now() + BUDGET / 3)).await;
+/// How much is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// Calls that are right, and those that a model gets wrong.
+    Calls,
+    /// Unusual arguments as well.
+    Full,
 }
 
-/// A client whose arguments are unusual, and that looks whether the server still answers. A server that does not is started
-/// again for what comes next.
-pub(super) async fn talk(inquiry: &Inquiry, found: Found, tools: &Tools) -> Vec<Take> {
-    // Those with a text come first, because more can be tried on them.
-    let mut tools: Vec<&Callable> = tools.0.iter().collect();
-    tools.sort_by_key(|tool| arguments::unusual(tool.schema(), &tool.arguments, Unusual::Unicode).is_none());
-    tools.truncate(MOST_ODD_TOOLS);
+/// A client that calls tools. `None` if there was no conversation in this era, or nothing may be called.
+pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, depth: Depth) -> Option<Vec<Take>> {
+    let open = async || Visit::open(inquiry, "caller", ConnectOptions { era, ..inquiry.options.clone() }).await;
+    let mut visit = open().await.ok()?;
+    let tools = list(&mut visit).await;
+    let Tools(tools) = Tools::of(&tools, &inquiry.calls);
+    if tools.is_empty() {
+        visit.end().await;
+        return None;
+    }
+    call(&mut visit, &tools).await;
     let mut takes = Vec::new();
-    let mut visit: Option<Visit<'_>> = None;
+    if depth == Depth::Calls {
+        takes.push(visit.end().await);
+        return Some(takes);
+    }
+    let mut visit = Some(visit);
     let until = Instant::now() + BUDGET;
-    for unusual in Unusual::EVERY {
-        let calls = tools.iter().filter_map(|tool| {
-            let variant = arguments::unusual(tool.schema(), &tool.arguments, unusual)?;
-            Some(tool.call(probe_of(unusual), variant.arguments))
-        });
-        let calls: Vec<Bird> = calls.collect();
-        if calls.is_empty() || Instant::now() >= until {
-            continue;
+    for (unusual, calls) in odd_calls(&tools) {
+        if Instant::now() >= until {
+            break;
         }
-        let mut current = match visit.take() {
+        let current = match visit.take() {
+            Some(over) if over.is_over() => {
+                takes.push(over.end().await);
+                None
+            }
+            current => current,
+        };
+        let mut current = match current {
             Some(open) => open,
-            None => match Visit::open_in(inquiry, "odd arguments", found).await {
-                Ok(mut open) => {
-                    open.ask("list", Some("tools/list"), "tools/list", json!({})).await;
-                    open
-                }
+            None => match open().await {
+                Ok(open) => open,
                 Err(failed) => {
                     takes.push(failed.0);
-                    return takes;
+                    return Some(takes);
                 }
             },
         };
-        let mut is_alive = true;
-        for call in calls {
-            let landed = current.flock(&[call], PATIENCE, until.max(Instant::now() + PATIENCE / 3)).await;
-            // An answer shows that it lives; without one, only what it says next does.
-            let was_answered = landed.iter().all(|landed| landed.answer.is_some());
-            if !was_answered && !current.is_alive_after(probe_of(unusual)).await {
-                is_alive = false;
-                break;
-            }
-        }
-        if is_alive && current.is_alive_after(probe_of(unusual)).await {
+        if survives(&mut current, unusual, &calls, until).await {
             visit = Some(current);
         } else {
             takes.push(current.end().await);
@@ -139,7 +128,52 @@ pub(super) async fn talk(inquiry: &Inquiry, found: Found, tools: &Tools) -> Vec<
     if let Some(visit) = visit {
         takes.push(visit.end().await);
     }
-    takes
+    Some(takes)
+}
+
+/// All tools. A session of the modern era over HTTP learns from them which arguments go into headers.
+async fn list(visit: &mut Visit<'_>) -> Vec<Value> {
+    let list = async |session: &Session, deadline: Duration| session.list("tools/list", "tools", deadline.min(LISTING)).await;
+    let listed = visit.together("list-for-calls", list).await;
+    listed.map(|listed| listed.items).unwrap_or_default()
+}
+
+/// What every client does: calls that are right, and those that a model gets wrong.
+async fn call(visit: &mut Visit<'_>, tools: &[Callable]) {
+    let mut calls: Vec<Bird> = tools.iter().map(|tool| tool.call("call", tool.arguments.clone())).collect();
+    for tool in tools {
+        let missing = arguments::missing(tool.schema(), &tool.arguments);
+        calls.extend(missing.into_iter().take(MOST_PROPERTIES).map(|variant| tool.call("call-missing-argument", variant.arguments)));
+        let mistyped = arguments::mistyped(tool.schema(), &tool.arguments);
+        calls.extend(mistyped.into_iter().take(MOST_PROPERTIES).map(|variant| tool.call("call-wrong-type", variant.arguments)));
+    }
+    visit.flock(&calls, PATIENCE, Instant::now() + BUDGET).await;
+}
+
+/// Calls with unusual arguments, by what is unusual, on the tools on which most can be tried.
+fn odd_calls(tools: &[Callable]) -> Vec<(Unusual, Vec<Bird>)> {
+    let mut tools: Vec<&Callable> = tools.iter().collect();
+    tools.sort_by_key(|tool| arguments::unusual(tool.schema(), &tool.arguments, Unusual::Unicode).is_none());
+    tools.truncate(MOST_ODD_TOOLS);
+    let call = |unusual: Unusual, tool: &Callable| {
+        let variant = arguments::unusual(tool.schema(), &tool.arguments, unusual)?;
+        Some(tool.call(probe_of(unusual), variant.arguments))
+    };
+    let all = Unusual::EVERY.map(|unusual| (unusual, tools.iter().filter_map(|tool| call(unusual, tool)).collect::<Vec<_>>()));
+    all.into_iter().filter(|(_, calls)| !calls.is_empty()).collect()
+}
+
+/// One call after the other, so that it is known which of them a server did not survive.
+async fn survives(visit: &mut Visit<'_>, unusual: Unusual, calls: &[Bird], until: Instant) -> bool {
+    for call in calls {
+        let landed = visit.flock(std::slice::from_ref(call), PATIENCE, until.max(Instant::now() + PATIENCE / 3)).await;
+        // An answer shows that it lives; without one, only what it says next does.
+        let was_answered = landed.iter().all(|landed| landed.answer.is_some());
+        if !was_answered && !visit.is_alive_after(probe_of(unusual)).await {
+            return false;
+        }
+    }
+    visit.is_alive_after(probe_of(unusual)).await
 }
 
 /// The name under which a rule finds what was tried.
@@ -150,14 +184,5 @@ fn probe_of(unusual: Unusual) -> &'static str {
         Unusual::Boundary => "call-boundary-argument",
         Unusual::Unicode => "call-unicode-argument",
         Unusual::Large => "call-large-argument",
-    }
-}
-
-/// Modern HTTP: a session that has listed the tools mirrors arguments into headers, as a client has to.
-async fn learn_headers(visit: &mut Visit<'_>, tools: &[Callable]) {
-    let needs_headers = tools.iter().any(|tool| memchr::memmem::find(tool.tool.to_string().as_bytes(), b"\"x-mcp-header\"").is_some());
-    if needs_headers && visit.is_modern() {
-        // A list that fails was judged when it was asked for; the calls show the rest.
-        let _ = visit.session().list("tools/list", "tools", PATIENCE).await;
     }
 }

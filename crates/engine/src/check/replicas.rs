@@ -31,7 +31,7 @@ async fn hop(inquiry: &Inquiry, era: EraChoice, url: &Url) -> Vec<Take> {
         Ok(visit) => visit,
         Err(failed) => return vec![failed.0],
     };
-    let cursor = match first.ask("list", Some("tools/list"), "tools/list", json!({})).await {
+    let cursor = match first.ask("list-for-calls", Some("tools/list"), "tools/list", json!({})).await {
         Some(Ok(result)) => result.get("nextCursor").and_then(Value::as_str).map(str::to_owned),
         _ => None,
     };

@@ -40,7 +40,7 @@ pub(super) async fn talk(inquiry: &Inquiry, found: Found, tools: &Tools) -> Vec<
     };
     let until = Instant::now() + BUDGET;
     // The judges read in the same conversation what the tools claim.
-    visit.ask("list", Some("tools/list"), "tools/list", json!({})).await;
+    visit.ask("list-for-calls", Some("tools/list"), "tools/list", json!({})).await;
     let mut observers = observers(&mut visit, &read_only, |tool| hint(tool, "openWorldHint")).await;
     for tool in read_only.into_iter().take(MOST_JUDGED_TOOLS) {
         if !try_tool(&mut visit, tool, &mut observers, &[CALL], until).await {
@@ -109,12 +109,11 @@ async fn observers(visit: &mut Visit<'_>, read_only: &[&Callable], is_open: impl
         }
     }
     if visit.session().handshake().capabilities.get("resources").is_some()
-        && let Some(Ok(listed)) = visit.ask("list", Some("resources/list"), "resources/list", json!({})).await
+        && let Some(Ok(listed)) = visit.ask("list-for-calls", Some("resources/list"), "resources/list", json!({})).await
     {
-        let uris = listed.get("resources").and_then(Value::as_array).into_iter().flatten().filter_map(|resource| resource.get("uri")?.as_str());
-        found.extend(
-            uris.take(MOST_RESOURCES).map(|uri| look_at(format!("resource `{uri}`"), "resources/read", json!({ "uri": uri }))),
-        );
+        let uris =
+            listed.get("resources").and_then(Value::as_array).into_iter().flatten().filter_map(|resource| resource.get("uri")?.as_str());
+        found.extend(uris.take(MOST_RESOURCES).map(|uri| look_at(format!("resource `{uri}`"), "resources/read", json!({ "uri": uri }))));
     }
     // What a tool finds in the world outside is not the state of the server.
     let tools = read_only.iter().filter(|tool| !is_open(tool)).take(MOST_OBSERVING_TOOLS);

@@ -39,6 +39,8 @@ pub(super) struct Visit<'a> {
     was_silent: bool,
     /// Requests of flocks so far.
     flocked: usize,
+    /// A call was given up that the server may still be busy with.
+    left_work: bool,
 }
 
 /// One of several requests that go out together.
@@ -77,7 +79,18 @@ impl<'a> Visit<'a> {
         match open_session(&inquiry.target, &options, &tap).await {
             Ok(session) => {
                 let revision = session.handshake().protocol_version.clone();
-                Ok(Self { inquiry, session, tap, name, revision, opened: Opened::Yes, probes: Vec::new(), was_silent: false, flocked: 0 })
+                Ok(Self {
+                    inquiry,
+                    session,
+                    tap,
+                    name,
+                    revision,
+                    opened: Opened::Yes,
+                    probes: Vec::new(),
+                    was_silent: false,
+                    flocked: 0,
+                    left_work: false,
+                })
             }
             Err(failure) => {
                 let take = Take {
@@ -99,7 +112,18 @@ impl<'a> Visit<'a> {
         let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
         let session = open_bare(&inquiry.target, kind, version, &inquiry.options, &tap).await?;
         let revision = version.to_owned();
-        Ok(Self { inquiry, session, tap, name, revision, opened: Opened::Bare, probes: Vec::new(), was_silent: false, flocked: 0 })
+        Ok(Self {
+            inquiry,
+            session,
+            tap,
+            name,
+            revision,
+            opened: Opened::Bare,
+            probes: Vec::new(),
+            was_silent: false,
+            flocked: 0,
+            left_work: false,
+        })
     }
 
     /// In an era that the server speaks, the legacy one if it speaks both.
@@ -284,22 +308,22 @@ impl<'a> Visit<'a> {
         let base = self.flocked;
         self.flocked += birds.len();
         let session = &self.session;
-        let send = async |index: usize, bird: &Bird| {
+        let send = async |(index, bird): (usize, &Bird)| {
             let started = Instant::now();
             let patience = limit.min(until.saturating_duration_since(started));
             if patience.is_zero() {
-                return None;
+                return (index, None);
             }
             let mut params = bird.params.clone();
             params["_meta"] = json!({ "progressToken": format!("{TOKEN}{}", base + index) });
             let outcome = session.request(bird.method, params.as_object().cloned(), patience).await;
-            Some((outcome, started.elapsed()))
+            (index, Some((outcome, started.elapsed())))
         };
-        let sent = futures_util::stream::iter(birds.iter().enumerate()).map(|(index, bird)| send(index, bird));
-        let outcomes: Vec<_> = sent.buffered(AT_ONCE).collect().await;
+        let sent = futures_util::stream::iter(birds.iter().enumerate()).map(send);
+        let outcomes: BTreeMap<usize, _> = sent.buffer_unordered(AT_ONCE).collect().await;
         let frames = self.frames_of_flock(first);
         let mut landed = Vec::new();
-        for ((index, bird), outcome) in birds.iter().enumerate().zip(outcomes) {
+        for (bird, (index, outcome)) in birds.iter().zip(outcomes) {
             let Some((outcome, took)) = outcome else {
                 landed.push(Landed { answer: None, took: Duration::ZERO });
                 continue;
@@ -309,6 +333,7 @@ impl<'a> Visit<'a> {
                 Err(CallFailure::TimedOut { .. }) => (None, ProbeOutcome::Silent),
                 Err(_) => (None, ProbeOutcome::Gone),
             };
+            self.left_work |= outcome == ProbeOutcome::Silent;
             if let Some(frame) = frames.get(&(base + index)) {
                 let (probe, subject) = (bird.probe.into(), Some(bird.subject.clone()));
                 self.probes.push(Probed { probe, subject, first: *frame, end: FrameId(frame.0 + 1), outcome });
@@ -357,6 +382,11 @@ impl<'a> Visit<'a> {
     /// Ends the conversation, and the server if it is ours.
     pub(super) async fn end(self) -> Take {
         self.session.settle().await;
+        if self.left_work && self.inquiry.target.command().is_some() {
+            // How it ends in the middle of its work is no fair question.
+            self.session.signal(ProcessSignal::KILL);
+            self.session.wait_for_exit(ENDING.terminate).await;
+        }
         let was_over = self.session.exit().is_some() || self.inquiry.target.command().is_none();
         let transport = self.kind().to_string();
         let report = self.session.close_within(ENDING).await;
