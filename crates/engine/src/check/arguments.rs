@@ -36,6 +36,17 @@ pub(crate) enum Unusual {
 
 impl Unusual {
     pub(crate) const EVERY: [Self; 5] = [Self::Extra, Self::Null, Self::Boundary, Self::Unicode, Self::Large];
+
+    /// The probe under which a rule finds that it was tried.
+    pub(crate) fn probe(self) -> &'static str {
+        match self {
+            Self::Extra => "call-extra-argument",
+            Self::Null => "call-null-argument",
+            Self::Boundary => "call-boundary-argument",
+            Self::Unicode => "call-unicode-argument",
+            Self::Large => "call-large-argument",
+        }
+    }
 }
 
 /// The arguments that a schema accepts, with required properties only; `None` if none were found.

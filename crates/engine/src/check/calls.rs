@@ -4,7 +4,7 @@ use super::arguments::{self, Unusual};
 use super::visit::{Bird, Visit};
 use super::{Inquiry, Permission};
 use crate::rules::Conversation;
-use mcproof_client::{ConnectOptions, EraChoice, Session};
+use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, Session};
 use mcproof_record::Take;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -82,7 +82,7 @@ pub(super) enum Depth {
 
 /// A client that calls tools. `None` if there was no conversation in this era, or nothing may be called.
 pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, depth: Depth) -> Option<Vec<Take>> {
-    let open = async || Visit::open(inquiry, "caller", ConnectOptions { era, ..inquiry.options.clone() }).await;
+    let open = &async || Visit::open(inquiry, "caller", ConnectOptions { era, ..inquiry.options.clone() }).await;
     let mut visit = open().await.ok()?;
     let tools = list(&mut visit).await;
     let Tools(tools) = Tools::of(&tools, &inquiry.calls);
@@ -91,14 +91,24 @@ pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, depth: Depth) -> Opt
         return None;
     }
     call(&mut visit, &tools).await;
-    let mut takes = Vec::new();
     if depth == Depth::Calls {
-        takes.push(visit.end().await);
-        return Some(takes);
+        return Some(vec![visit.end().await]);
     }
-    let mut visit = Some(visit);
+    // What comes back of a huge text, on stderr mostly, would crowd out the rest of a transcript.
+    let (huge, others): (Vec<_>, Vec<_>) = odd_calls(&tools).into_iter().partition(|(unusual, _)| *unusual == Unusual::Large);
+    let mut takes = try_odd(open, Some(visit), others).await;
+    takes.extend(try_odd(open, None, huge).await);
+    Some(takes)
+}
+
+type Opened<'a> = Result<Visit<'a>, Box<(Take, ConnectFailure)>>;
+
+/// Tries what is unusual on one visit after the other, as long as there is time: a server that does not survive gets a new
+/// one for what comes next.
+async fn try_odd<'a>(open: impl AsyncFn() -> Opened<'a>, mut visit: Option<Visit<'a>>, odd: Vec<(Unusual, Vec<Bird>)>) -> Vec<Take> {
+    let mut takes = Vec::new();
     let until = Instant::now() + BUDGET;
-    for (unusual, calls) in odd_calls(&tools) {
+    for (unusual, calls) in odd {
         if Instant::now() >= until {
             break;
         }
@@ -115,7 +125,7 @@ pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, depth: Depth) -> Opt
                 Ok(open) => open,
                 Err(failed) => {
                     takes.push(failed.0);
-                    return Some(takes);
+                    return takes;
                 }
             },
         };
@@ -128,7 +138,7 @@ pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, depth: Depth) -> Opt
     if let Some(visit) = visit {
         takes.push(visit.end().await);
     }
-    Some(takes)
+    takes
 }
 
 /// All tools. A session of the modern era over HTTP learns from them which arguments go into headers.
@@ -157,7 +167,7 @@ fn odd_calls(tools: &[Callable]) -> Vec<(Unusual, Vec<Bird>)> {
     tools.truncate(MOST_ODD_TOOLS);
     let call = |unusual: Unusual, tool: &Callable| {
         let variant = arguments::unusual(tool.schema(), &tool.arguments, unusual)?;
-        Some(tool.call(probe_of(unusual), variant.arguments))
+        Some(tool.call(unusual.probe(), variant.arguments))
     };
     let all = Unusual::EVERY.map(|unusual| (unusual, tools.iter().filter_map(|tool| call(unusual, tool)).collect::<Vec<_>>()));
     all.into_iter().filter(|(_, calls)| !calls.is_empty()).collect()
@@ -169,20 +179,9 @@ async fn survives(visit: &mut Visit<'_>, unusual: Unusual, calls: &[Bird], until
         let landed = visit.flock(std::slice::from_ref(call), PATIENCE, until.max(Instant::now() + PATIENCE / 3)).await;
         // An answer shows that it lives; without one, only what it says next does.
         let was_answered = landed.iter().all(|landed| landed.answer.is_some());
-        if !was_answered && !visit.is_alive_after(probe_of(unusual)).await {
+        if !was_answered && !visit.is_alive_after(unusual.probe()).await {
             return false;
         }
     }
-    visit.is_alive_after(probe_of(unusual)).await
-}
-
-/// The name under which a rule finds what was tried.
-fn probe_of(unusual: Unusual) -> &'static str {
-    match unusual {
-        Unusual::Extra => "call-extra-argument",
-        Unusual::Null => "call-null-argument",
-        Unusual::Boundary => "call-boundary-argument",
-        Unusual::Unicode => "call-unicode-argument",
-        Unusual::Large => "call-large-argument",
-    }
+    visit.is_alive_after(unusual.probe()).await
 }

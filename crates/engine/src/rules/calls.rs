@@ -5,8 +5,9 @@ use super::Conversation;
 use super::conversation::{Answer, Asked, Said};
 use super::flaws::{Flaw, excerpt, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use crate::check::arguments::{self, Unusual};
 use crate::judge::{OutputFlaw, output_flaw};
-use mcproof_record::FrameId;
+use mcproof_record::{FrameId, ProbeOutcome};
 use serde_json::{Value, json};
 
 const VALIDATION: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/tools#security-considerations" }];
@@ -16,7 +17,7 @@ const INVALID_PARAMS: i64 = -32602;
 
 /// The rules that a call with something unusual leaves a server alive differ in what is unusual only.
 macro_rules! survival {
-    ($id:literal, $probe:literal, $law:literal, $why:literal) => {
+    ($id:literal, $unusual:ident, $probe:literal, $law:literal, $why:literal) => {
         Rule {
             id: $id,
             area: Area::Calls,
@@ -24,7 +25,7 @@ macro_rules! survival {
             laws: SURVIVAL,
             on: On::Any,
             lenience: None,
-            judge: Judge::Together(|all| survived(all, $probe)),
+            judge: Judge::Together(|all| survived(all, Unusual::$unusual)),
             why: $why,
             remedy: "check arguments before they are used, and turn whatever a tool throws into a result with `isError`",
             sdks: &[],
@@ -234,30 +235,35 @@ pub(super) const RULES: &[Rule] = &[
     },
     survival!(
         "call-extra-argument-is-survived",
+        Extra,
         "call-extra-argument",
         "a server lives on after a call with an argument that the tool does not have",
         "models invent arguments, and newer clients know some that older servers do not"
     ),
     survival!(
         "call-null-argument-is-survived",
+        Null,
         "call-null-argument",
         "a server lives on after a call with null for an argument",
         "many clients send null for what a model left out"
     ),
     survival!(
         "call-boundary-argument-is-survived",
+        Boundary,
         "call-boundary-argument",
         "a server lives on after a call with the least that an argument can be: an empty text, no items, a bound",
         "models try the edges, and a loop or a division that does not expect them takes the whole server with it"
     ),
     survival!(
         "call-unicode-argument-is-survived",
+        Unicode,
         "call-unicode-argument",
         "a server lives on after a call with a text of all kinds of characters",
         "texts come from everywhere: NUL, marks that turn the direction of writing, and characters beyond 16 bits among them"
     ),
     survival!(
         "call-large-argument-is-survived",
+        Large,
         "call-large-argument",
         "a server lives on after a call with a text of one mebibyte",
         "agents pass whole files as arguments"
@@ -454,7 +460,8 @@ fn structured_has_text(all: &[&Conversation<'_>]) -> Judgement {
     }
 }
 
-fn survived(all: &[&Conversation<'_>], probe: &str) -> Judgement {
+fn survived(all: &[&Conversation<'_>], unusual: Unusual) -> Judgement {
+    let probe = unusual.probe();
     let after = format!("{probe}-after");
     let (mut seen, mut flaws) = (0, Vec::new());
     for (position, conversation) in all.iter().enumerate() {
@@ -465,20 +472,31 @@ fn survived(all: &[&Conversation<'_>], probe: &str) -> Judgement {
             } else if probed.probe == after
                 && let Some(call) = last.take()
             {
-                let answer = conversation.asked(probed).answer;
-                seen += usize::from(!matches!(answer, Answer::None));
-                let detail = match answer {
-                    Answer::Silence => "it answers nothing any more after such a call",
-                    Answer::Gone => "it is gone after such a call",
-                    Answer::None | Answer::Result { .. } | Answer::Error { .. } | Answer::Status { .. } => continue,
+                seen += 1;
+                // The frames of the answer may have been crowded out by what a server logs of a call.
+                let detail = match probed.outcome {
+                    ProbeOutcome::Done => continue,
+                    ProbeOutcome::Silent => "it answers nothing any more after such a call",
+                    ProbeOutcome::Gone => "it is gone after such a call",
                 };
-                let frames = call.request.map(|request| request.frame.id).into_iter().chain(end_of(conversation)).collect();
+                let frames = call.frames().into_iter().chain(end_of(conversation)).collect();
                 flaws.push(Flaw { subject: subject(&call).to_owned(), detail: detail.to_owned(), frames, conversation: position });
             }
         }
     }
+    let has_place = |(tool, _): (&Value, FrameId)| {
+        let is_called = || {
+            all.iter()
+                .any(|one| one.probes("call").any(|asked| tool.get("name").and_then(Value::as_str) == asked.probed.subject.as_deref()))
+        };
+        let schema = tool.get("inputSchema")?;
+        (is_called() && arguments::unusual(schema, &arguments::minimal(schema)?, unusual).is_some()).then_some(())
+    };
     match seen {
-        0 => nothing_called(all, "has such an argument"),
+        0 if all.iter().flat_map(|conversation| conversation.tools()).any(|tool| has_place(tool).is_some()) => {
+            Judgement::Untestable("there was no time left to try it".into())
+        }
+        0 => nothing_called(all, "has a place for such an argument"),
         _ => Judgement::from_violations(told("tool", "tools", flaws)),
     }
 }

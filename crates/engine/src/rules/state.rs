@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         on: On::Any,
         lenience: None,
-        judge: Judge::Together(|all| unchanged(all, "state-call", "read-only", "`readOnlyHint`")),
+        judge: Judge::Together(|all| unchanged(all, "state-call", "readOnlyHint")),
         why: "hosts call read-only tools without asking their user",
         remedy: "set `readOnlyHint` to false, or move the change into a tool of its own",
         sdks: &[],
@@ -76,7 +76,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         on: On::Any,
         lenience: None,
-        judge: Judge::Together(|all| unchanged(all, "state-call-again", "idempotent", "`idempotentHint`")),
+        judge: Judge::Together(|all| unchanged(all, "state-call-again", "idempotentHint")),
         why: "clients repeat a call whose answer was lost, if that does no harm",
         remedy: "leave `idempotentHint` out, or find out whether what is asked for has been done already",
         sdks: &[],
@@ -123,8 +123,11 @@ struct Look {
     frame: FrameId,
 }
 
-fn unchanged(all: &[&Conversation<'_>], call: &str, kind: &str, hint: &str) -> Judgement {
-    let (mut called, mut judged, mut flaws) = (false, 0_usize, Vec::new());
+fn unchanged(all: &[&Conversation<'_>], call: &str, hint: &str) -> Judgement {
+    if !all.iter().flat_map(|conversation| conversation.tools()).any(|(tool, _)| claims(tool, hint)) {
+        return Judgement::NotApplicable(format!("no tool claims `{hint}`"));
+    }
+    let (mut called, mut succeeded, mut judged, mut flaws) = (false, false, 0_usize, Vec::new());
     for (position, conversation) in all.iter().enumerate() {
         let probes = &conversation.take.probes;
         for (index, probed) in probes.iter().enumerate().filter(|(_, probed)| probed.probe == call) {
@@ -133,6 +136,7 @@ fn unchanged(all: &[&Conversation<'_>], call: &str, kind: &str, hint: &str) -> J
             if !matches!(asked.answer, Answer::Result { .. }) || asked.answer.is_refusal() {
                 continue;
             }
+            succeeded = true;
             // The newest looks are the first of those before, and the last of those after.
             let before = looks(conversation, probes[..index].iter().rev());
             let after = looks(conversation, probes[index + 1..].iter());
@@ -153,20 +157,25 @@ fn unchanged(all: &[&Conversation<'_>], call: &str, kind: &str, hint: &str) -> J
             }
         }
     }
-    let has_tools = all.iter().any(|conversation| !conversation.tools().is_empty());
-    match (called, judged) {
-        (_, 1..) => Judgement::from_violations(told("tool", "tools", flaws)),
-        (true, 0) => Judgement::Untestable("nothing that the server shows tells its state: no list, resource or read-only tool".into()),
-        (false, 0) if !has_tools => Judgement::NotApplicable("the server lists no tools".into()),
-        (false, 0) => Judgement::Untestable(format!("no {kind} tool was called; `--call` allows those that are not read-only")),
+    match (judged, called, succeeded) {
+        (1.., ..) => Judgement::from_violations(told("tool", "tools", flaws)),
+        (0, false, _) => Judgement::Untestable("no such tool was called; `--call` allows those that are not read-only".into()),
+        (0, true, false) => Judgement::Untestable("no call of such a tool succeeded with arguments made from its schema".into()),
+        (0, true, true) => Judgement::Untestable("nothing that the server shows stays the same from look to look".into()),
     }
+}
+
+/// Whether a tool claims what the hint says; what changes nothing is idempotent anyway.
+fn claims(tool: &Value, hint: &str) -> bool {
+    let is_set = |name: &str| tool.pointer(&format!("/annotations/{name}")) == Some(&Value::Bool(true));
+    is_set(hint) && (hint == "readOnlyHint" || !is_set("readOnlyHint"))
 }
 
 fn flaw(asked: &Asked<'_, '_>, observer: &str, (before, after): (&Look, &Look), conversation: usize, hint: &str) -> Flaw {
     let call = asked.request.map(|request| request.frame.id);
     Flaw {
         subject: asked.probed.subject.clone().unwrap_or_default(),
-        detail: format!("it has {hint}, and after a call of it {observer} says something else than before"),
+        detail: format!("it has `{hint}`, and after a call of it {observer} says something else than before"),
         frames: [Some(before.frame), call, Some(after.frame)].into_iter().flatten().collect(),
         conversation,
     }
