@@ -59,14 +59,14 @@ pub(crate) fn minimal(schema: &Value) -> Option<Value> {
     })
 }
 
-/// Valid arguments without one property that is required and has no default.
+/// Valid arguments without one property that is declared and required, and has no default.
 pub(crate) fn missing(schema: &Value, valid: &Value) -> Vec<Variant> {
     let Ok(validator) = jsonschema::options().build(schema) else { return Vec::new() };
     let without = |(property, _): (&String, &Value)| {
-        let has_default = property_schema(schema, property).is_some_and(|schema| schema.get("default").is_some());
+        let is_demanded = property_schema(schema, property).is_some_and(|schema| schema.get("default").is_none());
         let mut arguments = valid.clone();
         arguments.as_object_mut()?.shift_remove(property);
-        let is_refused = !has_default && !validator.is_valid(&arguments);
+        let is_refused = is_demanded && !validator.is_valid(&arguments);
         is_refused.then(|| Variant { property: property.clone(), arguments })
     };
     valid.as_object().into_iter().flatten().filter_map(without).collect()

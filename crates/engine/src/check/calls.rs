@@ -44,9 +44,8 @@ impl Tools {
         };
         let allowed = tools.iter().filter(|tool| permission.allows(tool) && !needs_task(tool));
         let (mut first, rest): (Vec<&Value>, Vec<&Value>) = allowed.partition(|tool| permission.names(tool));
-        let room = MOST_TOOLS.saturating_sub(first.len());
-        let step = rest.len().div_ceil(room.max(1)).max(1);
-        first.extend(rest.into_iter().step_by(step).take(room));
+        let room = MOST_TOOLS.saturating_sub(first.len()).min(rest.len());
+        first.extend((0..room).map(|index| rest[index * rest.len() / room]));
         Self(first.into_iter().filter_map(callable).collect())
     }
 

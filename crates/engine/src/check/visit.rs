@@ -16,6 +16,9 @@ use tokio::time::Instant;
 /// How long a server may take to end after its stdin was closed, and after SIGTERM, before that is worth a word.
 const ENDING: Patience = Patience { end_of_input: Duration::from_secs(5), terminate: Duration::from_secs(5) };
 
+/// How long a server that was maltreated may take to show that it lives.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(4);
+
 /// What a server that was silent once still gets.
 const IMPATIENT: Duration = Duration::from_secs(1);
 
@@ -286,7 +289,9 @@ impl<'a> Visit<'a> {
     /// Whether the server still answers; noted as the probe `PROBE-after`.
     pub(super) async fn is_alive_after(&mut self, probe: &str) -> bool {
         let method = if self.is_modern() { "server/discover" } else { "ping" };
-        self.ask(&format!("{probe}-after"), None, method, json!({})).await.is_some()
+        let first = self.tap.mark();
+        let outcome = self.session.request(method, Some(Map::new()), self.deadline().min(SIGN_OF_LIFE)).await;
+        self.conclude(&format!("{probe}-after"), None, first, outcome.map(Some)).is_some()
     }
 
     pub(super) fn is_modern(&self) -> bool {

@@ -4,6 +4,7 @@
 use super::Conversation;
 use super::flaws::{Flaw, each_tool, name_of, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, revisions};
+use super::texts::{control_character, hidden_character};
 use super::tool_schema::{foreign_references, is_no_schema, undeclared, unfit_defaults};
 use serde_json::{Value, json};
 
@@ -292,6 +293,10 @@ const LONG: &str = concat!(
 fn unportable(tool: &Value) -> Option<String> {
     let name = tool.get("name")?.as_str()?;
     let length = name.chars().count();
+    if hidden_character(name).or_else(|| control_character(name)).is_some() {
+        // Worse than unportable, and told by the rules for it.
+        return None;
+    }
     let is_allowed = |character: &char| character.is_ascii_alphanumeric() || "_-.".contains(*character);
     match name.chars().find(|character| !is_allowed(character)) {
         _ if length == 0 => Some("the name is empty".into()),
