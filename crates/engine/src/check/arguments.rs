@@ -27,7 +27,7 @@ pub(crate) enum Unusual {
     /// A property that nobody declared.
     Extra,
     Null,
-    /// The least number, the shortest text, no items.
+    /// The least and the greatest number, the shortest text, no items.
     Boundary,
     Unicode,
     /// A text of one mebibyte.
@@ -87,45 +87,64 @@ pub(crate) fn mistyped(schema: &Value, valid: &Value) -> Vec<Variant> {
     properties(schema, valid).into_iter().filter_map(with).collect()
 }
 
-/// Valid arguments with something unusual; `None` if there is no place for it.
-pub(crate) fn unusual(schema: &Value, valid: &Value, what: Unusual) -> Option<Variant> {
-    let set = |property: &str, value: Value| {
+/// Valid arguments with something unusual; none if there is no place for it.
+pub(crate) fn unusual(schema: &Value, valid: &Value, what: Unusual) -> Vec<Variant> {
+    let set = |property: Option<String>, value: Value| {
+        let property = property?;
         let mut arguments = valid.clone();
-        arguments.as_object_mut()?.insert(property.to_owned(), value);
-        Some(Variant { property: property.to_owned(), arguments })
+        arguments.as_object_mut()?.insert(property.clone(), value);
+        Some(Variant { property, arguments })
     };
-    let text = || properties(schema, valid).into_iter().find(|property| property_schema(schema, property).is_some_and(takes_any_text));
-    match what {
-        Unusual::Extra => set("mcproofExtra", json!({ "mcproof": [1, null, "extra"] })),
-        Unusual::Null => set(properties(schema, valid).first()?, Value::Null),
-        Unusual::Boundary => boundary(schema, valid),
-        Unusual::Unicode => {
-            set(&text()?, json!("mcproof \u{0} \u{7} \u{202e}olleh\u{202c} \u{1f469}\u{200d}\u{1f680} \u{10ffff} z\u{300}\u{301} \u{feff}"))
-        }
-        Unusual::Large => set(&text()?, json!("mcproof ".repeat((1 << 20) / 8))),
-    }
+    let all = || properties(schema, valid).into_iter();
+    let text = || all().find(|property| property_schema(schema, property).is_some_and(takes_any_text));
+    let variants = match what {
+        Unusual::Extra => [set(Some("mcproofExtra".into()), json!({ "mcproof": [1, null, "extra"] })), None],
+        Unusual::Null => [set(all().next(), Value::Null), None],
+        Unusual::Boundary => [at_the_edge(schema, valid, least), at_the_edge(schema, valid, greatest)],
+        Unusual::Unicode => [set(text(), json!(ALL_KINDS)), None],
+        Unusual::Large => [set(text(), json!("mcproof ".repeat((1 << 20) / 8))), None],
+    };
+    variants.into_iter().flatten().collect()
 }
 
-fn boundary(schema: &Value, valid: &Value) -> Option<Variant> {
+/// NUL and other controls, turned around and combined characters, some of several code points and beyond 16 bits.
+const ALL_KINDS: &str = "mcproof \u{0} \u{7} \u{202e}olleh\u{202c} \u{1f469}\u{200d}\u{1f680} \u{10ffff} z\u{300}\u{301} \u{feff}";
+
+fn at_the_edge(schema: &Value, valid: &Value, edge: impl Fn(&Value) -> Option<Value>) -> Option<Variant> {
     let mut arguments = valid.clone();
     let mut changed = Vec::new();
     for property in properties(schema, valid) {
-        let Some(inner) = property_schema(schema, &property) else { continue };
-        let bound = |name: &str| inner.get(name).filter(|bound| bound.is_number()).cloned();
-        let is_free = ["enum", "const", "pattern", "format"].iter().all(|keyword| inner.get(keyword).is_none());
-        // Without a bound, nothing huge: a tool that trusts it would keep a good server busy.
-        let least = match inner.get("type").and_then(Value::as_str) {
-            Some("integer" | "number") if is_free => bound("minimum").or_else(|| bound("maximum")).or(Some(json!(-1))),
-            Some("string") if is_free => inner.get("minLength").and_then(Value::as_u64).is_none_or(|least| least == 0).then(|| json!("")),
-            Some("array") => inner.get("minItems").and_then(Value::as_u64).is_none_or(|least| least == 0).then(|| json!([])),
-            _ => None,
-        };
-        if let (Some(least), Some(arguments)) = (least, arguments.as_object_mut()) {
-            arguments.insert(property.clone(), least);
+        let value = property_schema(schema, &property).filter(|schema| is_free(schema)).and_then(&edge);
+        if let (Some(value), Some(arguments)) = (value, arguments.as_object_mut()) {
+            arguments.insert(property.clone(), value);
             changed.push(property);
         }
     }
     (!changed.is_empty()).then(|| Variant { property: changed.join(", "), arguments })
+}
+
+fn is_free(schema: &Value) -> bool {
+    ["enum", "const", "pattern", "format"].iter().all(|keyword| schema.get(keyword).is_none())
+}
+
+fn least(schema: &Value) -> Option<Value> {
+    let takes_none = |keyword: &str| schema.get(keyword).and_then(Value::as_u64).is_none_or(|least| least == 0);
+    match schema.get("type").and_then(Value::as_str)? {
+        "integer" | "number" => Some(schema.get("minimum").filter(|bound| bound.is_number()).cloned().unwrap_or(json!(-1))),
+        "string" => takes_none("minLength").then(|| json!("")),
+        "array" => takes_none("minItems").then(|| json!([])),
+        _ => None,
+    }
+}
+
+/// Without a bound, just beyond 32 bits: much more, and a tool that counts up to it would keep a good server busy for ever.
+fn greatest(schema: &Value) -> Option<Value> {
+    match schema.get("type").and_then(Value::as_str)? {
+        "integer" | "number" if schema.get("exclusiveMaximum").is_none() => {
+            Some(schema.get("maximum").filter(|bound| bound.is_number()).cloned().unwrap_or(json!(1_i64 << 32)))
+        }
+        _ => None,
+    }
 }
 
 /// Properties at the top, those first that are in the valid arguments.
@@ -466,10 +485,11 @@ mod tests {
         let names = |variants: Vec<Variant>| variants.into_iter().map(|variant| variant.property).collect::<Vec<_>>();
         assert_eq!(names(missing(&schema, &valid)), ["a", "b"]);
         assert_eq!(names(mistyped(&schema, &valid)), ["a", "b", "c", "e"]);
-        let of = |what| unusual(&schema, &valid, what).unwrap();
+        let of = |what| unusual(&schema, &valid, what).swap_remove(0);
         assert_eq!(of(Unusual::Boundary).property, "a, b, c, e");
         assert_eq!(of(Unusual::Null).property, "a");
         assert_eq!(of(Unusual::Large).arguments["a"].as_str().map(str::len), Some(1 << 20));
-        assert_eq!(unusual(&json!({ "type": "object" }), &json!({}), Unusual::Large), None);
+        assert_eq!(unusual(&schema, &valid, Unusual::Boundary)[1].arguments["c"], json!(1_i64 << 32));
+        assert_eq!(unusual(&json!({ "type": "object" }), &json!({}), Unusual::Large), []);
     }
 }

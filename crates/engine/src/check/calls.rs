@@ -162,13 +162,13 @@ async fn call(visit: &mut Visit<'_>, tools: &[Callable]) {
 /// Calls with unusual arguments, by what is unusual, on the tools on which most can be tried.
 fn odd_calls(tools: &[Callable]) -> Vec<(Unusual, Vec<Bird>)> {
     let mut tools: Vec<&Callable> = tools.iter().collect();
-    tools.sort_by_key(|tool| arguments::unusual(tool.schema(), &tool.arguments, Unusual::Unicode).is_none());
+    tools.sort_by_key(|tool| arguments::unusual(tool.schema(), &tool.arguments, Unusual::Unicode).is_empty());
     tools.truncate(MOST_ODD_TOOLS);
-    let call = |unusual: Unusual, tool: &Callable| {
-        let variant = arguments::unusual(tool.schema(), &tool.arguments, unusual)?;
-        Some(tool.call(unusual.probe(), variant.arguments))
+    let calls = |unusual: Unusual, tool: &Callable| {
+        let variants = arguments::unusual(tool.schema(), &tool.arguments, unusual).into_iter();
+        variants.map(|variant| tool.call(unusual.probe(), variant.arguments)).collect::<Vec<_>>()
     };
-    let all = Unusual::EVERY.map(|unusual| (unusual, tools.iter().filter_map(|tool| call(unusual, tool)).collect::<Vec<_>>()));
+    let all = Unusual::EVERY.map(|unusual| (unusual, tools.iter().flat_map(|tool| calls(unusual, tool)).collect::<Vec<_>>()));
     all.into_iter().filter(|(_, calls)| !calls.is_empty()).collect()
 }
 

@@ -251,7 +251,7 @@ pub(super) const RULES: &[Rule] = &[
         "call-boundary-argument-is-survived",
         Boundary,
         "call-boundary-argument",
-        "a server lives on after a call with the least that an argument can be: an empty text, no items, a bound",
+        "a server lives on after a call with an argument at its edge: an empty text, no items, the least or the greatest number",
         "models try the edges, and a loop or a division that does not expect them takes the whole server with it"
     ),
     survival!(
@@ -490,7 +490,7 @@ fn survived(all: &[&Conversation<'_>], unusual: Unusual) -> Judgement {
                 .any(|one| one.probes("call").any(|asked| tool.get("name").and_then(Value::as_str) == asked.probed.subject.as_deref()))
         };
         let schema = tool.get("inputSchema")?;
-        (is_called() && arguments::unusual(schema, &arguments::minimal(schema)?, unusual).is_some()).then_some(())
+        (is_called() && !arguments::unusual(schema, &arguments::minimal(schema)?, unusual).is_empty()).then_some(())
     };
     match seen {
         0 if all.iter().flat_map(|conversation| conversation.tools()).any(|tool| has_place(tool).is_some()) => {

@@ -3,82 +3,132 @@
 use super::Conversation;
 use super::flaws::{Flaw, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, revisions};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use super::messages::{self, About, MessageFlaw};
+use mcproof_record::Opened;
 use serde_json::Value;
 
-pub(super) const RULES: &[Rule] = &[Rule {
-    id: "content-is-base64",
-    area: Area::Schema,
-    law: "the data of images, sound and blobs is Base64: the standard alphabet, padded, without line breaks",
-    laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/tools#image-content" }],
-    on: On::Any,
-    lenience: None,
-    judge: Judge::Together(base64_content),
-    why: "a client that validates results refuses the whole of it, and others show a broken picture",
-    remedy: "encode the bytes with the standard alphabet; no `data:` URL, no URL-safe alphabet, no line breaks",
-    sdks: &[
-        ("Python", "`base64.b64encode(data).decode()`"),
-        ("TypeScript", "`buffer.toString(\"base64\")`"),
-        ("Go", "`base64.StdEncoding`; a `[]byte` is encoded by itself"),
-    ],
-    bad: r#"
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "message-fits-schema",
+        area: Area::Schema,
+        law: "each message has the shape that its revision gives to it",
+        laws: &[
+            Law { revisions: "2024-11-05"..="2025-03-26", keyword: Keyword::Must, source: "basic#schema" },
+            Law { revisions: revisions::SINCE_2025_06, keyword: Keyword::Must, source: "schema" },
+        ],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(fits),
+        why: "clients are built on the types of the schema: one validates and refuses the message, another reads what is not there",
+        remedy: "send what the schema of the negotiated revision says; what is absent is left out, and not null",
+        sdks: &[],
+        bad: r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+        < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"draw","inputSchema":null}]}}"#,
+        good: r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+        < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"draw","inputSchema":{"type":"object"}}]}}"#,
+    },
+    Rule {
+        id: "content-is-base64",
+        area: Area::Schema,
+        law: "the data of images, sound and blobs is Base64: the standard alphabet, padded, without line breaks",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/tools#image-content" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(base64_content),
+        why: "a client that validates results refuses the whole of it, and others show a broken picture",
+        remedy: "encode the bytes with the standard alphabet; no `data:` URL, no URL-safe alphabet, no line breaks",
+        sdks: &[
+            ("Python", "`base64.b64encode(data).decode()`"),
+            ("TypeScript", "`buffer.toString(\"base64\")`"),
+            ("Go", "`base64.StdEncoding`; a `[]byte` is encoded by itself"),
+        ],
+        bad: r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"draw","arguments":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"image","mimeType":"image/png","data":"data:image/png;base64,iVBORw0KGgo="}]}}"#,
-    good: r#"
+        good: r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"draw","arguments":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="}]}}"#,
-}];
+    },
+];
 
-fn base64_content(all: &[&Conversation<'_>]) -> Judgement {
+/// Every message of the server with what is known about it: the conversation, its position, and the method or name that it
+/// is about.
+fn judge(
+    all: &[&Conversation<'_>],
+    flaws_of: impl Fn(&Value, About<'_>, &str) -> Vec<MessageFlaw>,
+    is_told_elsewhere: impl Fn(&MessageFlaw, &Value) -> bool,
+) -> (usize, Vec<Flaw>) {
     let (mut seen, mut flaws) = (0, Vec::new());
-    for (position, conversation) in all.iter().enumerate() {
-        for (request, answer) in conversation.requests() {
-            // Only here a server sends content; elsewhere what looks like it is data of its own.
-            let Some(method @ ("tools/call" | "prompts/get" | "resources/read")) = request.method() else { continue };
-            let Some(answer) = answer else { continue };
-            let Some(result) = answer.value.get("result") else { continue };
-            let params = request.value.get("params");
-            let about = params.and_then(|params| params.get("name").or_else(|| params.get("uri"))?.as_str()).unwrap_or(method);
-            for (what, data) in encoded(result) {
-                seen += 1;
-                if STANDARD.decode(data).is_err() {
-                    let detail = format!("{what} {}", why_not(data));
-                    flaws.push(Flaw { subject: about.to_owned(), detail, frames: vec![answer.frame.id], conversation: position });
-                }
+    for (position, conversation) in all.iter().enumerate().filter(|(_, one)| !matches!(one.take.opened, Opened::No { .. })) {
+        // A conversation without a handshake of ours may have had one that was sent as it stands.
+        let negotiated = conversation.handshake().and_then(|(result, _)| result.get("protocolVersion")?.as_str());
+        let revision = negotiated.filter(|_| !conversation.is_modern()).unwrap_or(&conversation.take.revision);
+        for said in conversation.from_server().filter(|said| said.value.is_object()) {
+            seen += 1;
+            let question = if said.is_answer() { conversation.question_of(said) } else { None };
+            let method = question.and_then(|question| question.method());
+            let about = match (question, method) {
+                (Some(question), Some(method)) => About::Answer { method, params: question.value.get("params") },
+                _ => About::Itself,
+            };
+            let subject = said.method().or(method).unwrap_or("an answer");
+            for flaw in flaws_of(&said.value, about, revision).iter().filter(|flaw| !is_told_elsewhere(flaw, &said.value)) {
+                let detail = format!("{} at `{}`", flaw.message, without_indices(&flaw.pointer));
+                flaws.push(Flaw { subject: subject.to_owned(), detail, frames: vec![said.frame.id], conversation: position });
             }
         }
     }
+    (seen, flaws)
+}
+
+fn fits(all: &[&Conversation<'_>]) -> Judgement {
+    let (seen, flaws) = judge(all, messages::flaws, has_a_rule_of_its_own);
     match seen {
-        0 => Judgement::NotApplicable("no image, sound or blob came".into()),
-        _ => Judgement::from_violations(told("the answer about", "the answers about", flaws)),
+        0 => Judgement::Untestable("the server sent no message".into()),
+        _ => Judgement::from_violations(told("message", "messages", flaws)),
     }
 }
 
-/// What is to be Base64 in a result, with its name.
-fn encoded(result: &Value) -> Vec<(&'static str, &str)> {
-    let list = |key: &str| result.get(key).and_then(Value::as_array).into_iter().flatten();
-    let blocks = list("content").chain(list("messages").filter_map(|message| message.get("content")));
-    let mut found = Vec::new();
-    for block in blocks {
-        let text = |key: &str| block.get(key).and_then(Value::as_str);
-        match text("type") {
-            Some("image") => found.extend(text("data").map(|data| ("the `data` of an image", data))),
-            Some("audio") => found.extend(text("data").map(|data| ("the `data` of a sound", data))),
-            Some("resource") => found.extend(block.pointer("/resource/blob").and_then(Value::as_str).map(|data| ("a `blob`", data))),
-            _ => {}
-        }
-    }
-    found.extend(list("contents").filter_map(|contents| Some(("a `blob`", contents.get("blob")?.as_str()?))));
-    found
+/// What is left to the rules about JSON-RPC, and to those about single members of the modern era.
+fn has_a_rule_of_its_own(flaw: &MessageFlaw, message: &Value) -> bool {
+    const OTHERS: [&str; 10] = [
+        "",
+        "/jsonrpc",
+        "/id",
+        "/error",
+        "/error/code",
+        "/error/message",
+        "/result/resultType",
+        "/result/ttlMs",
+        "/result/cacheScope",
+        "/result/supportedVersions",
+    ];
+    let is_about_versions = || message.pointer("/error/code") == Some(&Value::from(-32022));
+    OTHERS.contains(&flaw.pointer.as_str()) || (flaw.pointer.starts_with("/error/data") && is_about_versions())
 }
 
-fn why_not(data: &str) -> &'static str {
-    match data {
-        _ if data.starts_with("data:") => "is a `data:` URL",
-        _ if data.contains(char::is_whitespace) => "has spaces or line breaks in its Base64",
-        _ if data.contains(['-', '_']) => "has characters of the URL-safe alphabet",
-        _ if !data.len().is_multiple_of(4) => "is Base64 without its padding, or cut off",
-        _ => "is no Base64",
+/// The same flaw of many items is told once.
+fn without_indices(pointer: &str) -> String {
+    let plain =
+        |part: &str| if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) { "*".to_owned() } else { part.to_owned() };
+    pointer.split('/').map(plain).collect::<Vec<_>>().join("/")
+}
+
+fn base64_content(all: &[&Conversation<'_>]) -> Judgement {
+    let (_, flaws) = judge(all, messages::base64_flaws, |_, _| false);
+    let has_any = all.iter().flat_map(|conversation| conversation.from_server()).any(|said| has_encoded(&said.value));
+    match (has_any, flaws.is_empty()) {
+        (false, true) => Judgement::NotApplicable("no image, sound or blob came".into()),
+        _ => Judgement::from_violations(told("message", "messages", flaws)),
     }
+}
+
+/// Whether there is anything that has to be Base64.
+fn has_encoded(message: &Value) -> bool {
+    let list = |pointer: &str| message.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+    let blocks = list("/result/content").chain(list("/result/messages").filter_map(|message| message.get("content")));
+    let mut all = blocks.chain(list("/result/contents"));
+    all.any(|block| block.get("data").is_some() || block.get("blob").is_some() || block.pointer("/resource/blob").is_some())
 }

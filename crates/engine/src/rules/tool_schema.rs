@@ -15,7 +15,7 @@ const DEEPEST: usize = 64;
 /// Why a schema is none in its own dialect, which is 2020-12 if it names none. Dialects that are not known are not judged.
 pub(super) fn is_no_schema(schema: &Value) -> Option<String> {
     let error = match jsonschema::meta::validate(schema) {
-        Ok(()) => return dangling(schema),
+        Ok(()) => return dangling(schema).or_else(|| broken_pattern(schema)),
         Err(error) => error,
     };
     match error.kind() {
@@ -47,6 +47,50 @@ fn dangling(schema: &Value) -> Option<String> {
     // Inside of a schema with an id of its own, references begin there.
     let found = if has_inner_ids { None } else { references.iter().find(leads_nowhere) };
     found.map(|reference| format!("`$ref` \"{}\" leads nowhere", excerpt(reference)))
+}
+
+/// A pattern that no engine takes. What only some refuse is not judged.
+fn broken_pattern(schema: &Value) -> Option<String> {
+    let mut found = None;
+    walk(schema, 0, &mut |object, _| {
+        let pattern = object.get("pattern").and_then(Value::as_str).filter(|pattern| is_unbalanced(pattern));
+        if let (None, Some(pattern)) = (&found, pattern) {
+            found = Some(format!("the `pattern` \"{}\" is no regular expression", excerpt(pattern)));
+        }
+    });
+    found
+}
+
+/// Whether a group or a class is not closed, a group is closed that was not opened, or nothing is repeated or escaped.
+fn is_unbalanced(pattern: &str) -> bool {
+    let (mut open, mut in_class, mut at_start) = (0_usize, false, true);
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        let was_start = std::mem::replace(&mut at_start, false);
+        match character {
+            '\\' => {
+                if characters.next().is_none() {
+                    return true;
+                }
+            }
+            ']' => in_class = false,
+            _ if in_class => {}
+            '[' => in_class = true,
+            '(' => {
+                open += 1;
+                at_start = true;
+            }
+            ')' => match open.checked_sub(1) {
+                Some(left) => open = left,
+                None => return true,
+            },
+            '|' => at_start = true,
+            // After `(` a question mark says what kind of a group it is.
+            '*' | '+' if was_start => return true,
+            _ => {}
+        }
+    }
+    open > 0 || in_class
 }
 
 fn decoded(pointer: &str) -> String {
@@ -222,6 +266,10 @@ mod tests {
         check(json!({ "$schema": "http://json-schema.org/draft-07/schema#", "required": [1] }), "no valid schema at `/required/0`");
         check(json!({ "$schema": "http://json-schema.org/draft-07/schema#", "items": [{}] }), "");
         check(json!({ "properties": { "a": { "pattern": "(?<=x)[^]\\p{L}" } } }), "");
+        check(json!({ "properties": { "a": { "pattern": "[a-z" } } }), "the `pattern` \"[a-z\" is no regular");
+        check(json!({ "properties": { "a": { "pattern": "(a|*b)" } } }), "the `pattern`");
+        check(json!({ "properties": { "a": { "pattern": "a)" } } }), "the `pattern`");
+        check(json!({ "properties": { "a": { "pattern": "^(?:\\(|[(*]+)\\]*?$" } } }), "");
         check(json!({ "properties": { "a": { "$ref": "#/$defs/none" } } }), "`$ref` \"#/$defs/none\" leads nowhere");
         check(json!({ "properties": { "a": { "$ref": "#/$defs/a%20b~1c" } }, "$defs": { "a b/c": {} } }), "");
         check(json!({ "properties": { "a": { "$ref": "#here" }, "b": { "$anchor": "here" } } }), "");
