@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Tools that are called with arguments as they should be, and with wrong ones.
 const MOST_TOOLS: usize = 20;
 /// Tools that are called with unusual arguments.
-const MOST_ODD_TOOLS: usize = 3;
+const MOST_ODD_TOOLS: usize = 5;
 /// Properties of one tool that are left out, or given another type.
 const MOST_PROPERTIES: usize = 2;
 /// A call is cancelled after this.
