@@ -7,7 +7,8 @@ use crate::rules::Conversation;
 use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, Session};
 use mcproof_record::Take;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Tools that are called with arguments as they should be, and with wrong ones.
 const MOST_TOOLS: usize = 20;

@@ -9,7 +9,8 @@ use super::visit::{Answered, Bird, Visit};
 use super::{Found, Inquiry};
 use mcproof_record::Take;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 const MOST_RESOURCES: usize = 4;
 const MOST_OBSERVING_TOOLS: usize = 6;
@@ -41,14 +42,14 @@ pub(super) async fn talk(inquiry: &Inquiry, found: Found, tools: &Tools) -> Vec<
     let until = Instant::now() + BUDGET;
     // The judges read in the same conversation what the tools claim.
     visit.ask("list-for-calls", Some("tools/list"), "tools/list", json!({})).await;
-    let mut observers = observers(&mut visit, &read_only, |tool| hint(tool, "openWorldHint")).await;
+    let observers = observers(&mut visit, &read_only, |tool| hint(tool, "openWorldHint")).await;
     for tool in read_only.into_iter().take(MOST_JUDGED_TOOLS) {
-        if !try_tool(&mut visit, tool, &mut observers, &[CALL], until).await {
+        if !try_tool(&mut visit, tool, &observers, &[CALL], until).await {
             return vec![visit.end().await];
         }
     }
     for tool in idempotent.into_iter().take(MOST_JUDGED_TOOLS) {
-        if !try_tool(&mut visit, tool, &mut observers, &[FIRST_CALL, SAME_CALL], until).await {
+        if !try_tool(&mut visit, tool, &observers, &[FIRST_CALL, SAME_CALL], until).await {
             break;
         }
     }
@@ -56,7 +57,7 @@ pub(super) async fn talk(inquiry: &Inquiry, found: Found, tools: &Tools) -> Vec<
 }
 
 /// Looks, calls, and looks again, for each of the calls. `false` if the conversation cannot go on.
-async fn try_tool(visit: &mut Visit<'_>, tool: &Callable, observers: &mut Vec<Bird>, calls: &[&'static str], until: Instant) -> bool {
+async fn try_tool(visit: &mut Visit<'_>, tool: &Callable, observers: &[Bird], calls: &[&'static str], until: Instant) -> bool {
     let others: Vec<Bird> = observers.iter().filter(|observer| observer.subject != subject_of(tool)).cloned().collect();
     let mut before = look(visit, &others, until).await;
     for call in calls {

@@ -68,11 +68,10 @@ fn is_unbalanced(pattern: &str) -> bool {
     while let Some(character) = characters.next() {
         let was_start = std::mem::replace(&mut at_start, false);
         match character {
-            '\\' => {
-                if characters.next().is_none() {
-                    return true;
-                }
-            }
+            '\\' => match characters.next() {
+                Some(_) => {}
+                None => return true,
+            },
             ']' => in_class = false,
             _ if in_class => {}
             '[' => in_class = true,
