@@ -15,8 +15,8 @@ pub use revision::{Era, EraChoice, ParseChoiceError, TransportKind};
 pub use session::{
     CallFailure, Called, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Farewell, Fault, Handshake, Headers, HttpAnswer,
     HttpQuestion, ListFailure, Listed, ListenFailure, Locate, Notification, NotificationFailure, Reply, Session, Subscription,
-    SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd, TaskFailure, TaskState, TaskStatus, WaitFor, open_bare, open_in_memory,
-    open_session,
+    SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd, TaskFailure, TaskState, TaskStatus, WaitFor, check_param_headers,
+    open_bare, open_in_memory, open_session,
 };
 pub use tap::{Tap, TapBounds};
 pub use transport::{

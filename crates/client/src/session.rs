@@ -26,6 +26,7 @@ pub use dispatcher::Fault;
 pub use listing::{ListFailure, Listed};
 pub use notifications::{Notification, NotificationFailure};
 pub use open::{open_in_memory, open_session};
+pub use param_headers::check_param_headers;
 pub use raw::{HttpAnswer, HttpQuestion, WaitFor};
 pub use renew::Farewell;
 pub use subscription::{ListenFailure, Subscription, SubscriptionEnd, SubscriptionFailure};

@@ -2,6 +2,7 @@
 //! Knows what to try, not what is right.
 
 mod abuse;
+pub(crate) mod arguments;
 mod calls;
 mod features;
 mod http;
@@ -10,12 +11,16 @@ mod modern;
 mod modern_headers;
 mod permission;
 mod process;
+mod replicas;
+mod state;
+mod texts;
 mod tour;
 mod visit;
 
 pub use permission::Permission;
 
-use mcproof_client::{ConnectFailure, ConnectOptions, TapBounds, Target, TransportKind};
+use calls::{Depth, Tools};
+use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, TapBounds, Target, TransportKind};
 use mcproof_record::{FrameId, ProbeOutcome, Probed, Take};
 use std::time::Duration;
 use url::Url;
@@ -56,6 +61,19 @@ struct Found {
 /// Talks to the server until everything has been tried that may be. Each kind of client has a process of its own over stdio,
 /// because some servers cannot be talked to in both eras, and some do not survive.
 pub async fn explore(inquiry: &Inquiry) -> Explored {
+    match &inquiry.target {
+        // The calls take their time, and need not wait for anything.
+        Target::Stdio(_) => {
+            let (mut explored, called) = tokio::join!(explore_all_but_calls(inquiry), calls::talk(inquiry, EraChoice::Legacy, Depth::Full));
+            explored.takes.extend(called.unwrap_or_default());
+            explored
+        }
+        Target::Http { .. } => explore_all_but_calls(inquiry).await,
+    }
+}
+
+/// Over HTTP, where one thing comes after the other, the calls as well.
+async fn explore_all_but_calls(inquiry: &Inquiry) -> Explored {
     let mut takes = Vec::new();
     let (legacy, modern) = match &inquiry.target {
         Target::Stdio(_) => tokio::join!(legacy::talk(inquiry), modern::talk(inquiry)),
@@ -73,12 +91,30 @@ pub async fn explore(inquiry: &Inquiry) -> Explored {
         let found = Found { kind, is_legacy, is_modern };
         match kind {
             TransportKind::Stdio | TransportKind::InMemory => {
-                let (abused, ended) = tokio::join!(abuse::talk(inquiry, found), process::talk(inquiry, found));
-                takes.extend(abused);
-                takes.extend(ended);
+                let tools = Tools::in_takes(&takes, &inquiry.calls);
+                let called = async {
+                    match (is_modern, is_legacy) {
+                        (true, true) => calls::talk(inquiry, EraChoice::Modern, Depth::Calls).await,
+                        (true, false) => calls::talk(inquiry, EraChoice::Modern, Depth::Full).await,
+                        (false, _) => None,
+                    }
+                };
+                let (abused, ended, called, observed) =
+                    tokio::join!(abuse::talk(inquiry, found), process::talk(inquiry, found), called, state::talk(inquiry, found, &tools));
+                takes.extend([abused, ended, called.unwrap_or_default(), observed].into_iter().flatten());
             }
             TransportKind::Http | TransportKind::Sse => {
+                let tools = Tools::in_takes(&takes, &inquiry.calls);
                 takes.extend(http::talk(inquiry, found).await);
+                takes.extend(replicas::talk(inquiry, found).await);
+                takes.extend(state::talk(inquiry, found, &tools).await);
+                if is_modern {
+                    let depth = if is_legacy { Depth::Calls } else { Depth::Full };
+                    takes.extend(calls::talk(inquiry, EraChoice::Modern, depth).await.unwrap_or_default());
+                }
+                if is_legacy {
+                    takes.extend(calls::talk(inquiry, EraChoice::Legacy, Depth::Full).await.unwrap_or_default());
+                }
                 takes.extend(abuse::talk(inquiry, found).await);
             }
         }

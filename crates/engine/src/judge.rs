@@ -12,7 +12,7 @@ mod tests;
 mod text;
 mod weakness;
 
-pub(crate) use compare::schema_differences;
+pub(crate) use compare::{OutputFlaw, output_flaw};
 pub use compile::{MATCHER_KEYS, MatcherKey, Subject};
 pub use matcher::Matcher;
 pub use path::{JsonPath, PathError};

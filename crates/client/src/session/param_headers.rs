@@ -22,6 +22,14 @@ const KEYWORD: &str = "x-mcp-header";
 /// The largest integer that JavaScript keeps exactly.
 const SAFE_INTEGER: i64 = (1 << 53) - 1;
 
+/// Whether a tool's `x-mcp-header` annotations keep the rules.
+///
+/// # Errors
+/// Why they do not; a client has to leave such a tool out.
+pub fn check_param_headers(tool: &Value) -> Result<(), String> {
+    ParamHeaders::default().learn(tool)
+}
+
 impl ParamHeaders {
     /// Takes in a listed tool.
     ///

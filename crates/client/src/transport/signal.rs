@@ -15,6 +15,7 @@ pub struct UnknownSignal(pub String);
 impl ProcessSignal {
     /// How a supervisor asks a process to end.
     pub const TERMINATE: Self = Self(Signal::SIGTERM);
+    pub const KILL: Self = Self(Signal::SIGKILL);
 
     /// As people write them; `SIG` may stand before each.
     pub const NAMES: &[&str] = &["TERM", "INT", "HUP", "QUIT", "KILL", "USR1", "USR2", "STOP", "CONT", "ABRT", "PIPE", "SEGV"];

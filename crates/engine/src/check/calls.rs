@@ -1,13 +1,187 @@
 //! Calls of the tools that may be called, with arguments made from their schemas and with wrong ones.
 
-use super::visit::Visit;
-use serde_json::Value;
+use super::arguments::{self, Unusual};
+use super::visit::{Bird, Visit};
+use super::{Inquiry, Permission};
+use crate::rules::Conversation;
+use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, Session};
+use mcproof_record::Take;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::Instant;
 
-pub(super) async fn take(visit: &mut Visit<'_>, tools: &[Value]) {
-    let permission = visit.inquiry.calls.clone();
-    for tool in tools.iter().filter(|tool| permission.allows(tool)) {
-        let Some(name) = tool.get("name").and_then(Value::as_str) else { continue };
-        let arguments = serde_json::json!({});
-        visit.ask("call-empty", Some(name), "tools/call", serde_json::json!({ "name": name, "arguments": arguments })).await;
+/// Tools that are called with arguments as they should be, and with wrong ones.
+const MOST_TOOLS: usize = 20;
+/// Tools that are called with unusual arguments.
+const MOST_ODD_TOOLS: usize = 5;
+/// Properties of one tool that are left out, or given another type.
+const MOST_PROPERTIES: usize = 2;
+/// A call is cancelled after this.
+const PATIENCE: Duration = Duration::from_millis(1200);
+/// For all pages of the list, which may be without end.
+const LISTING: Duration = Duration::from_secs(2);
+/// For all calls of a kind together.
+const BUDGET: Duration = Duration::from_secs(3);
+
+/// A tool that may be called, with arguments that its schema accepts.
+#[derive(Clone, Debug)]
+pub(super) struct Callable {
+    pub(super) name: String,
+    pub(super) tool: Value,
+    pub(super) arguments: Value,
+}
+
+/// What may be called, as far as it is known before a conversation.
+pub(super) struct Tools(pub(super) Vec<Callable>);
+
+impl Tools {
+    /// Those of a list. If there are many, the ones that were named come first, then a sample over the whole list.
+    fn of(tools: &[Value], permission: &Permission) -> Self {
+        let needs_task = |tool: &Value| tool.pointer("/execution/taskSupport") == Some(&json!("required"));
+        let callable = |tool: &Value| {
+            let name = tool.get("name")?.as_str()?.to_owned();
+            let arguments = arguments::minimal(tool.get("inputSchema")?)?;
+            Some(Callable { name, tool: tool.clone(), arguments })
+        };
+        let allowed = tools.iter().filter(|tool| permission.allows(tool) && !needs_task(tool));
+        let (mut first, rest): (Vec<&Value>, Vec<&Value>) = allowed.partition(|tool| permission.names(tool));
+        let room = MOST_TOOLS.saturating_sub(first.len()).min(rest.len());
+        first.extend((0..room).map(|index| rest[index * rest.len() / room]));
+        Self(first.into_iter().filter_map(callable).collect())
     }
+
+    pub(super) fn in_takes(takes: &[Take], permission: &Permission) -> Self {
+        let listed = takes.iter().find_map(|take| {
+            let conversation = Conversation::new(take);
+            let tools: Vec<Value> = conversation.tools().into_iter().map(|(tool, _)| tool.clone()).collect();
+            (!tools.is_empty()).then_some(tools)
+        });
+        Self::of(&listed.unwrap_or_default(), permission)
+    }
+}
+
+impl Callable {
+    pub(super) fn call(&self, probe: &'static str, arguments: Value) -> Bird {
+        let params = json!({ "name": self.name, "arguments": arguments });
+        Bird { probe, subject: self.name.clone(), method: "tools/call", params }
+    }
+
+    fn schema(&self) -> &Value {
+        &self.tool["inputSchema"]
+    }
+}
+
+/// How much is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// Calls that are right, and those that a model gets wrong.
+    Calls,
+    /// Unusual arguments as well.
+    Full,
+}
+
+/// A client that calls tools. `None` if there was no conversation in this era, or nothing may be called.
+pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, depth: Depth) -> Option<Vec<Take>> {
+    let open = &async || Visit::open(inquiry, "caller", ConnectOptions { era, ..inquiry.options.clone() }).await;
+    let mut visit = open().await.ok()?;
+    let tools = list(&mut visit).await;
+    let Tools(tools) = Tools::of(&tools, &inquiry.calls);
+    if tools.is_empty() {
+        visit.end().await;
+        return None;
+    }
+    call(&mut visit, &tools).await;
+    if depth == Depth::Calls {
+        return Some(vec![visit.end().await]);
+    }
+    // What comes back of a huge text, on stderr mostly, would crowd out the rest of a transcript.
+    let (huge, others): (Vec<_>, Vec<_>) = odd_calls(&tools).into_iter().partition(|(unusual, _)| *unusual == Unusual::Large);
+    let mut takes = try_odd(open, Some(visit), others).await;
+    takes.extend(try_odd(open, None, huge).await);
+    Some(takes)
+}
+
+type Opened<'a> = Result<Visit<'a>, Box<(Take, ConnectFailure)>>;
+
+/// Tries what is unusual on one visit after the other, as long as there is time: a server that does not survive gets a new
+/// one for what comes next.
+async fn try_odd<'a>(open: impl AsyncFn() -> Opened<'a>, mut visit: Option<Visit<'a>>, odd: Vec<(Unusual, Vec<Bird>)>) -> Vec<Take> {
+    let mut takes = Vec::new();
+    let until = Instant::now() + BUDGET;
+    for (unusual, calls) in odd {
+        if Instant::now() >= until {
+            break;
+        }
+        let current = match visit.take() {
+            Some(over) if over.is_over() => {
+                takes.push(over.end().await);
+                None
+            }
+            current => current,
+        };
+        let mut current = match current {
+            Some(open) => open,
+            None => match open().await {
+                Ok(open) => open,
+                Err(failed) => {
+                    takes.push(failed.0);
+                    return takes;
+                }
+            },
+        };
+        if survives(&mut current, unusual, &calls, until).await {
+            visit = Some(current);
+        } else {
+            takes.push(current.end().await);
+        }
+    }
+    if let Some(visit) = visit {
+        takes.push(visit.end().await);
+    }
+    takes
+}
+
+/// All tools. A session of the modern era over HTTP learns from them which arguments go into headers.
+async fn list(visit: &mut Visit<'_>) -> Vec<Value> {
+    let list = async |session: &Session, deadline: Duration| session.list("tools/list", "tools", deadline.min(LISTING)).await;
+    let listed = visit.together("list-for-calls", list).await;
+    listed.map(|listed| listed.items).unwrap_or_default()
+}
+
+/// What every client does: calls that are right, and those that a model gets wrong.
+async fn call(visit: &mut Visit<'_>, tools: &[Callable]) {
+    let mut calls: Vec<Bird> = tools.iter().map(|tool| tool.call("call", tool.arguments.clone())).collect();
+    for tool in tools {
+        let missing = arguments::missing(tool.schema(), &tool.arguments);
+        calls.extend(missing.into_iter().take(MOST_PROPERTIES).map(|variant| tool.call("call-missing-argument", variant.arguments)));
+        let mistyped = arguments::mistyped(tool.schema(), &tool.arguments);
+        calls.extend(mistyped.into_iter().take(MOST_PROPERTIES).map(|variant| tool.call("call-wrong-type", variant.arguments)));
+    }
+    visit.flock(&calls, PATIENCE, Instant::now() + BUDGET).await;
+}
+
+/// Calls with unusual arguments, by what is unusual, on the tools on which most can be tried.
+fn odd_calls(tools: &[Callable]) -> Vec<(Unusual, Vec<Bird>)> {
+    let mut tools: Vec<&Callable> = tools.iter().collect();
+    tools.sort_by_key(|tool| arguments::unusual(tool.schema(), &tool.arguments, Unusual::Unicode).is_empty());
+    tools.truncate(MOST_ODD_TOOLS);
+    let calls = |unusual: Unusual, tool: &Callable| {
+        let variants = arguments::unusual(tool.schema(), &tool.arguments, unusual).into_iter();
+        variants.map(|variant| tool.call(unusual.probe(), variant.arguments)).collect::<Vec<_>>()
+    };
+    let all = Unusual::EVERY.map(|unusual| (unusual, tools.iter().flat_map(|tool| calls(unusual, tool)).collect::<Vec<_>>()));
+    all.into_iter().filter(|(_, calls)| !calls.is_empty()).collect()
+}
+
+/// One call after the other, so that it is known which of them a server did not survive.
+async fn survives(visit: &mut Visit<'_>, unusual: Unusual, calls: &[Bird], until: Instant) -> bool {
+    for call in calls {
+        let landed = visit.flock(std::slice::from_ref(call), PATIENCE, until.max(Instant::now() + PATIENCE / 3)).await;
+        // An answer shows that it lives; without one, only what it says next does.
+        let was_answered = landed.iter().all(|landed| landed.answer.is_some());
+        if !was_answered && !visit.is_alive_after(unusual.probe()).await {
+            return false;
+        }
+    }
+    visit.is_alive_after(unusual.probe()).await
 }

@@ -29,6 +29,15 @@ impl Permission {
             Self::All { named } => is_read_only || is_named(named) || hint("destructiveHint") == Some(false),
         }
     }
+
+    /// Whether it was named.
+    pub(super) fn names(&self, tool: &Value) -> bool {
+        let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+        match self {
+            Self::ReadOnly => false,
+            Self::Named(named) | Self::All { named } => named.iter().any(|known| known == name),
+        }
+    }
 }
 
 impl FromStr for Permission {

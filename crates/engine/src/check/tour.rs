@@ -1,6 +1,5 @@
 //! What a client of either era asks of any server: its lists, page by page, what is in them, and what is not.
 
-use super::calls;
 use super::features::{self, Catalogue};
 use super::visit::Visit;
 use serde_json::{Value, json};
@@ -42,7 +41,6 @@ pub(super) async fn take(visit: &mut Visit<'_>) {
     features::take(visit, &Catalogue { resources, templates, prompts }).await;
     string_id(visit).await;
     concurrent(visit).await;
-    calls::take(visit, tools).await;
     visit.bytes("unknown-notification", notification("notifications/mcproof-nothing", json!({}))).await;
     visit.is_alive_after("unknown-notification").await;
     visit.bytes("unknown-cancel", notification("notifications/cancelled", json!({ "requestId": "mcproof-never-asked" }))).await;

@@ -2,23 +2,34 @@
 //! as anything can be asked, and never waits longer than it may.
 
 use super::{Found, Inquiry};
+use futures_util::StreamExt as _;
 use mcproof_client::{
     CallFailure, ClientProfile, ConnectFailure, ConnectOptions, EraChoice, Headers, HttpAnswer, HttpQuestion, ListenFailure, Patience,
     ProcessSignal, Reply, Session, Spelling, Tap, Target, TransportKind, WaitFor, open_bare, open_session,
 };
-use mcproof_record::{Ending, FrameId, Opened, ProbeOutcome, Probed, Take};
+use mcproof_record::{Direction, Ending, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Take};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long a server may take to end after its stdin was closed, and after SIGTERM, before that is worth a word.
 const ENDING: Patience = Patience { end_of_input: Duration::from_secs(5), terminate: Duration::from_secs(5) };
 
+/// How long a server that was maltreated may take to show that it lives.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(4);
+
 /// What a server that was silent once still gets.
 const IMPATIENT: Duration = Duration::from_secs(1);
 
 /// How long a subscription may take until it is acknowledged.
 const MOST_FOR_AN_ACKNOWLEDGEMENT: Duration = Duration::from_secs(2);
+
+/// Requests of a flock that are under way at the same time.
+const AT_ONCE: usize = 6;
+
+/// Starts the progress token of a request of a flock.
+const TOKEN: &str = "mcproof-flock-";
 
 pub(super) struct Visit<'a> {
     pub(super) inquiry: &'a Inquiry,
@@ -29,6 +40,27 @@ pub(super) struct Visit<'a> {
     opened: Opened,
     probes: Vec<Probed>,
     was_silent: bool,
+    /// Requests of flocks so far.
+    flocked: usize,
+    /// A call was given up that the server may still be busy with.
+    left_work: bool,
+}
+
+/// One of several requests that go out together.
+#[derive(Clone, Debug)]
+pub(super) struct Bird {
+    pub(super) probe: &'static str,
+    pub(super) subject: String,
+    pub(super) method: &'static str,
+    pub(super) params: Value,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub(super) struct Landed {
+    /// `None` if no answer came in time, or the request was never sent.
+    pub(super) answer: Answered,
+    pub(super) took: Duration,
 }
 
 /// What came back, as far as the next step of a client depends on it. Judges read the transcript.
@@ -50,7 +82,18 @@ impl<'a> Visit<'a> {
         match open_session(&inquiry.target, &options, &tap).await {
             Ok(session) => {
                 let revision = session.handshake().protocol_version.clone();
-                Ok(Self { inquiry, session, tap, name, revision, opened: Opened::Yes, probes: Vec::new(), was_silent: false })
+                Ok(Self {
+                    inquiry,
+                    session,
+                    tap,
+                    name,
+                    revision,
+                    opened: Opened::Yes,
+                    probes: Vec::new(),
+                    was_silent: false,
+                    flocked: 0,
+                    left_work: false,
+                })
             }
             Err(failure) => {
                 let take = Take {
@@ -72,7 +115,18 @@ impl<'a> Visit<'a> {
         let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
         let session = open_bare(&inquiry.target, kind, version, &inquiry.options, &tap).await?;
         let revision = version.to_owned();
-        Ok(Self { inquiry, session, tap, name, revision, opened: Opened::Bare, probes: Vec::new(), was_silent: false })
+        Ok(Self {
+            inquiry,
+            session,
+            tap,
+            name,
+            revision,
+            opened: Opened::Bare,
+            probes: Vec::new(),
+            was_silent: false,
+            flocked: 0,
+            left_work: false,
+        })
     }
 
     /// In an era that the server speaks, the legacy one if it speaks both.
@@ -235,7 +289,9 @@ impl<'a> Visit<'a> {
     /// Whether the server still answers; noted as the probe `PROBE-after`.
     pub(super) async fn is_alive_after(&mut self, probe: &str) -> bool {
         let method = if self.is_modern() { "server/discover" } else { "ping" };
-        self.ask(&format!("{probe}-after"), None, method, json!({})).await.is_some()
+        let first = self.tap.mark();
+        let outcome = self.session.request(method, Some(Map::new()), self.deadline().min(SIGN_OF_LIFE)).await;
+        self.conclude(&format!("{probe}-after"), None, first, outcome.map(Some)).is_some()
     }
 
     pub(super) fn is_modern(&self) -> bool {
@@ -248,6 +304,65 @@ impl<'a> Visit<'a> {
         let outcome = work(&self.session, self.deadline()).await;
         self.note(probe, None, first, ProbeOutcome::Done);
         outcome
+    }
+
+    /// Requests that go out a few at a time, each with a progress token and cancelled after `limit`; after `until` no more are
+    /// sent. What is still not answered then says nothing about the server, so that later requests are waited for as ever.
+    pub(super) async fn flock(&mut self, birds: &[Bird], limit: Duration, until: Instant) -> Vec<Landed> {
+        let first = self.tap.mark();
+        let base = self.flocked;
+        self.flocked += birds.len();
+        let session = &self.session;
+        let send = async |(index, bird): (usize, &Bird)| {
+            let started = Instant::now();
+            let patience = limit.min(until.saturating_duration_since(started));
+            if patience.is_zero() {
+                return (index, None);
+            }
+            let mut params = bird.params.clone();
+            params["_meta"] = json!({ "progressToken": format!("{TOKEN}{}", base + index) });
+            let outcome = session.request(bird.method, params.as_object().cloned(), patience).await;
+            (index, Some((outcome, started.elapsed())))
+        };
+        let sent = futures_util::stream::iter(birds.iter().enumerate()).map(send);
+        let outcomes: BTreeMap<usize, _> = sent.buffer_unordered(AT_ONCE).collect().await;
+        let frames = self.frames_of_flock(first);
+        let mut landed = Vec::new();
+        for (bird, (index, outcome)) in birds.iter().zip(outcomes) {
+            let Some((outcome, took)) = outcome else {
+                landed.push(Landed { answer: None, took: Duration::ZERO });
+                continue;
+            };
+            let (answer, outcome) = match outcome {
+                Ok(reply) => (Some(reply.answer.map_err(|error| error.code)), ProbeOutcome::Done),
+                Err(CallFailure::TimedOut { .. }) => (None, ProbeOutcome::Silent),
+                Err(_) => (None, ProbeOutcome::Gone),
+            };
+            self.left_work |= outcome == ProbeOutcome::Silent;
+            if let Some(frame) = frames.get(&(base + index)) {
+                let (probe, subject) = (bird.probe.into(), Some(bird.subject.clone()));
+                self.probes.push(Probed { probe, subject, first: *frame, end: FrameId(frame.0 + 1), outcome });
+            }
+            landed.push(Landed { answer, took });
+        }
+        landed
+    }
+
+    /// The frames of the requests of flocks since a frame, by the number in their progress token.
+    fn frames_of_flock(&self, first: FrameId) -> BTreeMap<usize, FrameId> {
+        let start = format!("\"progressToken\":\"{TOKEN}").into_bytes();
+        let sent = (first.0..self.tap.mark().0).filter_map(|id| self.tap.frame(FrameId(id)));
+        let number = |bytes: &[u8]| {
+            let rest = &bytes[memchr::memmem::find(bytes, &start)? + start.len()..];
+            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
+        };
+        sent.filter(|frame| frame.direction == Direction::ToServer)
+            .filter_map(|frame| match &frame.body {
+                FrameBody::Line { bytes, .. } | FrameBody::HttpRequest { body: bytes, .. } => Some((number(bytes.as_bytes())?, frame.id)),
+                _ => None,
+            })
+            .collect()
     }
 
     fn conclude(&mut self, probe: &str, subject: Option<&str>, first: FrameId, outcome: Result<Option<Reply>, CallFailure>) -> Answered {
@@ -272,6 +387,11 @@ impl<'a> Visit<'a> {
     /// Ends the conversation, and the server if it is ours.
     pub(super) async fn end(self) -> Take {
         self.session.settle().await;
+        if self.left_work && self.inquiry.target.command().is_some() {
+            // How it ends in the middle of its work is no fair question.
+            self.session.signal(ProcessSignal::KILL);
+            self.session.wait_for_exit(ENDING.terminate).await;
+        }
         let was_over = self.session.exit().is_some() || self.inquiry.target.command().is_none();
         let transport = self.kind().to_string();
         let report = self.session.close_within(ENDING).await;

@@ -50,7 +50,7 @@ impl Matcher {
 ///
 /// # Errors
 /// Why the schema is none.
-pub(crate) fn schema_differences(schema: &Value, actual: &Value, root: &str) -> Result<Vec<Difference>, String> {
+fn schema_differences(schema: &Value, actual: &Value, root: &str) -> Result<Vec<Difference>, String> {
     let validator = match jsonschema::options().build(schema) {
         Ok(validator) => validator,
         Err(error) if matches!(error.kind(), jsonschema::error::ValidationErrorKind::Referencing(_)) => return Ok(Vec::new()),
@@ -63,6 +63,27 @@ pub(crate) fn schema_differences(schema: &Value, actual: &Value, root: &str) -> 
         Difference { path: below(root, actual, &pointer), expected, actual: shown(at), place: None }
     };
     Ok(validator.iter_errors(actual).take(MAXIMUM_DIFFERENCES).map(difference).collect())
+}
+
+/// What the result of a call owes to the tool's `outputSchema`.
+#[derive(Debug)]
+pub(crate) enum OutputFlaw {
+    /// It has no `structuredContent`.
+    Missing,
+    Differs(Vec<Difference>),
+    /// Why the schema is none.
+    NoSchema(String),
+}
+
+/// Holds a result against an `outputSchema` (2025-06-18 to 2026-07-28, server/tools, output schema).
+pub(crate) fn output_flaw(schema: &Value, result: &Value) -> Option<OutputFlaw> {
+    let Some(structured) = result.get("structuredContent") else { return Some(OutputFlaw::Missing) };
+    match schema_differences(schema, structured, "structuredContent") {
+        Ok(differences) if differences.is_empty() => None,
+        Ok(_) if structured.is_null() => Some(OutputFlaw::Missing),
+        Ok(differences) => Some(OutputFlaw::Differs(differences)),
+        Err(reason) => Some(OutputFlaw::NoSchema(reason)),
+    }
 }
 
 struct Comparison<'a> {

@@ -2,10 +2,10 @@
 
 use super::{
     Rule, calls, capabilities, cors, events, http, jsonrpc, lifecycle, lists, modern, modern_headers, modern_results, poisoning, progress,
-    prompts, resources, robustness, schema, security, sessions, stdio, subscriptions, tools,
+    prompts, replicas, resources, robustness, schema, security, sessions, state, stdio, subscriptions, tools,
 };
 
-const AREAS: [&[Rule]; 22] = [
+const AREAS: [&[Rule]; 24] = [
     lifecycle::RULES,
     stdio::RULES,
     jsonrpc::RULES,
@@ -17,10 +17,12 @@ const AREAS: [&[Rule]; 22] = [
     modern_headers::RULES,
     modern_results::RULES,
     subscriptions::RULES,
+    replicas::RULES,
     capabilities::RULES,
     lists::RULES,
     tools::RULES,
     calls::RULES,
+    state::RULES,
     resources::RULES,
     prompts::RULES,
     progress::RULES,

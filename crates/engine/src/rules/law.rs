@@ -17,6 +17,8 @@ pub mod revisions {
     pub const LEGACY: Revisions = "2024-11-05"..="2025-11-25";
     pub const SINCE_2025_03: Revisions = "2025-03-26"..="2026-07-28";
     pub const SINCE_2025_06: Revisions = "2025-06-18"..="2026-07-28";
+    pub const SINCE_2025_11: Revisions = "2025-11-25"..="2026-07-28";
+    pub const BEFORE_2025_11: Revisions = "2024-11-05"..="2025-06-18";
     /// With sessions over Streamable HTTP.
     pub const SESSIONS: Revisions = "2025-03-26"..="2025-11-25";
     pub const MODERN: Revisions = "2026-07-28"..="2026-07-28";

@@ -1,5 +1,134 @@
 //! Whether each message has the shape that its revision demands.
 
-use super::law::Rule;
+use super::Conversation;
+use super::flaws::{Flaw, told};
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, revisions};
+use super::messages::{self, About, MessageFlaw};
+use mcproof_record::Opened;
+use serde_json::Value;
 
-pub(super) const RULES: &[Rule] = &[];
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "message-fits-schema",
+        area: Area::Schema,
+        law: "each message has the shape that its revision gives to it",
+        laws: &[
+            Law { revisions: "2024-11-05"..="2025-03-26", keyword: Keyword::Must, source: "basic#schema" },
+            Law { revisions: revisions::SINCE_2025_06, keyword: Keyword::Must, source: "schema" },
+        ],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(fits),
+        why: "clients are built on the types of the schema: one validates and refuses the message, another reads what is not there",
+        remedy: "send what the schema of the negotiated revision says; what is absent is left out, and not null",
+        sdks: &[],
+        bad: r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+        < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"draw","inputSchema":null}]}}"#,
+        good: r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+        < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"draw","inputSchema":{"type":"object"}}]}}"#,
+    },
+    Rule {
+        id: "content-is-base64",
+        area: Area::Schema,
+        law: "the data of images, sound and blobs is Base64: the standard alphabet, padded, without line breaks",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/tools#image-content" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(base64_content),
+        why: "a client that validates results refuses the whole of it, and others show a broken picture",
+        remedy: "encode the bytes with the standard alphabet; no `data:` URL, no URL-safe alphabet, no line breaks",
+        sdks: &[
+            ("Python", "`base64.b64encode(data).decode()`"),
+            ("TypeScript", "`buffer.toString(\"base64\")`"),
+            ("Go", "`base64.StdEncoding`; a `[]byte` is encoded by itself"),
+        ],
+        bad: r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"draw","arguments":{}}}
+        < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"image","mimeType":"image/png","data":"data:image/png;base64,iVBORw0KGgo="}]}}"#,
+        good: r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"draw","arguments":{}}}
+        < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="}]}}"#,
+    },
+];
+
+/// Every message of the server with what is known about it: the conversation, its position, and the method or name that it
+/// is about.
+fn judge(
+    all: &[&Conversation<'_>],
+    flaws_of: impl Fn(&Value, About<'_>, &str) -> Vec<MessageFlaw>,
+    is_told_elsewhere: impl Fn(&MessageFlaw, &Value) -> bool,
+) -> (usize, Vec<Flaw>) {
+    let (mut seen, mut flaws) = (0, Vec::new());
+    for (position, conversation) in all.iter().enumerate().filter(|(_, one)| !matches!(one.take.opened, Opened::No { .. })) {
+        // A conversation without a handshake of ours may have had one that was sent as it stands.
+        let negotiated = conversation.handshake().and_then(|(result, _)| result.get("protocolVersion")?.as_str());
+        let revision = negotiated.filter(|_| !conversation.is_modern()).unwrap_or(&conversation.take.revision);
+        for said in conversation.from_server().filter(|said| said.value.is_object()) {
+            seen += 1;
+            let question = if said.is_answer() { conversation.question_of(said) } else { None };
+            let method = question.and_then(|question| question.method());
+            let about = match (question, method) {
+                (Some(question), Some(method)) => About::Answer { method, params: question.value.get("params") },
+                _ => About::Itself,
+            };
+            let subject = said.method().or(method).unwrap_or("an answer");
+            for flaw in flaws_of(&said.value, about, revision).iter().filter(|flaw| !is_told_elsewhere(flaw, &said.value)) {
+                let detail = format!("{} at `{}`", flaw.message, without_indices(&flaw.pointer));
+                flaws.push(Flaw { subject: subject.to_owned(), detail, frames: vec![said.frame.id], conversation: position });
+            }
+        }
+    }
+    (seen, flaws)
+}
+
+fn fits(all: &[&Conversation<'_>]) -> Judgement {
+    let (seen, flaws) = judge(all, messages::flaws, has_a_rule_of_its_own);
+    match seen {
+        0 => Judgement::Untestable("the server sent no message".into()),
+        _ => Judgement::from_violations(told("message", "messages", flaws)),
+    }
+}
+
+/// What is left to the rules about JSON-RPC, and to those about single members of the modern era.
+fn has_a_rule_of_its_own(flaw: &MessageFlaw, message: &Value) -> bool {
+    const OTHERS: [&str; 10] = [
+        "",
+        "/jsonrpc",
+        "/id",
+        "/error",
+        "/error/code",
+        "/error/message",
+        "/result/resultType",
+        "/result/ttlMs",
+        "/result/cacheScope",
+        "/result/supportedVersions",
+    ];
+    let is_about_versions = || message.pointer("/error/code") == Some(&Value::from(-32022));
+    OTHERS.contains(&flaw.pointer.as_str()) || (flaw.pointer.starts_with("/error/data") && is_about_versions())
+}
+
+/// The same flaw of many items is told once.
+fn without_indices(pointer: &str) -> String {
+    let plain =
+        |part: &str| if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) { "*".to_owned() } else { part.to_owned() };
+    pointer.split('/').map(plain).collect::<Vec<_>>().join("/")
+}
+
+fn base64_content(all: &[&Conversation<'_>]) -> Judgement {
+    let (_, flaws) = judge(all, messages::base64_flaws, |_, _| false);
+    let has_any = all.iter().flat_map(|conversation| conversation.from_server()).any(|said| has_encoded(&said.value));
+    match (has_any, flaws.is_empty()) {
+        (false, true) => Judgement::NotApplicable("no image, sound or blob came".into()),
+        _ => Judgement::from_violations(told("message", "messages", flaws)),
+    }
+}
+
+/// Whether there is anything that has to be Base64.
+fn has_encoded(message: &Value) -> bool {
+    let list = |pointer: &str| message.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+    let blocks = list("/result/content").chain(list("/result/messages").filter_map(|message| message.get("content")));
+    let mut all = blocks.chain(list("/result/contents"));
+    all.any(|block| block.get("data").is_some() || block.get("blob").is_some() || block.pointer("/resource/blob").is_some())
+}

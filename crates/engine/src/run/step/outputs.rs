@@ -4,7 +4,7 @@
 
 use super::act::Answer;
 use super::judge::{is_tool_error, pretty};
-use crate::judge::schema_differences;
+use crate::judge::{OutputFlaw, output_flaw};
 use crate::run::sessions::Open;
 use crate::suite::plan::{Action, OutputCheck, Step};
 use mcproof_client::Listed;
@@ -86,19 +86,18 @@ fn changed_since(open: &Open, frame: Option<FrameId>) -> bool {
 
 fn judge(tool: &str, schema: &Value, result: &Value) -> Option<Diagnostic> {
     let hint = "answer as the `outputSchema` says; `validate_output: false` leaves the step unchecked";
-    let Some(structured) = result.get("structuredContent").filter(|structured| !structured.is_null()) else {
-        let message = format!("`{tool}` declares an `outputSchema`, and its result has no `structuredContent`");
-        let diagnostic = Diagnostic::error("missing-structured-content", message).hint(hint);
-        return Some(Diagnostic { actual: Some(pretty(result)), ..diagnostic });
-    };
-    match schema_differences(schema, structured, "structuredContent") {
-        Ok(differences) if differences.is_empty() => None,
-        Ok(differences) => {
+    match output_flaw(schema, result)? {
+        OutputFlaw::Missing => {
+            let message = format!("`{tool}` declares an `outputSchema`, and its result has no `structuredContent`");
+            let diagnostic = Diagnostic::error("missing-structured-content", message).hint(hint);
+            Some(Diagnostic { actual: Some(pretty(result)), ..diagnostic })
+        }
+        OutputFlaw::Differs(differences) => {
             let message = format!("the result of `{tool}` breaks the tool's own `outputSchema`");
             let diagnostic = Diagnostic::error("output-breaks-schema", message).hint(hint);
-            Some(Diagnostic { differences, actual: Some(pretty(structured)), ..diagnostic })
+            Some(Diagnostic { differences, actual: result.get("structuredContent").map(pretty), ..diagnostic })
         }
-        Err(reason) => {
+        OutputFlaw::NoSchema(reason) => {
             let message = format!("the `outputSchema` of `{tool}` is no valid JSON Schema: {reason}");
             let diagnostic = Diagnostic::error("bad-output-schema", message);
             Some(Diagnostic {

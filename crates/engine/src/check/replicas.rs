@@ -1,0 +1,67 @@
+//! A client behind a balancer without affinity: asks another instance of the server what it would have asked the first.
+
+use super::visit::Visit;
+use super::{Found, Inquiry};
+use mcproof_client::{ConnectOptions, EraChoice, Target, TransportKind};
+use mcproof_record::Take;
+use serde_json::{Value, json};
+use url::Url;
+
+/// The conversation with an instance that was never introduced.
+pub(super) const REPLICA: &str = "replica";
+
+pub(super) async fn talk(inquiry: &Inquiry, found: Found) -> Vec<Take> {
+    let mut takes = Vec::new();
+    if found.kind != TransportKind::Http {
+        return takes;
+    }
+    for url in &inquiry.replicas {
+        for (era, speaks) in [(EraChoice::Modern, found.is_modern), (EraChoice::Legacy, found.is_legacy)] {
+            if speaks {
+                takes.extend(hop(inquiry, era, url).await);
+            }
+        }
+    }
+    takes
+}
+
+/// Begins at the first instance, and goes on at the other one, as if it were the same.
+async fn hop(inquiry: &Inquiry, era: EraChoice, url: &Url) -> Vec<Take> {
+    let mut first = match Visit::open(inquiry, "replica's twin", ConnectOptions { era, ..inquiry.options.clone() }).await {
+        Ok(visit) => visit,
+        Err(failed) => return vec![failed.0],
+    };
+    let cursor = match first.ask("list-for-calls", Some("tools/list"), "tools/list", json!({})).await {
+        Some(Ok(result)) => result.get("nextCursor").and_then(Value::as_str).map(str::to_owned),
+        _ => None,
+    };
+    let headers = first.session().headers();
+    let version = first.session().handshake().protocol_version.clone();
+    let has_session = headers.iter().any(|(name, _)| name == "mcp-session-id");
+    let mut takes = Vec::new();
+    if let (false, Target::Http { endpoint, .. }) = (has_session, &inquiry.target) {
+        let mut endpoint = endpoint.clone();
+        endpoint.url = url.clone();
+        let target = Target::Http { endpoint, kind: Some(TransportKind::Http), launch: None, locate: None };
+        let elsewhere = Inquiry {
+            target,
+            options: inquiry.options.clone(),
+            secrets: inquiry.secrets.clone(),
+            tap: inquiry.tap,
+            timeout: inquiry.timeout,
+            calls: inquiry.calls.clone(),
+            as_browser: inquiry.as_browser,
+            replicas: Vec::new(),
+        };
+        if let Ok(mut second) = Visit::bare(&elsewhere, REPLICA, TransportKind::Http, &version).await {
+            second.session().set_headers(headers);
+            second.ask("replica-list", Some(url.as_str()), "tools/list", json!({})).await;
+            if let Some(cursor) = cursor {
+                second.ask("replica-next-page", Some(url.as_str()), "tools/list", json!({ "cursor": cursor })).await;
+            }
+            takes.push(second.end().await);
+        }
+    }
+    takes.insert(0, first.end().await);
+    takes
+}
