@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
@@ -109,6 +110,8 @@ impl Web {
         self.session = None;
         self.exchange("GET", "/mcp", "accept: text/event-stream\r\n", b"");
         if let Some(held) = held {
+            // It ends with its session.
+            held.wait_until(|text| text.ends_with("\r\n0\r\n\r\n") || !text.contains("text/event-stream"));
             self.record.push(held.end());
         }
     }
@@ -370,16 +373,18 @@ impl Web {
     fn hold_with(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Held {
         let said = Arc::new(Mutex::new(Vec::new()));
         let stream = self.open(method, path, headers, body);
+        let over = Arc::new(AtomicBool::new(stream.is_none()));
         if let Some(stream) = &stream {
-            let (mut stream, said) = (stream.try_clone().unwrap(), Arc::clone(&said));
+            let (mut stream, said, over) = (stream.try_clone().unwrap(), Arc::clone(&said), Arc::clone(&over));
             thread::spawn(move || {
                 let mut bytes = [0; 4096];
                 while let Ok(count @ 1..) = stream.read(&mut bytes) {
                     said.lock().unwrap().extend_from_slice(&bytes[..count]);
                 }
+                over.store(true, Ordering::Release);
             });
         }
-        Held { stream, said }
+        Held { stream, said, over }
     }
 
     fn open(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Option<TcpStream> {
@@ -401,6 +406,8 @@ impl Web {
 struct Held {
     stream: Option<TcpStream>,
     said: Arc<Mutex<Vec<u8>>>,
+    /// The server has said all that it will.
+    over: Arc<AtomicBool>,
 }
 
 impl Held {
@@ -411,8 +418,12 @@ impl Held {
     fn wait_until(&self, holds: impl Fn(&str) -> bool) -> bool {
         let begin = Instant::now();
         while begin.elapsed() < PATIENCE {
+            let over = self.over.load(Ordering::Acquire);
             if holds(&self.said()) {
                 return true;
+            }
+            if over {
+                return false;
             }
             sleep(Duration::from_millis(2));
         }
