@@ -12,18 +12,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long an answer may take; a server that has not answered a few times is not waited for again.
-const PATIENCE: Duration = Duration::from_secs(1);
-const CHANCES: u32 = 3;
+const PATIENCE: Duration = Duration::from_secs(3);
+const CHANCES: u32 = 2;
 
 pub(crate) fn look(name: &str, era: Era) -> Record {
     let mut record = Vec::new();
     if era == Era::Legacy {
-        for version in ["1999-01-01", "2025-06-18"] {
-            let params = json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "look", "version": "1" } });
-            let steps = [Step::Send(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }))];
-            record.extend(converse(name, &steps, era));
+        for step in script::beginnings() {
+            record.extend(converse(name, &[step], era));
         }
-        record.extend(converse(name, &[Step::Send(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }))], era));
     }
     let version = if era == Era::Modern { MODERN } else { "2025-11-25" };
     let mut pipe = Pipe::open(name, era);
@@ -87,7 +84,7 @@ impl Pipe {
                     let params = json!({ "requestId": message["id"] });
                     self.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }).to_string().as_bytes());
                     // As long as the call would have taken; whether an answer comes is what is looked at.
-                    self.rest(Duration::from_millis(400));
+                    self.rest(Duration::from_millis(800));
                 }
                 Step::Listen(message) => {
                     self.send(message.to_string().as_bytes());
@@ -148,7 +145,7 @@ impl Pipe {
         let ended = end(self.child, Cause::Input);
         self.said.extend(self.lines.iter());
         let line = |line: &Vec<u8>| String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line)).into_owned();
-        let mut lines: Vec<String> = self.said.iter().map(line).collect();
+        let mut lines: Vec<String> = self.said.iter().map(line).filter(|line| !script::is_chance(line)).collect();
         lines.sort_unstable();
         (lines, ended)
     }

@@ -34,9 +34,12 @@ pub(crate) fn end(mut child: Child, cause: Cause) -> String {
         // It may have ended already.
         Cause::Signal => drop(kill(pid, Signal::SIGTERM)),
     }
-    let told = finish(&mut child).unwrap_or_else(|| format!("ignores {cause:?}"));
-    let _ = killpg(pid, Signal::SIGKILL);
-    let _ = child.wait();
+    let told = finish(&mut child).unwrap_or_else(|| {
+        // Not before: the ids of what has ended are given to others.
+        let _ = killpg(pid, Signal::SIGKILL);
+        let _ = child.wait();
+        format!("ignores {cause:?}")
+    });
     for child in &children {
         let _ = kill(*child, Signal::SIGKILL);
     }

@@ -14,7 +14,7 @@ pub(crate) enum Step {
     Raw(Vec<u8>),
     /// Requests at once, all of whose answers are waited for.
     Together(Vec<Value>),
-    /// A request, and its cancellation when it has begun.
+    /// A request, and its cancellation when it has begun. How far it has come by then is chance.
     Cancelled(Value),
     /// A subscription, which is not answered.
     Listen(Value),
@@ -31,6 +31,11 @@ impl Step {
         let asked = messages.iter().filter(|message| message.get("id").is_some());
         asked.map(|message| (message["id"].to_string(), message["method"].as_str().unwrap_or_default().to_owned())).collect()
     }
+}
+
+/// Whether this tells how far a cancelled call had come.
+pub(crate) fn is_chance(line: &str) -> bool {
+    line.contains("\"progressToken\":\"cancelled\"") || line.contains("of 6\"")
 }
 
 pub(crate) fn era(version: &str) -> Era {
@@ -121,7 +126,9 @@ pub(crate) fn main(version: &str) -> Vec<Step> {
     steps.push(Step::Send(request("tools/call", patrol(2))));
     let echo = |text: &str| json!({ "name": "echo", "arguments": { "text": text } });
     steps.push(Step::Together(vec![request("tools/call", echo("first")), request("tools/call", echo("second"))]));
-    steps.push(Step::Cancelled(request("tools/call", patrol(3))));
+    let mut cancelled = patrol(6);
+    cancelled["_meta"]["progressToken"] = json!("cancelled");
+    steps.push(Step::Cancelled(request("tools/call", cancelled)));
     if modern {
         steps.push(Step::Listen(request("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": ["zoo://notes"] } }))));
         for method in ["ping", "initialize", "logging/setLevel", "resources/subscribe"] {
@@ -158,6 +165,16 @@ pub(crate) fn main(version: &str) -> Vec<Step> {
     again["id"] = json!("a name");
     steps.push(Step::Send(again));
     steps
+}
+
+/// What a server is asked that has just started, each in a process of its own; only the legacy era has that.
+pub(crate) fn beginnings() -> [Step; 3] {
+    let ask = |method: &str, params: Value| Step::Send(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }));
+    let initialize = |version: &str| {
+        let client = json!({ "name": "look", "version": "1" });
+        ask("initialize", json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": client }))
+    };
+    [initialize("1999-01-01"), initialize("2025-06-18"), ask("tools/list", json!({}))]
 }
 
 fn completion(prompt: &str) -> Value {

@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(1);
-const CHANCES: u32 = 3;
+const PATIENCE: Duration = Duration::from_secs(3);
+const CHANCES: u32 = 2;
 /// How long a stream is watched after which nothing is expected.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -109,12 +110,22 @@ impl Web {
         self.session = None;
         self.exchange("GET", "/mcp", "accept: text/event-stream\r\n", b"");
         if let Some(held) = held {
+            // It ends with its session.
+            held.wait_until(|text| text.ends_with("\r\n0\r\n\r\n") || !text.contains("text/event-stream"));
             self.record.push(held.end());
         }
     }
 
     fn look_at_sse(&mut self) {
         self.look_at_origins("/sse");
+        for step in script::beginnings() {
+            self.converse_over_sse(&[step]);
+        }
+        let steps = script::main("2025-11-25");
+        self.converse_over_sse(&steps);
+    }
+
+    fn converse_over_sse(&mut self, steps: &[Step]) {
         let held = self.hold("GET", "/sse", "accept: text/event-stream\r\n");
         held.wait_until(|text| text.contains("data: "));
         let said = held.said();
@@ -124,7 +135,7 @@ impl Web {
         };
         let path = format!("/messages{}", path.split(['\r', '\n']).next().unwrap());
         let kinds = "content-type: application/json\r\n";
-        for step in &script::main("2025-11-25") {
+        for step in steps {
             let (messages, cancels) = match step {
                 Step::Send(message) | Step::Listen(message) => (vec![message.clone()], false),
                 Step::Together(messages) => (messages.clone(), false),
@@ -144,18 +155,21 @@ impl Web {
                 let params = json!({ "requestId": messages[0]["id"] });
                 let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
                 self.exchange("POST", &path, kinds, cancel.to_string().as_bytes());
-                sleep(Duration::from_millis(400));
+                // As long as the call would have taken; whether an answer comes is what is looked at.
+                sleep(Duration::from_millis(800));
             } else if self.chances > 0 && !held.wait_until(|text| ids.iter().all(|id| text[before..].contains(id))) {
                 self.chances -= 1;
             }
         }
-        self.look_at_bodies(&path, kinds);
-        self.look_at_connections(kinds);
-        // Calls at once may be answered in any order, and chunks cut anywhere.
-        let said = held.end();
-        let mut lines: Vec<String> = said.split('\n').map(str::to_owned).collect();
-        lines.sort_unstable();
-        self.record.extend(lines);
+        if steps.len() > 1 {
+            let kinds = "accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n";
+            self.look_at_bodies(&path, kinds);
+            self.look_at_connections(kinds);
+        }
+        // Calls at once may be answered in any order.
+        let mut events = without_chance(&held.end());
+        events.sort_unstable();
+        self.record.extend(events);
     }
 
     fn look_at_origins(&mut self, path: &str) {
@@ -241,8 +255,14 @@ impl Web {
 
     fn odd_headers(&self) -> Vec<&'static str> {
         match self.era {
-            Era::Legacy => vec!["", "mcp-protocol-version: 1900-01-01\r\n", "mcp-protocol-version: 2025-11-25\r\n", "accept: */*\r\n"],
-            Era::Modern => vec!["", "accept: */*\r\n"],
+            Era::Legacy => vec![
+                "",
+                "origin: http://localhost:1\r\n",
+                "mcp-protocol-version: 1900-01-01\r\n",
+                "mcp-protocol-version: 2025-11-25\r\n",
+                "accept: */*\r\n",
+            ],
+            Era::Modern => vec!["", "origin: http://localhost:1\r\n", "accept: */*\r\n"],
         }
     }
 
@@ -290,7 +310,7 @@ impl Web {
                 } else {
                     sleep(GLANCE);
                 }
-                self.record.push(held.end());
+                self.record.extend(without_chance(&held.end()));
             }
         }
     }
@@ -353,16 +373,18 @@ impl Web {
     fn hold_with(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Held {
         let said = Arc::new(Mutex::new(Vec::new()));
         let stream = self.open(method, path, headers, body);
+        let over = Arc::new(AtomicBool::new(stream.is_none()));
         if let Some(stream) = &stream {
-            let (mut stream, said) = (stream.try_clone().unwrap(), Arc::clone(&said));
+            let (mut stream, said, over) = (stream.try_clone().unwrap(), Arc::clone(&said), Arc::clone(&over));
             thread::spawn(move || {
                 let mut bytes = [0; 4096];
                 while let Ok(count @ 1..) = stream.read(&mut bytes) {
                     said.lock().unwrap().extend_from_slice(&bytes[..count]);
                 }
+                over.store(true, Ordering::Release);
             });
         }
-        Held { stream, said }
+        Held { stream, said, over }
     }
 
     fn open(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Option<TcpStream> {
@@ -384,6 +406,8 @@ impl Web {
 struct Held {
     stream: Option<TcpStream>,
     said: Arc<Mutex<Vec<u8>>>,
+    /// The server has said all that it will.
+    over: Arc<AtomicBool>,
 }
 
 impl Held {
@@ -394,8 +418,12 @@ impl Held {
     fn wait_until(&self, holds: impl Fn(&str) -> bool) -> bool {
         let begin = Instant::now();
         while begin.elapsed() < PATIENCE {
+            let over = self.over.load(Ordering::Acquire);
             if holds(&self.said()) {
                 return true;
+            }
+            if over {
+                return false;
             }
             sleep(Duration::from_millis(2));
         }
@@ -409,6 +437,11 @@ impl Held {
         }
         self.said()
     }
+}
+
+/// The chunks of an event stream, without those that tell how far a cancelled call had come.
+fn without_chance(said: &str) -> Vec<String> {
+    said.split("\n\n\r\n").filter(|event| !script::is_chance(event)).map(str::to_owned).collect()
 }
 
 /// Everything until the server closes the connection, or has been silent for so long.
