@@ -21,7 +21,7 @@ pub use permission::Permission;
 
 use calls::{Depth, Tools};
 use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, TapBounds, Target, TransportKind};
-use mcproof_record::{FrameId, ProbeOutcome, Probed, Take};
+use mcproof_record::{FrameId, Opened, ProbeOutcome, Probed, Take};
 use std::time::Duration;
 use url::Url;
 
@@ -75,7 +75,7 @@ pub async fn explore(inquiry: &Inquiry) -> Explored {
 /// Over HTTP, where one thing comes after the other, the calls as well.
 async fn explore_all_but_calls(inquiry: &Inquiry) -> Explored {
     let mut takes = Vec::new();
-    let (legacy, modern) = match &inquiry.target {
+    let (legacy, mut modern) = match &inquiry.target {
         Target::Stdio(_) => tokio::join!(legacy::talk(inquiry), modern::talk(inquiry)),
         Target::Http { .. } => (legacy::talk(inquiry).await, modern::talk(inquiry).await),
     };
@@ -85,6 +85,11 @@ async fn explore_all_but_calls(inquiry: &Inquiry) -> Explored {
     };
     let kind = legacy.kind.or(modern.kind);
     let (is_legacy, is_modern) = (legacy.failure.is_none(), modern.failure.is_none());
+    // One that is discovered, names its legacy versions only, and speaks them, does not claim to be modern.
+    let is_legacy_only = is_legacy && matches!(modern.failure, Some(ConnectFailure::NoCommonVersion { .. }));
+    if is_legacy_only {
+        modern.takes.iter_mut().for_each(|take| take.opened = Opened::OtherEra);
+    }
     takes.extend(legacy.takes);
     takes.extend(modern.takes.into_iter().map(|take| if is_legacy { of_both_eras(take) } else { take }));
     if let (Some(kind), true) = (kind, is_legacy || is_modern) {
