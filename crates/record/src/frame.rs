@@ -71,7 +71,7 @@ pub enum FrameBody {
     Exited { code: Option<i32>, signal: Option<i32> },
     /// A pipe of the server was closed: `stdin` by us, `stdout` by the server.
     Closed { pipe: String },
-    /// We sent the server's process group a signal.
+    /// We sent the server's process, or its whole group, a signal.
     Signalled { signal: String },
     /// Something about the connection that is no bytes: refused, reset, a limit or a deadline that was hit.
     Note { text: String },

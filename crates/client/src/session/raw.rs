@@ -173,6 +173,11 @@ impl Session {
         self.process().inspect(|process| process.signal(signal.get())).is_some()
     }
 
+    /// Sends a signal to the server's process and not to its children. `false` if we did not start it.
+    pub fn signal_alone(&self, signal: ProcessSignal) -> bool {
+        self.process().inspect(|process| process.signal_alone(signal.get())).is_some()
+    }
+
     /// Waits for the end of the process that we started; `None` if it lives on, or is not ours.
     pub async fn wait_for_exit(&self, patience: Duration) -> Option<Exit> {
         let mut exit = self.process()?.watch_exit();

@@ -13,6 +13,7 @@
 mod holders;
 mod record;
 
+use super::process::is_alive;
 use nix::libc;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{ForkResult, Pid, fork};
@@ -199,16 +200,20 @@ impl State {
     }
 }
 
-/// Kills all children of this process that are not spared, and theirs that come up by that.
+/// Kills all children of this process that are not spared, and theirs that come up by that. Gives those that were alive: one
+/// that had ended before only waited for us to collect it.
 fn end_children(is_spared: impl Fn(i32) -> bool) -> Vec<i32> {
-    let mut ended = Vec::new();
+    let (mut ended, mut alive) = (Vec::new(), Vec::new());
     loop {
         let left: Vec<i32> = children().filter(|pid| !is_spared(*pid) && !ended.contains(pid)).collect();
         if left.is_empty() {
-            return ended;
+            return alive;
         }
         for pid in left {
             let child = Pid::from_raw(pid);
+            if is_alive(pid) {
+                alive.push(pid);
+            }
             let _ = kill(child, Signal::SIGKILL);
             // Ours to collect, and gone at once: nothing holds up SIGKILL but the kernel itself.
             let _ = nix::sys::wait::waitpid(child, None);

@@ -6,18 +6,19 @@ use super::lines::{Line, LineReader};
 use super::{Census, Guardian};
 use crate::Tap;
 use mcproof_record::{Direction, FrameBody};
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncRead;
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// A command that starts a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,7 +94,7 @@ pub struct ShutdownReport {
     pub ignored_end_of_input: bool,
     /// It did not end on SIGTERM either.
     pub ignored_terminate: bool,
-    /// Processes of its tree that were still there after it had ended. They have been killed.
+    /// Processes of its tree that were still there shortly after it had ended. They have been killed.
     pub left_behind: Vec<i32>,
 }
 
@@ -113,6 +114,8 @@ pub(crate) struct Process {
     stderr: JoinHandle<()>,
     /// True once stderr was read to its end.
     drained: watch::Receiver<bool>,
+    /// What was below it when it was sent a signal: once it has ended, the system does not tell any more.
+    family: Mutex<Vec<Descendant>>,
 }
 
 impl Process {
@@ -161,7 +164,7 @@ impl Process {
             reaper_tap.record(Direction::Local, FrameBody::Exited { code, signal });
             exited.send_replace(Some(Exit { code, signal, after: start.elapsed() }));
         });
-        Ok((Self { group, exit, tap: tap.clone(), stderr, drained }, stdin, stdout))
+        Ok((Self { group, exit, tap: tap.clone(), stderr, drained, family: Mutex::default() }, stdin, stdout))
     }
 
     /// Tells when the process has ended, without owning it.
@@ -193,7 +196,8 @@ impl Process {
     /// Asks the server to end, ends it if it does not, and reports how that went.
     pub(crate) async fn shut_down(mut self, close_stdin: impl Future<Output = ()>, usage: StdinUse, patience: Patience) -> ShutdownReport {
         let mut report = ShutdownReport::default();
-        let descendants = descendants(self.group());
+        let mut family = self.take_family();
+        family.extend(descendants(self.group()));
         let mut exit = self.exit.clone();
         close_stdin.await;
         self.note_closed_stdin();
@@ -210,13 +214,22 @@ impl Process {
             gone = timeout(patience.terminate, exited(&mut exit)).await.is_ok();
             report.ignored_terminate = !gone;
         }
+        if gone {
+            report.left_behind = survivors(&family).await;
+        }
         let _ = killpg(Pid::from_raw(self.group()), Signal::SIGKILL);
         if !gone {
             let _ = timeout(KILL, exited(&mut exit)).await;
         }
         report.exit = *exit.borrow();
-        report.left_behind = descendants.into_iter().filter(Descendant::kill_if_alive).map(|descendant| descendant.pid).collect();
+        let killed: Vec<i32> = family.into_iter().filter(Descendant::kill_if_alive).map(|descendant| descendant.pid).collect();
+        if !gone {
+            report.left_behind = killed;
+        }
         report.left_behind.extend(self.group.end());
+        // One that has just been killed may be found again.
+        report.left_behind.sort_unstable();
+        report.left_behind.dedup();
         self.settle().await;
         report
     }
@@ -227,16 +240,34 @@ impl Process {
 
     /// To the server's whole group, as a terminal or a supervisor does it.
     pub(crate) fn signal(&self, signal: Signal) {
+        self.remember_family();
         if killpg(Pid::from_raw(self.group()), signal).is_ok() {
             self.tap.record(Direction::Local, FrameBody::Signalled { signal: signal.to_string() });
         }
+    }
+
+    /// To the server's own process, as a supervisor does it that knows no groups.
+    pub(crate) fn signal_alone(&self, signal: Signal) {
+        self.remember_family();
+        if self.exit().is_none() && kill(Pid::from_raw(self.group()), signal).is_ok() {
+            self.tap.record(Direction::Local, FrameBody::Signalled { signal: signal.to_string() });
+        }
+    }
+
+    fn remember_family(&self) {
+        let now = descendants(self.group());
+        self.family.lock().unwrap_or_else(PoisonError::into_inner).extend(now);
+    }
+
+    fn take_family(&self) -> Vec<Descendant> {
+        std::mem::take(&mut *self.family.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         if !self.group.has_ended() {
-            for descendant in descendants(self.group()) {
+            for descendant in self.take_family().into_iter().chain(descendants(self.group())) {
                 descendant.kill_if_alive();
             }
         }
@@ -248,6 +279,8 @@ impl Drop for Process {
 const DYING: Duration = Duration::from_millis(100);
 /// How long output may lag behind the end of the process that wrote it.
 const DRAIN: Duration = Duration::from_millis(250);
+/// How long the children of a server may take to notice that it has ended.
+const GRACE: Duration = Duration::from_millis(300);
 /// How long the kernel may take to end a process after SIGKILL.
 const KILL: Duration = Duration::from_secs(2);
 /// Longer lines of stderr are cut there: it is talk, not protocol.
@@ -295,9 +328,24 @@ struct Descendant {
 }
 
 impl Descendant {
+    fn is_alive(&self) -> bool {
+        start_time(self.pid) == Some(self.started)
+    }
+
     fn kill_if_alive(&self) -> bool {
-        let alive = start_time(self.pid) == Some(self.started);
-        alive && nix::sys::signal::kill(Pid::from_raw(self.pid), Signal::SIGKILL).is_ok()
+        self.is_alive() && kill(Pid::from_raw(self.pid), Signal::SIGKILL).is_ok()
+    }
+}
+
+/// The ids of those that are still there after a grace, which nobody waits for where all have gone.
+async fn survivors(family: &[Descendant]) -> Vec<i32> {
+    let started = Instant::now();
+    loop {
+        let alive: BTreeSet<i32> = family.iter().filter(|descendant| descendant.is_alive()).map(|descendant| descendant.pid).collect();
+        if alive.is_empty() || started.elapsed() > GRACE {
+            return alive.into_iter().collect();
+        }
+        sleep(Duration::from_millis(10)).await;
     }
 }
 
@@ -323,6 +371,11 @@ fn descendants(pid: i32) -> Vec<Descendant> {
         }
     }
     found
+}
+
+/// Whether a process lives and is no zombie, as far as the system tells.
+pub(super) fn is_alive(pid: i32) -> bool {
+    start_time(pid).is_some()
 }
 
 /// Start time of a process that lives and is no zombie.
