@@ -100,6 +100,8 @@ pub(crate) struct Resolved {
 enum Named<'a> {
     Command(&'a [String]),
     Url(&'a str),
+    /// A URL, and the command that starts what listens there.
+    Started(&'a str, &'a [String]),
     /// A name in a configuration file.
     Server(&'a str),
     /// A single word of `inspect`, which may be a command as well.
@@ -114,6 +116,8 @@ pub(crate) enum Words {
     Name,
     /// A command, too, as MCP Inspector takes it.
     NameOrCommand,
+    /// One word; a command beside a URL starts the server that listens there.
+    NameAndStart,
 }
 
 impl TargetArgs {
@@ -126,7 +130,13 @@ impl TargetArgs {
     pub(crate) fn resolve(&self, words: &[String], meaning: Words) -> Result<Resolved, Failure> {
         let mut target = match self.named(words, meaning)? {
             Named::Command(command) => self.stdio(command.to_vec(), Vec::new(), None)?,
-            Named::Url(url) => self.http(url, Vec::new(), None)?,
+            Named::Url(url) => self.http(url, Vec::new(), None, None)?,
+            Named::Started(url, command) => {
+                let port = free_port()?;
+                let command = command.iter().map(|word| word.replace(PORT, &port)).collect();
+                let launch = Launch { command, env: self.env.clone(), folder: self.cwd.clone() };
+                self.http(&url.replace(PORT, &port), Vec::new(), None, Some(launch))?
+            }
             Named::Server(name) => self.configured(config::find(self.config.as_deref(), name)?)?,
             Named::Nothing => self.configured(config::only(self.config.as_deref())?)?,
             Named::ServerOrCommand(word) => match config::find(self.config.as_deref(), word) {
@@ -168,8 +178,11 @@ impl TargetArgs {
         }
         match words {
             [] => {}
+            [url] if meaning == Words::NameAndStart && url.contains("://") && !self.command.is_empty() && found.len() == 1 => {
+                return Ok(Named::Started(url, &self.command));
+            }
             [word] if word.contains("://") => found.push(("the URL", Named::Url(word))),
-            [word] if meaning == Words::Name => found.push(("the word", Named::Server(word))),
+            [word] if meaning != Words::NameOrCommand => found.push(("the word", Named::Server(word))),
             [word] => found.push(("the word", Named::ServerOrCommand(word))),
             command => found.push(("the command", Named::Command(command))),
         }
@@ -182,7 +195,7 @@ impl TargetArgs {
     fn configured(&self, known: Known) -> Result<Target, Failure> {
         match known {
             Known::Command { command, env, folder } => self.stdio(command, env, folder),
-            Known::Url { url, headers, kind } => self.http(&url, headers, kind),
+            Known::Url { url, headers, kind } => self.http(&url, headers, kind, None),
         }
     }
 
@@ -199,7 +212,13 @@ impl TargetArgs {
         Ok(Target::Stdio(Launch { command, env, folder: self.cwd.clone().or(folder) }))
     }
 
-    fn http(&self, url: &str, mut headers: Vec<(String, String)>, kind: Option<TransportKind>) -> Result<Target, Failure> {
+    fn http(
+        &self,
+        url: &str,
+        mut headers: Vec<(String, String)>,
+        kind: Option<TransportKind>,
+        launch: Option<Launch>,
+    ) -> Result<Target, Failure> {
         let kind = match self.transport {
             Transport::Auto => kind,
             Transport::Only(TransportKind::Stdio) => {
@@ -208,7 +227,7 @@ impl TargetArgs {
             Transport::Only(kind) => Some(kind),
         };
         for (flag, given) in [("-e", !self.env.is_empty()), ("--cwd", self.cwd.is_some())] {
-            if given {
+            if given && launch.is_none() {
                 let message = format!("`{flag}` needs a command: a server at a URL is not started by mcproof");
                 return Err(Failure::bad_input("transport-mismatch", message));
             }
@@ -218,8 +237,19 @@ impl TargetArgs {
             headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
             headers.push((name.clone(), value.clone()));
         }
-        Ok(Target::Http { endpoint: Endpoint { url, headers }, kind, launch: None, locate: None })
+        Ok(Target::Http { endpoint: Endpoint { url, headers }, kind, launch, locate: None })
     }
+}
+
+/// Stands for a free port.
+const PORT: &str = "${port}";
+
+fn free_port() -> Result<String, Failure> {
+    let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0));
+    let address = listener.and_then(|listener| listener.local_addr());
+    address
+        .map(|address| address.port().to_string())
+        .map_err(|error| Failure::bad_input("no-port", format!("no port is free: {error}")).hint("write a port in place of `${port}`"))
 }
 
 fn parse_url(text: &str) -> Result<Url, Failure> {

@@ -14,9 +14,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use mcproof_testkit::zoo::{self, Era, animals};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::sync::{Arc, Mutex};
 
 fn main() -> ExitCode {
@@ -141,23 +140,15 @@ fn check(name: &str, transport: &str, eras: &[&str]) -> Checked {
     };
     let mut command = Command::new(env!("CARGO_BIN_EXE_mcproof"));
     command.args(["check", "--json", "--browser", "--call", "all", "--timeout", "2s", "--connect-timeout", "4s"]);
-    let mut listening = None;
     if transport == "stdio" {
         server.push("--stdio".into());
-        server.extend(era);
-        command.arg("--").args(&server);
     } else {
-        server.extend([format!("--{transport}"), "0".into()]);
-        server.extend(era);
-        let (child, url) = listen(&server);
-        listening = Some(child);
-        command.args(["--transport", transport]).args(url);
+        server.extend([format!("--{transport}"), "${port}".into()]);
+        let path = if transport == "sse" { "sse" } else { "mcp" };
+        command.args(["--transport", transport]).arg(format!("http://127.0.0.1:${{port}}/{path}"));
     }
-    let output = command.output().unwrap();
-    if let Some(mut server) = listening {
-        let _ = server.kill();
-        let _ = server.wait();
-    }
+    server.extend(era);
+    let output = command.arg("--").args(&server).output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut findings = Vec::new();
@@ -167,16 +158,6 @@ fn check(name: &str, transport: &str, eras: &[&str]) -> Checked {
         }
     }
     Checked { code: output.status.code(), findings, report, stderr: String::from_utf8_lossy(&output.stderr).into_owned() }
-}
-
-/// Starts a server that listens, and gives its URL, if it tells one before it ends.
-fn listen(server: &[String]) -> (Child, Option<String>) {
-    let mut child = Command::new(&server[0]).args(&server[1..]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let url = lines.by_ref().map_while(Result::ok).find_map(|line| line.strip_prefix("listening on ").map(str::to_owned));
-    // Nobody may block on a pipe that is full.
-    std::thread::spawn(move || lines.for_each(drop));
-    (child, url)
 }
 
 struct Row {

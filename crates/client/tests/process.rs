@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use mcproof_client::{ConnectFailure, ConnectOptions, Era, EraChoice, Launch, Patience, Session, Tap, Target, open_session};
+use mcproof_client::{ConnectFailure, ConnectOptions, Era, EraChoice, Launch, Patience, ProcessSignal, Session, Tap, Target, open_session};
 use std::time::{Duration, Instant};
 
 /// `answer N` answers `initialize` with id N.
@@ -117,6 +117,26 @@ async fn a_child_that_left_its_group_is_found_and_ended() {
     while count(&marker) == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    let report = session.close().await;
+    assert_eq!(report.left_behind.len(), 1, "{report:?}");
+    until_gone(&marker).await;
+}
+
+#[tokio::test]
+async fn a_child_that_ends_soon_after_its_parent_is_not_left_behind() {
+    let session = open("( while kill -0 $$ 2>&-; do sleep 0.01; done ) & read -r line; answer 1; cat >&2").await;
+    assert_eq!(session.close().await.left_behind, Vec::<i32>::new());
+}
+
+#[tokio::test]
+async fn a_child_in_the_group_is_left_behind_by_a_signal_to_its_parent_alone() {
+    let marker = marker(6);
+    let session = open(&format!("sleep {marker} & read -r line; answer 1; cat >&2")).await;
+    while count(&marker) == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(session.signal_alone(ProcessSignal::TERMINATE));
+    assert_eq!(session.wait_for_exit(Duration::from_secs(10)).await.unwrap().signal, Some(15));
     let report = session.close().await;
     assert_eq!(report.left_behind.len(), 1, "{report:?}");
     until_gone(&marker).await;

@@ -4,6 +4,7 @@
 mod abuse;
 pub(crate) mod arguments;
 mod calls;
+mod crowd;
 mod features;
 mod http;
 mod legacy;
@@ -12,6 +13,7 @@ mod modern_headers;
 mod permission;
 mod process;
 mod replicas;
+mod served;
 mod state;
 mod texts;
 mod tour;
@@ -20,12 +22,14 @@ mod visit;
 pub use permission::Permission;
 
 use calls::{Depth, Tools};
-use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, TapBounds, Target, TransportKind};
+use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, EraChoice, TapBounds, Target, TransportKind, Unanswered};
 use mcproof_record::{FrameId, Opened, ProbeOutcome, Probed, Take};
+use served::Served;
 use std::time::Duration;
 use url::Url;
 
 /// What to check, and what is allowed.
+#[derive(Clone)]
 pub struct Inquiry {
     pub target: Target,
     pub options: ConnectOptions,
@@ -59,72 +63,116 @@ struct Found {
 }
 
 /// Talks to the server until everything has been tried that may be. Each kind of client has a process of its own over stdio,
-/// because some servers cannot be talked to in both eras, and some do not survive.
+/// because some servers cannot be talked to in both eras, and some do not survive. Over HTTP one process that we start serves
+/// all clients but those that may be its end.
 pub async fn explore(inquiry: &Inquiry) -> Explored {
     match &inquiry.target {
         // The calls take their time, and need not wait for anything.
         Target::Stdio(_) => {
-            let (mut explored, called) = tokio::join!(explore_all_but_calls(inquiry), calls::talk(inquiry, EraChoice::Legacy, Depth::Full));
+            let (mut explored, called) = tokio::join!(explore_pipes(inquiry), calls::talk(inquiry, EraChoice::Legacy, Depth::Full));
             explored.takes.extend(called.unwrap_or_default());
             explored
         }
-        Target::Http { .. } => explore_all_but_calls(inquiry).await,
+        Target::Http { .. } => explore_web(inquiry).await,
     }
 }
 
-/// Over HTTP, where one thing comes after the other, the calls as well.
-async fn explore_all_but_calls(inquiry: &Inquiry) -> Explored {
-    let mut takes = Vec::new();
-    let (legacy, mut modern) = match &inquiry.target {
+/// Over stdio, all but the calls of the legacy era.
+async fn explore_pipes(inquiry: &Inquiry) -> Explored {
+    let Conversed { mut takes, found, unreachable } = converse(inquiry, &mut None).await;
+    if let Some(found) = found {
+        let tools = Tools::in_takes(&takes, &inquiry.calls);
+        let called = async {
+            match (found.is_modern, found.is_legacy) {
+                (true, true) => calls::talk(inquiry, EraChoice::Modern, Depth::Calls).await,
+                (true, false) => calls::talk(inquiry, EraChoice::Modern, Depth::Full).await,
+                (false, _) => None,
+            }
+        };
+        let (abused, ended, called, observed) =
+            tokio::join!(abuse::talk(inquiry, found), process::talk(inquiry, found), called, state::talk(inquiry, found, &tools));
+        takes.extend([abused, ended, called.unwrap_or_default(), observed].into_iter().flatten());
+    }
+    Explored { takes, unreachable }
+}
+
+/// Over HTTP, one thing after the other.
+async fn explore_web(inquiry: &Inquiry) -> Explored {
+    let mut served = match Served::start(inquiry).await {
+        Ok(served) => served,
+        Err(failed) => {
+            let (take, failure) = *failed;
+            return Explored { takes: vec![take], unreachable: Some(failure).filter(is_unreachable) };
+        }
+    };
+    let reached = served.as_ref().map_or_else(|| inquiry.clone(), |served| served.inquiry.clone());
+    let Conversed { mut takes, found, unreachable } = converse(&reached, &mut served).await;
+    let tools = Tools::in_takes(&takes, &inquiry.calls);
+    if let Some(found) = found {
+        revive(&mut served).await;
+        takes.extend(state::talk(&reached, found, &tools).await);
+    }
+    if let Some(served) = served {
+        takes.extend(served.end(found).await);
+    }
+    let Some(found) = found else { return Explored { takes, unreachable } };
+    // What these do to a server is judged by what they see of it. If it does not start again, they say so.
+    let served = Served::start(inquiry).await.unwrap_or_default();
+    takes.extend(http::talk(&reached, found).await);
+    takes.extend(replicas::talk(&reached, found).await);
+    if let Some(served) = served {
+        served.end(Some(found)).await;
+    }
+    if found.is_modern {
+        let depth = if found.is_legacy { Depth::Calls } else { Depth::Full };
+        takes.extend(calls::talk(inquiry, EraChoice::Modern, depth).await.unwrap_or_default());
+    }
+    if found.is_legacy {
+        takes.extend(calls::talk(inquiry, EraChoice::Legacy, Depth::Full).await.unwrap_or_default());
+        takes.extend(legacy::early(inquiry, found.kind).await);
+    }
+    takes.extend(abuse::talk(inquiry, found).await);
+    takes.extend(process::talk(inquiry, found).await);
+    Explored { takes, unreachable }
+}
+
+/// What came of the handshakes, and of what follows upon them.
+struct Conversed {
+    takes: Vec<Take>,
+    found: Option<Found>,
+    unreachable: Option<ConnectFailure>,
+}
+
+async fn converse(inquiry: &Inquiry, served: &mut Option<Served>) -> Conversed {
+    let (mut legacy, mut modern) = match &inquiry.target {
         Target::Stdio(_) => tokio::join!(legacy::talk(inquiry), modern::talk(inquiry)),
-        Target::Http { .. } => (legacy::talk(inquiry).await, modern::talk(inquiry).await),
+        Target::Http { .. } => {
+            let mut legacy = legacy::talk(inquiry).await;
+            revive(served).await;
+            if let (Some(kind), None) = (legacy.kind, &legacy.failure) {
+                legacy.takes.extend(legacy::versions(inquiry, kind).await);
+                revive(served).await;
+            }
+            (legacy, modern::talk(inquiry).await)
+        }
     };
     let unreachable = match (&legacy.failure, &modern.failure) {
         (Some(failure), Some(_)) if is_unreachable(failure) => legacy.failure.clone(),
         _ => None,
     };
-    let kind = legacy.kind.or(modern.kind);
+    tell_eras_apart(&mut legacy, &mut modern);
     let (is_legacy, is_modern) = (legacy.failure.is_none(), modern.failure.is_none());
-    // One that is discovered, names its legacy versions only, and speaks them, does not claim to be modern.
-    let is_legacy_only = is_legacy && matches!(modern.failure, Some(ConnectFailure::NoCommonVersion { .. }));
-    if is_legacy_only {
-        modern.takes.iter_mut().for_each(|take| take.opened = Opened::OtherEra);
-    }
-    takes.extend(legacy.takes);
+    let found = legacy.kind.or(modern.kind).map(|kind| Found { kind, is_legacy, is_modern });
+    let mut takes = legacy.takes;
     takes.extend(modern.takes.into_iter().map(|take| if is_legacy { of_both_eras(take) } else { take }));
-    if let (Some(kind), true) = (kind, is_legacy || is_modern) {
-        let found = Found { kind, is_legacy, is_modern };
-        match kind {
-            TransportKind::Stdio | TransportKind::InMemory => {
-                let tools = Tools::in_takes(&takes, &inquiry.calls);
-                let called = async {
-                    match (is_modern, is_legacy) {
-                        (true, true) => calls::talk(inquiry, EraChoice::Modern, Depth::Calls).await,
-                        (true, false) => calls::talk(inquiry, EraChoice::Modern, Depth::Full).await,
-                        (false, _) => None,
-                    }
-                };
-                let (abused, ended, called, observed) =
-                    tokio::join!(abuse::talk(inquiry, found), process::talk(inquiry, found), called, state::talk(inquiry, found, &tools));
-                takes.extend([abused, ended, called.unwrap_or_default(), observed].into_iter().flatten());
-            }
-            TransportKind::Http | TransportKind::Sse => {
-                let tools = Tools::in_takes(&takes, &inquiry.calls);
-                takes.extend(http::talk(inquiry, found).await);
-                takes.extend(replicas::talk(inquiry, found).await);
-                takes.extend(state::talk(inquiry, found, &tools).await);
-                if is_modern {
-                    let depth = if is_legacy { Depth::Calls } else { Depth::Full };
-                    takes.extend(calls::talk(inquiry, EraChoice::Modern, depth).await.unwrap_or_default());
-                }
-                if is_legacy {
-                    takes.extend(calls::talk(inquiry, EraChoice::Legacy, Depth::Full).await.unwrap_or_default());
-                }
-                takes.extend(abuse::talk(inquiry, found).await);
-            }
-        }
+    Conversed { takes, found, unreachable }
+}
+
+/// A server that we started may not have survived the last client.
+async fn revive(served: &mut Option<Served>) {
+    if let Some(served) = served {
+        served.revive().await;
     }
-    Explored { takes, unreachable }
 }
 
 /// Notes that the server speaks earlier revisions as well, which allows it to take what lacks modern metadata for theirs.
@@ -135,11 +183,37 @@ fn of_both_eras(mut take: Take) -> Take {
     take
 }
 
+/// A server that lives in one era refuses the handshake of the other, as it should. One that refuses both is broken in the
+/// era that it seems to be of.
+fn tell_eras_apart(legacy: &mut Talked, modern: &mut Talked) {
+    // One that is discovered, names its legacy versions only, and speaks them, does not claim to be modern.
+    if legacy.failure.is_none() && matches!(modern.failure, Some(ConnectFailure::NoCommonVersion { .. })) {
+        modern.takes.iter_mut().for_each(|take| take.opened = Opened::OtherEra);
+    }
+    let (Some(old), Some(new)) = (&legacy.failure, &modern.failure) else {
+        // A modern server without a word for legacy clients.
+        if let (Some(ConnectFailure::Unanswered { failure: CallFailure::Unanswered(Unanswered::Response { head, .. }), .. }), None) =
+            (&legacy.failure, &modern.failure)
+            && head.status < 500
+        {
+            legacy.takes.iter_mut().for_each(|take| take.opened = Opened::OtherEra);
+        }
+        return;
+    };
+    let is_modern = matches!(old, ConnectFailure::Refused { error, .. } if MODERN_CODES.contains(&error.code));
+    let (reason, theirs) = if is_modern { (new.to_string(), modern) } else { (old.to_string(), legacy) };
+    for take in theirs.takes.iter_mut().filter(|take| take.opened == Opened::OtherEra) {
+        take.opened = Opened::No { reason: reason.clone() };
+    }
+}
+
+/// Errors that only the modern era has (2026-07-28, basic, error codes).
+const MODERN_CODES: [i64; 3] = [-32020, -32021, -32022];
+
 /// Whether a failure says nothing about a server, because there is none.
 fn is_unreachable(failure: &ConnectFailure) -> bool {
-    use mcproof_client::{CallFailure, Unanswered};
     match failure {
-        ConnectFailure::Start(_) | ConnectFailure::AddressTaken { .. } => true,
+        ConnectFailure::Start(_) | ConnectFailure::AddressTaken { .. } | ConnectFailure::NotListening { .. } => true,
         ConnectFailure::Unanswered { failure: CallFailure::Unanswered(Unanswered::Unreachable(_)), .. } => true,
         ConnectFailure::Unauthorized { .. } => false,
         _ => false,

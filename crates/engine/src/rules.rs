@@ -4,6 +4,7 @@
 //! A judge reads a [`Conversation`], which is a transcript with an index. What was tried in it is told by its probes; a judge
 //! that finds no probe of its own says that the law was not tested.
 
+mod answers;
 mod catalogue;
 mod conversation;
 pub mod example;
@@ -26,6 +27,7 @@ mod modern;
 mod modern_headers;
 mod modern_results;
 mod poisoning;
+mod process;
 mod progress;
 mod prompts;
 mod replicas;

@@ -24,10 +24,13 @@ use url::Url;
 #[command(after_help = "Examples:
   mcproof check -- node server.js
   mcproof check http://127.0.0.1:3000/mcp --browser --reporter sarif=mcproof.sarif
-  mcproof check -- python server.py --call all,delete_note --only tools,calls
+  mcproof check 'http://127.0.0.1:${port}/mcp' -- node server.js --port '${port}'
+  mcproof check --call all,delete_note --only tools,calls -- python server.py
   mcproof explain stdio-only-messages-on-stdout")]
 pub(crate) struct Arguments {
     /// URL, or name of a server in .mcp.json; a command comes last, after `--`
+    ///
+    /// A command beside a URL starts the server that listens there; `${port}` in both is a free port.
     target: Option<String>,
     #[command(flatten)]
     rules: RuleArgs,
@@ -119,7 +122,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 impl Arguments {
     /// Holds the conversations. Gives the name of the server and the takes, or how the user ended it.
     fn talk(&self) -> Result<Result<(String, Vec<Take>), Exit>, Failure> {
-        let Resolved { target, options, secrets, timeout, tap, .. } = self.server.resolve(self.target.as_slice(), Words::Name)?;
+        let Resolved { target, options, secrets, timeout, tap, .. } = self.server.resolve(self.target.as_slice(), Words::NameAndStart)?;
         let name = self.target.clone().or_else(|| self.server.server.clone()).unwrap_or_else(|| self.server.command.join(" "));
         let calls = self.rules.call.clone().unwrap_or_default();
         let replicas = self.rules.replica.clone();

@@ -1,45 +1,95 @@
 //! A client that sends what it must not, and looks whether the server still answers afterwards. A server that does not
 //! survive is started again for what comes next.
 
-use super::visit::Visit;
+use super::visit::{SIGN_OF_LIFE, Visit};
 use super::{Found, Inquiry};
-use mcproof_client::TransportKind;
-use mcproof_record::Take;
+use mcproof_client::{TransportKind, WaitFor};
+use mcproof_record::{Direction, FrameBody, Take};
+use serde_json::{Value, json};
 
-/// What is sent as it stands: the probe, and the bytes.
-fn abuses() -> Vec<(&'static str, Vec<u8>)> {
-    vec![
-        ("malformed-json", b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\n".to_vec()),
-        ("batch", b"[{\"jsonrpc\":\"2.0\",\"id\":\"batch\",\"method\":\"ping\"}]\n".to_vec()),
-    ]
+/// Bytes of the huge message.
+const HUGE: usize = 4 << 20;
+
+/// What is sent as it stands: the probe, and one message after the other.
+fn abuses(visit: &Visit<'_>) -> Vec<(&'static str, Vec<Vec<u8>>)> {
+    let ask = |id: &str, params: Value| {
+        let method = if visit.is_modern() { "server/discover" } else { "ping" };
+        line(&visit.request(json!(id), method, params))
+    };
+    let tell = |method: &str, params: Value| line(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+    let mut invalid = ask("mcproof-invalid-utf8", json!({ "text": "?" }));
+    for byte in invalid.iter_mut().filter(|byte| **byte == b'?') {
+        *byte = 0xfc;
+    }
+    let twice = ask("mcproof-twice", json!({}));
+    let mut abuses = vec![
+        ("unknown-notification", vec![tell("notifications/mcproof-nothing", json!({}))]),
+        ("unknown-cancel", vec![tell("notifications/cancelled", json!({ "requestId": "mcproof-never-asked" }))]),
+        ("duplicate-id", vec![twice.clone(), twice]),
+        ("blank-line", vec![b"\n".to_vec()]),
+        ("batch", vec![line(&json!([visit.request(json!("mcproof-batch"), "tools/list", json!({}))]))]),
+        ("malformed-json", vec![b"{\"jsonrpc\":\"2.0\",\"id\":\"mcproof-malformed\",\"method\":\n".to_vec()]),
+        ("invalid-utf8", vec![invalid]),
+        ("huge-message", vec![ask("mcproof-huge", json!({ "padding": "x".repeat(HUGE) }))]),
+    ];
+    // Lines are a matter of stdio.
+    abuses.retain(|(probe, _)| *probe != "blank-line" || visit.kind() == TransportKind::Stdio);
+    abuses
+}
+
+fn line(message: &Value) -> Vec<u8> {
+    let mut line = message.to_string().into_bytes();
+    line.push(b'\n');
+    line
 }
 
 pub(super) async fn talk(inquiry: &Inquiry, found: Found) -> Vec<Take> {
     let mut takes = Vec::new();
-    let mut visit: Option<Visit<'_>> = None;
-    for (probe, bytes) in abuses() {
-        if found.kind != TransportKind::Stdio {
-            break;
-        }
-        let mut current = match visit.take() {
-            Some(open) => open,
-            None => match Visit::open_in(inquiry, "abuse", found).await {
-                Ok(open) => open,
-                Err(failed) => {
-                    takes.push(failed.0);
-                    return takes;
-                }
-            },
+    let mut next = 0;
+    loop {
+        let mut visit = match Visit::open_in(inquiry, "abuse", found).await {
+            Ok(visit) => visit.in_passing(),
+            Err(failed) => {
+                takes.push(failed.0);
+                return takes;
+            }
         };
-        current.bytes(probe, bytes).await;
-        if current.is_alive_after(probe).await {
-            visit = Some(current);
-        } else {
-            takes.push(current.end().await);
+        let abuses = abuses(&visit);
+        let mut is_alive = true;
+        while let (true, Some((probe, messages))) = (is_alive, abuses.get(next)) {
+            abuse(&mut visit, probe, messages).await;
+            is_alive = visit.is_alive_after(probe).await;
+            next += 1;
+        }
+        takes.push(without_padding(visit.end().await));
+        if next >= abuses.len() {
+            return takes;
         }
     }
-    if let Some(visit) = visit {
-        takes.push(visit.end().await);
+}
+
+async fn abuse(visit: &mut Visit<'_>, probe: &str, messages: &[Vec<u8>]) {
+    visit
+        .together(probe, async |session, deadline| {
+            for message in messages {
+                // Whatever comes back is of no consequence.
+                let _ = session.send_bytes(message.clone(), WaitFor::Nothing, deadline.min(SIGN_OF_LIFE)).await;
+            }
+        })
+        .await;
+}
+
+/// What was only sent to be large is not worth keeping.
+fn without_padding(mut take: Take) -> Take {
+    let sent = take.transcript.frames.iter_mut().filter(|frame| frame.direction == Direction::ToServer);
+    for frame in sent {
+        let (FrameBody::Line { bytes, .. } | FrameBody::HttpRequest { body: bytes, .. }) = &mut frame.body else { continue };
+        if bytes.as_bytes().len() >= HUGE
+            && let Ok(mut message) = serde_json::from_slice::<Value>(bytes.as_bytes())
+        {
+            message["params"]["padding"] = json!(format!("{HUGE} times x"));
+            *bytes = message.to_string().as_str().into();
+        }
     }
-    takes
+    take
 }

@@ -1,5 +1,6 @@
 //! What a client of either era asks of any server: its lists, page by page, what is in them, and what is not.
 
+use super::crowd;
 use super::features::{self, Catalogue};
 use super::visit::Visit;
 use serde_json::{Value, json};
@@ -40,11 +41,7 @@ pub(super) async fn take(visit: &mut Visit<'_>) {
     }
     features::take(visit, &Catalogue { resources, templates, prompts }).await;
     string_id(visit).await;
-    concurrent(visit).await;
-    visit.bytes("unknown-notification", notification("notifications/mcproof-nothing", json!({}))).await;
-    visit.is_alive_after("unknown-notification").await;
-    visit.bytes("unknown-cancel", notification("notifications/cancelled", json!({ "requestId": "mcproof-never-asked" }))).await;
-    visit.is_alive_after("unknown-cancel").await;
+    crowd::take(visit, tools, resources).await;
     if visit.is_modern() && !visit.is_over() {
         features::listen(visit, resources).await;
     }
@@ -71,20 +68,4 @@ async fn pages(visit: &mut Visit<'_>, probe: &str, method: &str, key: &str) -> V
 async fn string_id(visit: &mut Visit<'_>) {
     let message = visit.request(json!("mcproof-string-id"), "tools/list", json!({}));
     visit.send("string-id", None, message).await;
-}
-
-/// Different requests at once: whoever mixes up answers shows it by their shape.
-async fn concurrent(visit: &mut Visit<'_>) {
-    visit
-        .together("concurrent", async |session, deadline| {
-            let ask = |method: &'static str| session.request(method, None, deadline);
-            let _ = tokio::join!(ask("tools/list"), ask("prompts/list"), ask("tools/list"), ask("resources/list"), ask("prompts/list"));
-        })
-        .await;
-}
-
-fn notification(method: &str, params: Value) -> Vec<u8> {
-    let mut line = json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string().into_bytes();
-    line.push(b'\n');
-    line
 }

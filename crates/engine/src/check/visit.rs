@@ -7,17 +7,17 @@ use mcproof_client::{
     CallFailure, ClientProfile, ConnectFailure, ConnectOptions, EraChoice, Headers, HttpAnswer, HttpQuestion, ListenFailure, Patience,
     ProcessSignal, Reply, Session, Spelling, Tap, Target, TransportKind, WaitFor, open_bare, open_session,
 };
-use mcproof_record::{Direction, Ending, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Take};
+use mcproof_record::{Direction, Ending, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Take, Transcript};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long a server may take to end after its stdin was closed, and after SIGTERM, before that is worth a word.
-const ENDING: Patience = Patience { end_of_input: Duration::from_secs(5), terminate: Duration::from_secs(5) };
+pub(super) const ENDING: Patience = Patience { end_of_input: Duration::from_secs(5), terminate: Duration::from_secs(5) };
 
 /// How long a server that was maltreated may take to show that it lives.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(4);
+pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(4);
 
 /// What a server that was silent once still gets.
 const IMPATIENT: Duration = Duration::from_secs(1);
@@ -30,6 +30,9 @@ const AT_ONCE: usize = 6;
 
 /// Starts the progress token of a request of a flock.
 const TOKEN: &str = "mcproof-flock-";
+
+/// Enough for the end of a server where nothing depends on it.
+const BRIEF: Patience = Patience { end_of_input: Duration::from_millis(500), terminate: Duration::from_secs(1) };
 
 pub(super) struct Visit<'a> {
     pub(super) inquiry: &'a Inquiry,
@@ -44,6 +47,7 @@ pub(super) struct Visit<'a> {
     flocked: usize,
     /// A call was given up that the server may still be busy with.
     left_work: bool,
+    patience: Patience,
 }
 
 /// One of several requests that go out together.
@@ -93,6 +97,7 @@ impl<'a> Visit<'a> {
                     was_silent: false,
                     flocked: 0,
                     left_work: false,
+                    patience: ENDING,
                 })
             }
             Err(failure) => {
@@ -126,6 +131,7 @@ impl<'a> Visit<'a> {
             was_silent: false,
             flocked: 0,
             left_work: false,
+            patience: BRIEF,
         })
     }
 
@@ -147,6 +153,11 @@ impl<'a> Visit<'a> {
         if self.was_silent { IMPATIENT.min(self.inquiry.timeout) } else { self.inquiry.timeout }
     }
 
+    /// Whether the server is there: one that listens may have gone since the last visit.
+    pub(super) async fn is_there(&self) -> bool {
+        matches!(self.kind(), TransportKind::Stdio | TransportKind::InMemory) || self.session.takes_connections(SIGN_OF_LIFE).await
+    }
+
     /// Whether nothing can be asked any more.
     pub(super) fn is_over(&self) -> bool {
         self.session.closed_because().is_some()
@@ -158,6 +169,17 @@ impl<'a> Visit<'a> {
         let params = params.as_object().cloned();
         let outcome = self.session.request(method, params, self.deadline()).await;
         self.conclude(probe, subject, first, outcome.map(Some))
+    }
+
+    /// A call was given up that the server may still be busy with.
+    pub(super) fn leaves_work(&mut self) {
+        self.left_work = true;
+    }
+
+    /// That is no main conversation, whose end would be judged: it is not to take long.
+    pub(super) fn in_passing(mut self) -> Self {
+        self.patience = BRIEF;
+        self
     }
 
     /// A message as it stands, with the id in it. Requests wait for their answer.
@@ -240,7 +262,7 @@ impl<'a> Visit<'a> {
             "clientInfo": { "name": client.name, "version": client.version },
         });
         let first = self.tap.mark();
-        let message = json!({ "jsonrpc": "2.0", "id": "initialize", "method": "initialize", "params": params });
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
         let outcome = self.session.send_message(message.as_object().unwrap_or(&Map::new()), self.deadline()).await;
         if let Ok(Some(Reply { answer: Ok(result), http, .. })) = &outcome {
             let mut headers = Headers::new();
@@ -258,10 +280,14 @@ impl<'a> Visit<'a> {
         self.conclude(probe, Some(version), first, outcome)
     }
 
-    /// A signal to the server, and the wait for its end.
+    /// A signal to the server, and the wait for its end. A server that listens gets it alone, without its children, as from a
+    /// supervisor.
     pub(super) async fn signal(&mut self, probe: &str, signal: ProcessSignal) {
         let first = self.tap.mark();
-        self.session.signal(signal);
+        match self.kind() {
+            TransportKind::Http | TransportKind::Sse => self.session.signal_alone(signal),
+            TransportKind::Stdio | TransportKind::InMemory => self.session.signal(signal),
+        };
         let exit = self.session.wait_for_exit(ENDING.terminate).await;
         self.note(probe, None, first, if exit.is_some() { ProbeOutcome::Done } else { ProbeOutcome::Silent });
     }
@@ -269,7 +295,7 @@ impl<'a> Visit<'a> {
     /// Bytes as they stand, to which no answer is expected.
     pub(super) async fn bytes(&mut self, probe: &str, bytes: impl Into<Vec<u8>>) {
         let first = self.tap.mark();
-        let outcome = self.session.send_bytes(bytes.into(), WaitFor::Nothing, self.deadline()).await;
+        let outcome = self.session.send_bytes(bytes.into(), WaitFor::Nothing, self.deadline().min(SIGN_OF_LIFE)).await;
         self.conclude(probe, None, first, outcome);
     }
 
@@ -392,24 +418,24 @@ impl<'a> Visit<'a> {
             self.session.signal(ProcessSignal::KILL);
             self.session.wait_for_exit(ENDING.terminate).await;
         }
-        let was_over = self.session.exit().is_some() || self.inquiry.target.command().is_none();
         let transport = self.kind().to_string();
-        let report = self.session.close_within(ENDING).await;
-        let ending = (!was_over).then_some(Ending {
-            ignored_end_of_input: report.ignored_end_of_input,
-            ignored_terminate: report.ignored_terminate,
-            left_behind: report.left_behind,
-        });
-        Take {
-            name: self.name.into(),
-            transport,
-            revision: self.revision,
-            opened: self.opened,
-            probes: self.probes,
-            ending,
-            transcript: self.tap.transcript(),
-        }
+        let (ending, transcript) = end(self.session, &self.tap, self.patience).await;
+        let ending = ending.filter(|_| self.inquiry.target.command().is_some() && !self.left_work);
+        Take { name: self.name.into(), transport, revision: self.revision, opened: self.opened, probes: self.probes, ending, transcript }
     }
+}
+
+/// Ends a session, and says how the server went that it had started. Nothing is said of one that had ended before, unless it
+/// has left something behind.
+pub(super) async fn end(session: Session, tap: &Tap, patience: Patience) -> (Option<Ending>, Transcript) {
+    let was_over = session.exit().is_some();
+    let report = session.close_within(patience).await;
+    let ending = Ending {
+        ignored_end_of_input: report.ignored_end_of_input,
+        ignored_terminate: report.ignored_terminate,
+        left_behind: report.left_behind,
+    };
+    (Some(ending).filter(|ending| !was_over || !ending.left_behind.is_empty()), tap.transcript())
 }
 
 /// What the conversation would have been over, had it come about.

@@ -1,11 +1,11 @@
 //! All rules, in the order in which a person would fix what they find.
 
 use super::{
-    Rule, calls, capabilities, cors, events, http, jsonrpc, lifecycle, lists, modern, modern_headers, modern_results, poisoning, progress,
-    prompts, replicas, resources, robustness, schema, security, sessions, state, stdio, subscriptions, tools,
+    Rule, calls, capabilities, cors, events, http, jsonrpc, lifecycle, lists, modern, modern_headers, modern_results, poisoning, process,
+    progress, prompts, replicas, resources, robustness, schema, security, sessions, state, stdio, subscriptions, tools,
 };
 
-const AREAS: [&[Rule]; 24] = [
+const AREAS: [&[Rule]; 25] = [
     lifecycle::RULES,
     stdio::RULES,
     jsonrpc::RULES,
@@ -26,6 +26,7 @@ const AREAS: [&[Rule]; 24] = [
     resources::RULES,
     prompts::RULES,
     progress::RULES,
+    process::RULES,
     robustness::RULES,
     security::RULES,
     poisoning::RULES,

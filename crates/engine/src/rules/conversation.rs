@@ -256,7 +256,7 @@ impl<'a> Conversation<'a> {
                 (None, Some(value)) => Answer::Result { value, frame: said.frame.id },
                 (None, None) => Answer::None,
             },
-            None => match (http.and_then(|http| http.response), probed.outcome) {
+            None => match (http.and_then(|http| self.response_to(http, probed.outcome)), probed.outcome) {
                 (Some(response), _) => match http.and_then(|http| self.error_in(http)) {
                     Some((error, frame)) => Answer::Error { error, frame },
                     None => Answer::Status { status: response.status, frame: response.frame.id },
@@ -267,6 +267,15 @@ impl<'a> Conversation<'a> {
             },
         };
         Asked { probed, request, http, answer }
+    }
+
+    /// The response that says what came of a probe. One that only promises an answer says nothing.
+    fn response_to(&self, http: &HttpExchange<'a>, outcome: ProbeOutcome) -> Option<Response<'a>> {
+        let promises = |response: &Response<'_>| {
+            (200..300).contains(&response.status)
+                && (outcome == ProbeOutcome::Silent || outcome == ProbeOutcome::Gone && self.is_over("sse"))
+        };
+        http.response.filter(|response| !promises(response))
     }
 
     /// An error that an exchange brought, whatever it answers.

@@ -1,15 +1,18 @@
 //! Conversations as a person writes them down: the examples of the rules, which are tested by being judged.
 //!
 //! One frame a line:
-//! - `> {…}` and `< {…}`: a line on stdin and stdout, or the body of the HTTP request or response that has just begun
+//! - `> {…}` and `< {…}`: a line on stdin and stdout, or the body of the HTTP request or response that has just begun; in a
+//!   line on stdout `\r` and `\xfc` stand for bytes
 //! - `> POST /mcp accept: a | origin: b`: the head of an HTTP request; `< 200 content-type: a`: that of its response
 //! - `< data: …`: an event with its blank line, `\n` standing for a line break; `<~ …` the same without one: as it stands
 //! - `! exited 1`, `! closed stdin`, `! signal SIGTERM`, `! broken …` (the HTTP exchange), `! spawned`: what nobody said
-//! - `@ PROBE SUBJECT`: what follows was tried as this probe; `@ PROBE! SUBJECT`: no answer came to it in time
+//! - `! left 7 8`: these processes were left behind when the server was ended; none, if there are no numbers
+//! - `@ PROBE SUBJECT`: what follows was tried as this probe; `@ PROBE! SUBJECT`: no answer came to it in time; `@ PROBE?
+//!   SUBJECT`: the connection ended before
 //! - `~ 6000`: milliseconds pass
 
 use mcproof_client::transport::EventParser;
-use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Raw, Take, Transcript};
+use mcproof_record::{Direction, Ending, ExchangeId, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Raw, Take, Transcript};
 use std::time::Duration;
 
 /// Reads an example as a take over a transport and in a revision.
@@ -17,7 +20,7 @@ use std::time::Duration;
 /// # Panics
 /// A line is in none of the forms: examples are part of the program.
 pub fn read(text: &str, transport: &str, revision: &str) -> Take {
-    let mut reader = Reader { frames: Vec::new(), probes: Vec::new(), exchange: None, exchanges: 0, at: Duration::ZERO };
+    let mut reader = Reader { frames: Vec::new(), probes: Vec::new(), exchange: None, exchanges: 0, at: Duration::ZERO, ending: None };
     text.lines().map(str::trim).filter(|line| !line.is_empty()).for_each(|line| reader.line(line));
     reader.end_probe();
     let transcript = Transcript { frames: reader.frames, dropped: 0 };
@@ -27,7 +30,7 @@ pub fn read(text: &str, transport: &str, revision: &str) -> Take {
         revision: revision.into(),
         opened: Opened::Yes,
         probes: reader.probes,
-        ending: None,
+        ending: reader.ending,
         transcript,
     }
 }
@@ -38,6 +41,7 @@ struct Reader {
     exchange: Option<ExchangeId>,
     exchanges: u64,
     at: Duration,
+    ending: Option<Ending>,
 }
 
 impl Reader {
@@ -91,7 +95,7 @@ impl Reader {
             }
             (Some(exchange), None) => self.push(Direction::FromServer, FrameBody::HttpBody { exchange, bytes: text.into() }),
             (None, _) => {
-                self.push(Direction::FromServer, FrameBody::Line { bytes: text.replace("\\r", "\r").as_str().into(), unterminated: false })
+                self.push(Direction::FromServer, FrameBody::Line { bytes: with_bytes(text).as_slice().into(), unterminated: false });
             }
         }
     }
@@ -115,6 +119,11 @@ impl Reader {
 
     fn happened(&mut self, text: &str) {
         let (what, rest) = text.split_once(' ').unwrap_or((text, ""));
+        if what == "left" {
+            let left_behind = rest.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+            self.ending = Some(Ending { left_behind, ..Ending::default() });
+            return;
+        }
         let body = match what {
             "exited" => FrameBody::Exited { code: rest.parse().ok(), signal: None },
             "spawned" => FrameBody::Spawned { pid: 1, command: vec!["server".into()] },
@@ -131,9 +140,13 @@ impl Reader {
     fn probe(&mut self, text: &str) {
         self.end_probe();
         let (probe, subject) = text.split_once(' ').map_or((text, None), |(probe, subject)| (probe, Some(subject.to_owned())));
-        let outcome = if probe.ends_with('!') { ProbeOutcome::Silent } else { ProbeOutcome::Done };
+        let outcome = match probe.chars().last() {
+            Some('!') => ProbeOutcome::Silent,
+            Some('?') => ProbeOutcome::Gone,
+            _ => ProbeOutcome::Done,
+        };
         let first = FrameId(self.frames.len() as u64);
-        self.probes.push(Probed { probe: probe.trim_end_matches('!').into(), subject, first, end: FrameId(u64::MAX), outcome });
+        self.probes.push(Probed { probe: probe.trim_end_matches(['!', '?']).into(), subject, first, end: FrameId(u64::MAX), outcome });
     }
 
     fn end_probe(&mut self) {
@@ -142,6 +155,17 @@ impl Reader {
             open.end = end;
         }
     }
+}
+
+/// The bytes of a line on stdout.
+fn with_bytes(text: &str) -> Vec<u8> {
+    let mut bytes = text.replace("\\r", "\r").into_bytes();
+    while let Some(at) = bytes.windows(2).position(|pair| pair == b"\\x") {
+        let digits = bytes.get(at + 2..at + 4).and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).expect("two hexadecimal digits follow");
+        bytes.splice(at..at + 4, [byte]);
+    }
+    bytes
 }
 
 fn headers(text: &str) -> Vec<(String, String)> {

@@ -15,6 +15,8 @@ pub mod revisions {
     pub const ALL: Revisions = "2024-11-05"..="2026-07-28";
     /// With an `initialize` handshake.
     pub const LEGACY: Revisions = "2024-11-05"..="2025-11-25";
+    /// Before Streamable HTTP.
+    pub const FIRST: Revisions = "2024-11-05"..="2024-11-05";
     pub const SINCE_2025_03: Revisions = "2025-03-26"..="2026-07-28";
     pub const SINCE_2025_06: Revisions = "2025-06-18"..="2026-07-28";
     pub const SINCE_2025_11: Revisions = "2025-11-25"..="2026-07-28";

@@ -181,7 +181,9 @@ pub(super) const ANIMALS: &[Animal] = &[
             let mut memory = heard.server.memory();
             match heard.method() {
                 "initialize" => *memory = heard.params()["capabilities"].clone(),
-                "tools/list" => return vec![request_of("zoo-2", |kind| memory.get(kind).is_none())],
+                "tools/list" if memory.is_object() => {
+                    return vec![request_of(&format!("zoo-{}", heard.id()), |kind| memory.get(kind).is_none())];
+                }
                 _ => {}
             }
             Vec::new()

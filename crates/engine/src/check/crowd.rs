@@ -1,0 +1,73 @@
+//! Many requests at once, made so that whoever mixes up their answers shows it.
+
+use super::visit::Visit;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// Resources that are read at once at most.
+const MOST_READS: usize = 4;
+/// Tools that are called at once at most, and how often each.
+const MOST_TOOLS: usize = 2;
+const CALLS: [&str; 5] = ["one", "two", "three", "four", "five"];
+/// A tool that takes longer does not keep the others waiting.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+pub(super) async fn take(visit: &mut Visit<'_>, tools: &[Value], resources: &[Value]) {
+    let mut questions: Vec<(&str, Value)> =
+        ["tools/list", "prompts/list", "tools/list", "resources/list", "prompts/list"].map(|method| (method, json!({}))).into();
+    let uris = resources.iter().filter_map(|resource| resource.get("uri")?.as_str());
+    questions.extend(uris.take(MOST_READS).map(|uri| ("resources/read", json!({ "uri": uri }))));
+    let permission = visit.inquiry.calls.clone();
+    let callable = tools.iter().filter(|tool| permission.allows(tool)).filter_map(|tool| Some((tool.get("name")?, only_text(tool)?)));
+    for (name, argument) in callable.take(MOST_TOOLS) {
+        questions.extend(CALLS.map(|call| {
+            let text = format!("mcproof-at-once-{call}");
+            ("tools/call", json!({ "name": name, "arguments": { argument: text } }))
+        }));
+    }
+    let answered = visit
+        .together("concurrent", async |session, deadline| {
+            let ask = async |method: &str, params: &Value| {
+                let patience = if method == "tools/call" { PATIENCE.min(deadline) } else { deadline };
+                let params: Option<Map<String, Value>> = params.as_object().cloned();
+                // What came of it is in the transcript.
+                session.request(method, params, patience).await.is_ok() || method != "tools/call"
+            };
+            futures_util::future::join_all(questions.iter().map(|(method, params)| ask(method, params))).await
+        })
+        .await;
+    if answered.contains(&false) {
+        visit.leaves_work();
+    }
+}
+
+/// The one argument that a tool needs, if it may be any text.
+fn only_text(tool: &Value) -> Option<&str> {
+    let schema = tool.get("inputSchema")?;
+    let [needed] = schema.get("required")?.as_array()?.as_slice() else { return None };
+    let needed = needed.as_str()?;
+    let property = schema.get("properties")?.get(needed)?;
+    let is_free = property.get("type")? == "string"
+        && ["enum", "const", "format", "pattern", "maxLength"].iter().all(|key| property.get(key).is_none());
+    is_free.then_some(needed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_called_with_any_text_only_if_it_takes_any() {
+        let check = |properties: Value, required: Value, expected: Option<&str>| {
+            let tool = json!({ "name": "t", "inputSchema": { "type": "object", "properties": properties, "required": required } });
+            assert_eq!(only_text(&tool), expected, "{tool}");
+        };
+        let text = json!({ "type": "string" });
+        check(json!({ "a": text, "b": text }), json!(["a"]), Some("a"));
+        check(json!({ "a": text, "b": text }), json!(["a", "b"]), None);
+        check(json!({ "a": text }), json!([]), None);
+        check(json!({ "a": { "type": "string", "enum": ["x"] } }), json!(["a"]), None);
+        check(json!({ "a": { "type": "string", "format": "uri" } }), json!(["a"]), None);
+        check(json!({ "a": { "type": "integer" } }), json!(["a"]), None);
+    }
+}

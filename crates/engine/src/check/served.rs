@@ -1,0 +1,82 @@
+//! A server over HTTP that we start: one process for all clients that mean no harm. What it prints and how it ends is a
+//! conversation of its own.
+
+use super::visit::{ENDING, end};
+use super::{Found, Inquiry};
+use mcproof_client::{ConnectFailure, Session, Tap, Target, TransportKind, open_bare, revision};
+use mcproof_record::{Opened, Take};
+
+pub(super) struct Served {
+    /// Reaches the server that runs, and starts none.
+    pub(super) inquiry: Inquiry,
+    /// As it was given.
+    started: Inquiry,
+    /// Nothing is said over it.
+    session: Option<Session>,
+    tap: Tap,
+    takes: Vec<Take>,
+}
+
+impl Served {
+    /// `None` if there is no server to be started and left running.
+    pub(super) async fn start(inquiry: &Inquiry) -> Result<Option<Self>, Box<(Take, ConnectFailure)>> {
+        let Target::Http { endpoint, kind, launch: Some(_), locate } = &inquiry.target else { return Ok(None) };
+        let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
+        let target = Target::Http { endpoint: endpoint.clone(), kind: *kind, launch: None, locate: locate.clone() };
+        let mut served =
+            Self { inquiry: Inquiry { target, ..inquiry.clone() }, started: inquiry.clone(), session: None, tap, takes: Vec::new() };
+        match served.open().await {
+            Ok(()) => Ok(Some(served)),
+            Err(failure) => {
+                let opened = Opened::No { reason: failure.to_string() };
+                let transcript = served.tap.transcript();
+                let transport = kind.unwrap_or(TransportKind::Http).to_string();
+                let revision = revision::LEGACY[0].to_owned();
+                let take = Take { name: "server".into(), transport, revision, opened, probes: Vec::new(), ending: None, transcript };
+                Err(Box::new((take, failure)))
+            }
+        }
+    }
+
+    async fn open(&mut self) -> Result<(), ConnectFailure> {
+        let Inquiry { target, options, .. } = &self.started;
+        self.session = Some(open_bare(target, TransportKind::Http, revision::LEGACY[0], options, &self.tap).await?);
+        Ok(())
+    }
+
+    /// Starts the server again if it has ended.
+    pub(super) async fn revive(&mut self) {
+        let Some(session) = self.session.take_if(|session| session.exit().is_some()) else { return };
+        self.finish(session).await;
+        self.tap = Tap::with(self.started.tap, self.started.secrets.clone(), None);
+        // If it does not start again, the clients to come will say so.
+        let _ = self.open().await;
+    }
+
+    async fn finish(&mut self, session: Session) {
+        session.settle().await;
+        let (ending, transcript) = end(session, &self.tap, ENDING).await;
+        self.takes.push(Take {
+            name: "server".into(),
+            transport: TransportKind::Http.to_string(),
+            revision: revision::LEGACY[0].to_owned(),
+            opened: Opened::Bare,
+            probes: Vec::new(),
+            ending,
+            transcript,
+        });
+    }
+
+    /// Ends the server. `found` says what it has turned out to be.
+    pub(super) async fn end(mut self, found: Option<Found>) -> Vec<Take> {
+        if let Some(session) = self.session.take() {
+            self.finish(session).await;
+        }
+        for take in &mut self.takes {
+            let Some(found) = found else { continue };
+            take.transport = found.kind.to_string();
+            take.revision = if found.is_legacy { revision::LEGACY[0] } else { revision::MODERN }.to_owned();
+        }
+        self.takes
+    }
+}
