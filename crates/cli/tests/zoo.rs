@@ -14,8 +14,9 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use mcproof_testkit::zoo::{self, Era, animals};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
 
 fn main() -> ExitCode {
@@ -158,6 +159,16 @@ fn check(name: &str, transport: &str, eras: &[&str]) -> Checked {
         }
     }
     Checked { code: output.status.code(), findings, report, stderr: String::from_utf8_lossy(&output.stderr).into_owned() }
+}
+
+/// Starts a server that listens, and gives its URL, if it tells one before it ends.
+fn listen(server: &[String]) -> (Child, Option<String>) {
+    let mut child = Command::new(&server[0]).args(&server[1..]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let url = lines.by_ref().map_while(Result::ok).find_map(|line| line.strip_prefix("listening on ").map(str::to_owned));
+    // Nobody may block on a pipe that is full.
+    std::thread::spawn(move || lines.for_each(drop));
+    (child, url)
 }
 
 struct Row {

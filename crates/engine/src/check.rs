@@ -200,6 +200,10 @@ fn tell_eras_apart(legacy: &mut Talked, modern: &mut Talked) {
         }
         return;
     };
+    // Where there is no server any more, it is not known what it would have said.
+    if is_unreachable(new) {
+        return;
+    }
     let is_modern = matches!(old, ConnectFailure::Refused { error, .. } if MODERN_CODES.contains(&error.code));
     let (reason, theirs) = if is_modern { (new.to_string(), modern) } else { (old.to_string(), legacy) };
     for take in theirs.takes.iter_mut().filter(|take| take.opened == Opened::OtherEra) {
