@@ -92,6 +92,9 @@ async fn explore_all_but_calls(inquiry: &Inquiry) -> Explored {
     }
     takes.extend(legacy.takes);
     takes.extend(modern.takes.into_iter().map(|take| if is_legacy { of_both_eras(take) } else { take }));
+    if unreachable.is_none() && !is_legacy && !is_modern {
+        takes.extend(http::talk_outside(inquiry).await);
+    }
     if let (Some(kind), true) = (kind, is_legacy || is_modern) {
         let found = Found { kind, is_legacy, is_modern };
         match kind {

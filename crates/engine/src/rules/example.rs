@@ -3,7 +3,8 @@
 //! One frame a line:
 //! - `> {…}` and `< {…}`: a line on stdin and stdout, or the body of the HTTP request or response that has just begun
 //! - `> POST /mcp accept: a | origin: b`: the head of an HTTP request; `< 200 content-type: a`: that of its response
-//! - `< data: …`: an event with its blank line, `\n` standing for a line break; `<~ …` the same without one: as it stands
+//! - `< data: …`: an event with its blank line, `\n` standing for a line break; `<~ …` the same without one: as it stands, with `\r` and
+//!   `\xNN` for other bytes
 //! - `! exited 1`, `! closed stdin`, `! signal SIGTERM`, `! broken …` (the HTTP exchange), `! spawned`: what nobody said
 //! - `@ PROBE SUBJECT`: what follows was tried as this probe; `@ PROBE! SUBJECT`: no answer came to it in time
 //! - `~ 6000`: milliseconds pass
@@ -46,7 +47,7 @@ impl Reader {
         match mark {
             ">" => self.sent(rest),
             "<" => self.came(rest),
-            "<~" => self.event(&rest.replace("\\n", "\n").replace("\\r", "\r")),
+            "<~" => self.event(&raw(rest)),
             "!" => self.happened(rest),
             "@" => self.probe(rest),
             "~" => self.at += Duration::from_millis(rest.parse().expect("an example gives a number of milliseconds")),
@@ -87,7 +88,7 @@ impl Reader {
                 self.push(Direction::FromServer, FrameBody::HttpResponse { exchange, status, headers });
             }
             (Some(_), None) if ["data:", "event:", "id:", ":"].iter().any(|field| text.starts_with(field)) => {
-                self.event(&format!("{}\n\n", text.replace("\\n", "\n")));
+                self.event(format!("{}\n\n", text.replace("\\n", "\n")).as_bytes());
             }
             (Some(exchange), None) => self.push(Direction::FromServer, FrameBody::HttpBody { exchange, bytes: text.into() }),
             (None, _) => {
@@ -96,10 +97,10 @@ impl Reader {
         }
     }
 
-    fn event(&mut self, text: &str) {
+    fn event(&mut self, bytes: &[u8]) {
         let exchange = self.exchange.expect("an event belongs to an exchange");
         let (mut parser, mut events) = (EventParser::default(), Vec::new());
-        parser.feed(text.as_bytes(), |event| events.push(event));
+        parser.feed(bytes, |event| events.push(event));
         events.extend(parser.finish(usize::MAX));
         for event in events {
             let body = FrameBody::SseEvent {
@@ -142,6 +143,19 @@ impl Reader {
             open.end = end;
         }
     }
+}
+
+/// A text with its escapes as the bytes that they stand for: `\n`, `\r`, and `\xNN`.
+fn raw(text: &str) -> Vec<u8> {
+    let text = text.replace("\\n", "\n").replace("\\r", "\r");
+    let mut pieces = text.split("\\x");
+    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    for piece in pieces {
+        let (digits, rest) = piece.split_at(2);
+        bytes.push(u8::from_str_radix(digits, 16).expect("two hexadecimal digits follow"));
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    bytes
 }
 
 fn headers(text: &str) -> Vec<(String, String)> {
