@@ -19,7 +19,8 @@ mod user_agent;
 mod web;
 
 pub use assertion::{SigningAlgorithm, SigningKey, UnreadableKey};
-pub use discovery::Document;
+pub use challenge::metadata_hint;
+pub use discovery::{Document, identifies, resource_locations, server_locations};
 pub use failure::AuthorizationFailure;
 pub use kept::{ClientMethod, Keeper, Kept};
 pub use secret::Secret;

@@ -14,9 +14,9 @@ pub use answers::{Answers, Elicitation, HostedTasks, Sampling};
 pub use revision::{Era, EraChoice, ParseChoiceError, TransportKind};
 pub use session::{
     CallFailure, Called, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Farewell, Fault, Handshake, Headers, HttpAnswer,
-    HttpQuestion, ListFailure, Listed, ListenFailure, Locate, Notification, NotificationFailure, Reply, Session, Subscription,
-    SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd, TaskFailure, TaskState, TaskStatus, WaitFor, check_param_headers,
-    open_bare, open_in_memory, open_session,
+    HttpQuestion, ListFailure, Listed, ListenFailure, Locate, Notification, NotificationFailure, Reads, Reply, Session, Subscription,
+    SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd, TaskFailure, TaskState, TaskStatus, WaitFor, ask_elsewhere,
+    check_param_headers, open_bare, open_in_memory, open_session,
 };
 pub use tap::{Tap, TapBounds};
 pub use transport::{

@@ -27,7 +27,7 @@ pub use listing::{ListFailure, Listed};
 pub use notifications::{Notification, NotificationFailure};
 pub use open::{open_in_memory, open_session};
 pub use param_headers::check_param_headers;
-pub use raw::{HttpAnswer, HttpQuestion, WaitFor};
+pub use raw::{HttpAnswer, HttpQuestion, Reads, WaitFor, ask_elsewhere};
 pub use renew::Farewell;
 pub use subscription::{ListenFailure, Subscription, SubscriptionEnd, SubscriptionFailure};
 pub use target::{ConnectOptions, Locate, Target};

@@ -165,6 +165,9 @@ async fn converse(inquiry: &Inquiry, served: &mut Option<Served>) -> Conversed {
     let found = legacy.kind.or(modern.kind).map(|kind| Found { kind, is_legacy, is_modern });
     let mut takes = legacy.takes;
     takes.extend(modern.takes.into_iter().map(|take| if is_legacy { of_both_eras(take) } else { take }));
+    if unreachable.is_none() && !is_legacy && !is_modern {
+        takes.extend(http::talk_outside(inquiry).await);
+    }
     Conversed { takes, found, unreachable }
 }
 

@@ -14,8 +14,10 @@ pub mod messages;
 mod page;
 mod selection;
 
+mod authorization;
 mod calls;
 mod capabilities;
+mod connections;
 mod cors;
 mod events;
 mod flaws;

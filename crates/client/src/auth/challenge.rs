@@ -13,7 +13,11 @@ pub(super) struct Challenge {
 
 impl Challenge {
     pub(super) fn of(head: &HttpHead) -> Self {
-        let values = head.headers.iter().filter(|(name, _)| name == "www-authenticate");
+        Self::among(&head.headers)
+    }
+
+    fn among(headers: &[(String, String)]) -> Self {
+        let values = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("www-authenticate"));
         let mut challenges = values.flat_map(|(_, value)| challenges(value));
         challenges.find(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map_or_else(Self::default, |(_, parameters)| {
             let find = |wanted: &str| parameters.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.clone());
@@ -21,6 +25,11 @@ impl Challenge {
             Self { resource_metadata: find("resource_metadata"), scopes, error: find("error") }
         })
     }
+}
+
+/// Where the headers of a refusal say that the protected-resource metadata is.
+pub fn metadata_hint(headers: &[(String, String)]) -> Option<String> {
+    Challenge::among(headers).resource_metadata
 }
 
 type Parameters = Vec<(String, String)>;

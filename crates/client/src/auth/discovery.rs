@@ -139,7 +139,8 @@ pub(super) async fn own_authorization_server(web: &Web, server: &Url) -> Result<
     })
 }
 
-fn resource_locations(server: &Url) -> Vec<Url> {
+/// Where a server's protected-resource metadata may be without a hint, in the order in which clients look.
+pub fn resource_locations(server: &Url) -> Vec<Url> {
     let path = server.path().trim_end_matches('/');
     let root = at(server, RESOURCE_SUFFIX);
     match path {
@@ -148,7 +149,8 @@ fn resource_locations(server: &Url) -> Vec<Url> {
     }
 }
 
-fn server_locations(issuer: &Url) -> Vec<Url> {
+/// Where the metadata of an issuer may be, in the order in which clients look.
+pub fn server_locations(issuer: &Url) -> Vec<Url> {
     match issuer.path().trim_end_matches('/') {
         "" => vec![at(issuer, OAUTH_SUFFIX), at(issuer, OPENID_SUFFIX)],
         path => vec![
@@ -188,7 +190,7 @@ fn read_resource(url: &Url, document: &Map<String, Value>, server: &Url) -> Resu
 
 /// Whether a resource identifier is that of the server or of something that holds it: the same origin, and a path that is
 /// the server's or leads to it. Metadata at the root of a host is for all that is below.
-fn identifies(identifier: &str, server: &Url) -> bool {
+pub fn identifies(identifier: &str, server: &Url) -> bool {
     let Ok(resource) = Url::parse(identifier) else { return false };
     let held = resource.path().trim_end_matches('/');
     let below = server.path().strip_prefix(held).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));

@@ -3,14 +3,18 @@
 
 use super::modern::header_value;
 use super::wire::Connection;
-use super::{CallFailure, Headers, Reply, Session, VERSION_HEADER};
+use super::{CallFailure, ConnectOptions, Headers, Reply, Session, VERSION_HEADER};
+use crate::Tap;
 use crate::jsonrpc::RequestId;
 use crate::revision::Era;
-use crate::transport::{Broken, Envelope, Exit, Process, ProcessSignal, Purpose, Resume, Spelling, Unanswered, exited};
+use crate::transport::{
+    Broken, Endpoint, Envelope, Exchanger, Exit, Process, ProcessSignal, Purpose, Resume, Spelling, Unanswered, Way, exited,
+};
 use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
+use url::Url;
 
 /// Whether an answer is expected of what is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +25,7 @@ pub enum WaitFor {
 }
 
 /// An HTTP request to the origin of the endpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpQuestion {
     pub method: String,
     /// With its query; the endpoint's own if there is none.
@@ -31,13 +35,25 @@ pub struct HttpQuestion {
     pub body: Vec<u8>,
     /// Whether the headers of the session go along.
     pub in_session: bool,
+    /// Whether the headers of the endpoint and the token stay behind.
+    pub is_anonymous: bool,
+    pub reads: Reads,
+}
+
+/// How much of an event stream is read that answers a question. Other bodies are read to their end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reads {
+    #[default]
+    FirstEvent,
+    /// Nothing: it is closed once its head is there.
+    Head,
 }
 
 /// What came back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpAnswer {
     pub head: std::sync::Arc<crate::transport::HttpHead>,
-    /// Of an event stream the data of its first event.
+    /// Of an event stream the data of its first event, if that was read.
     pub body: Vec<u8>,
     pub elapsed: Duration,
 }
@@ -119,7 +135,7 @@ impl Session {
     /// # Errors
     /// No response came.
     pub async fn ask_over_http(&self, question: &HttpQuestion, deadline: Duration) -> Option<Result<HttpAnswer, CallFailure>> {
-        self.ask_over_http_spelled(question, Spelling::Lower, deadline).await
+        self.exchange(question, Spelling::Lower, Way::Any, deadline).await
     }
 
     /// Like [`Session::ask_over_http`], with the names of headers in another spelling.
@@ -132,29 +148,53 @@ impl Session {
         spelling: Spelling,
         deadline: Duration,
     ) -> Option<Result<HttpAnswer, CallFailure>> {
+        self.exchange(question, spelling, Way::Any, deadline).await
+    }
+
+    /// Sends a request on a new connection, and if that succeeds a second one on the same connection. Gives what came of the
+    /// last one that was sent; `None` if the server is not reached over HTTP.
+    ///
+    /// # Errors
+    /// No response came, or the connection was closed after the first one.
+    pub async fn ask_in_row(&self, questions: [&HttpQuestion; 2], deadline: Duration) -> Option<Result<HttpAnswer, CallFailure>> {
+        match self.exchange(questions[0], Spelling::Lower, Way::New, deadline).await? {
+            Ok(_) => self.exchange(questions[1], Spelling::Lower, Way::Kept, deadline).await,
+            failed => Some(failed),
+        }
+    }
+
+    /// Where the server is, if it is reached over HTTP: the endpoint of Streamable HTTP, the stream of HTTP+SSE.
+    pub fn url(&self) -> Option<&Url> {
+        match &self.wire.connection {
+            Connection::Http(http) => Some(http.endpoint().1),
+            Connection::Sse(sse) => Some(sse.endpoint().1),
+            Connection::Stdio(_) | Connection::InMemory(_) => None,
+        }
+    }
+
+    async fn exchange(
+        &self,
+        question: &HttpQuestion,
+        spelling: Spelling,
+        way: Way,
+        deadline: Duration,
+    ) -> Option<Result<HttpAnswer, CallFailure>> {
         let (exchanger, endpoint) = match &self.wire.connection {
             Connection::Http(http) => http.endpoint(),
             Connection::Sse(sse) => sse.endpoint(),
             Connection::Stdio(_) | Connection::InMemory(_) => return None,
         };
-        let unreachable = |reason: Broken| CallFailure::Unanswered(Unanswered::Unreachable(reason));
-        let HttpQuestion { method, path, headers, body, in_session } = question;
-        let url = match path.as_ref().map(|path| endpoint.join(path)) {
+        let path = question.path.as_ref();
+        let url = match path.map(|path| endpoint.join(path)) {
             None => endpoint.clone(),
             Some(Ok(url)) if url.origin() == endpoint.origin() => url,
-            Some(_) => return Some(Err(unreachable(format!("`{}` is no path", path.as_deref().unwrap_or_default()).into()))),
+            Some(_) => return Some(Err(unreachable(format!("`{}` is no path", path.map_or("", String::as_str)).into()))),
         };
-        let mut all = if *in_session { self.headers_of(None) } else { Headers::new() };
-        all.extend(headers.iter().cloned());
+        let mut all = if question.in_session { self.headers_of(None) } else { Headers::new() };
+        all.extend(question.headers.iter().cloned());
+        let question = HttpQuestion { headers: all, ..question.clone() };
         let spelled = (spelling != Spelling::Lower).then(|| exchanger.spelled(spelling));
-        let exchanger = spelled.as_ref().unwrap_or(exchanger);
-        let started = Instant::now();
-        let outcome = timeout(deadline, exchanger.ask(method, &url, &all, body.clone())).await;
-        Some(match outcome {
-            Ok(Ok((head, body))) => Ok(HttpAnswer { head, body, elapsed: started.elapsed() }),
-            Ok(Err(reason)) => Err(unreachable(reason)),
-            Err(_) => Err(silent(&format!("{method} {}", url.path()), deadline)),
-        })
+        Some(ask(spelled.as_ref().unwrap_or(exchanger), &url, &question, way, deadline).await)
     }
 
     /// Closes the stdin of a server that is reached over stdio, and goes on listening. `false` if it is not.
@@ -191,6 +231,36 @@ impl Session {
             _ => None,
         }
     }
+}
+
+/// Sends an HTTP request to any origin, with nothing of a session: neither its connections nor its credentials.
+///
+/// # Errors
+/// No response came.
+pub async fn ask_elsewhere(
+    url: &Url,
+    question: &HttpQuestion,
+    options: &ConnectOptions,
+    tap: &Tap,
+    deadline: Duration,
+) -> Result<HttpAnswer, CallFailure> {
+    let endpoint = Endpoint { url: url.clone(), headers: Vec::new() };
+    let exchanger = Exchanger::new(&endpoint, options.limits, &options.network, tap);
+    let exchanger = exchanger.map_err(|failure| unreachable(failure.to_string().into()))?;
+    ask(&exchanger, url, question, Way::New, deadline).await
+}
+
+async fn ask(exchanger: &Exchanger, url: &Url, question: &HttpQuestion, way: Way, deadline: Duration) -> Result<HttpAnswer, CallFailure> {
+    let started = Instant::now();
+    match timeout(deadline, exchanger.ask(question, url, way)).await {
+        Ok(Ok((head, body))) => Ok(HttpAnswer { head, body, elapsed: started.elapsed() }),
+        Ok(Err(reason)) => Err(unreachable(reason)),
+        Err(_) => Err(silent(&format!("{} {}", question.method, url.path()), deadline)),
+    }
+}
+
+fn unreachable(reason: Broken) -> CallFailure {
+    CallFailure::Unanswered(Unanswered::Unreachable(reason))
 }
 
 fn id_of(message: &Map<String, Value>) -> Option<RequestId> {

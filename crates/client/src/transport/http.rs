@@ -4,14 +4,14 @@
 
 use super::decode::{Coding, DecodeFailure};
 use super::faults::{Admission, DisturbedBody, FaultInjector, Reading, Subject, admit};
-use super::pool::{AddressFailure, Lease, Pool, Spelling};
+use super::pool::{AddressFailure, Lease, Pool, Spelling, Way};
 use super::progress::{Progress, Stage};
 use super::sse_events::{Event, EventParser};
 use super::{Bound, Broken, Envelope, FaultKind, HttpHead, Inbox, Limits, Network, Resume, Unanswered};
 use crate::Tap;
 use crate::auth::{Bearer, wants_authorization};
 use crate::jsonrpc::{self, RequestId};
-use crate::session::Headers;
+use crate::session::{Headers, HttpQuestion, Reads};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
@@ -132,20 +132,34 @@ impl Exchanger {
         (exchange, frame, request)
     }
 
-    /// One request that belongs to no message; `headers` win over all others. Of an event stream only the data of its first
-    /// event is read, since it may never end.
-    pub(crate) async fn ask(&self, method: &str, url: &Url, headers: &Headers, body: Vec<u8>) -> Result<(Arc<HttpHead>, Vec<u8>), Broken> {
+    /// One request that belongs to no message; its headers win over all others. Of an event stream at most the data of its
+    /// first event is read, since it may never end.
+    pub(crate) async fn ask(&self, question: &HttpQuestion, url: &Url, way: Way) -> Result<(Arc<HttpHead>, Vec<u8>), Broken> {
+        let HttpQuestion { method, headers, body, is_anonymous, reads, .. } = question;
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is no HTTP method"))?;
         let mut all: Vec<(String, String)> = vec![("host".into(), authority(url))];
-        all.extend(self.bearer.as_ref().and_then(Bearer::header));
-        replace(&mut all, &self.headers);
+        if !is_anonymous {
+            all.extend(self.bearer.as_ref().and_then(Bearer::header));
+            replace(&mut all, &self.headers);
+        }
         replace(&mut all, headers);
-        let (exchange, _, request) = self.record(method, url, all, body);
-        let open = self.open(exchange, request?).await?;
+        let (exchange, _, request) = self.record(method, url, all, body.clone());
+        let open = match way {
+            Way::Any => self.open(exchange, request?).await?,
+            way => {
+                let sent = self.pool.send_by(way, request?, &Progress::default()).await;
+                let (response, lease) = sent.inspect_err(|error| self.end(exchange, Some(error)))?;
+                let (head, body) = self.head(exchange, response);
+                OpenExchange { head, body: Reading::Plain(body), lease: Some(lease), progress: Arc::default() }
+            }
+        };
         let head = Arc::clone(&open.head);
         if media_type(&head) != EVENT_STREAM {
             let (body, broken, _) = self.body(open).await;
             return broken.map_or(Ok((head, body)), Err);
+        }
+        if *reads == Reads::Head {
+            return Ok((head, Vec::new()));
         }
         let mut first = None;
         let deliver = |event: &Event, _| match &event.data {
@@ -307,7 +321,7 @@ impl Exchanger {
         let OpenExchange { head, mut body, lease, progress } = open;
         let exchange = head.exchange;
         let mut coding = Coding::of(&head);
-        let mut parser = EventParser::default();
+        let mut parser = Parsing { parser: Some(EventParser::default()), exchange, tap: self.tap.clone() };
         let mut broken = match &coding {
             Coding::Unknown(reason) => Some(reason.clone().into()),
             Coding::Plain | Coding::Compressed(_) => None,
@@ -350,19 +364,20 @@ impl Exchanger {
             };
             // A flood of small events must not keep deadlines from passing.
             for piece in content.chunks(EVENTS_AT_ONCE) {
-                parser.feed(piece, &mut |event| enough |= record(event).is_break());
+                parser.get().feed(piece, &mut |event| enough |= record(event).is_break());
                 consume_budget().await;
             }
-            if parser.pending() > self.limits.event {
+            if parser.get().pending() > self.limits.event {
                 broken = Some(self.event_too_large());
             }
             if enough {
+                parser.finish();
                 self.tap.note("the event stream is closed by us: its request has its answer");
                 self.end(exchange, None);
                 return None;
             }
         }
-        if let Some(unfinished) = parser.finish(SHOWN_OF_UNFINISHED_EVENT) {
+        if let Some(unfinished) = parser.finish() {
             // There is nothing left to close.
             let _ = record(unfinished);
         }
@@ -390,6 +405,36 @@ impl Exchanger {
 
     fn end(&self, exchange: ExchangeId, broken: Option<&Broken>) {
         self.tap.record(Direction::Local, FrameBody::HttpEnd { exchange, error: broken.map(ToString::to_string) });
+    }
+}
+
+/// The parser of a stream. When the stream is given up in the middle of an event, what there is of it is recorded, because
+/// an event that was never ended may be why.
+struct Parsing {
+    /// Nothing once it has finished.
+    parser: Option<EventParser>,
+    exchange: ExchangeId,
+    tap: Tap,
+}
+
+impl Parsing {
+    fn get(&mut self) -> &mut EventParser {
+        self.parser.get_or_insert_default()
+    }
+
+    fn finish(&mut self) -> Option<Event> {
+        self.parser.take()?.finish(SHOWN_OF_UNFINISHED_EVENT)
+    }
+}
+
+impl Drop for Parsing {
+    fn drop(&mut self) {
+        if let Some(event) = self.finish() {
+            let Event { raw, name, id, data, .. } = event;
+            let data = data.as_deref().map(Into::into);
+            let seen = FrameBody::SseEvent { exchange: self.exchange, bytes: raw.into(), event: name, id, data };
+            self.tap.record(Direction::FromServer, seen);
+        }
     }
 }
 

@@ -75,6 +75,17 @@ pub enum Spelling {
     Title,
 }
 
+/// The connection that a request takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// A kept one if there is any, else a new one.
+    Any,
+    /// A new one; those that were kept are closed, so that the next one kept is this.
+    New,
+    /// The one that was kept last.
+    Kept,
+}
+
 /// Whether a connection has carried a request before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Age {
@@ -156,6 +167,35 @@ impl Pool {
                     _ => return Err(self.explain(&sender, &error.into_error())),
                 },
             }
+        }
+    }
+
+    /// Sends a request on a connection that was chosen, and only there.
+    ///
+    /// # Errors
+    /// As [`Pool::send`]; or no connection was kept.
+    pub(crate) async fn send_by(
+        &self,
+        way: Way,
+        mut request: Request<Body>,
+        progress: &Progress,
+    ) -> Result<(Response<Incoming>, Lease), Broken> {
+        let kept = match way {
+            Way::Any => return self.send(request, progress).await,
+            Way::New => {
+                lock(&self.idle).clear();
+                None
+            }
+            Way::Kept => Some(self.kept().ok_or_else(|| Broken::from("server closed the connection after its response".to_owned()))?),
+        };
+        let mut sender = match kept {
+            Some(kept) => kept,
+            None => Box::pin(self.fresh(progress)).await?.0,
+        };
+        self.address(&mut request, &sender);
+        match sender.send(request).await {
+            Ok(response) => Ok((response, Lease(sender))),
+            Err(error) => Err(self.explain(&sender, &error.into_error())),
         }
     }
 

@@ -1,8 +1,59 @@
-//! Clients that speak HTTP beside the protocol: other methods, other headers, browsers, attackers.
+//! Clients that speak HTTP beside the protocol: other methods, other headers, browsers, attackers. Knows what is worth
+//! trying on a server over HTTP, not what is right.
 
+mod abort;
+mod attack;
+mod authorization;
+mod bodies;
+mod browser;
+mod headers;
+mod methods;
+mod question;
+mod sessions;
+
+use super::visit::Visit;
 use super::{Found, Inquiry};
+use mcproof_client::revision::LEGACY;
+use mcproof_client::{ConnectOptions, EraChoice, Target, TransportKind};
 use mcproof_record::Take;
+use question::Questions;
 
-pub(super) async fn talk(_inquiry: &Inquiry, _found: Found) -> Vec<Take> {
-    Vec::new()
+/// In each era that the server speaks. What it may not survive comes last.
+pub(super) async fn talk(inquiry: &Inquiry, found: Found) -> Vec<Take> {
+    let mut takes = Vec::new();
+    let eras = [(found.is_legacy, EraChoice::Legacy), (found.is_modern, EraChoice::Modern)];
+    for (_, era) in eras.into_iter().filter(|(is_spoken, _)| *is_spoken) {
+        takes.push(talk_in(inquiry, found, era).await);
+    }
+    takes
+}
+
+async fn talk_in(inquiry: &Inquiry, found: Found, era: EraChoice) -> Take {
+    let mut visit = match Visit::open(inquiry, "http", ConnectOptions { era, ..inquiry.options.clone() }).await {
+        Ok(visit) => visit,
+        Err(failed) => return failed.0,
+    };
+    methods::watch_a_stream(&mut visit).await;
+    let questions = Questions::prepare(&mut visit).await;
+    attack::take(&mut visit, &questions).await;
+    methods::take(&mut visit, &questions, found).await;
+    headers::take(&mut visit, &questions).await;
+    bodies::take(&mut visit, &questions).await;
+    browser::take(&mut visit, &questions).await;
+    authorization::take(&mut visit, &questions).await;
+    sessions::take(&mut visit, &questions).await;
+    abort::take(&mut visit).await;
+    visit.end().await
+}
+
+/// A server that let nobody in: where it sends those who want to get in, and what it lets in instead.
+pub(super) async fn talk_outside(inquiry: &Inquiry) -> Option<Take> {
+    let Target::Http { .. } = inquiry.target else { return None };
+    let version = inquiry.options.protocol_version.as_deref().unwrap_or(LEGACY[0]);
+    let mut visit = Visit::bare(inquiry, "outside", TransportKind::Http, version).await.ok()?;
+    let questions = Questions::outside(&visit);
+    attack::knock(&mut visit, &questions).await;
+    browser::take(&mut visit, &questions).await;
+    authorization::take(&mut visit, &questions).await;
+    Some(visit.end().await)
 }

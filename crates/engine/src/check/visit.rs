@@ -5,19 +5,26 @@ use super::{Found, Inquiry};
 use futures_util::StreamExt as _;
 use mcproof_client::{
     CallFailure, ClientProfile, ConnectFailure, ConnectOptions, EraChoice, Headers, HttpAnswer, HttpQuestion, ListenFailure, Patience,
-    ProcessSignal, Reply, Session, Spelling, Tap, Target, TransportKind, WaitFor, open_bare, open_session,
+    ProcessSignal, Reply, Session, Spelling, SseFailure, Tap, Target, TransportKind, WaitFor, ask_elsewhere, open_bare, open_session,
 };
 use mcproof_record::{Direction, Ending, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Take, Transcript};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
+use url::Url;
 
 /// How long a server may take to end after its stdin was closed, and after SIGTERM, before that is worth a word.
 pub(super) const ENDING: Patience = Patience { end_of_input: Duration::from_secs(5), terminate: Duration::from_secs(5) };
 
 /// How long a server that was maltreated may take to show that it lives.
 pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(4);
+
+/// How long an HTTP request beside the protocol may take.
+const HTTP: Duration = Duration::from_secs(5);
+
+/// How long a place that the server named, or that may not be there, may take.
+const ELSEWHERE: Duration = Duration::from_secs(2);
 
 /// What a server that was silent once still gets.
 const IMPATIENT: Duration = Duration::from_secs(1);
@@ -103,7 +110,7 @@ impl<'a> Visit<'a> {
             Err(failure) => {
                 let take = Take {
                     name: name.into(),
-                    transport: transport_of(inquiry).to_string(),
+                    transport: transport_after(inquiry, &failure).to_string(),
                     revision: offered,
                     opened: Opened::No { reason: failure.to_string() },
                     probes: Vec::new(),
@@ -217,7 +224,7 @@ impl<'a> Visit<'a> {
     /// A POST of a message with the headers of the caller's and no others, their names in this spelling. Over HTTP only.
     pub(super) async fn post(&mut self, probe: &str, subject: &str, message: &Value, headers: Headers, spelling: Spelling) {
         let body = message.to_string().into_bytes();
-        let question = HttpQuestion { method: "POST".into(), path: None, headers, body, in_session: false };
+        let question = HttpQuestion { method: "POST".into(), path: None, headers, body, ..HttpQuestion::default() };
         let first = self.tap.mark();
         let Some(outcome) = self.session.ask_over_http_spelled(&question, spelling, self.deadline()).await else { return };
         let outcome = match outcome {
@@ -300,9 +307,57 @@ impl<'a> Visit<'a> {
     }
 
     /// An HTTP request beside the protocol.
-    pub(super) async fn http(&mut self, probe: &str, subject: Option<&str>, question: HttpQuestion) -> Option<HttpAnswer> {
+    pub(super) async fn http(&mut self, probe: &str, subject: Option<&str>, question: &HttpQuestion) -> Option<HttpAnswer> {
         let first = self.tap.mark();
-        let outcome = self.session.ask_over_http(&question, self.deadline()).await?;
+        let outcome = self.session.ask_over_http(question, self.deadline().min(HTTP)).await?;
+        self.was_silent |= matches!(outcome, Err(CallFailure::TimedOut { .. }));
+        self.conclude_http(probe, subject, first, outcome)
+    }
+
+    /// An HTTP request that this client gives up by itself, answered or not.
+    pub(super) async fn http_within(&mut self, probe: &str, question: &HttpQuestion, patience: Duration) -> Option<HttpAnswer> {
+        let first = self.tap.mark();
+        let outcome = self.session.ask_over_http(question, patience).await?;
+        self.conclude_http(probe, None, first, outcome)
+    }
+
+    /// An HTTP request that this client leaves alone at once: after the other tasks had so many turns, which is sooner than
+    /// any clock could tell.
+    pub(super) async fn http_left(&mut self, probe: &str, question: &HttpQuestion, turns: usize) {
+        let first = self.tap.mark();
+        let leave = async {
+            for _ in 0..turns {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            _ = self.session.ask_over_http(question, HTTP) => {}
+            () = leave => {}
+        }
+        self.note(probe, None, first, ProbeOutcome::Silent);
+    }
+
+    /// Two HTTP requests on one connection.
+    pub(super) async fn http_in_row(&mut self, probe: &str, questions: [&HttpQuestion; 2]) -> Option<HttpAnswer> {
+        let first = self.tap.mark();
+        let outcome = self.session.ask_in_row(questions, self.deadline().min(HTTP)).await?;
+        self.conclude_http(probe, None, first, outcome)
+    }
+
+    /// An HTTP request to whatever place, which gets nothing of this session.
+    pub(super) async fn http_elsewhere(&mut self, probe: &str, url: &Url, question: &HttpQuestion) -> Option<HttpAnswer> {
+        let first = self.tap.mark();
+        let outcome = ask_elsewhere(url, question, &self.inquiry.options, &self.tap, ELSEWHERE).await;
+        self.conclude_http(probe, Some(url.as_str()), first, outcome)
+    }
+
+    fn conclude_http(
+        &mut self,
+        probe: &str,
+        subject: Option<&str>,
+        first: FrameId,
+        outcome: Result<HttpAnswer, CallFailure>,
+    ) -> Option<HttpAnswer> {
         let (answer, outcome) = match outcome {
             Ok(answer) => (Some(answer), ProbeOutcome::Done),
             Err(CallFailure::TimedOut { .. }) => (None, ProbeOutcome::Silent),
@@ -310,6 +365,20 @@ impl<'a> Visit<'a> {
         };
         self.note(probe, subject, first, outcome);
         answer
+    }
+
+    pub(super) fn revision(&self) -> &str {
+        &self.revision
+    }
+
+    /// How many things have been tried so far.
+    pub(super) fn tried(&self) -> usize {
+        self.probes.len()
+    }
+
+    /// What has been seen so far.
+    pub(super) fn transcript(&self) -> Transcript {
+        self.tap.transcript()
     }
 
     /// Whether the server still answers; noted as the probe `PROBE-after`.
@@ -443,5 +512,14 @@ pub(super) fn transport_of(inquiry: &Inquiry) -> TransportKind {
     match &inquiry.target {
         Target::Stdio(_) => TransportKind::Stdio,
         Target::Http { kind, .. } => kind.unwrap_or(TransportKind::Http),
+    }
+}
+
+/// The same, where the failure tells more: a stream that begins wrongly is a stream.
+fn transport_after(inquiry: &Inquiry, failure: &ConnectFailure) -> TransportKind {
+    use SseFailure::{BadEndpoint, Ended, OtherEvent};
+    match failure {
+        ConnectFailure::Sse(Ended(_) | OtherEvent(_) | BadEndpoint(_)) => TransportKind::Sse,
+        _ => transport_of(inquiry),
     }
 }

@@ -1,17 +1,19 @@
 //! All rules, in the order in which a person would fix what they find.
 
 use super::{
-    Rule, calls, capabilities, cors, events, http, jsonrpc, lifecycle, lists, modern, modern_headers, modern_results, poisoning, process,
-    progress, prompts, replicas, resources, robustness, schema, security, sessions, state, stdio, subscriptions, tools,
+    Rule, authorization, calls, capabilities, connections, cors, events, http, jsonrpc, lifecycle, lists, modern, modern_headers,
+    modern_results, poisoning, process, progress, prompts, replicas, resources, robustness, schema, security, sessions, state, stdio,
+    subscriptions, tools,
 };
 
-const AREAS: [&[Rule]; 25] = [
+const AREAS: [&[Rule]; 27] = [
     lifecycle::RULES,
     stdio::RULES,
     jsonrpc::RULES,
     schema::RULES,
     events::RULES,
     http::RULES,
+    connections::RULES,
     sessions::RULES,
     modern::RULES,
     modern_headers::RULES,
@@ -29,6 +31,7 @@ const AREAS: [&[Rule]; 25] = [
     process::RULES,
     robustness::RULES,
     security::RULES,
+    authorization::RULES,
     poisoning::RULES,
     cors::RULES,
 ];

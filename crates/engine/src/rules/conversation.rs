@@ -134,13 +134,17 @@ impl<'a> Conversation<'a> {
     }
 
     fn take_in(&mut self, frame: &'a Frame) {
-        let mut say = |bytes: &[u8], exchange| {
-            if let Ok(value) = serde_json::from_slice(bytes) {
+        let mut say = |bytes: &[u8], exchange: Option<ExchangeId>| match serde_json::from_slice::<Value>(bytes) {
+            Ok(value) if exchange.is_none() || is_message(&value) => {
                 self.said.push(Said { frame, value, exchange });
+                true
             }
+            Ok(_) | Err(_) => false,
         };
         match &frame.body {
-            FrameBody::Line { bytes, .. } => say(bytes.as_bytes(), None),
+            FrameBody::Line { bytes, .. } => {
+                say(bytes.as_bytes(), None);
+            }
             FrameBody::HttpRequest { exchange, method, url, headers, body } => {
                 say(body.as_bytes(), Some(*exchange));
                 self.exchanges.insert(
@@ -165,14 +169,25 @@ impl<'a> Conversation<'a> {
                 }
             }
             FrameBody::HttpBody { exchange, bytes } => {
-                say(bytes.as_bytes(), Some(*exchange));
+                // Refusals and documents beside the protocol are JSON as well.
+                let known = self.exchanges.get(exchange);
+                let is_ours = known.is_none_or(|known| known.method == "POST" && known.status().is_none_or(|status| status < 400));
+                if is_ours || serde_json::from_slice::<Value>(bytes.as_bytes()).is_ok_and(|value| value.get("jsonrpc").is_some()) {
+                    say(bytes.as_bytes(), Some(*exchange));
+                }
                 if let Some(known) = self.exchanges.get_mut(exchange) {
                     known.body = Some((frame, bytes.as_bytes()));
                 }
             }
-            FrameBody::SseEvent { exchange, data, .. } => {
-                if let Some(data) = data {
-                    say(data.as_bytes(), Some(*exchange));
+            FrameBody::SseEvent { exchange, bytes, data, .. } => {
+                let is_said = data.as_ref().is_some_and(|data| say(data.as_bytes(), Some(*exchange)));
+                // What is there in spite of a faulty event is known: its fault is one, that nothing was said is none.
+                if !is_said {
+                    let text = bytes.to_text();
+                    let lines = text.lines().map(|line| line.strip_prefix("data:").unwrap_or(line).trim());
+                    for line in lines.filter(|line| line.starts_with('{')) {
+                        say(line.as_bytes(), Some(*exchange));
+                    }
                 }
                 if let Some(known) = self.exchanges.get_mut(exchange) {
                     known.events.push(frame);
@@ -330,6 +345,14 @@ impl<'a> Conversation<'a> {
     pub fn elapsed(&self, from: FrameId, to: FrameId) -> Option<Duration> {
         let at = |id| self.frames().iter().find(|frame| frame.id == id).map(|frame| frame.at);
         Some(at(to)?.saturating_sub(at(from)?))
+    }
+}
+
+/// Whether HTTP carried a message, and not something of its own: has any of the members that messages have.
+fn is_message(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => ["jsonrpc", "method", "id", "result", "error"].iter().any(|name| members.contains_key(*name)),
+        other => other.is_array(),
     }
 }
 

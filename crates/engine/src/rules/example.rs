@@ -4,7 +4,8 @@
 //! - `> {…}` and `< {…}`: a line on stdin and stdout, or the body of the HTTP request or response that has just begun; in a
 //!   line on stdout `\r` and `\xfc` stand for bytes
 //! - `> POST /mcp accept: a | origin: b`: the head of an HTTP request; `< 200 content-type: a`: that of its response
-//! - `< data: …`: an event with its blank line, `\n` standing for a line break; `<~ …` the same without one: as it stands
+//! - `< data: …`: an event with its blank line, `\n` standing for a line break; `<~ …` the same without one: as it stands, with `\r` and
+//!   `\xNN` for other bytes
 //! - `! exited 1`, `! closed stdin`, `! signal SIGTERM`, `! broken …` (the HTTP exchange), `! spawned`: what nobody said
 //! - `! left 7 8`: these processes were left behind when the server was ended; none, if there are no numbers
 //! - `@ PROBE SUBJECT`: what follows was tried as this probe; `@ PROBE! SUBJECT`: no answer came to it in time; `@ PROBE?
@@ -50,7 +51,7 @@ impl Reader {
         match mark {
             ">" => self.sent(rest),
             "<" => self.came(rest),
-            "<~" => self.event(&rest.replace("\\n", "\n").replace("\\r", "\r")),
+            "<~" => self.event(&raw(rest)),
             "!" => self.happened(rest),
             "@" => self.probe(rest),
             "~" => self.at += Duration::from_millis(rest.parse().expect("an example gives a number of milliseconds")),
@@ -91,7 +92,7 @@ impl Reader {
                 self.push(Direction::FromServer, FrameBody::HttpResponse { exchange, status, headers });
             }
             (Some(_), None) if ["data:", "event:", "id:", ":"].iter().any(|field| text.starts_with(field)) => {
-                self.event(&format!("{}\n\n", text.replace("\\n", "\n")));
+                self.event(format!("{}\n\n", text.replace("\\n", "\n")).as_bytes());
             }
             (Some(exchange), None) => self.push(Direction::FromServer, FrameBody::HttpBody { exchange, bytes: text.into() }),
             (None, _) => {
@@ -100,10 +101,10 @@ impl Reader {
         }
     }
 
-    fn event(&mut self, text: &str) {
+    fn event(&mut self, bytes: &[u8]) {
         let exchange = self.exchange.expect("an event belongs to an exchange");
         let (mut parser, mut events) = (EventParser::default(), Vec::new());
-        parser.feed(text.as_bytes(), |event| events.push(event));
+        parser.feed(bytes, |event| events.push(event));
         events.extend(parser.finish(usize::MAX));
         for event in events {
             let body = FrameBody::SseEvent {
@@ -157,13 +158,20 @@ impl Reader {
     }
 }
 
-/// The bytes of a line on stdout.
+/// A text with its escapes as the bytes that they stand for: `\n`, `\r`, and `\xNN`.
+fn raw(text: &str) -> Vec<u8> {
+    with_bytes(&text.replace("\\n", "\n"))
+}
+
+/// The bytes of a line on stdout, in which `\n` belongs to JSON.
 fn with_bytes(text: &str) -> Vec<u8> {
-    let mut bytes = text.replace("\\r", "\r").into_bytes();
-    while let Some(at) = bytes.windows(2).position(|pair| pair == b"\\x") {
-        let digits = bytes.get(at + 2..at + 4).and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).expect("two hexadecimal digits follow");
-        bytes.splice(at..at + 4, [byte]);
+    let text = text.replace("\\r", "\r");
+    let mut pieces = text.split("\\x");
+    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    for piece in pieces {
+        let (digits, rest) = piece.split_at(2);
+        bytes.push(u8::from_str_radix(digits, 16).expect("two hexadecimal digits follow"));
+        bytes.extend_from_slice(rest.as_bytes());
     }
     bytes
 }

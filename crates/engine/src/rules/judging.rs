@@ -43,6 +43,7 @@ pub fn judge_one(rule: &Rule, conversations: &[Conversation<'_>], is_strict: boo
 fn merge(rule: &Rule, conversations: &[Conversation<'_>], said: impl Iterator<Item = (usize, Judgement)>, is_strict: bool) -> Judged {
     let (mut findings, mut passed, mut untestable, mut not_applicable) = (Vec::new(), false, None, None);
     let mut untestable_beside = None;
+    let mut not_tried = None;
     for (take, judgement) in said {
         match judgement {
             Judgement::Pass => passed = true,
@@ -54,9 +55,10 @@ fn merge(rule: &Rule, conversations: &[Conversation<'_>], said: impl Iterator<It
             Judgement::Untestable(why) if conversations[take].take.opened == Opened::Yes => untestable = untestable.or(Some(why)),
             Judgement::Untestable(why) => untestable_beside = untestable_beside.or(Some(why)),
             Judgement::NotApplicable(why) => not_applicable = not_applicable.or(Some(why)),
+            Judgement::NotTried(why) => not_tried = not_tried.or(Some(why)),
         }
     }
-    let untestable = untestable.or_else(|| untestable_beside.filter(|_| not_applicable.is_none()));
+    let untestable = untestable.or_else(|| untestable_beside.or(not_tried).filter(|_| not_applicable.is_none()));
     match (findings.is_empty(), passed, untestable, not_applicable) {
         (false, ..) => Judged::Broken { findings: without_repetitions(findings) },
         (true, true, ..) => Judged::Pass,

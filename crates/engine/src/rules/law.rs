@@ -225,6 +225,8 @@ pub enum Judgement {
     NotApplicable(String),
     /// It does, or may; but nothing that happened tells. Says what is missing.
     Untestable(String),
+    /// It was not looked for in this conversation. Says so where no other conversation says more.
+    NotTried(String),
 }
 
 impl Judgement {

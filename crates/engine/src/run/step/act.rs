@@ -261,7 +261,7 @@ async fn over_http(request: &HttpRequest, open: &Open, scope: &Map<String, Value
             json.to_string().into_bytes()
         }
     };
-    let question = HttpQuestion { method: method.clone(), path, headers: all, body, in_session: *in_session };
+    let question = HttpQuestion { method: method.clone(), path, headers: all, body, in_session: *in_session, ..HttpQuestion::default() };
     let asked = open.session.ask_over_http(&question, deadline).await;
     match asked.expect("a case runs only where its actions can be done") {
         Ok(HttpAnswer { head, body, elapsed }) => {

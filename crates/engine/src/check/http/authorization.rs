@@ -1,0 +1,48 @@
+//! Somebody without a token, with a wrong one, and on the way to where tokens are to be had.
+
+use super::super::visit::Visit;
+use super::question::{Questions, Varied as _};
+use mcproof_client::auth::{metadata_hint, resource_locations, server_locations};
+use mcproof_client::{HttpAnswer, HttpQuestion};
+use serde_json::Value;
+use url::Url;
+
+/// No server ever gave it out.
+const BAD_TOKEN: &str = "Bearer mcproof-no-such-token";
+
+pub(super) async fn take(visit: &mut Visit<'_>, questions: &Questions) {
+    let anonymous = questions.plain(visit).anonymous();
+    let Some(refused) = visit.http("anonymous", None, &anonymous).await else { return };
+    if refused.head.status != 401 {
+        return;
+    }
+    let intruder = questions.plain(visit).anonymous().with("authorization", BAD_TOKEN);
+    visit.http("bad-token", None, &intruder).await;
+    let Some(server) = visit.session().url().cloned() else { return };
+    let hint = metadata_hint(&refused.head.headers).and_then(|hint| server.join(&hint).ok());
+    let places = match hint {
+        Some(hint) => vec![hint],
+        None => resource_locations(&server),
+    };
+    let Some(resource) = fetch(visit, "resource-metadata", places).await else { return };
+    let issuer = resource.pointer("/authorization_servers/0").and_then(Value::as_str);
+    if let Some(issuer) = issuer.and_then(|issuer| Url::parse(issuer).ok()) {
+        fetch(visit, "server-metadata", server_locations(&issuer)).await;
+    }
+}
+
+/// The first document that there is.
+async fn fetch(visit: &mut Visit<'_>, probe: &str, places: Vec<Url>) -> Option<Value> {
+    for place in places.iter().filter(|place| matches!(place.scheme(), "http" | "https")) {
+        let question = HttpQuestion { method: "GET".into(), ..HttpQuestion::default() }.with("accept", "application/json");
+        if let Some(document) = visit.http_elsewhere(probe, place, &question).await.as_ref().and_then(document) {
+            return Some(document);
+        }
+    }
+    None
+}
+
+fn document(answer: &HttpAnswer) -> Option<Value> {
+    let document = (answer.head.status == 200).then(|| serde_json::from_slice::<Value>(&answer.body).ok())?;
+    document.filter(Value::is_object)
+}

@@ -1,0 +1,53 @@
+//! GET and DELETE beside POST, and the stream that answers a POST.
+
+use super::super::Found;
+use super::super::visit::Visit;
+use super::question::Questions;
+use mcproof_client::{HttpQuestion, Reads, TransportKind};
+use mcproof_record::{FrameBody, Transcript};
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// How long a stream may last after its answer, and the head of one may be waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Asks for something, and waits whether the stream ends that answers it.
+pub(super) async fn watch_a_stream(visit: &mut Visit<'_>) {
+    if visit.kind() != TransportKind::Http {
+        return;
+    }
+    visit.ask("stream-end", None, "tools/list", json!({})).await;
+    let mut waited = Duration::ZERO;
+    while waited < PATIENCE && has_open_answer(&visit.transcript()) {
+        let pause = Duration::from_millis(20);
+        sleep(pause).await;
+        waited += pause;
+    }
+}
+
+/// Whether the last POST has an answer that has not ended.
+fn has_open_answer(transcript: &Transcript) -> bool {
+    let mut open = None;
+    for frame in &transcript.frames {
+        match &frame.body {
+            FrameBody::HttpRequest { exchange, method, .. } if method == "POST" => open = Some(*exchange),
+            FrameBody::HttpEnd { exchange, .. } if open == Some(*exchange) => open = None,
+            _ => {}
+        }
+    }
+    open.is_some()
+}
+
+pub(super) async fn take(visit: &mut Visit<'_>, questions: &Questions, found: Found) {
+    // In the modern era the law is about servers of that era alone.
+    let is_concerned = if visit.is_modern() { !found.is_legacy } else { visit.kind() == TransportKind::Http };
+    if !is_concerned {
+        return;
+    }
+    let stream = HttpQuestion { reads: Reads::Head, ..questions.stream() };
+    visit.http_within("get", &stream, PATIENCE).await;
+    if visit.is_modern() {
+        visit.http("delete", None, &questions.bare("DELETE")).await;
+    }
+}
