@@ -208,8 +208,13 @@ impl Guess<'_, '_, '_> {
         if self.unreadable.is_some_and(before) {
             return Meaning::Excused;
         }
-        let open = |request: &usize| answered[*request].is_none() && before(self.requests[*request].frame);
+        // A subscription is not answered as long as it lasts.
+        let lasts = |request: usize| self.requests[request].method() == "subscriptions/listen";
+        let open = |request: &usize| answered[*request].is_none() && before(self.requests[*request].frame) && !lasts(*request);
         if self.conversation.is_over("http") {
+            if exchange.is_some_and(|exchange| self.conversation.was_cut(exchange)) {
+                return Meaning::Excused;
+            }
             let mut carried = (0..self.requests.len()).filter(|request| self.requests[*request].exchange == reply.exchange);
             return match carried.find(open) {
                 Some(request) => Meaning::WrongId { request },

@@ -267,6 +267,8 @@ impl<'a> Conversation<'a> {
         let http = self.exchanges.values().find(|exchange| within(exchange.request));
         let answer = match request.and_then(|request| self.answer_to(request)) {
             Some(said) => match (said.value.get("error"), said.value.get("result")) {
+                // Without its code it tells nothing but that it is broken, which is a law of its own.
+                (Some(error), _) if error.get("code").is_none_or(|code| !code.is_number()) => Answer::None,
                 (Some(error), _) => Answer::Error { error, frame: said.frame.id },
                 (None, Some(value)) => Answer::Result { value, frame: said.frame.id },
                 (None, None) => Answer::None,
@@ -282,6 +284,12 @@ impl<'a> Conversation<'a> {
             },
         };
         Asked { probed, request, http, answer }
+    }
+
+    /// Whether we closed an event stream before its end: what is missing may have been under way. A note tells it.
+    pub(super) fn was_cut(&self, http: &HttpExchange<'_>) -> bool {
+        let note = |end: FrameId| self.frames().iter().any(|frame| frame.id.0 + 1 == end.0 && matches!(frame.body, FrameBody::Note { .. }));
+        !http.events.is_empty() && http.end.is_some_and(|(frame, _)| note(frame.id))
     }
 
     /// The response that says what came of a probe. One that only promises an answer says nothing.

@@ -427,7 +427,8 @@ fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
             let exchange = request.exchange.and_then(|id| conversation.exchanges.get(&id)).filter(|_| conversation.is_over("http"));
             let how = match (exchange.and_then(|exchange| exchange.status()), probed.outcome) {
                 (Some(status @ 200..300), ProbeOutcome::Gone | ProbeOutcome::Done)
-                    if exchange.is_some_and(|exchange| exchange.end.is_some_and(|(_, why)| why.is_none())) =>
+                    if exchange
+                        .is_some_and(|exchange| exchange.end.is_some_and(|(_, why)| why.is_none()) && !conversation.was_cut(exchange)) =>
                 {
                     format!("has status {status} and no answer")
                 }

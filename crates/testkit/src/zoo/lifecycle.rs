@@ -1,6 +1,6 @@
 //! Animals that break the beginning, or end in the middle.
 
-use super::changes::{ask, is_error, lists_tools, refuse, remove};
+use super::changes::{ask, lists_tools, refuse, remove};
 use super::server::{LEGACY as REVISIONS, result};
 use super::twist::{Twist, die};
 use super::{ALL, Animal, BOTH, LEGACY, MODERN, WEB, animal};
@@ -196,7 +196,7 @@ pub(super) const ANIMALS: &[Animal] = &[
         ALL,
         MODERN,
         Twist::Says(|heard, message| {
-            if heard.method() != "tools/call" || is_error(&message) {
+            if heard.method() != "tools/call" || message.get("result").is_none() {
                 return vec![message];
             }
             let declared = &heard.params()["_meta"]["io.modelcontextprotocol/clientCapabilities"];
