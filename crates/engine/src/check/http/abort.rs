@@ -29,17 +29,9 @@ pub(super) async fn take(visit: &mut Visit<'_>) {
     // Those that refuse to begin without arguments are soonest done.
     callable.sort_by_key(|tool| tool.pointer("/inputSchema/required").and_then(Value::as_array).is_some_and(|names| !names.is_empty()));
     for name in callable.into_iter().filter_map(|tool| tool.get("name").and_then(Value::as_str)).take(MOST_CALLS) {
-        let mut question = questions.request(visit, "tools/call", json!({ "name": name, "arguments": {} }));
-        if let Ok(mut message) = serde_json::from_slice::<Value>(&question.body) {
-            // What is said on the way is written to a connection that is closed.
-            message["params"]["_meta"]["progressToken"] = message["id"].clone();
-            question.body = message.to_string().into_bytes();
-        }
-        question.headers.extend(visit.is_modern().then(|| ("mcp-name".to_owned(), name.to_owned())));
-        leave(visit, &question).await;
+        leave(visit, |visit| call(&questions, visit, name)).await;
     }
-    let question = questions.plain(visit);
-    leave(visit, &question).await;
+    leave(visit, |visit| questions.plain(visit)).await;
     if visit.kind() == TransportKind::Sse || !visit.is_modern() {
         visit.http_within("abort", &questions.stream(), MOMENTS[0]).await;
     }
@@ -50,11 +42,25 @@ pub(super) async fn take(visit: &mut Visit<'_>) {
     }
 }
 
-async fn leave(visit: &mut Visit<'_>, question: &HttpQuestion) {
+/// A call that asks for progress: what is said on the way is written to a connection that is closed.
+fn call(questions: &Questions, visit: &mut Visit<'_>, name: &str) -> HttpQuestion {
+    let mut question = questions.request(visit, "tools/call", json!({ "name": name, "arguments": {} }));
+    if let Ok(mut message) = serde_json::from_slice::<Value>(&question.body) {
+        message["params"]["_meta"]["progressToken"] = message["id"].clone();
+        question.body = message.to_string().into_bytes();
+    }
+    question.headers.extend(visit.is_modern().then(|| ("mcp-name".to_owned(), name.to_owned())));
+    question
+}
+
+/// Asks and goes, several times, each time with a request of its own.
+async fn leave(visit: &mut Visit<'_>, ask: impl Fn(&mut Visit<'_>) -> HttpQuestion) {
     for turns in TURNS {
-        visit.http_left("abort", question, turns).await;
+        let question = ask(visit);
+        visit.http_left("abort", &question, turns).await;
     }
     for moment in MOMENTS {
-        visit.http_within("abort", question, moment).await;
+        let question = ask(visit);
+        visit.http_within("abort", &question, moment).await;
     }
 }
