@@ -141,12 +141,15 @@ fn identity_of(key: &str) -> Option<&str> {
 }
 
 fn described(key: &str, contract: &Contract) -> String {
-    let count = |list: &Option<Vec<serde_json::Value>>, what: &str| list.as_ref().map(|list| format!("{} {what}", list.len()));
+    let count = |list: &Option<Vec<serde_json::Value>>, what: &str| {
+        let count = list.as_ref()?.len();
+        Some(format!("{count} {what}{}", if count == 1 { "" } else { "s" }))
+    };
     let lists = [
-        count(&contract.tools, "tools"),
-        count(&contract.prompts, "prompts"),
-        count(&contract.resources, "resources"),
-        count(&contract.resource_templates, "templates"),
+        count(&contract.tools, "tool"),
+        count(&contract.prompts, "prompt"),
+        count(&contract.resources, "resource"),
+        count(&contract.resource_templates, "template"),
     ];
     let lists: Vec<String> = lists.into_iter().flatten().collect();
     format!("{key}: {}, {}\n", lists.join(", "), contract.hashes.tools)

@@ -5,6 +5,7 @@
 //! itself: `_meta` of results, how long they may be cached, when a resource was modified and how large it is.
 
 use super::hash::{canonical, full_hash, tools_hash};
+use futures_util::future::try_join_all;
 use mcproof_client::revision::{LEGACY, MODERN};
 use mcproof_client::{ConnectFailure, ConnectOptions, Era, Handshake, ListFailure, Session, Tap, Target, TransportKind, open_session};
 use mcproof_record::{Contract, ContractHashes};
@@ -84,16 +85,30 @@ pub async fn versions(
     if era == Era::Modern {
         return Ok(told_versions(handshake));
     }
-    let mut found = vec![handshake.protocol_version.clone()];
-    for version in LEGACY.iter().filter(|version| **version != handshake.protocol_version) {
-        let options = ConnectOptions { protocol_version: Some((*version).to_owned()), ..options.clone() };
-        match open_session(target, &options, &tap()).await {
-            Ok(session) => {
-                session.close().await;
-                found.push((*version).to_owned());
+    let others = LEGACY.iter().filter(|version| **version != handshake.protocol_version);
+    let attempts = others.map(|version| {
+        let tap = tap();
+        async move {
+            let options = ConnectOptions { protocol_version: Some((*version).to_owned()), ..options.clone() };
+            match open_session(target, &options, &tap).await {
+                Ok(session) => {
+                    session.close().await;
+                    Ok(Some((*version).to_owned()))
+                }
+                Err(failure @ (ConnectFailure::Start(_) | ConnectFailure::Address(_))) => Err(failure),
+                Err(_) => Ok(None),
             }
-            Err(failure @ (ConnectFailure::Start(_) | ConnectFailure::Address(_))) => return Err(failure),
-            Err(_) => {}
+        }
+    });
+    let mut found = vec![handshake.protocol_version.clone()];
+    if let Target::Stdio(_) = target {
+        // Each has a process of its own, whose start is all that this waits for.
+        let spoken: Vec<Option<String>> = try_join_all(attempts).await?;
+        found.extend(spoken.into_iter().flatten());
+    } else {
+        // Some servers over HTTP bear one session at a time.
+        for attempt in attempts {
+            found.extend(attempt.await?);
         }
     }
     found.sort_by(|one, two| two.cmp(one));

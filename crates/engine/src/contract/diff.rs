@@ -134,7 +134,10 @@ impl Changes {
         old: Option<Value>,
         new: Option<Value>,
     ) {
-        let suspicion = suspicion::of(old.as_ref(), new.as_ref());
+        let suspicion = match (&old, &new) {
+            (before, Some(Value::String(text))) => suspicion::of(before.as_ref().and_then(Value::as_str), text),
+            _ => None,
+        };
         let change = ContractChange {
             level,
             code: code.to_owned(),
@@ -155,6 +158,18 @@ impl Changes {
             Some(known) => known.keys.push(self.key.clone()),
             None => self.all.push(change),
         }
+    }
+}
+
+/// Tells of a text in an item that speaks to models, where no change told of it: it may stand anywhere in a schema. `before` is
+/// how many changes were known when the item began.
+fn suspicious(changes: &mut Changes, before: usize, subject: &str, old: &Value, new: &Value) {
+    if changes.all[before..].iter().any(|change| change.suspicion.is_some()) {
+        return;
+    }
+    if let Some((pointer, text)) = suspicion::anywhere(old, new) {
+        let code = "suspicious-text";
+        changes.add_values(ChangeLevel::Cosmetic, code, subject, &pointer, "a text is new".into(), None, Some(text.into()));
     }
 }
 

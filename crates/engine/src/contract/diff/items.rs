@@ -1,6 +1,6 @@
 //! Prompts, resources and templates.
 
-use super::{ChangeLevel, Changes, by_name, others, text};
+use super::{ChangeLevel, Changes, by_name, others, suspicious, text};
 use crate::contract::schema::below;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -27,12 +27,14 @@ fn each(old: &[Value], new: &[Value], key: &str, kind: &str, changes: &mut Chang
     let mut renamed = renamed(&before, &after, key);
     for (name, item) in &before {
         let subject = format!("{kind} `{name}`");
+        let known = changes.all.len();
         match (after.get(name), renamed.remove(name)) {
             (Some(now), _) => {
                 let description = |item: &Value| item.get("description").and_then(Value::as_str).map(str::to_owned);
                 text(changes, &subject, "/description", "description", description(item).as_deref(), description(now).as_deref());
                 compare(&subject, item, now, changes);
                 others(changes, &subject, item, now, told);
+                suspicious(changes, known, &subject, item, now);
             }
             (None, Some(now)) => {
                 let reason = format!("it is `{now}` now, and otherwise the same");
@@ -43,16 +45,10 @@ fn each(old: &[Value], new: &[Value], key: &str, kind: &str, changes: &mut Chang
     }
     let taken: Vec<&str> = self::renamed(&before, &after, key).into_values().collect();
     for (name, item) in after.iter().filter(|(name, _)| !before.contains_key(*name) && !taken.contains(name)) {
-        let description = item.get("description").cloned();
-        changes.add_values(
-            ChangeLevel::Compatible,
-            &code(kind, "added"),
-            &format!("{kind} `{name}`"),
-            "",
-            "it is new".into(),
-            None,
-            description,
-        );
+        let subject = format!("{kind} `{name}`");
+        let known = changes.all.len();
+        changes.add_values(ChangeLevel::Compatible, &code(kind, "added"), &subject, "", "it is new".into(), None, Some((*item).clone()));
+        suspicious(changes, known, &subject, &Value::Null, item);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tools: their names, schemas, annotations, and how they may be called.
 
-use super::{ChangeLevel, Changes, by_name, others, text};
+use super::{ChangeLevel, Changes, by_name, others, suspicious, text};
 use crate::contract::hash::canonical;
 use crate::contract::schema::{self, Use};
 use serde_json::Value;
@@ -27,8 +27,10 @@ pub(super) fn compare(old: &[Value], new: &[Value], changes: &mut Changes) {
         }
     }
     for (name, tool) in after.iter().filter(|(name, _)| !before.contains_key(*name) && !renamed.values().any(|now| now == *name)) {
-        let description = tool.get("description").cloned();
-        changes.add_values(ChangeLevel::Compatible, "tool-added", &format!("tool `{name}`"), "", "it is new".into(), None, description);
+        let subject = format!("tool `{name}`");
+        let known = changes.all.len();
+        changes.add_values(ChangeLevel::Compatible, "tool-added", &subject, "", "it is new".into(), None, Some((*tool).clone()));
+        suspicious(changes, known, &subject, &Value::Null, tool);
     }
 }
 
@@ -59,6 +61,7 @@ fn renamed<'a>(before: &BTreeMap<&'a str, &Value>, after: &BTreeMap<&'a str, &Va
 }
 
 fn one(subject: &str, old: &Value, new: &Value, changes: &mut Changes) {
+    let known = changes.all.len();
     let string = |tool: &Value, name: &str| tool.get(name).and_then(Value::as_str).map(str::to_owned);
     text(changes, subject, "/description", "description", string(old, "description").as_deref(), string(new, "description").as_deref());
     let nothing = Value::Object(serde_json::Map::new());
@@ -84,6 +87,7 @@ fn one(subject: &str, old: &Value, new: &Value, changes: &mut Changes) {
     annotations(subject, old, new, changes);
     tasks(subject, old, new, changes);
     others(changes, subject, old, new, &["name", "description", "inputSchema", "outputSchema", "annotations", "execution"]);
+    suspicious(changes, known, subject, old, new);
 }
 
 fn schemas(changes: &mut Changes, subject: &str, place: &str, old: &Value, new: &Value, usage: Use) {
