@@ -200,6 +200,11 @@ fn credentials_and_what_others_are_offered_stay_where_they_belong() {
     assert!(!std::fs::read_to_string(at.join("mcproof.lock")).unwrap().contains("k-123456"));
     check(at, &["lock", "--verify"], 2, &["the variable `API_KEY`", "-e API_KEY="]);
     check(at, &["lock", "--verify", "-e", "API_KEY=other"], 0, &["no changes"]);
+    // A server that has to be started, and is reached over HTTP.
+    let started = ["http://127.0.0.1:${port}/mcp", "--", MCPROOF, "demo", "shop", "--http", "--port", "${port}"];
+    check(at, &[&["lock", "--output", "http.lock"], &started[..]].concat(), 0, &["http.lock is written"]);
+    check(at, &["lock", "--verify", "--output", "http.lock"], 0, &["no changes"]);
+    check(at, &["diff", "mcproof.lock", "http.lock"], 0, &["no changes"]);
     // Another identity has contracts of its own in the same file.
     check(at, &["lock", "--identity", "admin", "--as", "minimal", "--", MCPROOF, "demo", "tracker"], 0, &["legacy/minimal/admin"]);
     let keys: Vec<String> = lock_in(at)["contracts"].as_object().unwrap().keys().cloned().collect();

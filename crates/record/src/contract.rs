@@ -23,7 +23,7 @@ impl ContractLock {
     }
 }
 
-/// How the server was reached. One of `command`, `url` and `server` is there.
+/// How the server was reached: by `command`, `url` or `server`; a command beside a URL starts what listens there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LockedTarget {

@@ -19,7 +19,8 @@ use serde_json::json;
   mcproof hash http://127.0.0.1:3000/mcp --full
   mcproof hash tracker --as full,minimal")]
 pub(crate) struct Arguments {
-    /// URL, or name of a server in .mcp.json; a command comes last, after `--`
+    /// URL, or name of a server in .mcp.json; a command comes last, after `--`. A command beside a URL starts the server that
+    /// listens there; `${port}` in both is a free port
     target: Option<String>,
     /// Hash everything: tools with annotations and texts, prompts, resources, capabilities, instructions, revisions
     #[arg(long, conflicts_with = "json")]
@@ -35,7 +36,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     let visitors = arguments.clients.visitors(&arguments.server)?;
-    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?;
+    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::NameAndStart)?;
     let effort = match (arguments.clients.clients.is_empty(), arguments.full || arguments.json) {
         (false, _) => Effort::Whole,
         (true, true) => Effort::FirstWhole,

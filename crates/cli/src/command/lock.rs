@@ -26,7 +26,8 @@ use std::path::{Path, PathBuf};
   mcproof lock --verify https://example.com/mcp --deny breaking --markdown
   mcproof lock --as full,minimal --identity admin --header 'Authorization: Bearer …' https://example.com/mcp")]
 pub(crate) struct Arguments {
-    /// URL, or name of a server in .mcp.json; a command comes last, after `--`. With --verify: the one in the lock by default
+    /// URL, or name of a server in .mcp.json; a command comes last, after `--`. A command beside a URL starts the server that
+    /// listens there; `${port}` in both is a free port. With --verify: as the lock says, by default
     target: Option<String>,
     /// Compare the server with the lock, and fail if it keeps less than that
     #[arg(long)]
@@ -62,7 +63,7 @@ fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
         Err(error) => return Err(Failure::bad_input("cannot-read", format!("{} cannot be read: {error}", path.display()))),
     };
     let visitors = arguments.clients.visitors(&arguments.server)?;
-    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?;
+    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::NameAndStart)?;
     let Taken { contracts: taken, .. } = match contracts::take(&resolved, &visitors, identity, Effort::Whole, watching)? {
         Ok(taken) => taken,
         Err(exit) => return Ok(exit),
@@ -180,10 +181,11 @@ fn locked_target(arguments: &Arguments) -> Option<LockedTarget> {
     if !server.command.is_empty() {
         target.command = (!contracts::hold_secret(&server.command)).then(|| server.command.clone());
         target.command.as_ref()?;
-    } else if let Some(url) = url {
+    }
+    if let Some(url) = url {
         target.url = (!contracts::url_holds_secret(url)).then(|| url.clone());
         target.url.as_ref()?;
-    } else {
+    } else if target.command.is_none() {
         target.server = Some(name?.clone());
     }
     Some(target)
@@ -200,7 +202,7 @@ impl Arguments {
             Some(locked) if !self.names_a_server() => locked,
             _ => {
                 let name = self.target.clone().or_else(|| self.server.server.clone()).or_else(|| self.server.server_url.clone());
-                let resolved = self.server.resolve(self.target.as_slice(), Words::Name);
+                let resolved = self.server.resolve(self.target.as_slice(), Words::NameAndStart);
                 let hint = format!("{lock} does not say how to reach the server: give a URL, or a command after `--`");
                 let resolved = if self.names_a_server() { resolved } else { resolved.map_err(|failure| failure.hint(hint)) };
                 return Ok((resolved?, name.unwrap_or_else(|| self.server.command.join(" "))));
@@ -220,9 +222,10 @@ impl Arguments {
             }
         }
         server.cwd = server.cwd.or_else(|| locked.folder.as_ref().map(PathBuf::from));
-        server.server_url.clone_from(&locked.url);
         server.server.clone_from(&locked.server);
-        name.push_str(locked.url.as_deref().or(locked.server.as_deref()).unwrap_or_default());
-        Ok((server.resolve(&[], Words::Name)?, name))
+        if let Some(other) = locked.url.as_ref().or(locked.server.as_ref()) {
+            name.clone_from(other);
+        }
+        Ok((server.resolve(locked.url.as_slice(), Words::NameAndStart)?, name))
     }
 }
