@@ -7,6 +7,7 @@ mod document;
 mod formats;
 mod notes;
 mod overlap;
+mod patterns;
 mod wording;
 
 pub(super) use document::below;

@@ -24,7 +24,8 @@ pub(super) fn anywhere(old: &Value, new: &Value) -> Option<(String, String)> {
     });
     visit(new, "", DEEPEST, &mut |pointer, text| {
         let is_new = !known.contains(text) && !pointer.ends_with("/pattern");
-        (is_new && ill(text).is_some()).then(|| (pointer.to_owned(), text.to_owned()))
+        let before = old.pointer(pointer).and_then(Value::as_str);
+        (is_new && of(before, text).is_some()).then(|| (pointer.to_owned(), text.to_owned()))
     })
 }
 

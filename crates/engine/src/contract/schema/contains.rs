@@ -5,6 +5,7 @@ use super::admits::{admits, is_multiple};
 use super::branch::{ARRAY, BOOLEAN, Bound, Branch, FRACTION, NULL, NUMBER, OBJECT, STRING, TooComplex, Types, concerns, expand};
 use super::document::{Document, Node, below, has_reference};
 use super::formats;
+use super::patterns;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashSet};
 
@@ -243,7 +244,8 @@ impl<'i, 'o> Comparison<'_, 'i, 'o> {
                 count("minLength", json!(ours.shortest), json!(theirs.shortest), ours.shortest < theirs.shortest);
                 count("maxLength", json!(ours.longest), json!(theirs.longest), is_less(ours.longest, theirs.longest));
                 for pattern in theirs.patterns.difference(&ours.patterns) {
-                    count("pattern", text_of(&ours.patterns), json!(pattern), true);
+                    let is_implied = ours.patterns.iter().any(|known| patterns::is_contained(known, pattern) == Some(true));
+                    count("pattern", text_of(&ours.patterns), json!(pattern), !is_implied);
                 }
                 for format in theirs.formats.iter().filter(|format| formats::is_known(format)) {
                     let is_implied = ours.formats.iter().any(|known| formats::implies(known, format));
