@@ -3,9 +3,12 @@
 mod call;
 mod check;
 mod demo;
+mod diff;
 mod explain;
+mod hash;
 pub(crate) mod inspect;
 mod list;
+mod lock;
 mod ping;
 mod plan;
 mod prompt;
@@ -33,6 +36,12 @@ pub(crate) enum Command {
     Check(Box<check::Arguments>),
     /// Explain a rule of `check`
     Explain(explain::Arguments),
+    /// Write down what a server promises, or verify that it still does
+    Lock(Box<lock::Arguments>),
+    /// Tell what changed between two servers, locks or traces, and what it breaks
+    Diff(Box<diff::Arguments>),
+    /// Print the hash of what a server promises
+    Hash(Box<hash::Arguments>),
     /// Send one request and print its answer; takes the flags of MCP Inspector's CLI
     Inspect(Box<inspect::Arguments>),
     /// List the tools of a server
@@ -69,6 +78,9 @@ impl Command {
             Self::Review(arguments) => review::run(arguments),
             Self::Check(arguments) => check::run(arguments),
             Self::Explain(arguments) => explain::run(arguments),
+            Self::Lock(arguments) => lock::run(arguments, watching),
+            Self::Diff(arguments) => diff::run(arguments, watching),
+            Self::Hash(arguments) => hash::run(arguments, watching),
             Self::Inspect(arguments) => inspect::run(arguments, watching),
             Self::Tools(arguments) => list::run("tools/list", arguments, watching),
             Self::Prompts(arguments) => list::run("prompts/list", arguments, watching),
@@ -93,7 +105,16 @@ impl Command {
             Self::Read(arguments) => Some(arguments.shared()),
             Self::Prompt(arguments) => Some(arguments.shared()),
             Self::Ping(arguments) => Some(arguments.shared()),
-            Self::Test(_) | Self::Check(_) | Self::Explain(_) | Self::Plan(_) | Self::Review(_) | Self::Schema(_) | Self::Demo(_) => None,
+            Self::Test(_)
+            | Self::Check(_)
+            | Self::Lock(_)
+            | Self::Diff(_)
+            | Self::Hash(_)
+            | Self::Explain(_)
+            | Self::Plan(_)
+            | Self::Review(_)
+            | Self::Schema(_)
+            | Self::Demo(_) => None,
         }
     }
 }

@@ -12,6 +12,7 @@ use mcproof_client::{Patience, Session, Tap, open_session};
 use mcproof_record::{FORMAT_VERSION, Frame};
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
+use std::path::Path;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How much of the wire is shown while it happens.
@@ -27,16 +28,11 @@ pub(crate) fn hold(
     watching: Watching,
     work: impl AsyncFnOnce(&Session) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    // Before the server is started: a mistyped path must not cost a run.
-    let trace = resolved.trace.as_ref().map(|path| {
-        let failed = |error| Failure::bad_input("cannot-write", format!("{} cannot be written: {error}", path.display()));
-        File::create(path).map_err(failed)
-    });
-    let trace = trace.transpose()?;
+    let trace = resolved.trace.as_deref().map(create_trace).transpose()?;
     let tap = Tap::with(resolved.tap, resolved.secrets.clone(), observer(watching));
     let outcome = run(converse(resolved, &tap, work))?;
     if let Some(file) = trace {
-        write_trace(file, &tap).map_err(|error| Failure::bad_input("cannot-write", format!("the trace cannot be written: {error}")))?;
+        write_trace(file, &tap)?;
     }
     outcome
 }
@@ -88,9 +84,10 @@ async fn converse(resolved: &Resolved, tap: &Tap, work: impl AsyncFnOnce(&Sessio
     }
 }
 
-type Observer = Box<dyn Fn(&Frame) + Send + Sync>;
+pub(crate) type Observer = Box<dyn Fn(&Frame) + Send + Sync>;
 
-fn observer(watching: Watching) -> Option<Observer> {
+/// What is done with each frame as it happens.
+pub(crate) fn observer(watching: Watching) -> Option<Observer> {
     match watching {
         Watching::Off => None,
         Watching::Wire => {
@@ -100,11 +97,16 @@ fn observer(watching: Watching) -> Option<Observer> {
     }
 }
 
-fn write_trace(file: File, tap: &Tap) -> std::io::Result<()> {
+/// Before the server is started: a mistyped path must not cost a run.
+pub(crate) fn create_trace(path: &Path) -> Result<File, Failure> {
+    File::create(path).map_err(|error| Failure::bad_input("cannot-write", format!("{} cannot be written: {error}", path.display())))
+}
+
+pub(crate) fn write_trace(file: File, tap: &Tap) -> Result<(), Failure> {
     let transcript = tap.transcript();
     let document = serde_json::json!({ "version": FORMAT_VERSION, "frames": transcript.frames, "dropped": transcript.dropped });
     let mut file = BufWriter::new(file);
-    serde_json::to_writer_pretty(&mut file, &document)?;
-    file.write_all(b"\n")?;
-    file.flush()
+    let written = serde_json::to_writer_pretty(&mut file, &document).map_err(std::io::Error::from);
+    let written = written.and_then(|()| file.write_all(b"\n")).and_then(|()| file.flush());
+    written.map_err(|error| Failure::bad_input("cannot-write", format!("the trace cannot be written: {error}")))
 }

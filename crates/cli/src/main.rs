@@ -4,6 +4,7 @@ mod arguments;
 mod authorization;
 mod changes;
 mod command;
+mod contracts;
 mod conversation;
 mod diagnosis;
 mod duration;

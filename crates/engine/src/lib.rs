@@ -1,6 +1,7 @@
 //! From a suite file to verdicts: parse, resolve, plan, run, judge. Never prints, never reads the environment itself.
 
 pub mod check;
+pub mod contract;
 pub mod diagnosis;
 pub mod judge;
 pub mod rules;

@@ -41,7 +41,7 @@ mod sessions;
 mod state;
 mod stdio;
 mod subscriptions;
-mod texts;
+pub(crate) mod texts;
 mod tool_schema;
 mod tools;
 

@@ -3,6 +3,7 @@
 
 mod audit;
 mod check;
+mod contract;
 mod coverage;
 mod diagnostic;
 mod event;
@@ -21,6 +22,7 @@ pub use check::{
     Acceptance, Baseline, CheckReport, Ending, Finding, Judged, Opened, ProbeOutcome, Probed, RulePage, RuleSource, Ruling, Take,
     without_numbers,
 };
+pub use contract::{ChangeLevel, Contract, ContractChange, ContractDiff, ContractHashes, ContractLock, LockedTarget};
 pub use coverage::{Coverage, CoveredItem, ItemKind};
 pub use diagnostic::{Diagnostic, Difference, Place, Severity};
 pub use event::{Branch, CaseId, CasePlan, Event, FORMAT_VERSION, Parting};

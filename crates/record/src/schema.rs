@@ -1,7 +1,7 @@
 //! The published JSON Schemas of what is recorded, made from the types themselves, so that the two cannot differ. A later
 //! version may add members, so none is forbidden.
 
-use crate::{AuditLine, Baseline, CheckReport, Event, FORMAT_VERSION};
+use crate::{AuditLine, Baseline, CheckReport, ContractDiff, ContractLock, Event, FORMAT_VERSION};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
@@ -24,6 +24,16 @@ pub fn check() -> Value {
 /// The schema (2020-12) of the file of accepted findings.
 pub fn baseline() -> Value {
     of::<Baseline>("baseline")
+}
+
+/// The schema (2020-12) of `mcproof.lock`.
+pub fn lock() -> Value {
+    of::<ContractLock>("lock")
+}
+
+/// The schema (2020-12) of `mcproof diff --json`.
+pub fn diff() -> Value {
+    of::<ContractDiff>("diff")
 }
 
 fn of<T: JsonSchema>(what: &str) -> Value {

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod check;
+pub mod contract;
 pub mod diagnostic;
 pub mod escape;
 pub mod explain;

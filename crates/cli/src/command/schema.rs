@@ -31,6 +31,10 @@ enum What {
     Check,
     /// The file of accepted findings that `check --baseline` names
     Baseline,
+    /// mcproof.lock
+    Lock,
+    /// What `diff --json` and `lock --verify --json` print
+    Diff,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -40,6 +44,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         What::Audit => schema::audit(),
         What::Check => schema::check(),
         What::Baseline => schema::baseline(),
+        What::Lock => schema::lock(),
+        What::Diff => schema::diff(),
     };
     output::data(format!("{schema:#}\n").as_bytes())?;
     Ok(Exit::Passed)

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 pub struct Listed {
     pub items: Vec<Value>,
     pub pages: usize,
-    /// Modern HTTP: tools left out because of their `x-mcp-header` annotations, by name, each with the reason.
-    pub rejected: Vec<(String, String)>,
+    /// Modern HTTP: tools left out because of their `x-mcp-header` annotations, each with the reason.
+    pub rejected: Vec<(Value, String)>,
     /// The frame of the last page.
     pub frame: FrameId,
     pub elapsed: Duration,
@@ -79,7 +79,7 @@ impl Session {
     }
 
     /// Remembers which tools run as tasks and which arguments go into headers, and takes out the tools that say so in a way that is not allowed.
-    fn learn(&self, method: &str, items: &mut Vec<Value>) -> Vec<(String, String)> {
+    fn learn(&self, method: &str, items: &mut Vec<Value>) -> Vec<(Value, String)> {
         let mut rejected = Vec::new();
         if method == "tools/list" && self.handshake.era == Era::Legacy {
             self.task_support.lock().unwrap_or_else(PoisonError::into_inner).learn(items);
@@ -91,7 +91,7 @@ impl Session {
                 Err(reason) => {
                     let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
                     self.tap.note(format!("tool `{name}` is left out: {reason}"));
-                    rejected.push((name.to_owned(), reason));
+                    rejected.push((tool.clone(), reason));
                     false
                 }
             });

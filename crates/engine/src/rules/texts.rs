@@ -67,7 +67,7 @@ fn collect<'c>(value: Option<&'c Value>, path: &mut Vec<String>, thing: &str, fr
 }
 
 /// A character that is not shown and that no writing needs where it stands.
-pub(super) fn hidden_character(text: &str) -> Option<char> {
+pub(crate) fn hidden_character(text: &str) -> Option<char> {
     let characters: Vec<char> = text.chars().collect();
     let has_right_to_left = characters.iter().any(|character| is_right_to_left(*character));
     let is_ascii = |index: Option<usize>| index.and_then(|index| characters.get(index)).is_none_or(char::is_ascii);
@@ -126,7 +126,7 @@ fn is_right_to_left(character: char) -> bool {
 }
 
 /// A character that steers a terminal.
-pub(super) fn control_character(text: &str) -> Option<char> {
+pub(crate) fn control_character(text: &str) -> Option<char> {
     text.chars().find(|character| character.is_control() && !matches!(character, '\n' | '\r' | '\t'))
 }
 
@@ -153,7 +153,7 @@ const INSTRUCTIONS: [(&str, &str); 6] = [
 ];
 
 /// What a text does that is not meant for the user.
-pub(super) fn hidden_instruction(text: &str) -> Option<&'static str> {
+pub(crate) fn hidden_instruction(text: &str) -> Option<&'static str> {
     static PHRASES: LazyLock<RegexSet> =
         LazyLock::new(|| RegexSet::new(INSTRUCTIONS.map(|(pattern, _)| pattern)).expect("the patterns are constant"));
     PHRASES.matches(text).iter().next().map(|index| INSTRUCTIONS[index].1)

@@ -1,0 +1,242 @@
+//! `mcproof diff A B`: what changed between two servers, locks or traces, and what of it breaks callers.
+
+use super::lock::{out_of_reach, visitors_of};
+use crate::contracts::{self, Contracts, Effort, Saved, Taken, VisitorArgs};
+use crate::conversation::Watching;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::target::{TargetArgs, Words};
+use crate::{output, settings};
+use mcproof_client::TransportKind;
+use mcproof_engine::contract::{Extent, Side, Visitor, diff};
+use mcproof_record::{ChangeLevel, ContractDiff};
+use mcproof_report::contract;
+use std::path::Path;
+
+/// Tell what changed between two servers, locks or traces, and what it breaks
+///
+/// Each change is breaking, compatible or cosmetic for those who call the server. The exit code is 0 unless --deny says
+/// which changes fail.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "mcproof diff OLD NEW [FLAGS]\n       mcproof diff OLD [FLAGS] -- COMMAND [ARGUMENT]...",
+    after_help = "Examples:
+  mcproof diff mcproof.lock -- node server.js
+  mcproof diff mcproof.lock https://example.com/mcp --deny breaking
+  mcproof diff --old 'npx -y my-server@1' --new 'npx -y my-server@2' --markdown
+  mcproof diff old.lock trace.json"
+)]
+pub(crate) struct Arguments {
+    /// The sides: lock files, traces (--trace of another command), URLs, or names of servers in .mcp.json. The new one may
+    /// be a command after `--`
+    #[arg(value_name = "OLD NEW", num_args = 0..=2)]
+    sides: Vec<String>,
+    /// The old side, which may be a command with its arguments in one word
+    #[arg(long, value_name = "SIDE")]
+    old: Option<String>,
+    /// The new side, which may be a command with its arguments in one word
+    #[arg(long, value_name = "SIDE")]
+    new: Option<String>,
+    /// Fail on breaking changes, or on any
+    #[arg(long, value_name = "LEVEL")]
+    deny: Option<Deny>,
+    #[command(flatten)]
+    format: FormatArgs,
+    #[command(flatten)]
+    clients: VisitorArgs,
+    #[command(flatten)]
+    server: TargetArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Deny {
+    /// Changes that break callers, and texts that speak to models behind the back of users
+    Breaking,
+    /// Any change but that of the server's own version
+    Any,
+}
+
+/// In which form a diff is printed.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct FormatArgs {
+    /// Print the changes as JSON
+    #[arg(long)]
+    json: bool,
+    /// Print the changes as Markdown, for a pull request
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+}
+
+/// One side as it was typed.
+enum Typed {
+    File(String),
+    /// A URL or the name of a server.
+    Word(String),
+    Command(Vec<String>),
+}
+
+/// One side with its contracts.
+struct Shown {
+    name: String,
+    contracts: Contracts,
+    extent: Extent,
+    /// `None` for files.
+    transport: Option<TransportKind>,
+}
+
+pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
+    let (old, new) = arguments.sides()?;
+    // Files first: they say as which kinds of clients a server is to be visited.
+    let (before, after) = (saved(&old)?, saved(&new)?);
+    let (before, after) = match (before, after) {
+        (Some(before), Some(after)) => (Ok(before), Ok(after)),
+        (Some(before), None) => {
+            let visitors = arguments.visitors(Some(&before))?;
+            let after = arguments.live(&new, &visitors, watching)?;
+            (Ok(before), after)
+        }
+        (None, Some(after)) => {
+            let visitors = arguments.visitors(Some(&after))?;
+            (arguments.live(&old, &visitors, watching)?, Ok(after))
+        }
+        (None, None) => {
+            let visitors = arguments.visitors(None)?;
+            match arguments.live(&old, &visitors, watching)? {
+                Ok(before) => (Ok(before), arguments.live(&new, &visitors, watching)?),
+                Err(exit) => return Ok(exit),
+            }
+        }
+    };
+    let (mut before, mut after) = match (before, after) {
+        (Ok(before), Ok(after)) => (before, after),
+        (Err(exit), _) | (_, Err(exit)) => return Ok(exit),
+    };
+    let mut unseen = after.transport.map(|transport| out_of_reach(&mut before.contracts, transport)).unwrap_or_default();
+    unseen.extend(before.transport.map(|transport| out_of_reach(&mut after.contracts, transport)).unwrap_or_default());
+    let mut found = diff(before.side(), after.side());
+    found.not_compared.extend(unseen);
+    if found.keys.is_empty() && found.changes.is_empty() {
+        let reason = found.not_compared.join("; ");
+        return Err(Failure::new(
+            Exit::NothingSelected,
+            mcproof_record::Diagnostic::error("nothing-in-common", format!("nothing can be compared: {reason}")),
+        ));
+    }
+    judge(&found, arguments.deny, &arguments.format)
+}
+
+/// Prints a diff and says what comes of it.
+pub(super) fn judge(found: &ContractDiff, deny: Option<Deny>, format: &FormatArgs) -> Result<Exit, Failure> {
+    match (format.json, format.markdown) {
+        (true, _) => {
+            let text = serde_json::to_string_pretty(found).expect("a diff has text keys only");
+            output::data(format!("{text}\n").as_bytes())?;
+        }
+        (_, true) => output::data(contract::markdown(found).as_bytes())?,
+        _ => output::show(&contract::terminal(found, &settings::style()))?,
+    }
+    Ok(if deny.is_some_and(|deny| is_denied(found, deny)) { Exit::Failed } else { Exit::Passed })
+}
+
+fn is_denied(found: &ContractDiff, deny: Deny) -> bool {
+    match deny {
+        Deny::Breaking => found.reaches(ChangeLevel::Breaking),
+        // A release that promises the same is no drift.
+        Deny::Any => found.changes.iter().any(|change| !(change.subject == "the server" && change.pointer == "/version")),
+    }
+}
+
+impl Arguments {
+    fn sides(&self) -> Result<(Typed, Typed), Failure> {
+        let mut words = self.sides.iter();
+        let mut flagged = |flag: &Option<String>, name: &str| match flag {
+            Some(text) => typed(text).map(Some).map_err(|failure| failure.hint(format!("{name} takes a file, a URL, a name or a command"))),
+            None => {
+                Ok(words.next().map(|word| if Path::new(word).is_file() { Typed::File(word.clone()) } else { Typed::Word(word.clone()) }))
+            }
+        };
+        let (old, new) = (flagged(&self.old, "--old")?, flagged(&self.new, "--new")?);
+        let too_many = || Failure::bad_input("bad-arguments", "more than two sides are given");
+        if words.next().is_some() {
+            return Err(too_many());
+        }
+        match (old, new, self.server.command.is_empty()) {
+            (Some(old), Some(new), true) => Ok((old, new)),
+            (Some(old), None, false) => Ok((old, Typed::Command(self.server.command.clone()))),
+            (Some(_), Some(_), false) => Err(too_many()),
+            _ => Err(Failure::bad_input("bad-arguments", "two sides are needed")
+                .hint("mcproof diff OLD NEW, mcproof diff OLD -- COMMAND, or --old 'COMMAND' --new 'COMMAND'")),
+        }
+    }
+
+    /// As whom to visit a server: as those that the other side is about.
+    fn visitors(&self, other: Option<&Shown>) -> Result<Vec<Visitor>, Failure> {
+        match other.filter(|other| self.clients.clients.is_empty() && other.extent == Extent::Whole) {
+            Some(other) => visitors_of(&other.contracts),
+            None => self.clients.visitors(&self.server),
+        }
+    }
+
+    fn live(&self, side: &Typed, visitors: &[Visitor], watching: Watching) -> Result<Result<Shown, Exit>, Failure> {
+        let mut server = self.server.clone();
+        server.command.clear();
+        let (name, words) = match side {
+            Typed::File(path) => return Err(Failure::bad_input("bad-arguments", format!("{path} is a file, no server"))),
+            Typed::Word(word) => (word.clone(), vec![word.clone()]),
+            Typed::Command(command) => {
+                server.command.clone_from(command);
+                (command.join(" "), Vec::new())
+            }
+        };
+        // The other side may need what this one cannot take.
+        if name.contains("://") {
+            server.env.clear();
+            server.cwd = None;
+        } else if !server.command.is_empty() {
+            server.header.clear();
+        }
+        let resolved = server.resolve(&words, Words::Name)?;
+        let identity = self.clients.identity.as_deref();
+        Ok(contracts::take(&resolved, visitors, identity, Effort::Whole, watching)?.map(|Taken { contracts, transport }| Shown {
+            name,
+            contracts,
+            extent: Extent::Whole,
+            transport: Some(transport),
+        }))
+    }
+}
+
+impl Shown {
+    fn side(&self) -> Side<'_> {
+        Side { name: &self.name, contracts: &self.contracts, extent: self.extent }
+    }
+}
+
+/// A side in one word, as a flag takes it.
+fn typed(text: &str) -> Result<Typed, Failure> {
+    let words = shlex::split(text).ok_or_else(|| Failure::bad_input("bad-arguments", format!("`{text}` has a quote that does not end")))?;
+    match words.as_slice() {
+        [] => Err(Failure::bad_input("bad-arguments", "a side is empty")),
+        [word] if word.contains("://") => Ok(Typed::Word(word.clone())),
+        // A program that lies here is one to run.
+        [word] if Path::new(word).is_file() && !is_executable(Path::new(word)) => Ok(Typed::File(word.clone())),
+        [word] if settings::program_exists(word) => Ok(Typed::Command(words)),
+        [word] => Ok(Typed::Word(word.clone())),
+        _ => Ok(Typed::Command(words)),
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+}
+
+fn saved(side: &Typed) -> Result<Option<Shown>, Failure> {
+    let Typed::File(path) = side else { return Ok(None) };
+    let (contracts, extent) = match contracts::read(Path::new(path))? {
+        Saved::Lock(lock) => (lock.contracts, Extent::Whole),
+        Saved::Trace(contracts) => (contracts, Extent::Part),
+    };
+    Ok(Some(Shown { name: path.clone(), contracts, extent, transport: None }))
+}

@@ -1,0 +1,62 @@
+//! `mcproof hash TARGET`: the hash of what a server promises, alone on a line.
+
+use crate::contracts::{self, Effort, VisitorArgs};
+use crate::conversation::Watching;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use crate::target::{TargetArgs, Words};
+use serde_json::json;
+
+/// Print the hash of what a server promises
+///
+/// SHA-256 over the canonical JSON (RFC 8785) of the array of [name, inputSchema] of all tools, sorted by name; with --full,
+/// over everything that is promised. As the fullest client of the newest era that the server speaks, unless --as says
+/// otherwise; several kinds of clients are printed on a line each, with their names.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof hash -- node server.js
+  mcproof hash http://127.0.0.1:3000/mcp --full
+  mcproof hash tracker --as full,minimal")]
+pub(crate) struct Arguments {
+    /// URL, or name of a server in .mcp.json; a command comes last, after `--`. A command beside a URL starts the server that
+    /// listens there; `${port}` in both is a free port
+    target: Option<String>,
+    /// Hash everything: tools with annotations and texts, prompts, resources, capabilities, instructions, revisions
+    #[arg(long, conflicts_with = "json")]
+    full: bool,
+    /// Print both hashes of each kind of client as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    clients: VisitorArgs,
+    #[command(flatten)]
+    server: TargetArgs,
+}
+
+pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
+    let visitors = arguments.clients.visitors(&arguments.server)?;
+    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::NameAndStart)?;
+    let effort = match (arguments.clients.clients.is_empty(), arguments.full || arguments.json) {
+        (false, _) => Effort::Whole,
+        (true, true) => Effort::FirstWhole,
+        (true, false) => Effort::FirstLists,
+    };
+    let taken = match contracts::take(&resolved, &visitors, arguments.clients.identity.as_deref(), effort, watching)? {
+        Ok(taken) => taken,
+        Err(exit) => return Ok(exit),
+    };
+    if arguments.json {
+        let hashes = taken.contracts.iter().map(|(key, contract)| (key.clone(), json!(contract.hashes)));
+        let hashes: serde_json::Map<String, serde_json::Value> = hashes.collect();
+        output::data(format!("{:#}\n", serde_json::Value::Object(hashes)).as_bytes())?;
+        return Ok(Exit::Passed);
+    }
+    let hash = |hashes: &mcproof_record::ContractHashes| if arguments.full { hashes.full.clone() } else { hashes.tools.clone() };
+    let lines = taken.contracts.iter().map(|(key, contract)| match taken.contracts.len() {
+        1 => format!("{}\n", hash(&contract.hashes)),
+        _ => format!("{}  {key}\n", hash(&contract.hashes)),
+    });
+    output::data(lines.collect::<String>().as_bytes())?;
+    Ok(Exit::Passed)
+}

@@ -1,0 +1,231 @@
+//! `mcproof lock TARGET` and `lock --verify`: the contract as a file, and whether the server still keeps it.
+
+use super::diff::{Deny, FormatArgs, judge};
+use crate::contracts::{self, Contracts, Effort, Taken, VisitorArgs};
+use crate::conversation::Watching;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::target::{Resolved, TargetArgs, Words};
+use crate::{output, settings};
+use mcproof_client::{Era, TransportKind};
+use mcproof_engine::contract::{self, Extent, Side, Visitor, diff};
+use mcproof_record::{Contract, ContractLock, LockedTarget};
+use mcproof_report::escape_line;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Write down what a server promises, or verify that it still does
+///
+/// The file holds tools with their schemas and annotations, prompts, resources, templates, capabilities, instructions and
+/// revisions, and two hashes of them, for each kind of client. It is not touched when nothing changed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof lock -- node server.js
+  mcproof lock --verify
+  mcproof lock --verify https://example.com/mcp --deny breaking --markdown
+  mcproof lock --as full,minimal --identity admin --header 'Authorization: Bearer …' https://example.com/mcp")]
+pub(crate) struct Arguments {
+    /// URL, or name of a server in .mcp.json; a command comes last, after `--`. A command beside a URL starts the server that
+    /// listens there; `${port}` in both is a free port. With --verify: as the lock says, by default
+    target: Option<String>,
+    /// Compare the server with the lock, and fail if it keeps less than that
+    #[arg(long)]
+    verify: bool,
+    /// The lock
+    #[arg(long, alias = "lock", value_name = "FILE", default_value = "mcproof.lock")]
+    output: PathBuf,
+    /// With --verify: fail on breaking changes, or on any
+    #[arg(long, value_name = "LEVEL", default_value = "any", requires = "verify")]
+    deny: Deny,
+    #[command(flatten)]
+    format: FormatArgs,
+    #[command(flatten)]
+    clients: VisitorArgs,
+    #[command(flatten)]
+    server: TargetArgs,
+}
+
+/// Characters of a name that are shown.
+const LONGEST_NAME: usize = 200;
+
+pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
+    if arguments.verify { verify(arguments, watching) } else { write(arguments, watching) }
+}
+
+fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
+    let path = &arguments.output;
+    let identity = arguments.clients.identity.as_deref();
+    // A file that is no lock is not overwritten, and tells so before a server is started.
+    let earlier = match fs::read_to_string(path) {
+        Ok(text) => Some((contracts::read_lock(path, &text)?, text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(Failure::bad_input("cannot-read", format!("{} cannot be read: {error}", path.display()))),
+    };
+    let visitors = arguments.clients.visitors(&arguments.server)?;
+    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::NameAndStart)?;
+    let Taken { contracts: taken, .. } = match contracts::take(&resolved, &visitors, identity, Effort::Whole, watching)? {
+        Ok(taken) => taken,
+        Err(exit) => return Ok(exit),
+    };
+    let mut all = taken.clone();
+    // What others are offered was not looked at.
+    let others = earlier.iter().flat_map(|(lock, _)| &lock.contracts).filter(|(key, _)| identity_of(key) != identity);
+    all.extend(others.map(|(key, contract)| (key.clone(), contract.clone())));
+    let lock = ContractLock::new(locked_target(arguments), all);
+    let text = contract::write(&lock);
+    let mut told: String = taken.iter().map(|(key, contract)| described(key, contract)).collect();
+    if earlier.as_ref().is_some_and(|(_, known)| *known == text) {
+        told += &format!("{} is as it should be: nothing changed\n", path.display());
+    } else {
+        replace(path, &text)?;
+        told += &format!("{} is written\n", path.display());
+    }
+    if lock.target.is_none() && arguments.names_a_server() {
+        told += "it does not say how to reach the server, because that holds a secret: `lock --verify` has to be told\n";
+    }
+    output::show(&told)?;
+    Ok(Exit::Passed)
+}
+
+fn verify(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
+    let path = &arguments.output;
+    let shown = path.display().to_string();
+    let text = fs::read_to_string(path).map_err(|error| {
+        Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")).hint("`mcproof lock TARGET` writes it")
+    })?;
+    let lock = contracts::read_lock(path, &text)?;
+    let identity = arguments.clients.identity.as_deref();
+    let mut promised: Contracts = lock.contracts.into_iter().filter(|(key, _)| identity_of(key) == identity).collect();
+    if !arguments.clients.clients.is_empty() {
+        let wanted: Vec<String> = arguments.clients.visitors(&arguments.server)?.iter().map(|visitor| visitor.key(identity)).collect();
+        promised.retain(|key, _| wanted.contains(key));
+    }
+    if promised.is_empty() {
+        let whom = identity.map_or("nobody in particular".to_owned(), |identity| format!("`{identity}`"));
+        return Err(Failure::bad_input("nothing-locked", format!("{shown} holds no such contract, for {whom}"))
+            .hint("lock it first, with the same --as and --identity"));
+    }
+    let visitors = visitors_of(&promised)?;
+    let (resolved, name) = arguments.resolve(lock.target.as_ref(), &shown)?;
+    let Taken { contracts: taken, transport } = match contracts::take(&resolved, &visitors, identity, Effort::Whole, watching)? {
+        Ok(taken) => taken,
+        Err(exit) => return Ok(exit),
+    };
+    let unseen = out_of_reach(&mut promised, transport);
+    let old = Side { name: &shown, contracts: &promised, extent: Extent::Whole };
+    let mut found = diff(old, Side { name: &name, contracts: &taken, extent: Extent::Whole });
+    found.not_compared.extend(unseen);
+    judge(&found, Some(arguments.deny), &arguments.format)
+}
+
+/// HTTP+SSE belongs to the legacy era: it shows nothing of the modern one.
+pub(super) fn out_of_reach(contracts: &mut Contracts, transport: TransportKind) -> Vec<String> {
+    let is_reached =
+        |key: &String| transport != TransportKind::Sse || Visitor::of_key(key).is_ok_and(|(visitor, _)| visitor.era == Era::Legacy);
+    let unseen = contracts.keys().filter(|key| !is_reached(key)).map(|key| format!("HTTP+SSE shows nothing of `{key}`")).collect();
+    contracts.retain(|key, _| is_reached(key));
+    unseen
+}
+
+/// The kinds of clients that contracts are with.
+pub(super) fn visitors_of(contracts: &Contracts) -> Result<Vec<Visitor>, Failure> {
+    let visitor = |key: &String| match Visitor::of_key(key) {
+        Ok((visitor, _)) => Ok(visitor),
+        Err(error) => Err(Failure::bad_input("bad-lock", format!("{error}: `{}`", escape_line(key, LONGEST_NAME)))),
+    };
+    contracts.keys().map(visitor).collect()
+}
+
+fn identity_of(key: &str) -> Option<&str> {
+    Visitor::of_key(key).ok().and_then(|(_, identity)| identity)
+}
+
+fn described(key: &str, contract: &Contract) -> String {
+    let count = |list: &Option<Vec<serde_json::Value>>, what: &str| {
+        let count = list.as_ref()?.len();
+        Some(format!("{count} {what}{}", if count == 1 { "" } else { "s" }))
+    };
+    let lists = [
+        count(&contract.tools, "tool"),
+        count(&contract.prompts, "prompt"),
+        count(&contract.resources, "resource"),
+        count(&contract.resource_templates, "template"),
+    ];
+    let lists: Vec<String> = lists.into_iter().flatten().collect();
+    format!("{key}: {}, {}\n", lists.join(", "), contract.hashes.tools)
+}
+
+/// Writes a file as a whole, or not at all.
+fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::bad_input("cannot-write", format!("{} cannot be written: {error}", path.display()));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".mcproof-lock").permissions(public()).tempfile_in(folder).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+/// As other files of a repository: everybody may read them.
+fn public() -> fs::Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(0o644)
+}
+
+/// How the server was reached, without secrets.
+fn locked_target(arguments: &Arguments) -> Option<LockedTarget> {
+    let server = &arguments.server;
+    let url = server.server_url.as_ref().or(arguments.target.as_ref().filter(|target| target.contains("://")));
+    let name = server.server.as_ref().or(arguments.target.as_ref().filter(|target| !target.contains("://")));
+    let mut target = LockedTarget { variables: server.env.iter().map(|(name, _)| name.clone()).collect(), ..LockedTarget::default() };
+    target.folder = server.cwd.as_ref().map(|folder| folder.display().to_string());
+    if !server.command.is_empty() {
+        target.command = (!contracts::hold_secret(&server.command)).then(|| server.command.clone());
+        target.command.as_ref()?;
+    }
+    if let Some(url) = url {
+        target.url = (!contracts::url_holds_secret(url)).then(|| url.clone());
+        target.url.as_ref()?;
+    } else if target.command.is_none() {
+        target.server = Some(name?.clone());
+    }
+    Some(target)
+}
+
+impl Arguments {
+    fn names_a_server(&self) -> bool {
+        self.target.is_some() || self.server.names_server()
+    }
+
+    /// The server to verify, and what to call it: the one that is typed, else that of the lock.
+    fn resolve(&self, locked: Option<&LockedTarget>, lock: &str) -> Result<(Resolved, String), Failure> {
+        let locked = match locked {
+            Some(locked) if !self.names_a_server() => locked,
+            _ => {
+                let name = self.target.clone().or_else(|| self.server.server.clone()).or_else(|| self.server.server_url.clone());
+                let resolved = self.server.resolve(self.target.as_slice(), Words::NameAndStart);
+                let hint = format!("{lock} does not say how to reach the server: give a URL, or a command after `--`");
+                let resolved = if self.names_a_server() { resolved } else { resolved.map_err(|failure| failure.hint(hint)) };
+                return Ok((resolved?, name.unwrap_or_else(|| self.server.command.join(" "))));
+            }
+        };
+        let mut server = self.server.clone();
+        let mut name = String::new();
+        if let Some(command) = &locked.command {
+            server.command.clone_from(command);
+            name = command.join(" ");
+        }
+        for wanted in locked.variables.iter().filter(|wanted| !server.env.iter().any(|(known, _)| known == *wanted)) {
+            // A variable of our own environment is the server's as well.
+            if settings::variable(wanted).is_none() {
+                return Err(Failure::bad_input("variable-missing", format!("{lock} was written with the variable `{wanted}` set"))
+                    .hint(format!("set it, or give it: -e {wanted}=…")));
+            }
+        }
+        server.cwd = server.cwd.or_else(|| locked.folder.as_ref().map(PathBuf::from));
+        server.server.clone_from(&locked.server);
+        if let Some(other) = locked.url.as_ref().or(locked.server.as_ref()) {
+            name.clone_from(other);
+        }
+        Ok((server.resolve(locked.url.as_slice(), Words::NameAndStart)?, name))
+    }
+}

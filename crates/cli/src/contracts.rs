@@ -1,0 +1,267 @@
+//! Takes contracts from a live server, one kind of client after the other, and reads and names what holds others: lock files
+//! and traces. Knows sessions and files, not what is done with a contract.
+
+use crate::conversation::{self, Interrupts, Watching};
+use crate::diagnosis;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::target::{Resolved, TargetArgs};
+use mcproof_client::{ConnectFailure, Era, EraChoice, Patience, Session, Tap, Target, TransportKind, open_session};
+use mcproof_engine::contract::{self, CaptureFailure, Captured, Profile, Visitor};
+use mcproof_engine::diagnosis as engine;
+use mcproof_record::{Contract, ContractLock, Diagnostic, Transcript};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub(crate) type Contracts = BTreeMap<String, Contract>;
+
+/// The flags that say which kinds of clients to be.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Clients")]
+pub(crate) struct VisitorArgs {
+    /// Kinds of clients to be: legacy, modern, full, minimal, roots, sampling, elicitation, or both as in legacy/minimal; with
+    /// commas [default: full, in each era that the server speaks]
+    #[arg(long = "as", value_name = "CLIENTS", value_delimiter = ',', value_parser = parse_visitors)]
+    pub(crate) clients: Vec<Visitors>,
+    /// Name of the credentials that are used: what a server offers to others is another contract
+    #[arg(long, value_name = "NAME", value_parser = parse_identity)]
+    pub(crate) identity: Option<String>,
+}
+
+/// The kinds of clients that one word names.
+#[derive(Clone, Debug)]
+pub(crate) struct Visitors(Vec<Visitor>);
+
+/// How much is asked of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// Everything, each legacy revision in a session of its own.
+    Whole,
+    /// The lists, of the first kind of client that is let in.
+    FirstLists,
+    /// Everything, of the first kind of client that is let in.
+    FirstWhole,
+}
+
+/// What a live server showed.
+pub(crate) struct Taken {
+    pub(crate) contracts: Contracts,
+    pub(crate) transport: TransportKind,
+}
+
+fn parse_visitors(word: &str) -> Result<Visitors, String> {
+    Profile::visitors(word.trim()).map(Visitors).map_err(|error| error.to_string())
+}
+
+fn parse_identity(name: &str) -> Result<String, String> {
+    let is_plain = !name.is_empty() && name.chars().all(|character| character.is_alphanumeric() || "-_.@/".contains(character));
+    if is_plain { Ok(name.to_owned()) } else { Err("a name of letters, digits and any of - _ . @ /".into()) }
+}
+
+impl VisitorArgs {
+    /// The kinds of clients to be, within what the other flags leave.
+    pub(crate) fn visitors(&self, target: &TargetArgs) -> Result<Vec<Visitor>, Failure> {
+        let mut visitors: Vec<Visitor> = self.clients.iter().flat_map(|Visitors(visitors)| visitors.clone()).collect();
+        if visitors.is_empty() {
+            visitors = Profile::default_visitors();
+            if target.capabilities.is_some() {
+                visitors.iter_mut().for_each(|visitor| visitor.profile = Profile::Own);
+            }
+        } else if target.capabilities.is_some() {
+            return Err(Failure::bad_input("two-clients", "`--as` and `--capabilities` both say what the client can do"));
+        }
+        let pinned = match target.era {
+            EraChoice::Auto => target.protocol_version.as_deref().and_then(Era::of),
+            EraChoice::Legacy => Some(Era::Legacy),
+            EraChoice::Modern => Some(Era::Modern),
+        };
+        visitors.retain(|visitor| pinned.is_none_or(|era| visitor.era == era));
+        let mut once = Vec::new();
+        visitors.into_iter().for_each(|visitor| {
+            if !once.contains(&visitor) {
+                once.push(visitor)
+            }
+        });
+        match once.is_empty() {
+            true => Err(Failure::bad_input("no-client", "no kind of client is left: `--as` and the era exclude each other")),
+            false => Ok(once),
+        }
+    }
+}
+
+/// Visits a server as each kind of client. Those of an era that it does not speak are left out, unless it speaks none.
+pub(crate) fn take(
+    resolved: &Resolved,
+    visitors: &[Visitor],
+    identity: Option<&str>,
+    effort: Effort,
+    watching: Watching,
+) -> Result<Result<Taken, Exit>, Failure> {
+    let trace = resolved.trace.as_deref().map(conversation::create_trace).transpose()?;
+    let shared = trace.as_ref().map(|_| fresh_tap(resolved, watching));
+    let outcome = conversation::run(async {
+        let mut interrupts = Interrupts::new()?;
+        let visits = visit_all(resolved, visitors, identity, effort, || shared.clone().unwrap_or_else(|| fresh_tap(resolved, watching)));
+        tokio::select! {
+            taken = visits => taken.map(Ok),
+            exit = interrupts.next() => Ok(Err(exit)),
+        }
+    })?;
+    if let (Some(file), Some(tap)) = (trace, shared) {
+        conversation::write_trace(file, &tap)?;
+    }
+    outcome
+}
+
+fn fresh_tap(resolved: &Resolved, watching: Watching) -> Tap {
+    Tap::with(resolved.tap, resolved.secrets.clone(), conversation::observer(watching))
+}
+
+async fn visit_all(
+    resolved: &Resolved,
+    visitors: &[Visitor],
+    identity: Option<&str>,
+    effort: Effort,
+    tap: impl Fn() -> Tap,
+) -> Result<Taken, Failure> {
+    let mut contracts = Contracts::new();
+    let mut transport = None;
+    let mut versions: BTreeMap<Era, Vec<String>> = BTreeMap::new();
+    let mut refused: Vec<(Era, Failure)> = Vec::new();
+    for visitor in visitors {
+        let options = visitor.options(&resolved.options);
+        let tap = &tap;
+        let of_session = tap();
+        let session = match open_session(&resolved.target, &options, &of_session).await {
+            Ok(session) => session,
+            Err(failure) => {
+                let told = diagnosis::of_connect_failure(&failure, &of_session, resolved);
+                if is_final(&failure) {
+                    return Err(told);
+                }
+                refused.push((visitor.era, told));
+                continue;
+            }
+        };
+        if effort != Effort::FirstLists && !versions.contains_key(&visitor.era) {
+            let spoken = match resolved.options.protocol_version {
+                Some(_) => vec![session.handshake().protocol_version.clone()],
+                None => contract::versions(&resolved.target, &options, visitor.era, session.handshake(), tap)
+                    .await
+                    .map_err(|failure| diagnosis::of_connect_failure(&failure, &of_session, resolved))?,
+            };
+            versions.insert(visitor.era, spoken);
+        }
+        let spoken = versions.get(&visitor.era).map(Vec::as_slice).unwrap_or_default();
+        let captured = captured(&session, spoken, resolved).await;
+        session.close_within(Patience::default()).await;
+        let Captured { contract, transport: kind } = captured?;
+        transport = Some(kind);
+        contracts.insert(visitor.key(identity), contract);
+        if effort != Effort::Whole {
+            break;
+        }
+    }
+    let spoken = |era: Era| contracts.keys().any(|key| Visitor::of_key(key).is_ok_and(|(visitor, _)| visitor.era == era));
+    let is_failure = |(era, _): &(Era, Failure)| contracts.is_empty() || spoken(*era);
+    // What the legacy era says is the better story: every server that is none of the modern one refuses that.
+    match refused.into_iter().rev().find(is_failure) {
+        Some((_, failure)) => Err(failure),
+        None => Ok(Taken { contracts, transport: transport.expect("one session was open") }),
+    }
+}
+
+/// Whether a failure says that there is no server, rather than that it does not speak an era.
+fn is_final(failure: &ConnectFailure) -> bool {
+    matches!(failure, ConnectFailure::Start(_) | ConnectFailure::Address(_) | ConnectFailure::Unauthorized { .. })
+}
+
+async fn captured(session: &Session, versions: &[String], resolved: &Resolved) -> Result<Captured, Failure> {
+    match contract::capture(session, versions, resolved.timeout).await {
+        Ok(captured) => Ok(captured),
+        Err(CaptureFailure::List { method, failure }) => {
+            let scene = diagnosis::scene(session).await;
+            Err(Failure::new(Exit::Failed, engine::of_list_failure(&failure, method, &scene)))
+        }
+        Err(failure @ CaptureFailure::Restless) => {
+            let diagnostic = Diagnostic::error("restless-lists", failure.to_string());
+            Err(Failure::new(Exit::Failed, diagnostic.hint("look at its list_changed notifications with --verbose")))
+        }
+    }
+}
+
+/// What a file holds that is no live server.
+pub(crate) enum Saved {
+    Lock(ContractLock),
+    Trace(Contracts),
+}
+
+/// Reads a lock file or a trace.
+pub(crate) fn read(path: &Path) -> Result<Saved, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")).hint("`mcproof lock TARGET` writes mcproof.lock")
+    })?;
+    let document: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+    match document.filter(|document| document.get("frames").is_some()) {
+        None => read_lock(path, &text).map(Saved::Lock),
+        Some(document) => {
+            let wrong = |reason: String| Failure::bad_input("bad-trace", format!("the trace {shown} {reason}"));
+            let transcript: Transcript = serde_json::from_value(document).map_err(|error| wrong(format!("is damaged: {error}")))?;
+            let (visitor, contract) = contract::of_trace(transcript)
+                .map_err(|failure| wrong(failure.to_string()).hint("save one of `mcproof tools TARGET --trace FILE`"))?;
+            Ok(Saved::Trace(Contracts::from([(visitor.key(None), contract)])))
+        }
+    }
+}
+
+/// Reads the text of a lock file.
+pub(crate) fn read_lock(path: &Path, text: &str) -> Result<ContractLock, Failure> {
+    contract::parse(text).map_err(|failure| {
+        let hint = match failure {
+            contract::LockFailure::Newer { .. } => "update mcproof",
+            _ => "restore it from version control, or remove it and lock anew",
+        };
+        Failure::bad_input("bad-lock", format!("{} {failure}", path.display())).hint(hint)
+    })
+}
+
+/// Whether these words, taken as flags and their values, hold a credential.
+pub(crate) fn hold_secret(words: &[String]) -> bool {
+    let mut pairs: Vec<(String, String)> = words.iter().filter_map(|word| word.split_once('=')).map(owned).collect();
+    pairs.extend(words.windows(2).filter(|two| two[0].starts_with('-')).map(|two| owned((&two[0], &two[1]))));
+    let launch = mcproof_client::Launch { env: pairs, ..mcproof_client::Launch::default() };
+    !Target::Stdio(launch).secrets().is_empty() || words.iter().any(|word| word.contains("://") && url_holds_secret(word))
+}
+
+fn owned((name, value): (&str, &str)) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+/// Whether an address holds a credential.
+pub(crate) fn url_holds_secret(text: &str) -> bool {
+    url::Url::parse(text).is_ok_and(|url| {
+        let has_user = !url.username().is_empty() || url.password().is_some();
+        let endpoint = mcproof_client::Endpoint { url, headers: Vec::new() };
+        has_user || !Target::Http { endpoint, kind: None, launch: None, locate: None }.secrets().is_empty()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_with_credentials_are_known() {
+        let check = |words: &[&str], expected| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            assert_eq!(hold_secret(&words), expected, "{words:?}");
+        };
+        check(&["node", "server.js", "--port", "80"], false);
+        check(&["server", "--api-key", "abc"], true);
+        check(&["server", "--token=abc"], true);
+        check(&["psql-server", "postgres://me:word@host/db"], true);
+        check(&["server", "https://host/?access_token=x"], true);
+        check(&["server", "https://host/?page=2"], false);
+    }
+}

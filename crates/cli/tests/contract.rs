@@ -1,0 +1,266 @@
+//! Contracts of servers that others wrote, over every transport that they have, and what `lock`, `diff` and `hash` tell when
+//! one changes. `cargo xtask peers` installs the servers.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod peers;
+
+use peers::{Peer, root};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
+
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs `mcproof` in a folder.
+fn run(folder: &Path, arguments: &[&str]) -> Ran {
+    let output = Command::new(MCPROOF).current_dir(folder).args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// It ends with this code and says all of this.
+fn check(folder: &Path, arguments: &[&str], code: i32, said: &[&str]) -> Ran {
+    let ran = run(folder, arguments);
+    let all = format!("{}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.code, Some(code), "{arguments:?}: {all}");
+    for part in said {
+        assert!(all.contains(part), "{arguments:?}: {part:?} is not in\n{all}");
+    }
+    ran
+}
+
+fn lock_in(folder: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(folder.join("mcproof.lock")).unwrap()).unwrap()
+}
+
+/// A server that listens, until this is dropped.
+struct Listening {
+    process: Child,
+    url: String,
+}
+
+impl Listening {
+    fn start(peer: &Peer, transport: &str) -> Self {
+        let start = peer.start(transport);
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let filled = |text: &str| text.replace("${port}", &port.to_string());
+        let words: Vec<String> = start.command.iter().map(|word| filled(word)).collect();
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.envs(start.env.iter().map(|(name, value)| (name, filled(value))));
+        let process = command.spawn().unwrap();
+        let listening = Self { process, url: filled(&start.url.unwrap()) };
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < deadline, "{words:?} does not listen");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        listening
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+const PATIENT: [&str; 4] = ["--connect-timeout", "120s", "--timeout", "60s"];
+
+/// Locks a server over stdio and verifies it over every transport; gives the contracts by key.
+fn locks_and_verifies(name: &str, keys: &[&str]) -> BTreeMap<String, Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let peer = Peer::named(name);
+    let start = peer.start("stdio");
+    let mut reach: Vec<String> = start.env.iter().flat_map(|(key, value)| ["-e".to_owned(), format!("{key}={value}")]).collect();
+    reach.extend(start.cwd.iter().flat_map(|cwd| ["--cwd".to_owned(), cwd.clone()]));
+    let reach: Vec<&str> = reach.iter().map(String::as_str).collect();
+    let command: Vec<&str> = start.command.iter().map(String::as_str).collect();
+    check(folder.path(), &[&["lock"], &PATIENT[..], &reach, &["--"], &command].concat(), 0, &["mcproof.lock is written"]);
+    let lock = lock_in(folder.path());
+    let contracts: BTreeMap<String, Value> = serde_json::from_value(lock["contracts"].clone()).unwrap();
+    assert_eq!(contracts.keys().map(String::as_str).collect::<Vec<_>>(), keys, "{name}");
+    // The lock knows how to reach the server, but not what was secret in its environment.
+    check(folder.path(), &[&["lock", "--verify"], &PATIENT[..], &reach].concat(), 0, &["no changes"]);
+    for transport in ["http", "sse"].into_iter().filter(|transport| peer.0[*transport].is_object()) {
+        let listening = Listening::start(&peer, transport);
+        let ran = run(folder.path(), &[&["hash", "--json", "--as", "full", &listening.url], &PATIENT[..]].concat());
+        let hashes: BTreeMap<String, Value> = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{name}: {}", ran.stderr));
+        for (key, found) in &hashes {
+            assert_eq!(found, &contracts[key]["hashes"], "{name} over {transport}, {key}");
+        }
+        assert!(hashes.contains_key("legacy/full"), "{name} over {transport}: {hashes:?}");
+        let verified = run(folder.path(), &[&["lock", "--verify", &listening.url], &PATIENT[..]].concat());
+        let is_all = hashes.len() == contracts.len() || transport == "sse";
+        assert_eq!(verified.code, Some(i32::from(!is_all)), "{name} over {transport}: {}", verified.stdout);
+        if !is_all {
+            assert!(verified.stdout.contains("era-removed"), "{name} over {transport}: {}", verified.stdout);
+        }
+        drop(listening);
+    }
+    contracts
+}
+
+#[test]
+fn everything_has_one_contract_over_all_transports_and_others_for_lesser_clients() {
+    locks_and_verifies("everything", &["legacy/full"]);
+    let folder = tempfile::tempdir().unwrap();
+    let start = Peer::named("everything").start("stdio");
+    let command: Vec<&str> = start.command.iter().map(String::as_str).collect();
+    check(folder.path(), &[&["lock", "--as", "full,minimal,roots,legacy/sampling", "--"], &command[..]].concat(), 0, &[]);
+    let contracts = lock_in(folder.path())["contracts"].clone();
+    let count = |key: &str| contracts[key]["tools"].as_array().unwrap().len();
+    let keys = ["legacy/full", "legacy/minimal", "legacy/roots", "legacy/sampling"];
+    let hashes: std::collections::BTreeSet<&str> = keys.iter().map(|key| contracts[*key]["hashes"]["tools"].as_str().unwrap()).collect();
+    assert_eq!(hashes.len(), 4, "{hashes:?}");
+    assert!(count("legacy/full") > count("legacy/roots") && count("legacy/roots") > count("legacy/minimal"));
+    // To a client that can do less, the contract of the fullest is broken.
+    let trace = ["--trace", "t.json"];
+    check(folder.path(), &[&["tools"], &trace[..], &["--"], &command].concat(), 0, &[]);
+    check(folder.path(), &["diff", "mcproof.lock", "t.json", "--deny", "breaking"], 0, &["not compared", "no changes, for legacy/minimal"]);
+}
+
+#[test]
+fn node_servers_keep_their_contracts() {
+    for name in ["filesystem", "memory", "sequential-thinking", "eslint"] {
+        locks_and_verifies(name, &["legacy/full"]);
+    }
+    locks_and_verifies("context7", &["legacy/full", "modern/full"]);
+}
+
+#[test]
+fn a_server_that_lives_in_another_era_over_http_breaks_its_contract_there() {
+    locks_and_verifies("kubernetes", &["legacy/full", "modern/full"]);
+}
+
+#[test]
+fn python_servers_keep_their_contracts() {
+    for name in ["time", "git", "fastmcp"] {
+        locks_and_verifies(name, &["legacy/full", "modern/full"]);
+    }
+}
+
+#[test]
+fn a_lock_tells_drift_and_is_not_touched_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let (at, path) = (folder.path(), folder.path().join("mcproof.lock"));
+    check(at, &["lock", "--verify"], 2, &["mcproof.lock cannot be read", "`mcproof lock TARGET` writes it"]);
+    check(at, &["lock", "--", MCPROOF, "demo", "shop"], 0, &["tools", "mcproof.lock is written"]);
+    let before = std::fs::metadata(&path).unwrap();
+    check(at, &["lock", "--", MCPROOF, "demo", "shop"], 0, &["nothing changed"]);
+    let after = std::fs::metadata(&path).unwrap();
+    use std::os::unix::fs::MetadataExt as _;
+    assert_eq!((before.ino(), before.modified().unwrap()), (after.ino(), after.modified().unwrap()));
+    check(at, &["lock", "--verify"], 0, &["no changes"]);
+    let ran = check(at, &["lock", "--verify", "--json", "--", MCPROOF, "demo", "tracker"], 1, &["tool-removed"]);
+    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+    validates("diff", &found);
+    validates("lock", &lock_in(at));
+    let text = std::fs::read_to_string(&path).unwrap();
+    // A hand that changes a contract has to change its hash as well.
+    std::fs::write(&path, text.replace("create_order", "make_order")).unwrap();
+    check(at, &["lock", "--verify"], 2, &["is damaged", "restore it from version control"]);
+    check(at, &["lock", "--", MCPROOF, "demo", "shop"], 2, &["is damaged"]);
+    std::fs::write(&path, text.replace("\"version\": 1,\n  \"target\"", "\"version\": 99,\n  \"target\"")).unwrap();
+    check(at, &["lock", "--verify"], 2, &["was written by a newer mcproof", "update mcproof"]);
+    std::fs::write(&path, "not json").unwrap();
+    check(at, &["diff", "mcproof.lock", "--", MCPROOF, "demo", "shop"], 2, &["is no JSON"]);
+}
+
+/// What the binary prints is as its own schema says.
+fn validates(what: &str, value: &Value) {
+    let printed = Command::new(MCPROOF).args(["schema", what]).output().unwrap().stdout;
+    let schema: Value = serde_json::from_slice(&printed).unwrap();
+    let errors: Vec<String> = jsonschema::validator_for(&schema).unwrap().iter_errors(value).map(|error| error.to_string()).collect();
+    assert_eq!(errors, [""; 0], "{what}");
+}
+
+#[test]
+fn credentials_and_what_others_are_offered_stay_where_they_belong() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let secret = ["env", "API_KEY=k-123456", MCPROOF, "demo", "shop"];
+    check(at, &[&["lock", "--"], &secret[..]].concat(), 0, &["that holds a secret"]);
+    assert!(!std::fs::read_to_string(at.join("mcproof.lock")).unwrap().contains("k-123456"));
+    check(at, &["lock", "--verify"], 2, &["no server is named", "does not say how to reach the server"]);
+    // A variable is kept by its name.
+    check(at, &["lock", "-e", "API_KEY=k-123456", "--", MCPROOF, "demo", "shop"], 0, &[]);
+    assert_eq!(lock_in(at)["target"]["variables"], json!(["API_KEY"]));
+    assert!(!std::fs::read_to_string(at.join("mcproof.lock")).unwrap().contains("k-123456"));
+    check(at, &["lock", "--verify"], 2, &["the variable `API_KEY`", "-e API_KEY="]);
+    check(at, &["lock", "--verify", "-e", "API_KEY=other"], 0, &["no changes"]);
+    // A server that has to be started, and is reached over HTTP.
+    let started = ["http://127.0.0.1:${port}/mcp", "--", MCPROOF, "demo", "shop", "--http", "--port", "${port}"];
+    check(at, &[&["lock", "--output", "http.lock"], &started[..]].concat(), 0, &["http.lock is written"]);
+    check(at, &["lock", "--verify", "--output", "http.lock"], 0, &["no changes"]);
+    check(at, &["diff", "mcproof.lock", "http.lock"], 0, &["no changes"]);
+    // Another identity has contracts of its own in the same file.
+    check(at, &["lock", "--identity", "admin", "--as", "minimal", "--", MCPROOF, "demo", "tracker"], 0, &["legacy/minimal/admin"]);
+    let keys: Vec<String> = lock_in(at)["contracts"].as_object().unwrap().keys().cloned().collect();
+    assert!(keys.iter().any(|key| key == "legacy/full") && keys.iter().any(|key| key == "legacy/minimal/admin"), "{keys:?}");
+    check(at, &["lock", "--verify", "--identity", "admin"], 0, &["no changes, for legacy/minimal/admin"]);
+    check(at, &["lock", "--verify", "--identity", "nobody"], 2, &["holds no such contract"]);
+}
+
+#[test]
+fn two_sides_of_any_kind_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let (shop, tracker) = (format!("'{MCPROOF}' demo shop"), format!("'{MCPROOF}' demo tracker"));
+    check(at, &["diff", "--old", &shop, "--new", &shop, "--deny", "any"], 0, &["no changes"]);
+    check(at, &["diff", "--old", &shop, "--new", &tracker], 0, &["tool-removed", "tool-added"]);
+    check(
+        at,
+        &["diff", "--old", &shop, "--new", &tracker, "--deny", "breaking", "--markdown"],
+        1,
+        &["### MCP contract:", "| **breaking** |"],
+    );
+    check(at, &["lock", "--output", "shop.lock", "--", MCPROOF, "demo", "shop"], 0, &[]);
+    check(at, &["diff", "shop.lock", "--", MCPROOF, "demo", "shop"], 0, &["no changes"]);
+    check(at, &["diff", "shop.lock", "shop.lock", "--json"], 0, &["\"changes\": []"]);
+    std::fs::write(at.join(".mcp.json"), json!({ "mcpServers": { "shop": { "command": MCPROOF, "args": ["demo", "shop"] } } }).to_string())
+        .unwrap();
+    check(at, &["diff", "shop.lock", "shop"], 0, &["no changes"]);
+    check(at, &["diff", "shop", "shop.lock"], 0, &["no changes"]);
+    // A trace shows what somebody asked.
+    check(at, &["tools", "--trace", "t.json", "--", MCPROOF, "demo", "shop"], 0, &[]);
+    check(at, &["diff", "shop.lock", "t.json", "--deny", "any"], 0, &["no changes"]);
+    check(at, &["ping", "--trace", "p.json", "--", MCPROOF, "demo", "shop"], 0, &[]);
+    check(at, &["diff", "shop.lock", "p.json"], 2, &["the trace p.json has no list"]);
+    check(at, &["diff", "shop.lock"], 2, &["two sides are needed"]);
+    check(at, &["diff", "shop.lock", "shop.lock", "--new", "shop.lock"], 2, &["more than two sides"]);
+    check(at, &["diff", "--old", "'", "--new", "shop"], 2, &["has a quote that does not end"]);
+    check(at, &["diff", "shop.lock", "--as", "fullest", "--", MCPROOF], 2, &["`fullest` is no kind of client"]);
+    check(at, &["lock", "--", "/nowhere/server"], 3, &["/nowhere/server"]);
+}
+
+#[test]
+fn a_hash_stands_alone() {
+    let at = root();
+    let hash = |more: &[&str]| {
+        let ran = check(&at, &[&["hash"], more, &["--", MCPROOF, "demo", "shop"]].concat(), 0, &[]);
+        assert_eq!(ran.stderr, "");
+        ran.stdout
+    };
+    let (tools, full) = (hash(&[]), hash(&["--full"]));
+    for line in [&tools, &full] {
+        let digits = line.strip_prefix("sha256:").and_then(|line| line.strip_suffix('\n')).unwrap();
+        assert!(digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()), "{line}");
+    }
+    assert_ne!(tools, full);
+    let both: BTreeMap<String, Value> = serde_json::from_str(&hash(&["--json"])).unwrap();
+    let hashes = both.values().next().unwrap();
+    assert_eq!((hashes["tools"].as_str(), hashes["full"].as_str()), (Some(tools.trim()), Some(full.trim())));
+    assert!(hash(&["--as", "full,minimal"]).lines().all(|line| line.contains("  legacy/") || line.contains("  modern/")));
+}

@@ -1,0 +1,17 @@
+//! What a server promises: taken from the server or from a trace, hashed, locked, and compared with what it promised before.
+//! Knows no files and no terminals.
+
+mod capture;
+mod diff;
+mod hash;
+mod lock;
+mod profile;
+mod schema;
+mod trace;
+
+pub use capture::{CaptureFailure, Captured, capture, versions};
+pub use diff::{Extent, Side, diff};
+pub use hash::{full_hash, tools_hash};
+pub use lock::{LockFailure, parse, write};
+pub use profile::{ParseProfileError, Profile, Visitor};
+pub use trace::{TraceFailure, of_trace};

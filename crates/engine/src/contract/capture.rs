@@ -1,0 +1,256 @@
+//! Takes the contract from an open session: what the handshake told and all lists, page by page. Knows the session, not what
+//! becomes of the contract.
+//!
+//! Within one kind of client nothing in it depends on the transport, the size of pages, their order, or on what changes by
+//! itself: `_meta` of results, how long they may be cached, when a resource was modified and how large it is.
+
+use super::hash::{canonical, full_hash, tools_hash};
+use futures_util::future::try_join_all;
+use mcproof_client::revision::{LEGACY, MODERN};
+use mcproof_client::{ConnectFailure, ConnectOptions, Era, Handshake, ListFailure, Session, Tap, Target, TransportKind, open_session};
+use mcproof_record::{Contract, ContractHashes};
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+/// A contract, and how it was had.
+#[derive(Clone, Debug)]
+pub struct Captured {
+    pub contract: Contract,
+    pub transport: TransportKind,
+}
+
+/// Why a session gave no contract.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CaptureFailure {
+    #[error("{method}: {failure}")]
+    List { method: &'static str, failure: ListFailure },
+    #[error("the lists of the server change faster than they can be read")]
+    Restless,
+}
+
+/// How long a server that announces changes of a list may take until the first of them, after the handshake. What it learns
+/// of its client then (roots, for one) may decide what it offers.
+const ANNOUNCEMENT: Duration = Duration::from_millis(400);
+/// How often lists are read anew because the server said that they have changed.
+const MOST_READINGS: usize = 5;
+
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// The lists: method, key of the items, capability, what tells of a change, and what items are sorted by.
+const LISTS: [(&str, &str, &str, &str, &str); 4] = [
+    ("tools/list", "tools", "tools", "notifications/tools/list_changed", "name"),
+    ("prompts/list", "prompts", "prompts", "notifications/prompts/list_changed", "name"),
+    ("resources/list", "resources", "resources", "notifications/resources/list_changed", "uri"),
+    ("resources/templates/list", "resourceTemplates", "resources", "notifications/resources/list_changed", "uriTemplate"),
+];
+
+/// The contract that a session shows. `versions` are the revisions that the server speaks in its era, where they are known.
+///
+/// # Errors
+/// A list could not be had.
+pub async fn capture(session: &Session, versions: &[String], timeout: Duration) -> Result<Captured, CaptureFailure> {
+    let handshake = session.handshake();
+    let mut lists = Vec::new();
+    await_announcement(session).await;
+    for reading in 0.. {
+        let before = changes_told(session);
+        lists.clear();
+        for (method, key, capability, _, _) in LISTS {
+            lists.push(if offers(handshake, capability) { Some(list(session, method, key, timeout).await?) } else { None });
+        }
+        if changes_told(session) == before {
+            break;
+        }
+        if reading == MOST_READINGS {
+            return Err(CaptureFailure::Restless);
+        }
+    }
+    let [tools, prompts, resources, resource_templates] = <[Option<Vec<Value>>; 4]>::try_from(lists).expect("there are four lists");
+    let contract = of_parts(handshake_of(handshake, versions), tools, prompts, resources, resource_templates);
+    Ok(Captured { contract, transport: handshake.transport })
+}
+
+/// The revisions of an era that the server speaks, newest first. A legacy server tells one in each handshake, so each is
+/// tried, in a session of its own.
+///
+/// # Errors
+/// The server cannot be reached.
+pub async fn versions(
+    target: &Target,
+    options: &ConnectOptions,
+    era: Era,
+    handshake: &Handshake,
+    tap: impl Fn() -> Tap,
+) -> Result<Vec<String>, ConnectFailure> {
+    if era == Era::Modern {
+        return Ok(told_versions(handshake));
+    }
+    let others = LEGACY.iter().filter(|version| **version != handshake.protocol_version);
+    let attempts = others.map(|version| {
+        let tap = tap();
+        async move {
+            let options = ConnectOptions { protocol_version: Some((*version).to_owned()), ..options.clone() };
+            match open_session(target, &options, &tap).await {
+                Ok(session) => {
+                    session.close().await;
+                    Ok(Some((*version).to_owned()))
+                }
+                Err(failure @ (ConnectFailure::Start(_) | ConnectFailure::Address(_))) => Err(failure),
+                Err(_) => Ok(None),
+            }
+        }
+    });
+    let mut found = vec![handshake.protocol_version.clone()];
+    if let Target::Stdio(_) = target {
+        // Each has a process of its own, whose start is all that this waits for.
+        let spoken: Vec<Option<String>> = try_join_all(attempts).await?;
+        found.extend(spoken.into_iter().flatten());
+    } else {
+        // Some servers over HTTP bear one session at a time.
+        for attempt in attempts {
+            found.extend(attempt.await?);
+        }
+    }
+    found.sort_by(|one, two| two.cmp(one));
+    Ok(found)
+}
+
+/// The parts of a contract that the handshake tells.
+pub(super) fn handshake_of(handshake: &Handshake, versions: &[String]) -> Contract {
+    Contract {
+        protocol_versions: if versions.is_empty() { told_versions(handshake) } else { versions.to_vec() },
+        server: handshake.server_info.clone().map(sorted),
+        capabilities: sorted(handshake.capabilities.clone()).as_object().cloned().unwrap_or_default(),
+        instructions: handshake.instructions.clone(),
+        ..Contract::default()
+    }
+}
+
+/// A contract of all its parts, sorted and hashed.
+pub(super) fn of_parts(
+    handshake: Contract,
+    tools: Option<Vec<Value>>,
+    prompts: Option<Vec<Value>>,
+    resources: Option<Vec<Value>>,
+    resource_templates: Option<Vec<Value>>,
+) -> Contract {
+    let settled = |items: Option<Vec<Value>>, index: usize| items.map(|items| settle(items, LISTS[index].4));
+    let mut contract = Contract {
+        tools: settled(tools, 0),
+        prompts: settled(prompts, 1),
+        resources: settled(resources, 2),
+        resource_templates: settled(resource_templates, 3),
+        ..handshake
+    };
+    contract.hashes = ContractHashes { tools: tools_hash(contract.tools.as_deref().unwrap_or_default()), full: full_hash(&contract) };
+    contract
+}
+
+/// Method and key of each list, in the order of [`of_parts`].
+pub(super) fn lists() -> [(&'static str, &'static str); 4] {
+    LISTS.map(|(method, key, ..)| (method, key))
+}
+
+fn told_versions(handshake: &Handshake) -> Vec<String> {
+    let told = handshake.result.get("supportedVersions").and_then(Value::as_array).into_iter().flatten();
+    let mut versions: Vec<String> = told.filter_map(|version| version.as_str().map(str::to_owned)).collect();
+    if versions.is_empty() {
+        versions.push(handshake.protocol_version.clone());
+    }
+    // Of a modern server the legacy revisions depend on the transport, and belong to the other key.
+    if handshake.era == Era::Modern {
+        versions.retain(|version| version.as_str() >= MODERN);
+    }
+    versions.sort_by(|one, two| two.cmp(one));
+    versions.dedup();
+    versions
+}
+
+/// Whether a list may be asked for. A modern server without discovery tells nothing, so everything may.
+fn offers(handshake: &Handshake, capability: &str) -> bool {
+    let declared = handshake.capabilities.get(capability).is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)));
+    declared || handshake.result.get("capabilities").is_none()
+}
+
+async fn await_announcement(session: &Session) {
+    let handshake = session.handshake();
+    let tells = |capability: &str| handshake.capabilities.pointer(&format!("/{capability}/listChanged")) == Some(&Value::Bool(true));
+    if handshake.era == Era::Legacy && ["tools", "prompts", "resources"].iter().any(|capability| tells(capability)) {
+        let mut arrivals = session.arrivals();
+        if changes_told(session) == 0 {
+            // Silence is the usual answer.
+            let first = async { while changes_told(session) == 0 && arrivals.changed().await.is_ok() {} };
+            let _ = tokio::time::timeout(ANNOUNCEMENT, first).await;
+        }
+    }
+}
+
+fn changes_told(session: &Session) -> usize {
+    let tells = |method: &str| LISTS.iter().any(|(_, _, _, change, _)| *change == method);
+    session.notifications().iter().filter(|notification| tells(&notification.method)).count()
+}
+
+async fn list(session: &Session, method: &'static str, key: &str, timeout: Duration) -> Result<Vec<Value>, CaptureFailure> {
+    match session.list(method, key, timeout).await {
+        Ok(listed) => {
+            // Our client does not call these over HTTP; the server offers them all the same, on every transport.
+            let rejected = listed.rejected.into_iter().map(|(tool, _)| tool);
+            Ok(listed.items.into_iter().chain(rejected).collect())
+        }
+        // Many servers declare more than they answer: resources, and no templates.
+        Err(ListFailure::Rpc { error, .. }) if error.code == METHOD_NOT_FOUND => Ok(Vec::new()),
+        Err(failure) => Err(CaptureFailure::List { method, failure }),
+    }
+}
+
+/// Items in a fixed order, without what changes by itself.
+fn settle(items: Vec<Value>, key: &str) -> Vec<Value> {
+    let mut items: Vec<Value> = items.into_iter().map(|item| sorted(steady(item, key))).collect();
+    items.sort_by_cached_key(|item| (item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned(), canonical(item)));
+    items
+}
+
+fn steady(mut item: Value, key: &str) -> Value {
+    if key == "uri"
+        && let Some(resource) = item.as_object_mut()
+    {
+        resource.shift_remove("size");
+        if let Some(annotations) = resource.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.shift_remove("lastModified");
+            if annotations.is_empty() {
+                resource.shift_remove("annotations");
+            }
+        }
+    }
+    item
+}
+
+/// The same value with all members in the order of their names.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<(String, Value)> = members.into_iter().map(|(name, value)| (name, sorted(value))).collect();
+            members.sort_by(|one, two| one.0.cmp(&two.0));
+            Value::Object(Map::from_iter(members))
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_contract_knows_neither_order_nor_what_changes_by_itself() {
+        let resource = |modified: &str, size: u64| json!({ "uri": "a://1", "name": "r", "size": size, "annotations": { "lastModified": modified, "priority": 1 } });
+        let of = |tools: Vec<Value>, resources: Vec<Value>| of_parts(Contract::default(), Some(tools), None, Some(resources), None);
+        let (a, b) = (json!({ "name": "a", "inputSchema": {} }), json!({ "inputSchema": {}, "name": "b" }));
+        let one = of(vec![a.clone(), b.clone()], vec![resource("2026-01-01", 1)]);
+        let two = of(vec![b, a], vec![resource("2026-02-02", 2)]);
+        assert_eq!(one, two);
+        assert_eq!(one.resources.unwrap()[0], json!({ "uri": "a://1", "name": "r", "annotations": { "priority": 1 } }));
+    }
+}

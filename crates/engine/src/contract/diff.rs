@@ -1,0 +1,224 @@
+//! What changed between two contracts, and what each change means for a caller. Knows contracts, not where they come from.
+
+mod capabilities;
+mod items;
+mod suspicion;
+mod tools;
+
+use super::profile::Visitor;
+use mcproof_client::Era;
+use mcproof_record::{ChangeLevel, Contract, ContractChange, ContractDiff, FORMAT_VERSION};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One of the two sides.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    /// As a person would name it.
+    pub name: &'a str,
+    pub contracts: &'a BTreeMap<String, Contract>,
+    pub extent: Extent,
+}
+
+/// How much of a contract a side shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    Whole,
+    /// What happened to be asked, by some client.
+    Part,
+}
+
+/// Every difference between the contracts with the same kinds of clients.
+pub fn diff(old: Side<'_>, new: Side<'_>) -> ContractDiff {
+    let mut changes = Changes::default();
+    let mut keys = Vec::new();
+    let mut not_compared = Vec::new();
+    let partners = pair(old, new);
+    for (before, after) in &partners {
+        keys.push((*after).clone());
+        changes.key = (*after).clone();
+        let (before, after) = (&old.contracts[*before], &new.contracts[*after]);
+        let extent = if old.extent == Extent::Part || new.extent == Extent::Part { Extent::Part } else { Extent::Whole };
+        compare(before, after, extent, &mut changes, &mut not_compared);
+    }
+    let era = |key: &str| Visitor::of_key(key).ok().map(|(visitor, _)| visitor.era);
+    let eras = |side: Side<'_>| side.contracts.keys().filter_map(|key| era(key)).collect::<BTreeSet<Era>>();
+    let (eras_before, eras_after) = (eras(old), eras(new));
+    let is_whole = old.extent == Extent::Whole && new.extent == Extent::Whole;
+    let sides = [
+        (old, new, &eras_after, ChangeLevel::Breaking, "era-removed", "is no longer spoken"),
+        (new, old, &eras_before, ChangeLevel::Compatible, "era-added", "is spoken now"),
+    ];
+    for (side, other, others, level, code, reason) in sides {
+        let is_paired = |key: &String| partners.iter().any(|(before, after)| *before == key || *after == key);
+        for key in side.contracts.keys().filter(|key| !is_paired(key)) {
+            match era(key) {
+                Some(era) if is_whole && !others.contains(&era) => {
+                    changes.key = key.clone();
+                    changes.add(level, code, &format!("the {era} era"), "", reason.to_owned());
+                }
+                // What some client asked is compared with one kind of client; that there are others says nothing.
+                Some(era) if !is_whole && others.contains(&era) => {}
+                _ => not_compared.push(format!("{} shows nothing of `{key}`", other.name)),
+            }
+        }
+    }
+    let mut changes = changes.all;
+    changes.sort_by_key(|change| std::cmp::Reverse((change.level, change.suspicion.is_some())));
+    let name = |side: Side<'_>| side.name.to_owned();
+    ContractDiff { version: FORMAT_VERSION, old: name(old), new: name(new), keys, not_compared, changes }
+}
+
+/// The keys that are compared with each other. A side that shows what some client happened to ask is compared with any
+/// client of its era.
+fn pair<'a>(old: Side<'a>, new: Side<'a>) -> Vec<(&'a String, &'a String)> {
+    let mut pairs: Vec<(&String, &String)> =
+        old.contracts.keys().filter_map(|key| Some((key, new.contracts.get_key_value(key)?.0))).collect();
+    if old.extent == Extent::Part || new.extent == Extent::Part {
+        let era = |key: &str| Visitor::of_key(key).ok().map(|(visitor, _)| visitor.era);
+        for before in old.contracts.keys() {
+            let after = new.contracts.keys().find(|after| era(after) == era(before));
+            if let Some(after) = after.filter(|after| !pairs.iter().any(|(known, other)| *known == before || other == after)) {
+                pairs.push((before, after));
+            }
+        }
+    }
+    pairs
+}
+
+fn compare(old: &Contract, new: &Contract, extent: Extent, changes: &mut Changes, not_compared: &mut Vec<String>) {
+    if old.hashes.full != new.hashes.full {
+        if extent == Extent::Whole {
+            capabilities::versions(&old.protocol_versions, &new.protocol_versions, changes);
+        }
+        capabilities::compare(&old.capabilities, &new.capabilities, changes);
+        text(changes, "the server", "/instructions", "instructions", old.instructions.as_deref(), new.instructions.as_deref());
+        let mut list =
+            |name: &str, old: &Option<Vec<Value>>, new: &Option<Vec<Value>>, compare: fn(&[Value], &[Value], &mut Changes)| match (
+                old, new, extent,
+            ) {
+                (None, Some(_), Extent::Part) | (Some(_), None, Extent::Part) => {
+                    not_compared.push(format!("one side was not asked for its {name}"))
+                }
+                (old, new, _) => compare(old.as_deref().unwrap_or_default(), new.as_deref().unwrap_or_default(), changes),
+            };
+        list("tools", &old.tools, &new.tools, tools::compare);
+        list("prompts", &old.prompts, &new.prompts, items::prompts);
+        list("resources", &old.resources, &new.resources, items::resources);
+        list("resource templates", &old.resource_templates, &new.resource_templates, items::templates);
+    }
+    capabilities::server(old.server.as_ref(), new.server.as_ref(), changes);
+}
+
+/// The changes so far.
+#[derive(Default)]
+pub(super) struct Changes {
+    /// Of the contracts that are being compared.
+    key: String,
+    all: Vec<ContractChange>,
+}
+
+impl Changes {
+    fn add(&mut self, level: ChangeLevel, code: &str, subject: &str, pointer: &str, reason: String) {
+        self.add_values(level, code, subject, pointer, reason, None, None);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a change has that many parts")]
+    fn add_values(
+        &mut self,
+        level: ChangeLevel,
+        code: &str,
+        subject: &str,
+        pointer: &str,
+        reason: String,
+        old: Option<Value>,
+        new: Option<Value>,
+    ) {
+        let suspicion = match (&old, &new) {
+            (before, Some(Value::String(text))) => suspicion::of(before.as_ref().and_then(Value::as_str), text),
+            _ => None,
+        };
+        let change = ContractChange {
+            level,
+            code: code.to_owned(),
+            keys: vec![self.key.clone()],
+            subject: subject.to_owned(),
+            pointer: pointer.to_owned(),
+            reason,
+            suspicion,
+            old,
+            new,
+        };
+        let is_same = |known: &ContractChange| {
+            ContractChange { keys: Vec::new(), ..known.clone() } == ContractChange { keys: Vec::new(), ..change.clone() }
+        };
+        match self.all.iter_mut().find(|known| is_same(known)) {
+            Some(known) if known.keys.contains(&self.key) => {}
+            // The same change for another kind of client.
+            Some(known) => known.keys.push(self.key.clone()),
+            None => self.all.push(change),
+        }
+    }
+}
+
+/// Tells of a text in an item that speaks to models, where no change told of it: it may stand anywhere in a schema. `before` is
+/// how many changes were known when the item began.
+fn suspicious(changes: &mut Changes, before: usize, subject: &str, old: &Value, new: &Value) {
+    if changes.all[before..].iter().any(|change| change.suspicion.is_some()) {
+        return;
+    }
+    if let Some((pointer, text)) = suspicion::anywhere(old, new) {
+        let code = "suspicious-text";
+        changes.add_values(ChangeLevel::Cosmetic, code, subject, &pointer, "a text is new".into(), None, Some(text.into()));
+    }
+}
+
+/// A text for people and models.
+fn text(changes: &mut Changes, subject: &str, pointer: &str, what: &str, old: Option<&str>, new: Option<&str>) {
+    let (code, reason) = match (old, new) {
+        (old, new) if old == new => return,
+        (None, Some(_)) => (format!("{what}-added"), format!("{what} are new")),
+        (Some(_), None) => (format!("{what}-removed"), format!("{what} are gone")),
+        _ => (format!("{what}-changed"), format!("{what} changed")),
+    };
+    let reason = if what == "instructions" { reason } else { reason.replace(" are ", " is ") };
+    changes.add_values(ChangeLevel::Cosmetic, &code, subject, pointer, reason, old.map(Value::from), new.map(Value::from));
+}
+
+/// Members of an item that are told by their names only.
+fn others(changes: &mut Changes, subject: &str, old: &Value, new: &Value, told: &[&str]) {
+    let names = |item: &Value| item.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect::<BTreeSet<String>>();
+    for name in names(old).union(&names(new)).filter(|name| !told.contains(&name.as_str())) {
+        let (before, after) = (old.get(name), new.get(name));
+        if before != after {
+            let pointer = super::schema::below("", name);
+            let reason = match (before, after) {
+                (None, _) => format!("`{name}` is new"),
+                (_, None) => format!("`{name}` is gone"),
+                _ => format!("`{name}` changed"),
+            };
+            let (before, after) = (before.cloned(), after.cloned());
+            changes.add_values(
+                ChangeLevel::Cosmetic,
+                &format!("{}-changed", name.trim_start_matches('_').to_lowercase()),
+                subject,
+                &pointer,
+                reason,
+                before,
+                after,
+            );
+        }
+    }
+}
+
+/// Items by their name; those that share one are told apart by nothing, so the first counts.
+fn by_name<'a>(items: &'a [Value], key: &str) -> BTreeMap<&'a str, &'a Value> {
+    let mut named = BTreeMap::new();
+    for item in items {
+        named.entry(item.get(key).and_then(Value::as_str).unwrap_or_default()).or_insert(item);
+    }
+    named
+}
+
+#[cfg(test)]
+mod tests;
