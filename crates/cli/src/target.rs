@@ -134,7 +134,7 @@ impl TargetArgs {
             Named::Started(url, command) => {
                 let port = free_port()?;
                 let command = command.iter().map(|word| word.replace(PORT, &port)).collect();
-                let launch = Launch { command, env: self.env.clone(), folder: self.cwd.clone() };
+                let launch = Launch { command, env: self.env.iter().map(|(name, value)| (name.clone(), value.replace(PORT, &port))).collect(), folder: self.cwd.clone() };
                 self.http(&url.replace(PORT, &port), Vec::new(), None, Some(launch))?
             }
             Named::Server(name) => self.configured(config::find(self.config.as_deref(), name)?)?,
