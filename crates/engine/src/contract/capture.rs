@@ -7,7 +7,9 @@
 use super::hash::{canonical, full_hash, tools_hash};
 use futures_util::future::try_join_all;
 use mcproof_client::revision::{LEGACY, MODERN};
-use mcproof_client::{ConnectFailure, ConnectOptions, Era, Handshake, ListFailure, Session, Tap, Target, TransportKind, open_session};
+use mcproof_client::{
+    CallFailure, ConnectFailure, ConnectOptions, Era, Handshake, ListFailure, Session, Tap, Target, TransportKind, Unanswered, open_session,
+};
 use mcproof_record::{Contract, ContractHashes};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -71,7 +73,7 @@ pub async fn capture(session: &Session, versions: &[String], timeout: Duration) 
 }
 
 /// The revisions of an era that the server speaks, newest first. A legacy server tells one in each handshake, so each is
-/// tried, in a session of its own.
+/// tried, in a session of its own, while the one of the handshake is open.
 ///
 /// # Errors
 /// The server cannot be reached.
@@ -85,6 +87,14 @@ pub async fn versions(
     if era == Era::Modern {
         return Ok(told_versions(handshake));
     }
+    // A server that we started to listen does so already, for the session that is open.
+    let running = match target {
+        Target::Http { endpoint, kind, launch: Some(_), locate: None } => {
+            Some(Target::Http { endpoint: endpoint.clone(), kind: *kind, launch: None, locate: None })
+        }
+        _ => None,
+    };
+    let target = running.as_ref().unwrap_or(target);
     let others = LEGACY.iter().filter(|version| **version != handshake.protocol_version);
     let attempts = others.map(|version| {
         let tap = tap();
@@ -95,7 +105,7 @@ pub async fn versions(
                     session.close().await;
                     Ok(Some((*version).to_owned()))
                 }
-                Err(failure @ (ConnectFailure::Start(_) | ConnectFailure::Address(_))) => Err(failure),
+                Err(failure) if says_nothing(&failure) => Err(failure),
                 Err(_) => Ok(None),
             }
         }
@@ -113,6 +123,20 @@ pub async fn versions(
     }
     found.sort_by(|one, two| two.cmp(one));
     Ok(found)
+}
+
+/// Whether a session failed for a reason that has nothing to do with the revision that was offered.
+fn says_nothing(failure: &ConnectFailure) -> bool {
+    match failure {
+        ConnectFailure::Unanswered { failure, .. } => matches!(failure, CallFailure::Unanswered(Unanswered::Unreachable(_))),
+        ConnectFailure::Start(_)
+        | ConnectFailure::Address(_)
+        | ConnectFailure::AddressTaken { .. }
+        | ConnectFailure::NotListening { .. }
+        | ConnectFailure::NotLocated { .. }
+        | ConnectFailure::Unauthorized { .. } => true,
+        _ => false,
+    }
 }
 
 /// The parts of a contract that the handshake tells.
