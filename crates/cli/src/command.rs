@@ -11,6 +11,7 @@ mod list;
 mod lock;
 mod ping;
 mod plan;
+mod probe;
 mod prompt;
 mod read;
 mod review;
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Diff(Box<diff::Arguments>),
     /// Print the hash of what a server promises
     Hash(Box<hash::Arguments>),
+    /// See whether a server works, and how long each part takes: one line, one exit code
+    Probe(Box<probe::Arguments>),
     /// Send one request and print its answer; takes the flags of MCP Inspector's CLI
     Inspect(Box<inspect::Arguments>),
     /// List the tools of a server
@@ -81,6 +84,7 @@ impl Command {
             Self::Lock(arguments) => lock::run(arguments, watching),
             Self::Diff(arguments) => diff::run(arguments, watching),
             Self::Hash(arguments) => hash::run(arguments, watching),
+            Self::Probe(arguments) => probe::run(arguments, watching),
             Self::Inspect(arguments) => inspect::run(arguments, watching),
             Self::Tools(arguments) => list::run("tools/list", arguments, watching),
             Self::Prompts(arguments) => list::run("prompts/list", arguments, watching),
@@ -111,6 +115,7 @@ impl Command {
             | Self::Diff(_)
             | Self::Hash(_)
             | Self::Explain(_)
+            | Self::Probe(_)
             | Self::Plan(_)
             | Self::Review(_)
             | Self::Schema(_)

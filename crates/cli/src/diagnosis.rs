@@ -9,11 +9,24 @@ use mcproof_record::{Diagnostic, Severity, Transcript};
 
 /// Why no session could be opened.
 pub(crate) fn of_connect_failure(failure: &ConnectFailure, tap: &Tap, resolved: &Resolved) -> Failure {
-    let exit = match failure {
+    let mut diagnostic = diagnosis::of_connect_failure(failure, &resolved.target, &tap.transcript(), Asker::CommandLine);
+    explain_launch(&mut diagnostic, failure, resolved);
+    Failure::new(exit_of(failure), diagnostic)
+}
+
+/// Where a server ended at its start that was started as by a host, that is the first thing to think of.
+pub(crate) fn explain_launch(diagnostic: &mut Diagnostic, failure: &ConnectFailure, resolved: &Resolved) {
+    if let (ConnectFailure::Exited { .. }, Some(hint)) = (failure, resolved.host_hint()) {
+        diagnostic.hint = Some(hint);
+    }
+}
+
+/// The exit code that follows from it.
+pub(crate) fn exit_of(failure: &ConnectFailure) -> Exit {
+    match failure {
         ConnectFailure::Address(_) | ConnectFailure::NoModernSse => Exit::BadInput,
         _ => Exit::Unreachable,
-    };
-    Failure::new(exit, diagnosis::of_connect_failure(failure, &resolved.target, &tap.transcript(), Asker::CommandLine))
+    }
 }
 
 /// What is known besides a failed request.

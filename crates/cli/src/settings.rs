@@ -6,6 +6,7 @@ use mcproof_report::{Charset, Color, Style};
 use std::collections::BTreeMap;
 use std::env;
 use std::io::IsTerminal as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -60,6 +61,15 @@ pub(crate) fn program_exists(name: &str) -> bool {
         return Path::new(name).is_file();
     }
     env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(name).is_file()))
+}
+
+/// The file that a shell with this PATH would run.
+pub(crate) fn find_program(name: &str, path: &str) -> Option<PathBuf> {
+    let is_program = |place: &PathBuf| {
+        let metadata = place.metadata();
+        metadata.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    };
+    env::split_paths(path).filter(|folder| !folder.as_os_str().is_empty()).map(|folder| folder.join(name)).find(is_program)
 }
 
 /// Where programs keep what they remember between runs, if there is such a place (XDG base directories).

@@ -184,8 +184,10 @@ impl SuiteArgs {
         let launch = (!command.is_empty())
             .then(|| {
                 let env = env.iter().map(|text| pair(text, '=', "-e")).collect::<Result<_, Failure>>()?;
-                let folder = cwd.clone().unwrap_or_else(settings::current_folder);
-                Ok::<_, Failure>(Launch { command: command.clone(), env, folder, cwd: None })
+                // A folder that was asked for is another thing than the one that happens to be here: hosts keep the former only.
+                let asked = cwd.as_ref().and_then(|folder| folder.to_str()).filter(|folder| !folder.contains("${")).map(str::to_owned);
+                let folder = if asked.is_some() { None } else { cwd.clone() }.unwrap_or_else(settings::current_folder);
+                Ok::<_, Failure>(Launch { command: command.clone(), env, folder, cwd: asked })
             })
             .transpose()?;
         let transport = match (url, self.transport.as_slice()) {

@@ -1,6 +1,7 @@
 //! The server that a command line names, and how to reach it. Knows flags and configuration files, not requests.
 
 mod config;
+pub(crate) mod host;
 
 use crate::authorization::AuthArgs;
 use crate::duration;
@@ -8,7 +9,7 @@ use crate::failure::Failure;
 use crate::network::NetworkArgs;
 use crate::settings;
 use crate::suggest;
-use config::Known;
+use config::{Folder, Known};
 use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Guardian, Launch, TapBounds, Target, TransportKind};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -55,6 +56,9 @@ pub(crate) struct TargetArgs {
     /// Start the server in this folder
     #[arg(long, value_name = "FOLDER")]
     pub(crate) cwd: Option<PathBuf>,
+    /// How to start a command: from this shell, or as a desktop host does
+    #[arg(long, value_name = "STYLE", default_value = "shell", hide_default_value = true)]
+    pub(crate) launch: host::Style,
     /// Send this header with each HTTP request; may be repeated
     #[arg(long, value_name = "NAME: VALUE", value_parser = parse_header)]
     pub(crate) header: Vec<(String, String)>,
@@ -120,6 +124,16 @@ pub(crate) enum Words {
     NameAndStart,
 }
 
+impl Resolved {
+    /// What to do if a server fails at its start, because it was started as by a host.
+    pub(crate) fn host_hint(&self) -> Option<String> {
+        match &self.target {
+            Target::Stdio(launch) | Target::Http { launch: Some(launch), .. } => host::hint(launch),
+            Target::Http { launch: None, .. } => None,
+        }
+    }
+}
+
 impl TargetArgs {
     /// Whether `--` or a flag names the server, so that no positional word does.
     pub(crate) fn names_server(&self) -> bool {
@@ -129,19 +143,20 @@ impl TargetArgs {
     /// Finds the server. `words` are the positional ones that may name it.
     pub(crate) fn resolve(&self, words: &[String], meaning: Words) -> Result<Resolved, Failure> {
         let mut target = match self.named(words, meaning)? {
-            Named::Command(command) => self.stdio(command.to_vec(), Vec::new(), None)?,
+            Named::Command(command) => self.stdio(command.to_vec(), Vec::new(), Folder::Open)?,
             Named::Url(url) => self.http(url, Vec::new(), None, None)?,
             Named::Started(url, command) => {
                 let port = free_port()?;
                 let command = command.iter().map(|word| word.replace(PORT, &port)).collect();
-                let launch = Launch { command, env: self.env.iter().map(|(name, value)| (name.clone(), value.replace(PORT, &port))).collect(), folder: self.cwd.clone() };
+                let env = self.env.iter().map(|(name, value)| (name.clone(), value.replace(PORT, &port))).collect();
+                let launch = self.launched(command, env, Folder::Open)?;
                 self.http(&url.replace(PORT, &port), Vec::new(), None, Some(launch))?
             }
             Named::Server(name) => self.configured(config::find(self.config.as_deref(), name)?)?,
             Named::Nothing => self.configured(config::only(self.config.as_deref())?)?,
             Named::ServerOrCommand(word) => match config::find(self.config.as_deref(), word) {
                 Ok(known) => self.configured(known)?,
-                Err(_) if settings::program_exists(word) => self.stdio(vec![word.clone()], Vec::new(), None)?,
+                Err(_) if settings::program_exists(word) => self.stdio(vec![word.clone()], Vec::new(), Folder::Open)?,
                 Err(failure) => return Err(failure),
             },
         };
@@ -199,7 +214,7 @@ impl TargetArgs {
         }
     }
 
-    fn stdio(&self, command: Vec<String>, mut env: Vec<(String, String)>, folder: Option<PathBuf>) -> Result<Target, Failure> {
+    fn stdio(&self, command: Vec<String>, mut env: Vec<(String, String)>, folder: Folder) -> Result<Target, Failure> {
         if let Transport::Only(kind @ (TransportKind::Http | TransportKind::Sse)) = self.transport {
             let message = format!("`--transport {kind}` needs a URL; a command is reached over stdio");
             return Err(Failure::bad_input("transport-mismatch", message).hint("start the server yourself and give its URL"));
@@ -209,7 +224,20 @@ impl TargetArgs {
                 .hint("pass credentials in the server's environment: -e KEY=VALUE"));
         }
         env.extend(self.env.iter().cloned());
-        Ok(Target::Stdio(Launch { command, env, folder: self.cwd.clone().or(folder) }))
+        Ok(Target::Stdio(self.launched(command, env, folder)?))
+    }
+
+    fn launched(&self, command: Vec<String>, env: Vec<(String, String)>, folder: Folder) -> Result<Launch, Failure> {
+        let launch = |folder| Launch { command, env, folder, ..Launch::default() };
+        Ok(match (self.launch, self.cwd.clone(), folder) {
+            (host::Style::Shell, Some(folder), _) => launch(Some(folder)),
+            (host::Style::Shell, None, Folder::Chosen(folder) | Folder::OfFile(folder)) => launch(Some(folder)),
+            (host::Style::Shell, None, Folder::Open) => launch(None),
+            (host::Style::Host, Some(folder), _) | (host::Style::Host, None, Folder::Chosen(folder)) => {
+                host::launched(launch(Some(folder)))?
+            }
+            (host::Style::Host, None, Folder::Open | Folder::OfFile(_)) => host::launched(launch(None))?,
+        })
     }
 
     fn http(
@@ -226,7 +254,8 @@ impl TargetArgs {
             }
             Transport::Only(kind) => Some(kind),
         };
-        for (flag, given) in [("-e", !self.env.is_empty()), ("--cwd", self.cwd.is_some())] {
+        let is_host = self.launch == host::Style::Host;
+        for (flag, given) in [("-e", !self.env.is_empty()), ("--cwd", self.cwd.is_some()), ("--launch", is_host)] {
             if given && launch.is_none() {
                 let message = format!("`{flag}` needs a command: a server at a URL is not started by mcproof");
                 return Err(Failure::bad_input("transport-mismatch", message));

@@ -166,7 +166,7 @@ async fn disturbed(over: TransportKind, rule: FaultRule) -> (Session, FaultInjec
         TransportKind::Sse => command.extend(["--sse", "--port", &port]),
         _ => {}
     }
-    let launch = Launch { command: command.into_iter().map(str::to_owned).collect(), env: Vec::new(), folder: None };
+    let launch = Launch { command: command.into_iter().map(str::to_owned).collect(), ..Launch::default() };
     let target = match over {
         TransportKind::Stdio => Target::Stdio(launch),
         _ => {

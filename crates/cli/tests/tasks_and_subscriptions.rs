@@ -44,7 +44,7 @@ async fn everything(over: TransportKind, answers: Answers) -> Session {
     let port = free_port().to_string();
     let filled = |text: String| text.replace("${port}", &port);
     let env = start.env.into_iter().map(|(name, value)| (name, filled(value))).collect();
-    let launch = Launch { command: start.command, env, folder: None };
+    let launch = Launch { command: start.command, env, ..Launch::default() };
     let target = match start.url {
         Some(url) => http(&filled(url), launch),
         None => Target::Stdio(launch),
@@ -58,7 +58,7 @@ async fn tracker(over: TransportKind) -> Session {
     if over == TransportKind::Http {
         command.extend(["--http", "--port", &port]);
     }
-    let launch = Launch { command: command.into_iter().map(str::to_owned).collect(), env: Vec::new(), folder: None };
+    let launch = Launch { command: command.into_iter().map(str::to_owned).collect(), ..Launch::default() };
     let target = match over {
         TransportKind::Http => http(&format!("http://127.0.0.1:{port}/mcp"), launch),
         _ => Target::Stdio(launch),

@@ -1,11 +1,12 @@
 //! The tap: every byte of a session passes it on its way, below JSON, and is kept as a frame with its time.
 //! Knows no messages.
 
+use crate::transport::Dialed;
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Raw, Transcript};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 type Observer = Box<dyn Fn(&Frame) + Send + Sync>;
 
@@ -29,6 +30,8 @@ struct Inner {
     /// HTTP exchanges begun so far, on whatever connection.
     exchanges: AtomicU64,
     excused: Mutex<Excused>,
+    /// What it took to make the first connections.
+    dialed: Mutex<Vec<Dialed>>,
     /// Whether anything was ever excused: most taps never look further.
     is_disturbed: AtomicBool,
 }
@@ -83,6 +86,7 @@ impl Tap {
             secrets: RwLock::default(),
             exchanges: AtomicU64::new(0),
             excused: Mutex::default(),
+            dialed: Mutex::default(),
             is_disturbed: AtomicBool::new(false),
         };
         let tap = Self { shared: Arc::new(shared), find_secrets: None };
@@ -190,6 +194,23 @@ impl Tap {
         id
     }
 
+    /// Since the transcript began: the clock of its frames.
+    pub fn elapsed(&self) -> Duration {
+        self.shared.start.elapsed()
+    }
+
+    /// What it took to make the connections, in the order in which that was over. Of many only the first are there.
+    pub fn connections(&self) -> Vec<Dialed> {
+        self.shared.dialed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn keep_dialed(&self, dialed: Dialed) {
+        let mut kept = self.shared.dialed.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < MOST_DIALED {
+            kept.push(dialed);
+        }
+    }
+
     /// Something about the connection that is no bytes.
     pub fn note(&self, text: impl Into<String>) -> FrameId {
         self.record(Direction::Local, FrameBody::Note { text: text.into() })
@@ -253,6 +274,9 @@ fn size(frame: &Frame) -> usize {
 fn headers_size(headers: &[(String, String)]) -> usize {
     headers.iter().map(|(name, value)| name.len() + value.len() + 48).sum()
 }
+
+/// Connections whose making is remembered: whoever asks, asks about the first.
+const MOST_DIALED: usize = 32;
 
 /// Messages that were disturbed and have not come yet.
 const MOST_EXPECTED: usize = 1000;

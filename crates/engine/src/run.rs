@@ -30,7 +30,7 @@ pub use coverage::Covering;
 pub use filter::{FILTER_HELP, Filter};
 use group::{Busy, Groups};
 use mcproof_client::auth::Authorization;
-use mcproof_client::{EraChoice, Guardian, Network, Patience};
+use mcproof_client::{EraChoice, Guardian, Launch, Network, Patience};
 use mcproof_record::{CaseOutcome, Diagnostic, Event, FORMAT_VERSION, Severity, Summary, Verdict, fold};
 use parity::Wires;
 use ports::Addresses;
@@ -58,6 +58,8 @@ pub struct RunOptions {
     pub request_timeout: Option<Duration>,
     /// What a command that begins with `mcproof` starts: this very binary, also where none is on the PATH.
     pub mcproof: Option<PathBuf>,
+    /// Changes how each server is started; the folder is there if the suite names one.
+    pub launcher: Option<Launcher>,
     pub patience: Patience,
     pub guardian: Guardian,
     /// In place of what the suite says.
@@ -73,6 +75,9 @@ pub struct RunOptions {
     /// The time of day.
     pub began: SystemTime,
 }
+
+/// Changes how a server is started, or says why it cannot be.
+pub type Launcher = Arc<dyn Fn(Launch) -> Result<Launch, Diagnostic> + Send + Sync>;
 
 /// What a payload that differs from its snapshot does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,6 +12,7 @@ mod last_run;
 mod millis;
 mod outcome;
 mod planned;
+mod probe;
 mod raw;
 #[cfg(feature = "schema")]
 pub mod schema;
@@ -30,5 +31,6 @@ pub use frame::{Direction, Evidence, ExchangeId, Frame, FrameBody, FrameId, Tran
 pub use last_run::{CaseKey, LastRun};
 pub use outcome::{Aftermath, AnswerKind, Blame, CaseOutcome, Exchange, Proof, ServerState, SessionTranscript, StepOutcome, Verdict};
 pub use planned::{PlannedCase, PlannedRun, PlannedStep};
+pub use probe::{Phase, ProbePhase, ProbeReport, ProbeVerdict, ProbedCertificate, ProbedContract, ProbedHandshake, ProbedTls};
 pub use raw::Raw;
 pub use summary::{Counts, Summary, fold};

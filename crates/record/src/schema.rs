@@ -1,7 +1,7 @@
 //! The published JSON Schemas of what is recorded, made from the types themselves, so that the two cannot differ. A later
 //! version may add members, so none is forbidden.
 
-use crate::{AuditLine, Baseline, CheckReport, ContractDiff, ContractLock, Event, FORMAT_VERSION};
+use crate::{AuditLine, Baseline, CheckReport, ContractDiff, ContractLock, Event, FORMAT_VERSION, ProbeReport};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
@@ -34,6 +34,11 @@ pub fn lock() -> Value {
 /// The schema (2020-12) of `mcproof diff --json`.
 pub fn diff() -> Value {
     of::<ContractDiff>("diff")
+}
+
+/// The schema (2020-12) of what `mcproof probe --json` prints.
+pub fn probe() -> Value {
+    of::<ProbeReport>("probe")
 }
 
 fn of<T: JsonSchema>(what: &str) -> Value {

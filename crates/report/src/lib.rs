@@ -12,6 +12,7 @@ pub mod html;
 pub mod json;
 pub mod junit;
 pub mod plan;
+pub mod probe;
 mod repeat;
 mod reporter;
 pub mod sarif;

@@ -8,9 +8,9 @@ use crate::target::{Resolved, TargetArgs, Words};
 use crate::{output, settings};
 use mcproof_engine::check::{Explored, Inquiry, Permission, explore};
 use mcproof_engine::diagnosis::{self, Asker};
-use mcproof_engine::rules::{self, UnknownRule};
-use mcproof_record::{Baseline, CheckReport, Diagnostic, FORMAT_VERSION, Severity, Take};
-use mcproof_report::{Repeat, diagnostic};
+use mcproof_engine::rules::{self, UnknownRule, hosts};
+use mcproof_record::{Baseline, CheckReport, Diagnostic, FORMAT_VERSION, Finding, Ruling, Severity, Take};
+use mcproof_report::{Repeat, diagnostic, escape};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -26,6 +26,7 @@ use url::Url;
   mcproof check http://127.0.0.1:3000/mcp --browser --reporter sarif=mcproof.sarif
   mcproof check 'http://127.0.0.1:${port}/mcp' -- node server.js --port '${port}'
   mcproof check --call all,delete_note --only tools,calls -- python server.py
+  mcproof check --hosts -- npx -y my-server
   mcproof explain stdio-only-messages-on-stdout")]
 pub(crate) struct Arguments {
     /// URL, or name of a server in .mcp.json; a command comes last, after `--`
@@ -58,6 +59,9 @@ struct RuleArgs {
     /// Judge as a browser would, CORS included
     #[arg(long)]
     browser: bool,
+    /// Judge what known hosts would refuse as well, and estimate what the tools cost in tokens
+    #[arg(long)]
+    hosts: bool,
     /// Another instance of the same server, without affinity; may be repeated
     #[arg(long, value_name = "URL")]
     replica: Vec<Url>,
@@ -73,8 +77,13 @@ struct RuleArgs {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let RuleArgs { only, skip, strict, baseline, update_baseline, replay, .. } = &arguments.rules;
-    let rules = rules::select(only, skip).map_err(unknown_rule)?;
+    let RuleArgs { only, skip, strict, hosts, baseline, update_baseline, replay, .. } = &arguments.rules;
+    let mut rules = rules::select(only, skip).map_err(unknown_rule)?;
+    let host_rules = if *hosts { rules::of_hosts(skip).map_err(unknown_rule)? } else { Vec::new() };
+    let is_hosts = |id: &str| host_rules.iter().any(|rule| rule.id == id);
+    // They join what is judged anyway, be that all or what was named.
+    rules.retain(|rule| !is_hosts(rule.id));
+    rules.extend(&host_rules);
     let known = baseline.as_deref().map(|path| read_baseline(path, *update_baseline)).transpose()?;
     let reporters = arguments.reports.open_for_check(&Repeat::default())?;
     let began = Instant::now();
@@ -105,13 +114,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let file = arguments.file();
     let written = reporters.write(&report, began.elapsed(), &file)?;
+    if arguments.rules.hosts
+        && let Some(cost) = hosts::cost(&report.takes)
+    {
+        output::talk(&told(&cost));
+    }
     for acceptance in &stale {
         let message = format!("the baseline accepts a finding that is gone: {}, {}", acceptance.rule, acceptance.message);
         let diagnostic = Diagnostic::warning("stale-acceptance", message).hint("take it out, or run with --update-baseline");
         output::talk(&diagnostic::render(&diagnostic, &settings::style()));
     }
     let least = if *strict { Severity::Warning } else { Severity::Error };
-    let has_failed = report.findings().any(|(_, finding)| finding.severity >= least && !finding.accepted) || (*strict && !stale.is_empty());
+    // Whoever is strict about hosts wants to be refused by none.
+    let counts = |ruling: &Ruling, finding: &Finding| finding.severity >= least || (*strict && is_hosts(&ruling.rule));
+    let has_failed =
+        report.findings().any(|(ruling, finding)| counts(ruling, finding) && !finding.accepted) || (*strict && !stale.is_empty());
     Ok(match (has_failed, written) {
         (true, _) => Exit::Failed,
         (false, Written::Incompletely) => Exit::BadInput,
@@ -159,6 +176,17 @@ pub(super) fn unknown_rule(unknown: UnknownRule) -> Failure {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None => failure.hint("`mcproof explain` lists all rules"),
     }
+}
+
+/// What the tools cost, in one line.
+fn told(cost: &hosts::Cost) -> String {
+    let dearest =
+        cost.dearest.as_ref().map(|(name, _)| format!("; most for `{}`, {}", escape(name), cost.dearest_tokens())).unwrap_or_default();
+    let hosts::Cost { tools, characters, .. } = cost;
+    format!(
+        "the {tools} tools cost about {} tokens in every conversation (estimate: {characters} characters / 4){dearest}\n",
+        cost.tokens()
+    )
 }
 
 fn read_baseline(path: &Path, may_be_missing: bool) -> Result<Baseline, Failure> {

@@ -35,6 +35,8 @@ enum What {
     Lock,
     /// What `diff --json` and `lock --verify --json` print
     Diff,
+    /// What `probe --json` prints
+    Probe,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -46,6 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         What::Baseline => schema::baseline(),
         What::Lock => schema::lock(),
         What::Diff => schema::diff(),
+        What::Probe => schema::probe(),
     };
     output::data(format!("{schema:#}\n").as_bytes())?;
     Ok(Exit::Passed)

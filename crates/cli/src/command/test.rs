@@ -13,6 +13,7 @@ use crate::reporters::{ReporterArgs, Reporters, Written};
 use crate::selection::{Scope, SelectionArgs};
 use crate::settings;
 use crate::suites::{Read, SuiteArgs};
+use crate::target::host;
 use crate::typed::Typed;
 use clap::Args as _;
 use mcproof_client::auth::Authorization;
@@ -55,6 +56,9 @@ pub(crate) struct Arguments {
     /// Run again when a suite, or a file below its folder that .gitignore does not exclude, has changed
     #[arg(long, conflicts_with = "json")]
     watch: bool,
+    /// How to start servers: from this shell, or as a desktop host does
+    #[arg(long, value_name = "STYLE", default_value = "shell", hide_default_value = true)]
+    launch: host::Style,
     /// Time that each request may take, in place of the suite's
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     timeout: Option<Duration>,
@@ -176,6 +180,7 @@ impl Arguments {
             connect_timeout: self.connect_timeout,
             request_timeout: self.timeout,
             mcproof: settings::own_binary(),
+            launcher: self.launch.launcher(),
             patience: Patience::default(),
             guardian: given.guardian.clone(),
             limits: self.network.limits(),

@@ -11,8 +11,19 @@ use std::path::{Path, PathBuf};
 /// A server as a file describes it.
 #[derive(Debug, PartialEq)]
 pub(super) enum Known {
-    Command { command: Vec<String>, env: Vec<(String, String)>, folder: Option<PathBuf> },
+    Command { command: Vec<String>, env: Vec<(String, String)>, folder: Folder },
     Url { url: String, headers: Vec<(String, String)>, kind: Option<TransportKind> },
+}
+
+/// Where a command is to run.
+#[derive(Debug, PartialEq)]
+pub(super) enum Folder {
+    /// Its entry says so.
+    Chosen(PathBuf),
+    /// That of the file, since the entry says nothing.
+    OfFile(PathBuf),
+    /// Nobody said.
+    Open,
 }
 
 /// Looked for in each folder, in this order.
@@ -117,8 +128,10 @@ impl File {
                 let mut command = vec![program];
                 command.extend(entry.list("args")?);
                 let folder = match (entry.text("cwd")?.map(PathBuf::from), &self.folder) {
-                    (Some(cwd), Some(folder)) => Some(folder.join(cwd)),
-                    (cwd, folder) => cwd.or_else(|| folder.clone()),
+                    (Some(cwd), Some(folder)) => Folder::Chosen(folder.join(cwd)),
+                    (Some(cwd), None) => Folder::Chosen(cwd),
+                    (None, Some(folder)) => Folder::OfFile(folder.clone()),
+                    (None, None) => Folder::Open,
                 };
                 Ok(Known::Command { command, env: entry.pairs("env")?, folder })
             }
@@ -230,17 +243,20 @@ mod tests {
 
     #[test]
     fn entries_are_commands_or_urls() {
-        let command = |command: &[&str], env: &[(&str, &str)], folder: &str| {
+        let command = |command: &[&str], env: &[(&str, &str)], folder: Folder| {
             let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-            Ok(Known::Command { command: command.iter().map(|word| (*word).to_owned()).collect(), env, folder: Some(folder.into()) })
+            Ok(Known::Command { command: command.iter().map(|word| (*word).to_owned()).collect(), env, folder })
         };
         let url = |url: &str, kind| Ok(Known::Url { url: url.into(), headers: vec![], kind });
         let check = |text: &str, expected: Result<Known, String>| assert_eq!(server(text), expected, "{text}");
         check(
             r#"{"mcpServers":{"a":{"command":"node","args":["x.js"],"env":{"A":"1","B":2}}}}"#,
-            command(&["node", "x.js"], &[("A", "1"), ("B", "2")], "/project"),
+            command(&["node", "x.js"], &[("A", "1"), ("B", "2")], Folder::OfFile("/project".into())),
         );
-        check(r#"{"mcpServers":{"a":{"type":"stdio","command":"node","cwd":"sub"}}}"#, command(&["node"], &[], "/project/sub"));
+        check(
+            r#"{"mcpServers":{"a":{"type":"stdio","command":"node","cwd":"sub"}}}"#,
+            command(&["node"], &[], Folder::Chosen("/project/sub".into())),
+        );
         check(r#"{"mcpServers":{"a":{"url":"http://h/mcp","disabled":true}}}"#, url("http://h/mcp", None));
         check(r#"{"mcpServers":{"a":{"type":"streamable-http","url":"http://h/mcp"}}}"#, url("http://h/mcp", Some(TransportKind::Http)));
         check(r#"{"mcpServers":{"a":{"type":"sse","url":"http://h/sse"}}}"#, url("http://h/sse", Some(TransportKind::Sse)));

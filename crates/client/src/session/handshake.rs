@@ -50,6 +50,9 @@ pub(super) async fn initialize(
         }
         Err(failure) => return Err(ConnectFailure::Unanswered { method: INITIALIZE, failure, faults: dispatcher.faults() }),
     };
+    // Kept before anything is found wrong with the answer: a session that was begun has to be ended.
+    let session = reply.http.as_ref().and_then(|head| head.header(SESSION_HEADER)).map(|id| (SESSION_HEADER.to_owned(), id.to_owned()));
+    wire.set_headers(session.iter().cloned().collect());
     let result = reply.answer.map_err(|error| ConnectFailure::Refused { method: INITIALIZE, error })?;
     let bad = |reason: &str| ConnectFailure::BadResult { method: INITIALIZE, reason: reason.to_owned() };
     let version = result.get("protocolVersion").and_then(Value::as_str).ok_or_else(|| bad("has no `protocolVersion`"))?.to_owned();
@@ -69,8 +72,7 @@ pub(super) async fn initialize(
     if matches!(transport, TransportKind::Http | TransportKind::Sse) && revision::has_version_header(&version) {
         headers.push((VERSION_HEADER.to_owned(), version.clone()));
     }
-    let session = reply.http.as_ref().and_then(|head| head.header(SESSION_HEADER));
-    headers.extend(session.map(|id| (SESSION_HEADER.to_owned(), id.to_owned())));
+    headers.extend(session);
     wire.set_headers(headers.clone());
     wire.notify("notifications/initialized", offer.budget).await;
     if let Connection::Http(http) = &wire.connection {

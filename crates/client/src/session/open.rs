@@ -499,6 +499,12 @@ impl<'a> Opening<'a> {
 impl Attempt {
     async fn discard(self, patience: Patience) {
         let Self { wire, .. } = self;
+        // A handshake that failed after its first answer leaves a session behind.
+        if let Connection::Http(http) = &wire.connection
+            && wire.has_session()
+        {
+            http.delete(&wire.headers(), patience.end_of_input).await;
+        }
         if let Some(Connection::Stdio(stdio)) = Arc::into_inner(wire).map(|wire| wire.connection) {
             stdio.close(Patience { end_of_input: patience.end_of_input.min(Patience::SHORT.end_of_input), ..patience }).await;
         }

@@ -1,6 +1,7 @@
 //! Connections to one origin: made when needed, kept while the server keeps them. Over TLS, HTTP/2 where the server
 //! chooses it: then one connection serves all requests. Knows HTTP, not MCP.
 
+use super::dialed::Dialing;
 use super::progress::{Progress, Stage};
 use super::proxy::{self, Proxy};
 use super::stream::{Stream, Trouble};
@@ -17,10 +18,11 @@ use hyper::http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use hyper::rt::{Executor, Read, Write};
 use hyper::{Request, Response};
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use url::Url;
 
@@ -257,7 +259,8 @@ impl Pool {
 
     async fn dial(&self, progress: &Progress) -> Result<Sender, String> {
         let (host, port) = self.proxy.as_ref().map_or((self.host.as_str(), self.port), |proxy| (proxy.host.as_str(), proxy.port));
-        let mut stream = TcpStream::connect((host, port)).await.map_err(|error| {
+        let mut dialing = Dialing::begin(&self.tap);
+        let mut stream = reach(host, port, &mut dialing).await.map_err(|error| {
             let whom = self.proxy.as_ref().map_or_else(|| self.authority(), |proxy| format!("the proxy {}", proxy.address()));
             match error.kind() {
                 io::ErrorKind::ConnectionRefused => format!("connection to {whom} refused"),
@@ -267,6 +270,7 @@ impl Pool {
         // A request is one small write: waiting for more would only cost time.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
+            dialing.ready();
             let sender = self.single(Stream::new(stream)).await?;
             return Ok(Sender::Single(Single { sender, trouble: None }));
         };
@@ -274,11 +278,14 @@ impl Pool {
         if let Some(proxy) = &self.proxy {
             progress.enter(Stage::Tunnelling);
             proxy::open_tunnel(&mut stream, proxy, &server).await?;
+            dialing.tunnelled();
         }
         progress.enter(Stage::Securing);
         let secured = tls.secure(stream, &self.host, &server).await?;
         let shareable = tls::speaks_http2(&secured);
         let version = tls::version(&secured);
+        dialing.secured(version, tls::certificate(&secured), tls.verification() == Verification::Full);
+        dialing.ready();
         let through = self.proxy.as_ref().map(|proxy| format!(" through the proxy {}", proxy.address())).unwrap_or_default();
         let http = if shareable { "HTTP/2" } else { "HTTP/1.1" };
         let unverified = if tls.verification() == Verification::Off { "; its certificate is not checked" } else { "" };
@@ -404,6 +411,20 @@ impl Pool {
 /// hyper's own bounds: it reads no head into less, and no more headers.
 const LEAST_BUFFER: usize = 8192;
 const MOST_HEADERS: usize = 100;
+
+/// The name is looked up first, and by itself, because how long each of the two takes is another story.
+async fn reach(host: &str, port: u16, dialing: &mut Dialing<'_>) -> io::Result<TcpStream> {
+    let stream = match host.parse::<IpAddr>() {
+        Ok(address) => TcpStream::connect((address, port)).await?,
+        Err(_) => {
+            let addresses: Vec<SocketAddr> = lookup_host((host, port)).await?.collect();
+            dialing.named();
+            TcpStream::connect(addresses.as_slice()).await?
+        }
+    };
+    dialing.connected();
+    Ok(stream)
+}
 
 fn path(request: &Request<Body>) -> PathAndQuery {
     request.uri().path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))

@@ -25,9 +25,20 @@ use tokio::time::{sleep, timeout};
 pub struct Launch {
     /// Program and arguments.
     pub command: Vec<String>,
-    /// Added to the environment of this process.
+    /// Set besides what its surroundings give.
     pub env: Vec<(String, String)>,
     pub folder: Option<PathBuf>,
+    pub surroundings: Surroundings,
+}
+
+/// The variables that a process has before any are set for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Surroundings {
+    /// Those of this process.
+    #[default]
+    Ours,
+    /// None.
+    Nothing,
 }
 
 /// How a process ended.
@@ -132,6 +143,9 @@ impl Process {
             return Err(StartFailure::NoFolder(folder.clone()));
         }
         let mut command = Command::new(program);
+        if launch.surroundings == Surroundings::Nothing {
+            command.env_clear();
+        }
         command.args(arguments).envs(launch.env.iter().cloned());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(folder) = &launch.folder {

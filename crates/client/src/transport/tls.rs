@@ -179,6 +179,11 @@ pub(super) fn version(stream: &TlsStream<TcpStream>) -> &'static str {
     }
 }
 
+/// The certificate of the server itself, without those that vouch for it (DER).
+pub(super) fn certificate(stream: &TlsStream<TcpStream>) -> Option<&[u8]> {
+    stream.get_ref().1.peer_certificates()?.first().map(|certificate| certificate.as_ref())
+}
+
 /// What a read or write that failed after the handshake says of TLS, if it does.
 pub(super) fn explain_later(error: &io::Error, address: &str) -> Option<String> {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);

@@ -1,6 +1,6 @@
 //! Which rules are judged: ids, areas and globs, as a person names them.
 
-use super::{Rule, all};
+use super::{Area, Rule, all};
 use crate::suite::did_you_mean;
 use globset::Glob;
 
@@ -13,16 +13,29 @@ pub struct UnknownRule {
     pub near: Option<&'static str>,
 }
 
-/// The rules that `only` names, all where it is empty, without those that `skip` names.
+/// The rules that `only` names, without those that `skip` names. Where `only` is empty, all but those about hosts, which are
+/// judged only where they are named.
 ///
 /// # Errors
 /// A word names no rule.
 pub fn select(only: &[String], skip: &[String]) -> Result<Vec<&'static Rule>, UnknownRule> {
-    let mut selected: Vec<&'static Rule> = if only.is_empty() { all().collect() } else { named(only)? };
+    let mut selected: Vec<&'static Rule> =
+        if only.is_empty() { all().filter(|rule| rule.area != Area::Hosts).collect() } else { named(only)? };
     let skipped = named(skip)?;
     selected.retain(|rule| !skipped.iter().any(|other| other.id == rule.id));
     Ok(selected)
 }
+
+/// The rules about hosts, with those of others that are theirs as well, without those that `skip` names.
+///
+/// # Errors
+/// A word names no rule.
+pub fn of_hosts(skip: &[String]) -> Result<Vec<&'static Rule>, UnknownRule> {
+    select(&[Area::Hosts.name().to_owned(), LIMITS_OF_HOSTS.join(",")], skip)
+}
+
+/// Limits of hosts that are worth a note even if nobody asks about hosts.
+const LIMITS_OF_HOSTS: [&str; 2] = ["tool-name-fits-hosts", "tool-description-is-short"];
 
 /// In the order of the catalogue.
 fn named(words: &[String]) -> Result<Vec<&'static Rule>, UnknownRule> {
@@ -60,7 +73,9 @@ mod tests {
                 .iter()
                 .all(|id| id.starts_with("stdio-") && *id != "stdio-only-messages-on-stdout")
         );
-        assert_eq!(ids("", "").len(), all().count());
+        assert_eq!(ids("", "").len() + ids("hosts", "").len(), all().count());
+        assert!(ids("hosts", "").contains(&"host-tool-list-is-short"));
+        assert_eq!(of_hosts(&[]).unwrap().len(), ids("hosts", "").len() + LIMITS_OF_HOSTS.len());
         let unknown = select(&words("server-strats"), &[]).err().unwrap();
         assert_eq!((unknown.typed.as_str(), unknown.near), ("server-strats", Some("server-starts")));
     }

@@ -297,6 +297,14 @@ impl<'a> Sessions<'a> {
         self.tmp.iter().map(|tmp| (TMP.to_owned(), json!(tmp.path().to_string_lossy()))).collect()
     }
 
+    fn launch(&self, planned: &plan::Launch, scope: &Map<String, Value>) -> Result<Launch, Diagnostic> {
+        let launch = fill_launch(planned, self.options.mcproof.as_deref(), scope)?;
+        match &self.options.launcher {
+            Some(launcher) => launcher(Launch { folder: launch.folder.filter(|_| planned.cwd.is_some()), ..launch }),
+            None => Ok(launch),
+        }
+    }
+
     /// Fills in the port, and waits for the turn at a fixed address.
     async fn target(&self, binding: &Binding) -> Result<(Target, Option<Turn>), Diagnostic> {
         let mut scope = self.builtins();
@@ -305,7 +313,7 @@ impl<'a> Sessions<'a> {
             let port = port.map_err(|error| Diagnostic::error("no-free-port", format!("no free port on 127.0.0.1: {error}")))?;
             scope.insert("port".into(), json!(port));
         }
-        let launch = binding.launch.as_ref().map(|launch| fill_launch(launch, self.options.mcproof.as_deref(), &scope)).transpose()?;
+        let launch = binding.launch.as_ref().map(|launch| self.launch(launch, &scope)).transpose()?;
         let template = match (&binding.url, launch) {
             (Some(template), launch) => (template, launch),
             (None, launch) => return Ok((Target::Stdio(launch.expect("the parser takes no binding without command and url")), None)),
@@ -342,7 +350,7 @@ pub(super) fn fill_launch(launch: &plan::Launch, own_binary: Option<&Path>, scop
         Some(cwd) => launch.folder.join(fill(cwd, scope)?),
         None => launch.folder.clone(),
     };
-    Ok(Launch { command, env, folder: Some(folder) })
+    Ok(Launch { command, env, folder: Some(folder), ..Launch::default() })
 }
 
 fn fill(text: &str, scope: &Map<String, Value>) -> Result<String, Diagnostic> {

@@ -1,0 +1,138 @@
+//! `mcproof probe TARGET`: whether a server works, in one line and one exit code.
+
+use crate::conversation::{self, Interrupts, Watching};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::target::{Resolved, TargetArgs, Words};
+use crate::{contracts, diagnosis, duration, output, settings};
+use mcproof_client::{Tap, Target};
+use mcproof_engine::probe::{ProbePlan, Probed, Promise, persist, probe};
+use mcproof_record::ProbeVerdict;
+use mcproof_report::{diagnostic, probe as lines};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long `--retry` goes on.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// See whether a server works, and how long each part takes: one line, one exit code
+///
+/// Reaches the server, shakes hands and lists its tools, as a client does that comes for the first time. Phases that were not
+/// reached are left out. A certificate that is about to expire is a warning.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof probe https://mcp.example.com/mcp
+  mcproof probe https://mcp.example.com/mcp --deadline 2m         after a deployment: wait until it works
+  mcproof probe https://mcp.example.com/mcp --min-days 21 --lock mcproof.lock --json
+  mcproof probe -- node server.js
+  mcproof probe 'http://127.0.0.1:${port}/mcp' -e PORT='${port}' -- node server.js")]
+pub(crate) struct Arguments {
+    /// URL, or name of a server in .mcp.json; a command comes last, after `--`
+    ///
+    /// A command beside a URL starts the server that listens there; `${port}` in both, and in -e, is a free port.
+    target: Option<String>,
+    /// Try again, with growing delays, until the server is healthy or the deadline has passed
+    #[arg(long)]
+    retry: bool,
+    /// How long --retry goes on [default: 60s]; implies it
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    deadline: Option<Duration>,
+    /// Fail if the certificate is valid for fewer days
+    #[arg(long, value_name = "DAYS")]
+    min_days: Option<u32>,
+    /// Compare what the server promises with this lock, as the kind of client that the lock is for: breaking changes are a
+    /// failure, others a warning
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
+    /// Print all that is known as JSON; `mcproof schema probe` prints its schema
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: TargetArgs,
+}
+
+pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
+    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::NameAndStart)?;
+    let plan = arguments.plan(&resolved)?;
+    let trace = resolved.trace.as_deref().map(conversation::create_trace).transpose()?;
+    let fresh_tap = || Tap::with(resolved.tap, resolved.secrets.clone(), conversation::observer(watching));
+    let probed = conversation::run(async {
+        let mut interrupts = Interrupts::new()?;
+        tokio::select! {
+            probed = arguments.attempt(&plan, fresh_tap) => Ok(Ok(probed)),
+            exit = interrupts.next() => Ok(Err(exit)),
+        }
+    })??;
+    let (Probed { mut report, failure }, tap) = match probed {
+        Ok(probed) => probed,
+        Err(exit) => return Ok(exit),
+    };
+    if let (Some(failure), Some(diagnostic)) = (&failure, report.diagnostics.first_mut()) {
+        diagnosis::explain_launch(diagnostic, failure, &resolved);
+    }
+    let style = settings::style();
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&report).expect("a report has text keys only");
+        output::data(format!("{text}\n").as_bytes())?;
+    } else {
+        output::show(&lines::line(&report, &style))?;
+    }
+    for diagnostic in &report.diagnostics {
+        output::talk(&diagnostic::render(diagnostic, &style));
+    }
+    if let Some(file) = trace {
+        conversation::write_trace(file, &tap)?;
+    }
+    Ok(match (report.verdict, failure) {
+        (ProbeVerdict::Healthy | ProbeVerdict::Warning, _) => Exit::Passed,
+        (_, Some(failure)) => diagnosis::exit_of(&failure),
+        (_, None) => Exit::Failed,
+    })
+}
+
+/// What the lock says that a client like ours is promised.
+fn promise(path: &Path, resolved: &Resolved) -> Result<Promise, Failure> {
+    let shown = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")).hint("`mcproof lock TARGET` writes it")
+    })?;
+    let lock = contracts::read_lock(path, &text)?;
+    Promise::choose(&shown, &lock, &resolved.target, resolved.options.era).ok_or_else(|| {
+        let failure = Failure::bad_input("nothing-locked", format!("{shown} holds no contract for this transport and era"));
+        failure.hint("lock it first, with the same --transport and --era")
+    })
+}
+
+impl Arguments {
+    fn plan(&self, resolved: &Resolved) -> Result<ProbePlan, Failure> {
+        if self.min_days.is_some() && !resolved.target.is_over_tls() {
+            let failure = Failure::bad_input("no-certificate", "--min-days needs an https:// URL: nothing else has a certificate");
+            return Err(failure.hint("leave it out"));
+        }
+        let name = match (&self.target, &self.server.server, &resolved.target) {
+            (Some(name), _, _) | (None, Some(name), _) => name.clone(),
+            (None, None, Target::Http { endpoint, .. }) => endpoint.url.to_string(),
+            (None, None, Target::Stdio(launch)) => launch.command.join(" "),
+        };
+        Ok(ProbePlan {
+            name,
+            target: resolved.target.clone(),
+            options: resolved.options.clone(),
+            timeout: resolved.timeout,
+            least_days: self.min_days,
+            promise: self.lock.as_deref().map(|path| promise(path, resolved)).transpose()?,
+        })
+    }
+
+    async fn attempt(&self, plan: &ProbePlan, fresh_tap: impl Fn() -> Tap) -> (Probed, Tap) {
+        if !self.retry && self.deadline.is_none() {
+            let tap = fresh_tap();
+            return (probe(plan, &tap, settings::now()).await, tap);
+        }
+        let within = self.deadline.unwrap_or(DEADLINE);
+        persist(plan, within, fresh_tap, settings::now, |setback| {
+            output::talk(&lines::setback(setback.report, setback.attempt, setback.delay));
+        })
+        .await
+    }
+}

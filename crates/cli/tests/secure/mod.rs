@@ -1,0 +1,78 @@
+//! A server behind TLS.
+
+#![allow(dead_code, reason = "each test binary uses some of these")]
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A modern server with one tool, on a thread that ends with the test. Writes its authority to `ca.pem` in the folder.
+pub(crate) fn serve(folder: &Path) -> u16 {
+    serve_with(folder, |_| {})
+}
+
+/// The same with a certificate of one's own.
+pub(crate) fn serve_with(folder: &Path, change: impl FnOnce(&mut CertificateParams)) -> u16 {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(DnType::CommonName, "test authority");
+    std::fs::write(folder.join("ca.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
+    let issuer = Issuer::new(params, key);
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    change(&mut params);
+    let certificate = params.signed_by(&key, &issuer).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(certificate.pem().as_bytes()).unwrap()],
+            PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).unwrap(),
+        )
+        .unwrap();
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let config = Arc::clone(&config);
+            std::thread::spawn(move || converse(stream, config));
+        }
+    });
+    port
+}
+
+fn converse(stream: TcpStream, config: Arc<ServerConfig>) -> Option<()> {
+    let mut stream = BufReader::new(StreamOwned::new(ServerConnection::new(config).ok()?, stream));
+    loop {
+        let (mut length, mut line) = (0, String::new());
+        while line != "\r\n" {
+            line.clear();
+            if stream.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().ok()?;
+            }
+        }
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).ok()?;
+        let message: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        let tool = r#"{"name":"echo","inputSchema":{"type":"object"}}"#;
+        let result = match message["method"].as_str() {
+            Some("tools/list") => format!(r#"{{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{tool}]}}"#),
+            _ => r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#.to_owned(),
+        };
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, message["id"]);
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", answer.len());
+        stream.get_mut().write_all((head + &answer).as_bytes()).ok()?;
+    }
+}

@@ -1,0 +1,182 @@
+//! One probe of a server: reach it, shake hands, list its tools, say how long each part took, and what is wrong. The same for
+//! a deploy script and for a monitor. Never prints, and reads no clock of the day.
+
+mod certificate;
+mod phases;
+mod promise;
+
+pub use promise::Promise;
+
+use crate::diagnosis::{self, Asker, Scene};
+use backon::{BackoffBuilder as _, ExponentialBuilder};
+use mcproof_client::{ConnectFailure, ConnectOptions, Handshake, Patience, Session, StartFailure, Tap, Target, open_session};
+use mcproof_record::{Diagnostic, ProbeReport, ProbeVerdict, ProbedHandshake, Severity};
+use phases::Course;
+use serde_json::Value;
+use std::time::{Duration, SystemTime};
+use tokio::time::{Instant, sleep};
+
+/// What to probe, and what is asked of it.
+#[derive(Clone)]
+pub struct ProbePlan {
+    /// As the user named it.
+    pub name: String,
+    pub target: Target,
+    pub options: ConnectOptions,
+    /// For the list of tools, all pages together.
+    pub timeout: Duration,
+    /// A certificate that is valid for fewer days is an error. Without it one is warned of that is about to expire.
+    pub least_days: Option<u32>,
+    /// What the server has promised; it is looked at as the client that the promise is for.
+    pub promise: Option<Promise>,
+}
+
+/// What came of a probe.
+pub struct Probed {
+    pub report: ProbeReport,
+    /// Why there was no session, if there was none.
+    pub failure: Option<ConnectFailure>,
+}
+
+/// Frames that tell noise from a session are told one by one up to here.
+const MOST_FAULTS: usize = 3;
+
+/// Probes once. The tap is a fresh one, whose clock is that of the phases; a session that a server keeps is ended.
+pub async fn probe(plan: &ProbePlan, tap: &Tap, now: SystemTime) -> Probed {
+    let mut report = ProbeReport::new(tap.redacted(plan.name.clone()));
+    let options = plan.promise.as_ref().map_or_else(|| plan.options.clone(), |promise| promise.options(&plan.options));
+    let opened = open_session(&plan.target, &options, tap).await;
+    let mut course = Course::default();
+    let failure = match opened {
+        Ok(session) => {
+            course.handshake = Some(tap.elapsed());
+            report.handshake = Some(shaken(session.handshake()));
+            list(plan, &session, &mut course, &mut report).await;
+            // The time of this is not the server's: it lists more than a client needs.
+            if let (Some(promise), true) = (&plan.promise, report.verdict.is_up()) {
+                promise.compare(&session, plan, &mut report).await;
+            }
+            for fault in session.faults().iter().take(MOST_FAULTS) {
+                let fault = diagnosis::of_fault(fault, &tap.transcript(), Asker::CommandLine);
+                // It works all the same; other clients may break on it.
+                report.blame(Diagnostic { severity: Severity::Warning, ..fault }, ProbeVerdict::Warning);
+            }
+            session.close_within(Patience::default()).await;
+            None
+        }
+        Err(failure) => {
+            course.failed = Some(tap.elapsed());
+            let diagnostic = diagnosis::of_connect_failure(&failure, &plan.target, &tap.transcript(), Asker::CommandLine);
+            let verdict = if is_there(plan, &failure, tap) { ProbeVerdict::Unhealthy } else { ProbeVerdict::Unreachable };
+            report.blame(diagnostic, verdict);
+            Some(failure)
+        }
+    };
+    report.tls = certificate::secured(tap);
+    if let Some(diagnostic) = report.tls.as_mut().and_then(|tls| certificate::judge(tls, plan, now)) {
+        report.blame(diagnostic, ProbeVerdict::Unhealthy);
+    }
+    (report.phases, report.duration) = phases::of(&plan.target, tap, &course);
+    Probed { report, failure }
+}
+
+async fn list(plan: &ProbePlan, session: &Session, course: &mut Course, report: &mut ProbeReport) {
+    if session.handshake().capabilities.get("tools").is_none() {
+        return;
+    }
+    let began = session.tap().elapsed();
+    match session.list("tools/list", "tools", plan.timeout).await {
+        Ok(listed) => {
+            course.list = Some((began, session.tap().elapsed()));
+            let all: Vec<Value> = listed.items.into_iter().chain(listed.rejected.into_iter().map(|(tool, _)| tool)).collect();
+            report.tools = Some(all.len());
+            report.contract = Some(promise::found(session, plan, &all));
+        }
+        Err(failure) => {
+            course.failed = Some(session.tap().elapsed());
+            let scene = Scene::of(session, session.tap(), Asker::CommandLine).await;
+            report.blame(diagnosis::of_list_failure(&failure, "tools/list", &scene), ProbeVerdict::Unhealthy);
+        }
+    }
+}
+
+fn shaken(handshake: &Handshake) -> ProbedHandshake {
+    let said = |key: &str| handshake.server_info.as_ref().and_then(|info| info.get(key)).and_then(Value::as_str);
+    let server = [said("name"), said("version")].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    ProbedHandshake {
+        transport: handshake.transport.to_string(),
+        era: handshake.era.to_string(),
+        protocol_version: handshake.protocol_version.clone(),
+        server: (!server.is_empty()).then_some(server),
+    }
+}
+
+/// Whether there is anything at all: a connection that was ready for a request, or a process that lives.
+fn is_there(plan: &ProbePlan, failure: &ConnectFailure, tap: &Tap) -> bool {
+    match (&plan.target, failure) {
+        (_, ConnectFailure::Start(_) | ConnectFailure::Exited { .. }) => false,
+        (Target::Stdio(_), _) => true,
+        (Target::Http { .. }, _) => tap.connections().iter().any(|dialed| dialed.ready.is_some()),
+    }
+}
+
+/// Between two attempts at the least, and at the most.
+const FIRST_DELAY: Duration = Duration::from_millis(250);
+const LONGEST_DELAY: Duration = Duration::from_secs(5);
+/// What an attempt gets of the time at the very least.
+const SHORTEST_ATTEMPT: Duration = Duration::from_millis(500);
+
+/// An attempt after which there will be another one.
+pub struct Setback<'a> {
+    pub report: &'a ProbeReport,
+    /// Counted from 1.
+    pub attempt: u32,
+    /// Until the next one.
+    pub delay: Duration,
+}
+
+/// Probes until the server is up, or no attempt fits into `within` any more, with growing delays. What no waiting mends, such
+/// as a command that does not exist, is tried once.
+pub async fn persist(
+    plan: &ProbePlan,
+    within: Duration,
+    mut fresh_tap: impl FnMut() -> Tap,
+    now: impl Fn() -> SystemTime,
+    mut set_back: impl FnMut(&Setback<'_>),
+) -> (Probed, Tap) {
+    let began = Instant::now();
+    let growing = ExponentialBuilder::default().with_min_delay(FIRST_DELAY).with_max_delay(LONGEST_DELAY).with_jitter();
+    let mut delays = growing.without_max_times().build();
+    let mut attempt = 1;
+    loop {
+        let left = within.saturating_sub(began.elapsed()).max(SHORTEST_ATTEMPT);
+        let mut plan = plan.clone();
+        plan.options.timeout = Some(plan.options.timeout.map_or(left, |timeout| timeout.min(left)));
+        plan.timeout = plan.timeout.min(left);
+        let tap = fresh_tap();
+        let probed = probe(&plan, &tap, now()).await;
+        let delay = delays.next().unwrap_or(LONGEST_DELAY);
+        let is_last = probed.report.verdict.is_up() || is_final(&probed) || began.elapsed() + delay + SHORTEST_ATTEMPT > within;
+        if is_last {
+            return (probed, tap);
+        }
+        set_back(&Setback { report: &probed.report, attempt, delay });
+        sleep(delay).await;
+        attempt += 1;
+    }
+}
+
+/// Whether another attempt would fare no better.
+fn is_final(probed: &Probed) -> bool {
+    matches!(
+        probed.failure,
+        Some(
+            ConnectFailure::Address(_)
+                | ConnectFailure::NoModernSse
+                | ConnectFailure::Start(StartFailure::NotFound { .. } | StartFailure::NoFolder(_) | StartFailure::Empty)
+        )
+    )
+}
+
+#[cfg(test)]
+mod tests;

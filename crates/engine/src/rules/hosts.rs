@@ -1,0 +1,240 @@
+//! What known hosts, and the interfaces of the models behind them, refuse although the protocol allows it. Each limit is
+//! somebody's, so each finding names whose, and each rule where that is told. Judged only when asked for.
+
+mod cost;
+mod limits;
+mod schemas;
+
+pub use cost::{Cost, cost};
+
+use super::Revisions;
+use super::flaws::each_tool;
+use super::law::{Area, Judge, Keyword, Law, On, Rule, revisions};
+
+/// The same in all revisions.
+macro_rules! seen {
+    ($source:literal) => {
+        &[Law { revisions: ANY, keyword: Keyword::Portability, source: $source }]
+    };
+}
+
+const ANY: Revisions = revisions::ALL;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "host-tool-name-is-accepted",
+        area: Area::Hosts,
+        law: "a tool's name has only ASCII letters, digits, `_` and `-`, and begins with a letter or `_`",
+        laws: seen!("https://github.com/google-gemini/gemini-cli/issues/2966"),
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, limits::name)),
+        why: "the OpenAI and Anthropic interfaces take `^[a-zA-Z0-9_-]{1,64}$`, Gemini wants a letter or `_` first; one bad name \
+              mostly fails the whole request, with all tools of all servers",
+        remedy: "rename the tool; what people are to read goes into `title`",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"files.read","inputSchema":{"type":"object"}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"files_read","inputSchema":{"type":"object"}}]}}"#,
+    },
+    Rule {
+        id: "host-tool-name-leaves-room",
+        area: Area::Hosts,
+        law: "the names of server and tool together have fewer than 60 characters",
+        laws: seen!("https://github.com/ComposioHQ/composio/issues/2788"),
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(limits::name_with_server),
+        why: "in Cursor longer ones are filtered out, and other hosts put `mcp__SERVER__` before the name, which then breaks the limit of 64",
+        remedy: "shorten the tool's name, and do not repeat the server's name in it",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}
+            < {"jsonrpc":"2.0","id":0,"result":{"capabilities":{"tools":{}},"serverInfo":{"name":"spreadsheets-server","version":"1"}}}
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"spreadsheets_values_batch_clear_by_data_filter","inputSchema":{"type":"object"}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}
+            < {"jsonrpc":"2.0","id":0,"result":{"capabilities":{"tools":{}},"serverInfo":{"name":"spreadsheets-server","version":"1"}}}
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"values_clear","inputSchema":{"type":"object"}}]}}"#,
+    },
+    Rule {
+        id: "host-tool-list-is-short",
+        area: Area::Hosts,
+        law: "a server has at most 40 tools",
+        laws: seen!("https://github.com/Snowflake-Labs/mcp/issues/77"),
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(limits::number_of_tools),
+        why: "hosts count the tools of all servers together: Trae stops at 40, Cursor at 80 (formerly 40), others at 100, and the \
+              interfaces behind Zed and VS Code at 128; what is beyond is dropped without a word",
+        remedy: "merge tools, or offer groups of them that the user chooses with a flag",
+        sdks: &[],
+        // The text stands for a long list: rules are tested with it as it is.
+        bad: limits::MANY_TOOLS,
+        good: ONE_TOOL,
+    },
+    Rule {
+        id: "host-schema-is-small",
+        area: Area::Hosts,
+        law: "an input schema has at most 10 levels and 16,000 characters",
+        laws: seen!("https://platform.openai.com/docs/guides/structured-outputs"),
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, limits::size)),
+        why: "the strict mode of OpenAI takes 10 levels of nesting, and every conversation pays for each character",
+        remedy: "flatten the arguments, or split the tool",
+        sdks: &[],
+        bad: limits::DEEP,
+        good: ONE_TOOL,
+    },
+    Rule {
+        id: "host-schema-is-a-plain-object",
+        area: Area::Hosts,
+        law: "an input schema is an object at its top: no `oneOf`, `anyOf`, `allOf`, `enum` or `not` there",
+        laws: seen!("https://github.com/makenotion/notion-mcp-server/issues/340"),
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, schemas::top)),
+        why: "the interfaces of Anthropic and OpenAI refuse them there, and with them the whole request; Claude Code drops the tool",
+        remedy: "move the alternatives into a property, or say in the descriptions what excludes what, and check it in the tool",
+        sdks: &[("TypeScript", "no `z.union` or `.and()` around the whole input: one `z.object`")],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"find","inputSchema":{"type":"object","anyOf":[{"required":["id"]},{"required":["name"]}]}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"find","inputSchema":{"type":"object","properties":{"by":{"anyOf":[{"type":"string"},{"type":"integer"}]}}}}]}}"#,
+    },
+    Rule {
+        id: "host-input-schema-reads-as-2020-12",
+        area: Area::Hosts,
+        law: "an input schema is valid when it is read as JSON Schema 2020-12, whatever dialect it names",
+        laws: seen!("https://github.com/anthropics/claude-code/issues/586"),
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, schemas::older_forms)),
+        why: "the interface of Anthropic reads all of them so, and answers 400 to the whole request",
+        remedy: "write tuples with `prefixItems` and bounds as numbers, or generate schemas for 2020-12",
+        sdks: &[("TypeScript", "zod 4, or `zod-to-json-schema` with the target `jsonSchema2020-12`")],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"find","inputSchema":{"type":"object","properties":{"point":{"type":"array","items":[{"type":"number"},{"type":"number"}]}}}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"find","inputSchema":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"point":{"type":"array","items":{"type":"number"}}}}}]}}"#,
+    },
+    Rule {
+        id: "host-output-schema-is-2020-12",
+        area: Area::Hosts,
+        law: "an output schema names the dialect JSON Schema 2020-12, or none",
+        laws: seen!("https://github.com/perplexityai/modelcontextprotocol/issues/132"),
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, schemas::dialect)),
+        why: "hosts that validate results with a validator for 2020-12 only, such as Claude Desktop, call no tool of another dialect",
+        remedy: "leave out `$schema`, or generate schemas for 2020-12",
+        sdks: &[("TypeScript", "zod 4, or `zod-to-json-schema` with the target `jsonSchema2020-12`")],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"find","inputSchema":{"type":"object"},"outputSchema":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"find","inputSchema":{"type":"object"},"outputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object"}}]}}"#,
+    },
+    Rule {
+        id: "host-schema-has-no-refs",
+        area: Area::Hosts,
+        law: "an input schema has no `$ref`",
+        laws: seen!("https://github.com/google-gemini/gemini-cli/issues/13326"),
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, schemas::references)),
+        why: "the interface of Gemini refuses references, and hosts that rewrite schemas lose what they lead to",
+        remedy: "write the definitions where they are used",
+        sdks: &[("Python", "a Pydantic model as an argument makes `$defs`: use plain arguments"), ("FastMCP", "the same as Python")],
+        bad: r##"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"find","inputSchema":{"type":"object","properties":{"by":{"$ref":"#/$defs/Key"}},"$defs":{"Key":{"type":"string"}}}}]}}"##,
+        good: ONE_TOOL,
+    },
+    Rule {
+        id: "host-schema-arrays-have-items",
+        area: Area::Hosts,
+        law: "every array in an input schema says what its items are",
+        laws: seen!("https://github.com/microsoft/vscode/issues/246119"),
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, schemas::arrays)),
+        why: "VS Code refuses such a tool (\"array type must have items\"), and so does Gemini's interface",
+        remedy: "add `items`, if only `{\"type\": \"string\"}`",
+        sdks: &[("Python", "`list[str]` instead of `list`"), ("TypeScript", "`z.array(z.string())` instead of `z.array(z.any())`")],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"find","inputSchema":{"type":"object","properties":{"tags":{"type":"array"}}}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"find","inputSchema":{"type":"object","properties":{"tags":{"type":"array","items":{"type":"string"}}}}}]}}"#,
+    },
+    Rule {
+        id: "host-schema-has-one-type-each",
+        area: Area::Hosts,
+        law: "`type` in an input schema is one type, not a list of them",
+        laws: seen!("https://github.com/sbroenne/mcp-server-excel/pull/674"),
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, schemas::types)),
+        why: "the interface of Gemini has room for one type only, and answers 400 to the whole request",
+        remedy: "leave optional arguments out of `required` instead of allowing null",
+        sdks: &[("Python", "`name: str = \"\"` instead of `name: str | None`")],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"find","inputSchema":{"type":"object","properties":{"name":{"type":["string","null"]}}}}]}}"#,
+        good: ONE_TOOL,
+    },
+    Rule {
+        id: "host-schema-formats-are-known",
+        area: Area::Hosts,
+        law: "strings in an input schema have no `format` but `date-time` and `enum`",
+        laws: seen!("https://github.com/google-gemini/gemini-cli/issues/2237"),
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, schemas::formats)),
+        why: "the interface of Gemini answers 400 to any other, such as `uri` and `email`",
+        remedy: "say it in the description, or with `pattern`",
+        sdks: &[("TypeScript", "`z.string()` instead of `z.string().url()`")],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"find","inputSchema":{"type":"object","properties":{"at":{"type":"string","format":"uri"}}}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"find","inputSchema":{"type":"object","properties":{"at":{"type":"string","format":"date-time"}}}}]}}"#,
+    },
+    Rule {
+        id: "host-argument-names-are-accepted",
+        area: Area::Hosts,
+        law: "the names of arguments are 1 to 64 characters, only ASCII letters, digits, `_`, `.` and `-`",
+        laws: seen!("https://github.com/twilio-labs/mcp/issues/49"),
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, schemas::arguments)),
+        why: "the interface of Anthropic answers 400 to the whole request, so that no tool of any server can be used",
+        remedy: "rename the argument",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"find","inputSchema":{"type":"object","properties":{"tags[]":{"type":"string"}}}}]}}"#,
+        good: ONE_TOOL,
+    },
+];
+
+const ONE_TOOL: &str = r#"
+    > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+    < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"find","description":"Finds things","inputSchema":{"type":"object","properties":{"name":{"type":"string"}}}}]}}"#;
+
+#[cfg(test)]
+mod tests;
