@@ -1,12 +1,12 @@
 //! All rules, in the order in which a person would fix what they find.
 
 use super::{
-    Rule, authorization, calls, capabilities, connections, cors, events, http, jsonrpc, lifecycle, lists, modern, modern_headers,
+    Rule, authorization, calls, capabilities, connections, cors, events, fixtures, http, jsonrpc, lifecycle, lists, modern, modern_headers,
     modern_results, poisoning, process, progress, prompts, replicas, resources, robustness, schema, security, sessions, state, stdio,
     subscriptions, tools,
 };
 
-const AREAS: [&[Rule]; 27] = [
+const AREAS: [&[Rule]; 30] = [
     lifecycle::RULES,
     stdio::RULES,
     jsonrpc::RULES,
@@ -34,6 +34,9 @@ const AREAS: [&[Rule]; 27] = [
     authorization::RULES,
     poisoning::RULES,
     cors::RULES,
+    fixtures::RULES,
+    fixtures::rounds::RULES,
+    fixtures::tasks::RULES,
 ];
 
 /// Every rule.

@@ -82,10 +82,12 @@ pub enum Area {
     Resources,
     Progress,
     Modern,
+    /// What the tools of the official conformance suite show.
+    Fixtures,
 }
 
 impl Area {
-    pub const EVERY: [Self; 19] = [
+    pub const EVERY: [Self; 20] = [
         Self::Lifecycle,
         Self::JsonRpc,
         Self::Stdio,
@@ -105,6 +107,7 @@ impl Area {
         Self::Resources,
         Self::Progress,
         Self::Modern,
+        Self::Fixtures,
     ];
 
     pub fn name(self) -> &'static str {
@@ -128,6 +131,7 @@ impl Area {
             Self::Resources => "resources",
             Self::Progress => "progress",
             Self::Modern => "modern",
+            Self::Fixtures => "fixtures",
         }
     }
 }
