@@ -40,11 +40,13 @@ fn main() -> ExitCode {
             trials.push(Trial::test(name, move || caught(animal, transport, era, &table)));
         }
     }
-    for transport in ["stdio", "http", "sse"] {
-        for eras in [&["legacy"][..], &["modern"], &[]] {
-            if (transport, eras) != ("sse", &["modern"]) {
-                let name = format!("the_correct_server_over_{transport}_{}", eras.first().unwrap_or(&"both"));
-                trials.push(Trial::test(name, move || praised(transport, eras)));
+    for (server, what) in [("none", "server"), ("fixtures", "fixtures")] {
+        for transport in ["stdio", "http", "sse"] {
+            for eras in [&["legacy"][..], &["modern"], &[]] {
+                if (transport, eras) != ("sse", &["modern"]) {
+                    let name = format!("the_correct_{what}_over_{transport}_{}", eras.first().unwrap_or(&"both"));
+                    trials.push(Trial::test(name, move || praised(server, transport, eras)));
+                }
             }
         }
     }
@@ -116,8 +118,8 @@ fn caught(animal: &zoo::Animal, transport: &'static str, era: Era, table: &Mutex
     Ok(())
 }
 
-fn praised(transport: &'static str, eras: &[&str]) -> Result<(), Failed> {
-    let checked = check("none", transport, eras);
+fn praised(server: &str, transport: &'static str, eras: &[&str]) -> Result<(), Failed> {
+    let checked = check(server, transport, eras);
     let said: Vec<String> = checked.findings.iter().map(|(severity, rule, message)| format!("{severity} {rule}: {message}")).collect();
     let untestable: Vec<String> = checked.report["rulings"]
         .as_array()

@@ -6,6 +6,7 @@ pub(crate) mod arguments;
 mod calls;
 mod crowd;
 mod features;
+pub(crate) mod fixtures;
 mod http;
 mod legacy;
 mod modern;
@@ -89,9 +90,14 @@ async fn explore_pipes(inquiry: &Inquiry) -> Explored {
                 (false, _) => None,
             }
         };
-        let (abused, ended, called, observed) =
-            tokio::join!(abuse::talk(inquiry, found), process::talk(inquiry, found), called, state::talk(inquiry, found, &tools));
-        takes.extend([abused, ended, called.unwrap_or_default(), observed].into_iter().flatten());
+        let (abused, ended, called, observed, tested) = tokio::join!(
+            abuse::talk(inquiry, found),
+            process::talk(inquiry, found),
+            called,
+            state::talk(inquiry, found, &tools),
+            fixtures::talk(inquiry, found, &takes)
+        );
+        takes.extend([abused, ended, called.unwrap_or_default(), observed, tested].into_iter().flatten());
     }
     Explored { takes, unreachable }
 }
@@ -111,6 +117,8 @@ async fn explore_web(inquiry: &Inquiry) -> Explored {
     if let Some(found) = found {
         revive(&mut served).await;
         takes.extend(state::talk(&reached, found, &tools).await);
+        let tested = fixtures::talk(&reached, found, &takes).await;
+        takes.extend(tested);
     }
     if let Some(served) = served {
         takes.extend(served.end(found).await);

@@ -20,6 +20,7 @@ mod capabilities;
 mod connections;
 mod cors;
 mod events;
+mod fixtures;
 mod flaws;
 pub mod hosts;
 mod http;

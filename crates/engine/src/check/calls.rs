@@ -142,7 +142,7 @@ async fn try_odd<'a>(open: impl AsyncFn() -> Opened<'a>, mut visit: Option<Visit
 }
 
 /// All tools. A session of the modern era over HTTP learns from them which arguments go into headers.
-async fn list(visit: &mut Visit<'_>) -> Vec<Value> {
+pub(super) async fn list(visit: &mut Visit<'_>) -> Vec<Value> {
     let list = async |session: &Session, deadline: Duration| session.list("tools/list", "tools", deadline.min(LISTING)).await;
     let listed = visit.together("list-for-calls", list).await;
     listed.map(|listed| listed.items).unwrap_or_default()

@@ -395,9 +395,19 @@ impl<'a> Visit<'a> {
 
     /// Several things at once, all under one probe.
     pub(super) async fn together<T>(&mut self, probe: &str, work: impl AsyncFnOnce(&Session, Duration) -> T) -> T {
+        self.together_on(probe, None, work).await
+    }
+
+    /// The same, tried on something.
+    pub(super) async fn together_on<T>(
+        &mut self,
+        probe: &str,
+        subject: Option<&str>,
+        work: impl AsyncFnOnce(&Session, Duration) -> T,
+    ) -> T {
         let first = self.tap.mark();
         let outcome = work(&self.session, self.deadline()).await;
-        self.note(probe, None, first, ProbeOutcome::Done);
+        self.note(probe, subject, first, ProbeOutcome::Done);
         outcome
     }
 

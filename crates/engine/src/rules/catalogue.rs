@@ -1,12 +1,12 @@
 //! All rules, in the order in which a person would fix what they find.
 
 use super::{
-    Rule, authorization, calls, capabilities, connections, cors, events, hosts, http, jsonrpc, lifecycle, lists, modern, modern_headers,
-    modern_results, poisoning, process, progress, prompts, replicas, resources, robustness, schema, security, sessions, state, stdio,
-    subscriptions, tools,
+    Rule, authorization, calls, capabilities, connections, cors, events, fixtures, hosts, http, jsonrpc, lifecycle, lists, modern,
+    modern_headers, modern_results, poisoning, process, progress, prompts, replicas, resources, robustness, schema, security, sessions,
+    state, stdio, subscriptions, tools,
 };
 
-const AREAS: [&[Rule]; 28] = [
+const AREAS: [&[Rule]; 31] = [
     lifecycle::RULES,
     stdio::RULES,
     jsonrpc::RULES,
@@ -35,6 +35,9 @@ const AREAS: [&[Rule]; 28] = [
     poisoning::RULES,
     cors::RULES,
     hosts::RULES,
+    fixtures::RULES,
+    fixtures::rounds::RULES,
+    fixtures::tasks::RULES,
 ];
 
 /// Every rule.

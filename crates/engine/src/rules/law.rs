@@ -84,10 +84,12 @@ pub enum Area {
     Modern,
     /// What hosts and the interfaces of models refuse. Judged only when asked for.
     Hosts,
+    /// What the tools of the official conformance suite show.
+    Fixtures,
 }
 
 impl Area {
-    pub const EVERY: [Self; 20] = [
+    pub const EVERY: [Self; 21] = [
         Self::Lifecycle,
         Self::JsonRpc,
         Self::Stdio,
@@ -108,6 +110,7 @@ impl Area {
         Self::Progress,
         Self::Modern,
         Self::Hosts,
+        Self::Fixtures,
     ];
 
     pub fn name(self) -> &'static str {
@@ -132,6 +135,7 @@ impl Area {
             Self::Progress => "progress",
             Self::Modern => "modern",
             Self::Hosts => "hosts",
+            Self::Fixtures => "fixtures",
         }
     }
 }

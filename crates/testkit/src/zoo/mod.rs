@@ -10,6 +10,7 @@ mod twist;
 mod calls;
 mod cors;
 mod events;
+mod fixtures;
 mod framing;
 mod http;
 mod jsonrpc;
@@ -61,8 +62,8 @@ impl Animal {
     }
 }
 
-/// The correct server, and the same behind OAuth.
-pub const CORRECT: [&str; 2] = ["none", "guarded"];
+/// The correct server, the same behind OAuth, and the same with the fixtures of the official conformance suite.
+pub const CORRECT: [&str; 3] = ["none", "guarded", "fixtures"];
 
 /// What answers an invocation: a server, how it is reached, and the eras that it answers.
 #[derive(Debug)]
@@ -76,7 +77,7 @@ pub struct Invocation {
 /// What was typed is no server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "usage: zoo NAME --stdio | --http PORT | --sse PORT [--era legacy|modern], where NAME is `none` (the correct server), `guarded` (the same behind OAuth), or one of {}",
+    "usage: zoo NAME --stdio | --http PORT | --sse PORT [--era legacy|modern], where NAME is `none` (the correct server), `guarded` (the same behind OAuth), `fixtures` (the same with those of the official conformance suite), or one of {}",
     names()
 )]
 pub struct Usage;
@@ -127,6 +128,7 @@ pub fn animals() -> impl Iterator<Item = &'static Animal> {
         poisoning::ANIMALS,
         resources::ANIMALS,
         modern::ANIMALS,
+        fixtures::ANIMALS,
     ];
     AREAS.iter().flat_map(|area| area.iter())
 }
@@ -138,7 +140,7 @@ pub fn animals() -> impl Iterator<Item = &'static Animal> {
 /// # Errors
 /// It is none of these.
 pub fn parse(arguments: &[String]) -> Result<Invocation, Usage> {
-    static TWISTS: [Twist; 2] = [Twist::Nothing, Twist::Guarded(|_, _| ())];
+    static TWISTS: [Twist; 3] = [Twist::Nothing, Twist::Guarded(|_, _| ()), Twist::Fixtures(|_, message| vec![message])];
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (name, words) = words.split_first().ok_or(Usage)?;
     let (reach, rest) = Reach::parse(words).ok_or(Usage)?;

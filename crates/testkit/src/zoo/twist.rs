@@ -22,6 +22,8 @@ pub(crate) enum Twist {
     Unasked(fn(&Heard) -> Vec<Value>),
     /// A message to the client; it may become none or several.
     Says(fn(&Heard, Value) -> Vec<Value>),
+    /// The same, of a server with the fixtures of the official conformance suite.
+    Fixtures(fn(&Heard, Value) -> Vec<Value>),
     /// The answer with the list of tools.
     Tools(fn(&mut Value)),
     /// The error in an answer.
@@ -85,7 +87,7 @@ impl Twist {
 
     pub(crate) fn said(&self, heard: &Heard, mut message: Value) -> Vec<Value> {
         match self {
-            Self::Says(change) => return change(heard, message),
+            Self::Says(change) | Self::Fixtures(change) => return change(heard, message),
             Self::Tools(change) if message["result"]["tools"].is_array() => change(&mut message),
             Self::Errors(change) if message.get("error").is_some() => change(&mut message["error"]),
             Self::Result(method, change) if heard.method() == *method && message.get("result").is_some() => {

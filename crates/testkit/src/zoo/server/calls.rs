@@ -1,6 +1,7 @@
 //! Calls of tools: arguments are checked strictly, mistakes that a model can mend are results.
 
 use super::catalogue::PICTURE;
+use super::fixtures;
 use super::message::{Fault, Heard, Outlet, notification};
 use super::session::rank;
 use super::ticket::Ticket;
@@ -23,7 +24,10 @@ pub(super) fn call(heard: &Heard, ticket: &Ticket, outlet: &dyn Outlet) -> Resul
     log(heard, outlet, "debug", &format!("{name} was called"));
     Ok(match mistakes(&tool["inputSchema"], &arguments) {
         Some(mistakes) => Some(refused(&mistakes)),
-        None => run(heard, name, &arguments, ticket, outlet),
+        None => match fixtures::call(heard, name, &arguments, outlet) {
+            Some(outcome) => Some(outcome?),
+            None => run(heard, name, &arguments, ticket, outlet),
+        },
     })
 }
 
@@ -96,7 +100,7 @@ fn patrol(heard: &Heard, steps: u64, ticket: &Ticket, outlet: &dyn Outlet) -> Op
 }
 
 /// Tells the client what happened, if it wants to know.
-fn log(heard: &Heard, outlet: &dyn Outlet, level: &str, text: &str) {
+pub(super) fn log(heard: &Heard, outlet: &dyn Outlet, level: &str, text: &str) {
     let wanted = if heard.is_modern() {
         let asked = heard.params().pointer("/_meta/io.modelcontextprotocol~1logLevel").and_then(Value::as_str);
         asked.is_some_and(|least| rank(level) >= rank(least))
@@ -116,6 +120,6 @@ fn structured(value: Value) -> Value {
     json!({ "content": [{ "type": "text", "text": value.to_string() }], "structuredContent": value })
 }
 
-fn refused(why: &str) -> Value {
+pub(super) fn refused(why: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": why }], "isError": true })
 }

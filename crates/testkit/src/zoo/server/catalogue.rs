@@ -115,7 +115,7 @@ fn tool(name: &str, description: &str, properties: Value, required: &[&str], [re
     json!({ "name": name, "description": description, "inputSchema": schema, "annotations": annotations })
 }
 
-fn list(value: Value) -> Vec<Value> {
+pub(super) fn list(value: Value) -> Vec<Value> {
     match value {
         Value::Array(items) => items,
         _ => Vec::new(),

@@ -2,6 +2,7 @@
 
 use super::calls;
 use super::catalogue::{PICTURE, SPECIES};
+use super::fixtures;
 use super::message::{Fault, Heard, METHOD_NOT_FOUND, Outlet};
 use super::notes::NOTES;
 use super::ticket::Ticket;
@@ -70,7 +71,11 @@ fn contents(heard: &Heard, uri: &str) -> Option<Value> {
         let known = SPECIES.contains(&species);
         return known.then(|| json!({ "uri": uri, "mimeType": "text/plain", "text": format!("The {species} lives here.") }));
     }
-    let listed = heard.server.catalogue.resources.iter().find(|resource| resource["uri"] == uri)?;
+    let catalogue = &heard.server.catalogue;
+    if let Some(contents) = fixtures::contents(uri).filter(|_| catalogue.tool("test_simple_text").is_some()) {
+        return Some(contents);
+    }
+    let listed = catalogue.resources.iter().find(|resource| resource["uri"] == uri)?;
     let mut contents = json!({ "uri": uri, "mimeType": listed["mimeType"] });
     match uri {
         "zoo://gate/logo" => contents["blob"] = json!(PICTURE),
@@ -94,6 +99,9 @@ fn prompt(heard: &Heard) -> Result<Value, Fault> {
         if argument["required"] == true && given.get(needed).is_none() {
             return Err(Fault::invalid_params(format!("the argument `{needed}` is missing")));
         }
+    }
+    if let Some(outcome) = fixtures::prompt(heard, name, given) {
+        return outcome;
     }
     let text = match name {
         "feed" => format!("What does the {} eat?", given["animal"].as_str().unwrap_or_default()),

@@ -46,6 +46,7 @@ fn initialize(heard: &Heard) -> Result<Value, Fault> {
     let newest = LEGACY[LEGACY.len() - 1];
     let version = LEGACY.into_iter().find(|known| *known == asked).unwrap_or(newest);
     heard.session.agree_on(version);
+    heard.session.meet(&params["capabilities"]);
     let catalogue = &heard.server.catalogue;
     Ok(json!({
         "protocolVersion": version,

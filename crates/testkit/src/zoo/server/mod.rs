@@ -1,10 +1,12 @@
 //! The correct server: what it offers, what it remembers, and how it hears and answers. Made by hand, so that every byte
 //! of it can be twisted. Knows the twists by name and no animal.
 
+mod asking;
 mod batch;
 mod calls;
 mod catalogue;
 mod features;
+mod fixtures;
 mod guard;
 mod headers;
 mod http;
@@ -47,6 +49,7 @@ pub(crate) struct Server {
     running: Mutex<HashMap<String, Arc<Ticket>>>,
     listeners: Mutex<Vec<Arc<Listener>>>,
     memory: Mutex<Value>,
+    questions: asking::Questions,
 }
 
 /// How a request ended.
@@ -59,7 +62,8 @@ pub(crate) enum Ended {
 
 impl Server {
     pub(crate) fn new(twist: &'static Twist, eras: &'static [Era]) -> Arc<Self> {
-        let mut catalogue = Catalogue::correct();
+        let has_fixtures = matches!(twist, Twist::Fixtures(_));
+        let mut catalogue = if has_fixtures { Catalogue::with_fixtures() } else { Catalogue::correct() };
         if let Twist::Catalogue(change) = twist {
             change(&mut catalogue);
         }
@@ -72,6 +76,7 @@ impl Server {
             running: Mutex::default(),
             listeners: Mutex::default(),
             memory: Mutex::default(),
+            questions: asking::Questions::default(),
         })
     }
 
@@ -128,6 +133,9 @@ pub(crate) fn answer(heard: &Arc<Heard>, ticket: &Ticket, outlet: &Arc<dyn Outle
 pub(crate) fn note(heard: &Heard, kind: Kind) {
     for message in heard.server.twist.unasked(heard) {
         heard.session.tell(&message);
+    }
+    if kind == Kind::Answer {
+        heard.server.take_answer(&heard.message);
     }
     if kind == Kind::Notification && heard.method() == "notifications/cancelled" {
         heard.server.cancel(&heard.session, &heard.params()["requestId"]);

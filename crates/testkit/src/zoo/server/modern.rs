@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(super) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 const LEVEL: &str = "io.modelcontextprotocol/logLevel";
 const SERVER: &str = "io.modelcontextprotocol/serverInfo";
@@ -31,6 +31,7 @@ pub(crate) struct Listener {
     heard: Arc<Heard>,
     outlet: Arc<dyn Outlet>,
     uris: Vec<String>,
+    tools: bool,
 }
 
 impl Listener {
@@ -120,9 +121,14 @@ fn listen(heard: &Arc<Heard>, ticket: &Ticket, outlet: &Arc<dyn Outlet>) -> Resu
     let filter = heard.params()["notifications"].as_object().ok_or_else(|| Fault::invalid_params("`notifications` must be an object"))?;
     let asked = filter.get("resourceSubscriptions").and_then(Value::as_array);
     let uris: Vec<String> = asked.into_iter().flatten().filter_map(|uri| uri.as_str().map(str::to_owned)).collect();
-    // The lists never change, so that only resources can be listened to.
-    let honoured = if asked.is_some() { json!({ "resourceSubscriptions": uris }) } else { json!({}) };
-    let listener = Arc::new(Listener { heard: Arc::clone(heard), outlet: Arc::clone(outlet), uris });
+    // Only fixtures have tools that change.
+    let may_change = heard.server.catalogue.capabilities["tools"]["listChanged"] == true;
+    let tools = may_change && filter.get("toolsListChanged") == Some(&Value::Bool(true));
+    let mut honoured = if asked.is_some() { json!({ "resourceSubscriptions": uris }) } else { json!({}) };
+    if tools {
+        honoured["toolsListChanged"] = json!(true);
+    }
+    let listener = Arc::new(Listener { heard: Arc::clone(heard), outlet: Arc::clone(outlet), uris, tools });
     listener.tell("notifications/subscriptions/acknowledged", json!({ "notifications": honoured }));
     listeners(&heard.server).push(Arc::clone(&listener));
     while ticket.is_wanted(true, outlet.as_ref()) {
@@ -138,6 +144,14 @@ pub(super) fn tell_listeners(server: &Server, uri: &str) {
         listeners(server).iter().filter(|known| known.uris.iter().any(|known| known == uri)).cloned().collect();
     for listener in concerned {
         listener.tell("notifications/resources/updated", json!({ "uri": uri }));
+    }
+}
+
+/// Tells all who listen to the tools that they have changed.
+pub(super) fn tools_changed(server: &Server) {
+    let concerned: Vec<Arc<Listener>> = listeners(server).iter().filter(|known| known.tools).cloned().collect();
+    for listener in concerned {
+        listener.tell("notifications/tools/list_changed", json!({}));
     }
 }
 

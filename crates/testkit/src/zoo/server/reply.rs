@@ -112,6 +112,8 @@ impl Reply {
         match state.refusal {
             Some(status) => status,
             None if self.modern && code == Some(METHOD_NOT_FOUND) => 404,
+            // 2026-07-28, basic#meta: a capability that the client lacks.
+            None if self.modern && code == Some(-32021) => 400,
             None => 200,
         }
     }

@@ -27,6 +27,8 @@ pub(crate) struct Session {
 #[derive(Default)]
 struct State {
     version: Option<String>,
+    /// What the client has declared.
+    client: Value,
     level: Option<usize>,
     /// The requests that subscribed, by URI.
     subscriptions: BTreeMap<String, Arc<Heard>>,
@@ -46,6 +48,15 @@ impl Session {
 
     pub(crate) fn agree_on(&self, version: &str) {
         self.state().version = Some(version.to_owned());
+    }
+
+    /// Notes what the client can do.
+    pub(crate) fn meet(&self, capabilities: &Value) {
+        self.state().client = capabilities.clone();
+    }
+
+    pub(crate) fn client_capabilities(&self) -> Value {
+        self.state().client.clone()
     }
 
     pub(crate) fn set_level(&self, level: usize) {

@@ -1,0 +1,259 @@
+//! Animals that have the fixtures of the official conformance suite, and one of them does not do what its name says.
+
+use super::changes::{accept, is_error, refuse, remove};
+use super::server::Heard;
+use super::twist::Twist;
+use super::{Animal, BOTH, LEGACY, MODERN, animal};
+use serde_json::{Value, json};
+
+const WIRES: &[&str] = &["stdio", "http"];
+
+pub(super) const ANIMALS: &[Animal] = &[
+    animal(
+        "fixture-image-is-text",
+        "gives a text in place of an image",
+        "fixture-content-types",
+        WIRES,
+        BOTH,
+        Twist::Fixtures(|heard, message| changed(message, heard.calls("test_image_content"), |result| result["content"] = text("[image]"))),
+    ),
+    animal(
+        "fixture-text-failed",
+        "says that its simplest tool failed, with a text",
+        "fixture-content-types",
+        WIRES,
+        BOTH,
+        Twist::Fixtures(|heard, message| changed(message, heard.calls("test_simple_text"), |result| result["isError"] = json!(true))),
+    ),
+    animal(
+        "fixture-error-unmarked",
+        "does not mark the result of the tool that fails",
+        "fixture-error-is-a-result",
+        WIRES,
+        BOTH,
+        Twist::Fixtures(|heard, message| changed(message, heard.calls("test_error_handling"), |result| remove(result, "isError"))),
+    ),
+    animal(
+        "fixture-logs-unsent",
+        "keeps its log messages for itself",
+        "fixture-logs",
+        WIRES,
+        LEGACY,
+        Twist::Fixtures(|heard, message| without(message, heard.calls("test_tool_with_logging"), "notifications/message")),
+    ),
+    animal(
+        "fixture-progress-unsent",
+        "keeps its progress for itself",
+        "fixture-progress",
+        WIRES,
+        BOTH,
+        Twist::Fixtures(|heard, message| without(message, heard.calls("test_tool_with_progress"), "notifications/progress")),
+    ),
+    animal(
+        "fixture-sampling-unasked",
+        "does not ask the model",
+        "fixture-sampling",
+        WIRES,
+        LEGACY,
+        Twist::Fixtures(|heard, message| without(message, heard.calls("test_sampling"), "sampling/createMessage")),
+    ),
+    animal(
+        "fixture-entry-lost",
+        "loses what the user entered",
+        "fixture-elicitation",
+        WIRES,
+        LEGACY,
+        Twist::Fixtures(|heard, message| {
+            let loses = heard.calls("test_elicitation") && message["result"]["isError"] != true;
+            changed(message, loses, |result| result["content"] = text("User response: undefined"))
+        }),
+    ),
+    animal(
+        "fixture-defaults-stripped",
+        "asks with a form that has lost its defaults",
+        "fixture-elicitation-defaults",
+        WIRES,
+        LEGACY,
+        Twist::Fixtures(|heard, mut message| {
+            if heard.calls("test_elicitation_sep1034_defaults") && message["method"] == "elicitation/create" {
+                properties(&mut message).for_each(|property| remove(property, "default"));
+            }
+            vec![message]
+        }),
+    ),
+    animal(
+        "fixture-titles-stripped",
+        "asks with a form in which titled choices are plain ones",
+        "fixture-elicitation-enums",
+        WIRES,
+        LEGACY,
+        Twist::Fixtures(|heard, mut message| {
+            if heard.calls("test_elicitation_sep1330_enums") && message["method"] == "elicitation/create" {
+                for property in properties(&mut message).filter(|property| property.get("oneOf").is_some()) {
+                    *property = json!({ "type": "string", "enum": ["value1", "value2"] });
+                }
+            }
+            vec![message]
+        }),
+    ),
+    animal(
+        "fixture-schema-stripped",
+        "lists a schema without keywords that a conversion did not know",
+        "fixture-schema-keywords-kept",
+        WIRES,
+        BOTH,
+        Twist::Fixtures(|_, mut message| {
+            let tools = message.pointer_mut("/result/tools").and_then(Value::as_array_mut);
+            for tool in tools.into_iter().flatten().filter(|tool| tool["name"] == "json_schema_2020_12_tool") {
+                remove(&mut tool["inputSchema"], "additionalProperties");
+                remove(&mut tool["inputSchema"], "$schema");
+            }
+            vec![message]
+        }),
+    ),
+    animal(
+        "fixture-template-unfilled",
+        "gives a template as it stands",
+        "fixture-resources",
+        WIRES,
+        BOTH,
+        Twist::Fixtures(|heard, message| {
+            let is_it = heard.params()["uri"].as_str().is_some_and(|uri| uri.starts_with("test://template/"));
+            changed(message, is_it, |result| result["contents"][0]["text"] = json!("data of {id}"))
+        }),
+    ),
+    animal(
+        "fixture-prompt-unfilled",
+        "gives a prompt without its arguments",
+        "fixture-prompts",
+        WIRES,
+        BOTH,
+        Twist::Fixtures(|heard, message| {
+            changed(message, heard.name() == "test_prompt_with_arguments", |result| {
+                result["messages"][0]["content"]["text"] = json!("arg1={arg1}, arg2={arg2}");
+            })
+        }),
+    ),
+    animal(
+        "fixture-capability-unneeded",
+        "works for a client that cannot do what it needs",
+        "fixture-missing-capability",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| match heard.calls("test_missing_capability") && is_error(&message) {
+            true => vec![accept(heard, json!({ "content": text("works all the same") }))],
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "fixture-change-untold",
+        "changes its tools and tells nobody",
+        "fixture-list-change-is-told",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|_, message| without(message, true, "notifications/tools/list_changed")),
+    ),
+    animal(
+        "fixture-never-satisfied",
+        "asks again whatever it is given",
+        "fixture-input-required",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| match heard.calls("test_input_required_result_list_roots") && given(heard).is_object() {
+            true => {
+                let mut again = accept(heard, json!({ "inputRequests": { "roots": { "method": "roots/list", "params": {} } } }));
+                again["result"]["resultType"] = json!("input_required");
+                vec![again]
+            }
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "fixture-missing-input-refused",
+        "gives an error where input is missing",
+        "fixture-input-is-asked-again",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| match asks_name(heard) && given(heard).is_object() && given(heard).get("user_name").is_none() {
+            true => vec![refuse(heard, -32602, "user_name is missing")],
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "fixture-extra-input-refused",
+        "gives an error where there is more input than it wants",
+        "fixture-extra-input-is-ignored",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| match asks_name(heard) && given(heard).as_object().is_some_and(|given| given.len() > 1) {
+            true => vec![refuse(heard, -32602, "there is too much input")],
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "fixture-any-input-will-do",
+        "takes a number for what the user entered",
+        "fixture-input-is-validated",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| match asks_name(heard) && given(heard)["user_name"].is_number() {
+            true => vec![accept(heard, json!({ "content": text("Hello, unknown!") }))],
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "fixture-any-state-will-do",
+        "takes a state that it did not give",
+        "fixture-tampered-state-is-refused",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| match heard.calls("test_input_required_result_tampered_state") && is_error(&message) {
+            true => vec![accept(heard, json!({ "content": text("state-ok") }))],
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "fixture-asks-nobody",
+        "asks a client for nothing that can do only a part",
+        "fixture-input-fits-the-client",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| {
+            match heard.calls("test_input_required_result_capabilities") && message["result"]["resultType"] == "input_required" {
+                true => vec![accept(heard, json!({ "content": text("never mind") }))],
+                false => vec![message],
+            }
+        }),
+    ),
+];
+
+fn text(text: &str) -> Value {
+    json!([{ "type": "text", "text": text }])
+}
+
+/// The message with another result, if it has one and is meant.
+fn changed(mut message: Value, is_meant: bool, change: fn(&mut Value)) -> Vec<Value> {
+    if is_meant && let Some(result) = message.get_mut("result") {
+        change(result);
+    }
+    vec![message]
+}
+
+/// The message, unless it is meant and of this method.
+fn without(message: Value, is_meant: bool, method: &str) -> Vec<Value> {
+    if is_meant && message["method"] == method { Vec::new() } else { vec![message] }
+}
+
+/// The fields of the form in a request.
+fn properties(message: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let properties = message.pointer_mut("/params/requestedSchema/properties").and_then(Value::as_object_mut);
+    properties.into_iter().flat_map(serde_json::Map::values_mut)
+}
+
+fn asks_name(heard: &Heard) -> bool {
+    heard.calls("test_input_required_result_elicitation")
+}
+
+fn given(heard: &Heard) -> &Value {
+    &heard.params()["inputResponses"]
+}
