@@ -151,6 +151,13 @@ impl<'c> Pairing<'c> {
         self.replies.iter().any(|reply| matches!(reply.meaning, Meaning::WrongId { .. } | Meaning::Stray))
     }
 
+    /// Whether an answer that fits nothing may have been meant for this request.
+    pub(super) fn may_be_missing(&self, request: &Request<'_>, by_exchange: bool) -> bool {
+        let fits_nothing = |reply: &&Reply<'_>| matches!(reply.meaning, Meaning::Excused | Meaning::Stray | Meaning::WrongId { .. });
+        let is_near = |reply: &Reply<'_>| if by_exchange { reply.exchange == request.exchange } else { reply.frame > request.frame };
+        self.replies.iter().filter(fits_nothing).any(is_near)
+    }
+
     /// Requests whose frame is in the range of a probe.
     pub(super) fn within(&self, first: FrameId, end: FrameId) -> impl Iterator<Item = (usize, &Request<'c>)> {
         self.requests.iter().enumerate().filter(move |(_, request)| first <= request.frame && request.frame < end)

@@ -421,7 +421,8 @@ fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
     let mut violations = Vec::new();
     for probed in &conversation.take.probes {
         for (index, request) in pairing.within(probed.first, probed.end) {
-            if !is_judged(index) || pairing.answer_to(index).is_some() {
+            let is_lost = || pairing.may_be_missing(request, conversation.is_over("http"));
+            if !is_judged(index) || pairing.answer_to(index).is_some() || is_lost() {
                 continue;
             }
             let exchange = request.exchange.and_then(|id| conversation.exchanges.get(&id)).filter(|_| conversation.is_over("http"));
@@ -457,7 +458,10 @@ fn capabilities_are_respected(conversation: &Conversation<'_>) -> Judgement {
             let declared =
                 conversation.from_client().find(|said| said.method() == Some("initialize")).and_then(|said| said.param("/capabilities"));
             // What comes before belongs to `initialize-waits-for-initialized`.
-            let asked = messages(conversation).filter(|heard| heard.is_request() && heard.frame > initialized);
+            let shakes_hands =
+                |exchange| conversation.from_client().any(|said| said.exchange == Some(exchange) && said.method() == Some("initialize"));
+            let is_early = |heard: &Heard<'_>| heard.frame < initialized || heard.exchange.is_some_and(shakes_hands);
+            let asked = messages(conversation).filter(|heard| heard.is_request() && !is_early(heard));
             let missing = asked.filter_map(|heard: Heard<'_>| {
                 let missing = undeclared(declared, heard.method()?, heard.value.get("params"))?;
                 let message = format!("the server asks `{}`, and the client has not declared `{missing}`", heard.method()?);

@@ -117,13 +117,19 @@ fn progress<'c>(conversation: &'c Conversation<'_>) -> Vec<(Heard<'c>, &'c Value
 
 const NONE_CAME: &str = "no progress was told";
 
-/// The request that brought a token before this notification, the last one if there were several.
-fn owner(pairing: &Pairing<'_>, heard: &Heard<'_>, token: &Value) -> Option<usize> {
-    let brings = |index: &usize| {
+/// The requests that brought a token before this notification.
+fn owners<'p>(pairing: &'p Pairing<'_>, heard: &'p Heard<'_>, token: &'p Value) -> impl Iterator<Item = usize> + 'p {
+    let brings = move |index: &usize| {
         let request = &pairing.requests[*index];
         request.frame < heard.frame && request.value.pointer("/params/_meta/progressToken") == Some(token)
     };
-    (0..pairing.requests.len()).rfind(brings)
+    (0..pairing.requests.len()).filter(brings)
+}
+
+/// The request that brought a token, if no other one did: a client that uses one twice cannot tell whose progress it is.
+fn owner(pairing: &Pairing<'_>, heard: &Heard<'_>, token: &Value) -> Option<usize> {
+    let mut owners = owners(pairing, heard, token);
+    owners.next().filter(|_| owners.next().is_none())
 }
 
 fn tokens_are_known(conversation: &Conversation<'_>) -> Judgement {
@@ -132,7 +138,7 @@ fn tokens_are_known(conversation: &Conversation<'_>) -> Judgement {
         return Judgement::NotApplicable(NONE_CAME.into());
     }
     let pairing = Pairing::of(conversation);
-    let unknown = progress.iter().filter(|(heard, token)| owner(&pairing, heard, token).is_none());
+    let unknown = progress.iter().filter(|(heard, token)| owners(&pairing, heard, token).next().is_none());
     let violations = unknown.map(|(heard, token)| {
         Violation::new(format!("progress has the token {}, which no request has brought", shown(token)), [heard.frame])
     });

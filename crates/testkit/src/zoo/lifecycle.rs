@@ -6,6 +6,7 @@ use super::twist::{Twist, die};
 use super::{ALL, Animal, BOTH, LEGACY, MODERN, WEB, animal};
 use serde_json::{Value, json};
 use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) const ANIMALS: &[Animal] = &[
     animal(
@@ -182,7 +183,9 @@ pub(super) const ANIMALS: &[Animal] = &[
             match heard.method() {
                 "initialize" => *memory = heard.params()["capabilities"].clone(),
                 "tools/list" if memory.is_object() => {
-                    return vec![request_of(&format!("zoo-{}", heard.id()), |kind| memory.get(kind).is_none())];
+                    static ASKED: AtomicU64 = AtomicU64::new(0);
+                    let id = format!("zoo-{}", ASKED.fetch_add(1, Ordering::Relaxed));
+                    return vec![request_of(&id, |kind| memory.get(kind).is_none())];
                 }
                 _ => {}
             }
