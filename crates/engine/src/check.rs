@@ -11,6 +11,7 @@ mod http;
 mod legacy;
 mod modern;
 mod modern_headers;
+mod padding;
 mod permission;
 mod process;
 mod replicas;

@@ -4,7 +4,7 @@
 use super::visit::{SIGN_OF_LIFE, Visit};
 use super::{Found, Inquiry};
 use mcproof_client::{TransportKind, WaitFor};
-use mcproof_record::{Direction, FrameBody, Take};
+use mcproof_record::Take;
 use serde_json::{Value, json};
 
 /// Bytes of the huge message.
@@ -61,7 +61,7 @@ pub(super) async fn talk(inquiry: &Inquiry, found: Found) -> Vec<Take> {
             is_alive = visit.is_alive_after(probe).await;
             next += 1;
         }
-        takes.push(without_padding(visit.end().await));
+        takes.push(visit.end().await);
         if next >= abuses.len() {
             return takes;
         }
@@ -77,19 +77,4 @@ async fn abuse(visit: &mut Visit<'_>, probe: &str, messages: &[Vec<u8>]) {
             }
         })
         .await;
-}
-
-/// What was only sent to be large is not worth keeping.
-fn without_padding(mut take: Take) -> Take {
-    let sent = take.transcript.frames.iter_mut().filter(|frame| frame.direction == Direction::ToServer);
-    for frame in sent {
-        let (FrameBody::Line { bytes, .. } | FrameBody::HttpRequest { body: bytes, .. }) = &mut frame.body else { continue };
-        if bytes.as_bytes().len() >= HUGE
-            && let Ok(mut message) = serde_json::from_slice::<Value>(bytes.as_bytes())
-        {
-            message["params"]["padding"] = json!(format!("{HUGE} times x"));
-            *bytes = message.to_string().as_str().into();
-        }
-    }
-    take
 }

@@ -4,11 +4,11 @@ use super::arguments::{self, Unusual};
 use super::visit::{Bird, Visit};
 use super::{Inquiry, Permission};
 use crate::rules::Conversation;
-use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, Session};
+use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, Session, TransportKind};
 use mcproof_record::Take;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// Tools that are called with arguments as they should be, and with wrong ones.
 const MOST_TOOLS: usize = 20;
@@ -22,6 +22,11 @@ const PATIENCE: Duration = Duration::from_millis(1200);
 const LISTING: Duration = Duration::from_secs(2);
 /// For all calls of a kind together.
 const BUDGET: Duration = Duration::from_secs(3);
+
+/// A call that takes longer can be cancelled in its midst.
+const SLOW: Duration = Duration::from_millis(300);
+/// The id of the call that is.
+const CANCELLED: &str = "mcproof-cancelled";
 
 /// A tool that may be called, with arguments that its schema accepts.
 #[derive(Clone, Debug)]
@@ -90,7 +95,10 @@ pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, depth: Depth) -> Opt
         visit.end().await;
         return None;
     }
-    call(&mut visit, &tools).await;
+    let slow = call(&mut visit, &tools).await;
+    if let Some(slow) = slow {
+        cancel(&mut visit, slow).await;
+    }
     if depth == Depth::Calls {
         return Some(vec![visit.end().await]);
     }
@@ -148,8 +156,8 @@ pub(super) async fn list(visit: &mut Visit<'_>) -> Vec<Value> {
     listed.map(|listed| listed.items).unwrap_or_default()
 }
 
-/// What every client does: calls that are right, and those that a model gets wrong.
-async fn call(visit: &mut Visit<'_>, tools: &[Callable]) {
+/// What every client does: calls that are right, and those that a model gets wrong. Gives a tool that takes its time.
+async fn call<'t>(visit: &mut Visit<'_>, tools: &'t [Callable]) -> Option<&'t Callable> {
     let mut calls: Vec<Bird> = tools.iter().map(|tool| tool.call("call", tool.arguments.clone())).collect();
     for tool in tools {
         let missing = arguments::missing(tool.schema(), &tool.arguments);
@@ -157,7 +165,36 @@ async fn call(visit: &mut Visit<'_>, tools: &[Callable]) {
         let mistyped = arguments::mistyped(tool.schema(), &tool.arguments);
         calls.extend(mistyped.into_iter().take(MOST_PROPERTIES).map(|variant| tool.call("call-wrong-type", variant.arguments)));
     }
-    visit.flock(&calls, PATIENCE, Instant::now() + BUDGET).await;
+    let landed = visit.flock(&calls, PATIENCE, Instant::now() + BUDGET).await;
+    let slow = tools.iter().zip(&landed).filter(|(_, landed)| matches!(landed.answer, Some(Ok(_))) && landed.took > SLOW);
+    slow.min_by_key(|(_, landed)| landed.took).map(|(tool, _)| tool)
+}
+
+/// Calls a tool by itself, so that it is known how long that takes, and cancels a second call of it in its midst. A modern
+/// client over HTTP cancels by leaving, and hears nothing any more.
+async fn cancel(visit: &mut Visit<'_>, tool: &Callable) {
+    let alone = visit.flock(&[tool.call("call-slow", tool.arguments.clone())], PATIENCE, Instant::now() + PATIENCE).await;
+    let took = alone.first().filter(|landed| matches!(landed.answer, Some(Ok(_)))).map(|landed| landed.took);
+    let Some(took) = took.filter(|took| *took > SLOW && !(visit.is_modern() && visit.kind() == TransportKind::Http)) else { return };
+    let call = visit.request(json!(CANCELLED), "tools/call", json!({ "name": tool.name, "arguments": tool.arguments }));
+    let mut cancellation = visit.request(Value::Null, "notifications/cancelled", json!({ "requestId": CANCELLED }));
+    if let Some(members) = cancellation.as_object_mut() {
+        members.shift_remove("id");
+    }
+    let (Value::Object(call), Value::Object(cancellation)) = (call, cancellation) else { return };
+    visit
+        .together("cancel", async |session, deadline| {
+            let withdraw = async {
+                sleep(took / 4).await;
+                session.send_message(&cancellation, deadline).await
+            };
+            // What came of it is in the transcript; an answer would come when it came before.
+            tokio::join!(session.send_message(&call, took * 3 / 2), withdraw)
+        })
+        .await
+        .0
+        .ok();
+    visit.ask("after-cancel", None, "tools/list", json!({})).await;
 }
 
 /// Calls with unusual arguments, by what is unusual, on the tools on which most can be tried.

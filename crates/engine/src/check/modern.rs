@@ -156,6 +156,8 @@ fn handshake() -> Value {
 /// What earlier revisions had, asked for by requests of this one. `initialize` comes last, since it may change what a server
 /// of both eras takes the connection for.
 async fn removed(visit: &mut Visit<'_>) {
+    // Whoever answers anything answers these as well.
+    visit.ask("unknown-method", None, "mcproof/no-such-method", json!({})).await;
     let listed = visit.ask("list-for-removed", Some("resources/list"), "resources/list", json!({})).await;
     let uri = match &listed {
         Some(Ok(result)) => result.pointer("/resources/0/uri").cloned().unwrap_or(json!(NO_RESOURCE)),

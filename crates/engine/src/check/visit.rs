@@ -1,6 +1,7 @@
 //! One conversation of a check: a session with a list of what was tried in it. Whatever the server does, it goes on as long
 //! as anything can be asked, and never waits longer than it may.
 
+use super::padding::without_padding;
 use super::{Found, Inquiry};
 use futures_util::StreamExt as _;
 use mcproof_client::{
@@ -498,7 +499,8 @@ impl<'a> Visit<'a> {
             self.session.wait_for_exit(ENDING.terminate).await;
         }
         let transport = self.kind().to_string();
-        let (ending, transcript) = end(self.session, &self.tap, self.patience).await;
+        let (ending, mut transcript) = end(self.session, &self.tap, self.patience).await;
+        without_padding(&mut transcript);
         let ending = ending.filter(|_| self.inquiry.target.command().is_some() && !self.left_work);
         Take { name: self.name.into(), transport, revision: self.revision, opened: self.opened, probes: self.probes, ending, transcript }
     }

@@ -4,8 +4,9 @@
 use super::conversation::{Conversation, HttpExchange, Said};
 use super::law::Violation;
 use super::robustness::UNREADABLE;
-use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Opened};
+use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Requests and answers of one conversation, matched.
 pub(super) struct Pairing<'c> {
@@ -76,7 +77,11 @@ impl Heard<'_> {
 
 /// Messages of the server, those of an array one by one. What is only JSON (a log, a body beside the protocol) is none.
 pub(super) fn messages<'c>(conversation: &'c Conversation<'_>) -> impl Iterator<Item = Heard<'c>> {
-    let said = conversation.from_server().filter(|said| carries_messages(conversation, said));
+    let asking: BTreeSet<ExchangeId> = {
+        let asked = conversation.from_client().filter(|asked| each(&asked.value).any(is_message));
+        asked.filter_map(|asked| asked.exchange).collect()
+    };
+    let said = conversation.from_server().filter(move |said| carries_messages(conversation, &asking, said));
     said.flat_map(|said| each(&said.value).map(|value| Heard { value, frame: said.frame.id, exchange: said.exchange }))
         .filter(|heard| is_message(heard.value))
 }
@@ -93,15 +98,15 @@ pub(super) fn each(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice).iter()
 }
 
-/// Over HTTP messages are events, and bodies that answer messages. A refusal may say what it likes.
-fn carries_messages(conversation: &Conversation<'_>, said: &Said<'_>) -> bool {
+/// Over HTTP messages are events, and bodies that answer messages, as the exchanges that are `asking` have. A refusal may say
+/// what it likes.
+fn carries_messages(conversation: &Conversation<'_>, asking: &BTreeSet<ExchangeId>, said: &Said<'_>) -> bool {
     let Some(exchange) = said.exchange.and_then(|id| conversation.exchanges.get(&id)) else { return true };
     if matches!(said.frame.body, FrameBody::SseEvent { .. }) {
         return true;
     }
-    let asks = conversation.from_client().any(|asked| asked.exchange == Some(exchange.id) && each(&asked.value).any(is_message));
     let is_refusal = exchange.status().is_some_and(|status| status >= 400);
-    asks && (!is_refusal || said.value.get("jsonrpc").is_some())
+    asking.contains(&exchange.id) && (!is_refusal || said.value.get("jsonrpc").is_some())
 }
 
 impl<'c> Pairing<'c> {
@@ -121,9 +126,14 @@ impl<'c> Pairing<'c> {
             replies.map(|Heard { value, frame, exchange }| Reply { value, frame, exchange, meaning: Meaning::Stray }).collect();
         let mut answered: Vec<Option<usize>> = vec![None; requests.len()];
         let exchanges: Vec<Option<ExchangeId>> = replies.iter().map(|reply| reply.exchange).collect();
+        let mut by_id: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (index, request) in requests.iter().enumerate() {
+            by_id.entry(request.id().to_string()).or_default().push(index);
+        }
         for (index, reply) in replies.iter_mut().enumerate() {
             let earlier = |request: usize| answered[request].map(|earlier: usize| exchanges[earlier]);
-            let Some(meaning) = by_id(&requests, reply, earlier) else { continue };
+            let same = reply.value.get("id").and_then(|id| by_id.get(&id.to_string()));
+            let Some(meaning) = same.and_then(|same| meaning_by_id(&requests, same, reply, earlier)) else { continue };
             if let Meaning::Answer { request } = meaning {
                 answered[request] = Some(index);
             }
@@ -180,12 +190,15 @@ impl Reply<'_> {
     }
 }
 
-/// What the id of a reply says; an id that is missing or unknown says nothing. `earlier` tells which exchange, if any, brought
-/// the answer that a request has already.
-fn by_id(requests: &[Request<'_>], reply: &Reply<'_>, earlier: impl Fn(usize) -> Option<Option<ExchangeId>>) -> Option<Meaning> {
-    let same: Vec<usize> = (0..requests.len())
-        .filter(|request| requests[*request].frame < reply.frame && reply.value.get("id") == Some(requests[*request].id()))
-        .collect();
+/// What the id of a reply says, from the requests that have it; an id that is missing or unknown says nothing. `earlier` tells
+/// which exchange, if any, brought the answer that a request has already.
+fn meaning_by_id(
+    requests: &[Request<'_>],
+    same: &[usize],
+    reply: &Reply<'_>,
+    earlier: impl Fn(usize) -> Option<Option<ExchangeId>>,
+) -> Option<Meaning> {
+    let same: Vec<usize> = same.iter().copied().filter(|request| requests[*request].frame < reply.frame).collect();
     let open = || same.iter().copied().filter(|request| earlier(*request).is_none());
     let own = open().find(|request| reply.exchange.is_some() && requests[*request].exchange == reply.exchange);
     if let Some(request) = own.or_else(|| open().next()) {
@@ -254,12 +267,25 @@ fn first_unreadable(conversation: &Conversation<'_>) -> Option<FrameId> {
     [garbled.map(|(frame, _)| frame), strange].into_iter().flatten().min()
 }
 
-/// Where a client began to send what a server has to survive: probes after which somebody looked whether it is still there.
-/// What comes of that is judged by rules of its own.
+/// Where a client began to send what a server has to survive: probes after which somebody looked whether it is still there,
+/// and bodies over HTTP that may not be readable. What comes of that is judged by rules of its own.
 pub(super) fn first_abuse(conversation: &Conversation<'_>) -> Option<FrameId> {
-    let probes = &conversation.take.probes;
-    let is_followed = |probe: &str| probes.iter().any(|probed| probed.probe.strip_suffix("-after") == Some(probe));
-    probes.iter().find(|probed| is_followed(&probed.probe)).map(|probed| probed.first)
+    let is_abuse = |probe: &str| is_looked_after(conversation, probe) || CARELESS_BODIES.contains(&probe);
+    conversation.take.probes.iter().find(|probed| is_abuse(&probed.probe)).map(|probed| probed.first)
+}
+
+fn is_looked_after(conversation: &Conversation<'_>, probe: &str) -> bool {
+    conversation.take.probes.iter().any(|probed| probed.probe.strip_suffix("-after") == Some(probe))
+}
+
+/// Whether a server ended upon something that it has to survive, so that a rule of its own says so.
+pub(super) fn died_of_abuse(conversation: &Conversation<'_>, death: &Death) -> bool {
+    let is_careless = |probed: &Probed| CARELESS_BODIES.contains(&probed.probe.as_str()) || probed.probe == CANCELS_NOTHING;
+    let mut before = conversation.take.probes.iter().filter(|probed| probed.first <= death.frame);
+    // That the connection is gone may be seen before what it means.
+    let is_end =
+        |probed: &Probed| is_looked_after(conversation, &probed.probe) || is_careless(probed) && probed.outcome == ProbeOutcome::Gone;
+    before.clone().last().is_some_and(is_careless) || before.any(is_end)
 }
 
 /// Something that the server wrote and that no client can read as a message, so that whatever it was meant for is missing.
@@ -285,6 +311,12 @@ pub(super) fn garbled(conversation: &Conversation<'_>) -> Option<FrameId> {
     };
     conversation.frames().iter().filter(|frame| frame.direction == Direction::FromServer).find(unread).map(|frame| frame.id)
 }
+
+/// Probes over HTTP of what is sent in the same way where it is looked after: bodies that are no message, or none of this
+/// revision.
+const CARELESS_BODIES: [&str; 4] = ["malformed-body", "large-body", "http-batch", "null-id"];
+/// The same, of a cancellation of what was never asked.
+const CANCELS_NOTHING: &str = "kept-connection";
 
 /// The end of a conversation that the server made, before we did.
 pub(super) struct Death {

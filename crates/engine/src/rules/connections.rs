@@ -1,6 +1,7 @@
 //! What is below the messages of HTTP: bodies, connections, streams side by side, and the address that is listened at.
 //! Source: RFC 9112; basic/transports, Streamable HTTP.
 
+use super::answers::{death, died_of_abuse};
 use super::events::{session_of, shown};
 use super::http::{evidence, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
@@ -201,8 +202,8 @@ fn body_is_framed_well(conversation: &Conversation<'_>) -> Judgement {
         let is_last =
             exited.is_some_and(|exited| exchange.end.is_none_or(|(end, _)| waited(conversation, end.id, exited.id) == Some(false)));
         // Nor what nobody answers after: it died, or hung up for good.
-        let mut later = exchanges_after(conversation, exchange).peekable();
-        let is_gone = later.peek().is_some() && later.all(|later| later.response.is_none());
+        let mut later = exchanges_after(conversation, exchange);
+        let is_gone = exchanges.len() > 1 && later.all(|later| later.response.is_none());
         if let Some(problem) = problem_of_body(conversation, exchange).filter(|_| !is_last && !is_gone) {
             violations.push(Violation::new(problem, framing_evidence(exchange)));
         }
@@ -274,6 +275,9 @@ fn connection_is_kept(conversation: &Conversation<'_>) -> Judgement {
     match exchanges[..] {
         [first, ..] if says_close(first) => Judgement::Pass,
         [_, second] if second.response.is_some() => Judgement::Pass,
+        _ if death(conversation).is_some_and(|death| died_of_abuse(conversation, &death)) => {
+            Judgement::Untestable("the server did not survive the request".into())
+        }
         [first, second] => {
             let frames = first.heads().into_iter().chain([second.request.id]).chain(second.end.map(|(frame, _)| frame.id));
             Judgement::Broken(vec![Violation::new("a connection was closed after a response that did not say so", frames)])

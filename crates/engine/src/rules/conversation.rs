@@ -12,6 +12,12 @@ pub struct Conversation<'a> {
     /// Every JSON value that either side sent, in order. What is no JSON is only among the frames.
     pub said: Vec<Said<'a>>,
     pub exchanges: BTreeMap<ExchangeId, HttpExchange<'a>>,
+    /// Answers of the server by their id as JSON, positions in `said`. Long conversations are asked for them again and again.
+    answers: BTreeMap<String, Vec<usize>>,
+    /// Answers without an id, by the exchange that brought them.
+    nameless: BTreeMap<ExchangeId, Vec<usize>>,
+    /// Requests of ours by their id as JSON.
+    questions: BTreeMap<String, Vec<usize>>,
 }
 
 /// One JSON value on the wire.
@@ -126,11 +132,37 @@ impl Answer<'_> {
 
 impl<'a> Conversation<'a> {
     pub fn new(take: &'a Take) -> Self {
-        let mut conversation = Self { take, said: Vec::new(), exchanges: BTreeMap::new() };
+        let mut conversation = Self {
+            take,
+            said: Vec::new(),
+            exchanges: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            nameless: BTreeMap::new(),
+            questions: BTreeMap::new(),
+        };
         for frame in &take.transcript.frames {
             conversation.take_in(frame);
         }
+        conversation.index();
         conversation
+    }
+
+    fn index(&mut self) {
+        for (position, said) in self.said.iter().enumerate() {
+            let id = said.value.get("id");
+            let known = match (said.is_from_server(), id) {
+                (true, Some(_)) if said.is_answer() => Some(&mut self.answers),
+                (false, Some(_)) if said.is_request() => Some(&mut self.questions),
+                _ => None,
+            };
+            if let (Some(known), Some(id)) = (known, id) {
+                known.entry(id.to_string()).or_default().push(position);
+            }
+            let is_nameless = said.is_from_server() && said.is_answer() && id.is_none_or(Value::is_null);
+            if let Some(exchange) = said.exchange.filter(|_| is_nameless) {
+                self.nameless.entry(exchange).or_default().push(position);
+            }
+        }
     }
 
     fn take_in(&mut self, frame: &'a Frame) {
@@ -233,21 +265,16 @@ impl<'a> Conversation<'a> {
     /// in the request's own HTTP exchange.
     pub fn answer_to(&self, request: &Said<'_>) -> Option<&Said<'a>> {
         let id = request.value.get("id")?;
-        let later = || self.from_server().filter(|said| said.frame.id > request.frame.id);
-        let by_id = later().find(|said| said.value.get("id") == Some(id) && said.is_answer());
-        by_id.or_else(|| {
-            let exchange = request.exchange?;
-            later().find(|said| said.exchange == Some(exchange) && said.is_answer() && said.value.get("id").is_none_or(Value::is_null))
-        })
+        let later =
+            |positions: &Vec<usize>| positions.iter().map(|position| &self.said[*position]).find(|said| said.frame.id > request.frame.id);
+        let by_id = self.answers.get(&id.to_string()).and_then(later);
+        by_id.or_else(|| self.nameless.get(&request.exchange?).and_then(later))
     }
 
     /// The message that has an answer's id, before it.
     pub fn question_of(&self, answer: &Said<'_>) -> Option<&Said<'a>> {
-        let id = answer.value.get("id")?;
-        self.from_client()
-            .filter(|said| said.frame.id < answer.frame.id && said.is_request())
-            .filter(|said| said.value.get("id") == Some(id))
-            .last()
+        let same = self.questions.get(&answer.value.get("id")?.to_string())?;
+        same.iter().map(|position| &self.said[*position]).rfind(|said| said.frame.id < answer.frame.id)
     }
 
     /// Every time that this was tried.

@@ -2,7 +2,7 @@
 //! Source: basic/lifecycle; 2026-07-28, basic/versioning.
 
 use super::Conversation;
-use super::answers::{Heard, Meaning, Pairing, death, first_abuse, garbled, gathered, how_it_exited, messages, shown};
+use super::answers::{Heard, Meaning, Pairing, death, died_of_abuse, first_abuse, garbled, gathered, how_it_exited, messages, shown};
 use super::conversation::{Answer, Said};
 use super::jsonrpc::RESPONSES;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
@@ -369,7 +369,7 @@ fn stays_alive(conversation: &Conversation<'_>) -> Judgement {
         Opened::Yes | Opened::Bare => {}
     }
     let Some(death) = death(conversation) else { return Judgement::Pass };
-    if first_abuse(conversation).is_some_and(|abuse| abuse <= death.frame) {
+    if died_of_abuse(conversation, &death) {
         return Judgement::Untestable("it did not survive what it was sent, which is judged by itself".into());
     }
     let last = conversation.from_client().filter(|said| said.frame.id < death.frame).last();

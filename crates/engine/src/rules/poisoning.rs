@@ -139,7 +139,9 @@ fn confusable(all: &[&Conversation<'_>]) -> Judgement {
                 });
             }
             let plain: String = name.chars().filter(|character| character.is_alphanumeric()).collect::<String>().to_lowercase();
-            for key in [format!("spelled {plain}"), format!("looks {}", skeleton(name).collect::<String>())] {
+            // A zero looks like a capital letter, which looks like a small one.
+            let looks = skeleton(name).collect::<String>().to_lowercase();
+            for key in [format!("spelled {plain}"), format!("looks {looks}")] {
                 match alike.get(&key) {
                     Some((other, first)) if *other != name => {
                         violations.push(Violation {

@@ -3,7 +3,9 @@
 
 use super::Conversation;
 use super::answers::{Heard, Meaning, Pairing, gathered, messages, shown};
+use super::conversation::Asked;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use mcproof_record::{FrameId, Probed};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -193,7 +195,8 @@ fn progress_ends(conversation: &Conversation<'_>) -> Judgement {
     Judgement::of(gathered(violations), seen, "no request with progress was answered")
 }
 
-/// An answer may have been under way when the cancellation came. Silence is told from luck only after that.
+/// An answer may have been under way when the cancellation came, unless it is known that the request takes longer. Silence is
+/// told from luck only after that.
 const RACE: Duration = Duration::from_secs(1);
 
 fn cancelled_stays_silent(conversation: &Conversation<'_>) -> Judgement {
@@ -206,7 +209,8 @@ fn cancelled_stays_silent(conversation: &Conversation<'_>) -> Judgement {
         let asked = pairing.requests.iter().position(|request| request.id() == id && request.frame < said.frame.id);
         let Some(request) = asked else { continue };
         let answers = pairing.replies.iter().find(|reply| matches!(reply.meaning, Meaning::Answer { request: of } if of == request));
-        let late = |frame| conversation.elapsed(said.frame.id, frame).filter(|late| *late > RACE);
+        let race = if in_midst(conversation, said.frame.id) { Duration::ZERO } else { RACE };
+        let late = |frame| conversation.elapsed(said.frame.id, frame).filter(|late| *late > race);
         match answers {
             None => seen += usize::from(pairing.replies.iter().any(|reply| late(reply.frame).is_some())),
             Some(answer) if answer.frame > said.frame.id => {
@@ -221,4 +225,14 @@ fn cancelled_stays_silent(conversation: &Conversation<'_>) -> Judgement {
         }
     }
     Judgement::of(gathered(violations), seen, "no request was cancelled while it was under way")
+}
+
+/// Whether a cancellation came when the same call, made before, was far from its end.
+fn in_midst(conversation: &Conversation<'_>, cancellation: FrameId) -> bool {
+    let within = |probed: &Probed| probed.first <= cancellation && cancellation < probed.end;
+    let Some(cancelled) = conversation.probe("cancel").filter(|asked| within(asked.probed)) else { return false };
+    let took = |asked: Asked<'_, '_>| conversation.elapsed(asked.request?.frame.id, asked.answer.frame()?);
+    let usual = conversation.probe("call-slow").and_then(took);
+    let waited = cancelled.request.and_then(|request| conversation.elapsed(request.frame.id, cancellation));
+    matches!((usual, waited), (Some(usual), Some(waited)) if waited < usual / 2)
 }

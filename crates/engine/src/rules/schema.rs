@@ -1,9 +1,9 @@
 //! Whether each message has the shape that its revision demands.
 
-use super::Conversation;
 use super::flaws::{Flaw, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, revisions};
 use super::messages::{self, About, MessageFlaw};
+use super::{Conversation, Said};
 use mcproof_record::Opened;
 use serde_json::Value;
 
@@ -68,6 +68,10 @@ fn judge(
         for said in conversation.from_server().filter(|said| said.value.is_object()) {
             seen += 1;
             let question = if said.is_answer() { conversation.question_of(said) } else { None };
+            // That there is such an answer is the flaw.
+            if question.is_some_and(|question| removed(conversation, question)) {
+                continue;
+            }
             let method = question.and_then(|question| question.method());
             let about = match (question, method) {
                 (Some(question), Some(method)) => About::Answer { method, params: question.value.get("params") },
@@ -81,6 +85,12 @@ fn judge(
         }
     }
     (seen, flaws)
+}
+
+/// Whether a request asks for what its revision does not have any more.
+fn removed(conversation: &Conversation<'_>, question: &Said<'_>) -> bool {
+    let mut probes = conversation.take.probes.iter().filter(|probed| probed.probe == "removed-method");
+    probes.any(|probed| probed.first <= question.frame.id && question.frame.id < probed.end)
 }
 
 fn fits(all: &[&Conversation<'_>]) -> Judgement {

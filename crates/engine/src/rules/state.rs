@@ -5,7 +5,7 @@
 //! would let it.
 
 use super::Conversation;
-use super::conversation::{Answer, Asked};
+use super::conversation::{Answer, Asked, Said};
 use super::flaws::{Flaw, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, revisions};
 use mcproof_record::{FrameId, Probed};
@@ -185,14 +185,25 @@ fn flaw(asked: &Asked<'_, '_>, observer: &str, (before, after): (&Look, &Look), 
 fn looks<'a>(conversation: &Conversation<'a>, probes: impl Iterator<Item = &'a Probed>) -> BTreeMap<&'a str, Vec<Look>> {
     let mut found: BTreeMap<&str, Vec<Look>> = BTreeMap::new();
     for probed in probes.take_while(|probed| !probed.probe.starts_with("state-call")).filter(|probed| probed.probe == "observe") {
-        let answer = conversation.asked(probed).answer;
+        let asked = conversation.asked(probed);
+        let answer = asked.answer;
         if let (Answer::Result { value, frame }, false, Some(observer)) = (answer, answer.is_refusal(), &probed.subject) {
             let mut seen = value.clone();
             if let Some(object) = seen.as_object_mut() {
                 object.shift_remove("_meta");
+                if asked.request.and_then(Said::method).is_some_and(|method| method.ends_with("/list")) {
+                    object.values_mut().for_each(in_any_order);
+                }
             }
             found.entry(observer).or_default().push(Look { seen, frame });
         }
     }
     found
+}
+
+/// That the order of a list stays the same is another law.
+fn in_any_order(list: &mut Value) {
+    if let Some(items) = list.as_array_mut() {
+        items.sort_by_cached_key(Value::to_string);
+    }
 }

@@ -294,7 +294,7 @@ pub(super) const ANIMALS: &[Animal] = &[
         super::PIPES,
         LEGACY,
         Twist::Unasked(|heard| match heard.method() {
-            "notifications/cancelled" => {
+            "notifications/cancelled" if heard.server.is_running(&heard.session, &heard.params()["requestId"]) => {
                 let id = &heard.params()["requestId"];
                 vec![json!({ "jsonrpc": "2.0", "id": id, "result": accept(heard, json!({ "content": [] }))["result"] })]
             }

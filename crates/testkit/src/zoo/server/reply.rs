@@ -96,6 +96,14 @@ impl Reply {
         Ok(sent.keeps && !end.is_empty())
     }
 
+    /// A subscription ends when the client goes: there is no other way.
+    fn dies_if(&self, gone: bool) {
+        let lasts = self.request.header("mcp-method") == Some("subscriptions/listen");
+        if gone && !lasts && self.server.slips(Slip::AbortsKill) {
+            crate::zoo::twist::die(1);
+        }
+    }
+
     fn begin(&self, state: &mut State, response: Response) -> Option<Sent> {
         let mut response = response;
         if let Some(id) = &state.session {
@@ -141,17 +149,13 @@ impl Outlet for Reply {
         if sent.streams && !state.gone {
             state.gone = (&self.connection).write_all(&chunk(&self.server, &self.server.twist.event(message))).is_err();
         }
-        if state.gone && self.server.slips(Slip::AbortsKill) {
-            crate::zoo::twist::die(1);
-        }
+        self.dies_if(state.gone);
         !state.gone
     }
 
     fn is_open(&self) -> bool {
         let open = !self.state().gone && is_there(&self.connection);
-        if !open && self.server.slips(Slip::AbortsKill) {
-            crate::zoo::twist::die(1);
-        }
+        self.dies_if(!open);
         open
     }
 }
