@@ -5,13 +5,14 @@ mod rounds;
 mod tasks;
 
 use super::calls;
-use super::visit::Visit;
+use super::visit::{Bird, Visit};
 use super::{Found, Inquiry};
 use crate::rules::Conversation;
 use mcproof_client::{Answers, ConnectOptions, Elicitation, EraChoice, Sampling, Session, TransportKind};
 use mcproof_record::Take;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// What the model says when it is asked; no server says that by itself.
 pub(crate) const SAMPLED: &str = "mcproof-sampled-text";
@@ -55,6 +56,11 @@ const SILENT_CALLS: [&str; 2] = ["test_logging_tool", "test_streaming_elicitatio
 
 const RESOURCES: [&str; 2] = ["test://static-text", "test://static-binary"];
 const WATCHED: &str = "test://watched-resource";
+
+/// Closes its stream in the middle of the call.
+const RECONNECTS: &str = "test_reconnection";
+/// How long that may take: servers like to be left alone for five seconds.
+const RECONNECTION: Duration = Duration::from_secs(7);
 
 /// How long a change of a list may take to be told.
 const CHANGE: Duration = Duration::from_secs(1);
@@ -173,7 +179,11 @@ async fn legacy(visit: &mut Visit<'_>, offered: &Offered) {
         visit.ask("subscribe", Some(WATCHED), "resources/subscribe", json!({ "uri": WATCHED })).await;
         visit.ask("unsubscribe", Some(WATCHED), "resources/unsubscribe", json!({ "uri": WATCHED })).await;
     }
-    call(visit, offered, "fixture", "test_reconnection", json!({})).await;
+    if offered.has_tool(RECONNECTS) && !visit.is_over() {
+        let params = json!({ "name": RECONNECTS, "arguments": {} });
+        let bird = Bird { probe: "fixture", subject: RECONNECTS.into(), method: "tools/call", params };
+        visit.flock(&[bird], RECONNECTION, Instant::now() + RECONNECTION).await;
+    }
 }
 
 /// Tools that ask something of the client: their arguments, and what the user enters.

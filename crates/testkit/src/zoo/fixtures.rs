@@ -225,7 +225,130 @@ pub(super) const ANIMALS: &[Animal] = &[
             }
         }),
     ),
+    animal(
+        "fixture-task-refused",
+        "makes no task where one is wanted",
+        "fixture-task-is-created",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| match heard.calls("multi_input") && makes_task(&message) {
+            true => vec![accept(heard, json!({ "content": text("done at once") }))],
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "fixture-task-failure-mistaken",
+        "calls a task failed because its tool did",
+        "fixture-task-ends-as-it-went",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| {
+            changed(message, is_about(heard, "failing_job"), |result| {
+                if result["status"] == "completed" {
+                    remove(result, "result");
+                    result["status"] = json!("failed");
+                    result["error"] = json!({ "code": -32603, "message": "the tool failed" });
+                }
+            })
+        }),
+    ),
+    animal(
+        "fixture-task-cancel-tells-all",
+        "answers the end of a task with the task",
+        "fixture-task-cancel-is-acknowledged",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| {
+            changed(message, heard.method() == "tasks/cancel", |result| {
+                result["taskId"] = json!("a task");
+                result["status"] = json!("cancelled");
+            })
+        }),
+    ),
+    animal(
+        "fixture-task-extension-unneeded",
+        "answers for tasks to who has not declared them",
+        "fixture-task-needs-the-extension",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| match heard.method().starts_with("tasks/") && message["error"]["code"] == -32021 {
+            true => vec![refuse(heard, -32602, "Unknown task")],
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "fixture-task-unknown-breaks",
+        "calls an unknown task an internal error",
+        "fixture-task-unknown-is-refused",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| match heard.method() == "tasks/get" && message["error"]["code"] == -32602 {
+            true => vec![refuse(heard, -32603, "Internal error")],
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "fixture-task-list-remains",
+        "lists tasks as in 2025-11-25",
+        "fixture-task-old-methods-are-gone",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| match heard.method() == "tasks/list" && is_error(&message) {
+            true => vec![accept(heard, json!({ "tasks": [] }))],
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "fixture-task-asks-nothing",
+        "goes on without the input that a task needs",
+        "fixture-task-takes-input",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| {
+            changed(message, is_about(heard, "confirm_delete"), |result| {
+                if result["status"] == "input_required" {
+                    remove(result, "inputRequests");
+                    result["status"] = json!("completed");
+                    result["result"] = json!({ "content": text("deleted") });
+                }
+            })
+        }),
+    ),
+    animal(
+        "fixture-task-forgets-input",
+        "loses the input from which a task was made",
+        "fixture-task-follows-input",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| {
+            changed(message, is_about(heard, "test_tool_with_task"), |result| {
+                if result["status"] == "completed" {
+                    result["result"]["content"] = text("Hello, unknown!");
+                }
+            })
+        }),
+    ),
+    animal(
+        "fixture-greeting-refused",
+        "refuses a call with the hint of 2025-11-25",
+        "fixture-quick-tool-gives-no-task",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| match heard.calls("greet") && heard.params().get("task").is_some() {
+            true => vec![refuse(heard, -32602, "`task` is not known")],
+            false => vec![message],
+        }),
+    ),
 ];
+
+fn makes_task(message: &Value) -> bool {
+    message["result"]["resultType"] == "task"
+}
+
+/// Whether this asks for a task of that tool.
+fn is_about(heard: &Heard, tool: &str) -> bool {
+    heard.method() == "tasks/get" && heard.params()["taskId"].as_str().is_some_and(|id| id.starts_with(tool))
+}
 
 fn text(text: &str) -> Value {
     json!([{ "type": "text", "text": text }])

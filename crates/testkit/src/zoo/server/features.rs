@@ -3,8 +3,9 @@
 use super::calls;
 use super::catalogue::{PICTURE, SPECIES};
 use super::fixtures;
-use super::message::{Fault, Heard, METHOD_NOT_FOUND, Outlet};
+use super::message::{Fault, Heard, Outlet};
 use super::notes::NOTES;
+use super::tasks;
 use super::ticket::Ticket;
 use crate::zoo::Slip;
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ pub(crate) fn answer(heard: &Heard, ticket: &Ticket, outlet: &dyn Outlet) -> Res
         "resources/read" => read(heard)?,
         "prompts/get" => prompt(heard)?,
         "completion/complete" => complete(heard)?,
-        method => return Err(Fault::new(METHOD_NOT_FOUND, format!("Method not found: {method}"))),
+        _ => tasks::answer(heard)?,
     }))
 }
 

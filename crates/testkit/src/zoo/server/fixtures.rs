@@ -3,7 +3,7 @@
 
 use super::catalogue::{Catalogue, PICTURE, list};
 use super::message::{Fault, Heard, Outlet, notification};
-use super::{calls, modern};
+use super::{calls, modern, tasks};
 use serde_json::{Map, Value, json};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
@@ -49,6 +49,7 @@ impl Catalogue {
         let mut catalogue = Self::correct();
         catalogue.page = 50;
         catalogue.capabilities["tools"] = json!({ "listChanged": true });
+        catalogue.capabilities["extensions"] = json!({ tasks::DECLARED: {} });
         for (name, description) in PLAIN.into_iter().chain(ASKING) {
             catalogue.tools.push(tool(name, description, json!({ "type": "object", "properties": {} })));
         }
@@ -57,6 +58,17 @@ impl Catalogue {
         {
             let schema = json!({ "type": "object", "properties": { argument: { "type": "string" } }, "required": [argument] });
             catalogue.tools.push(tool(name, description, schema));
+        }
+        for (name, description, properties) in [
+            ("greet", "Says hello.", json!({ "name": { "type": "string" } })),
+            ("slow_compute", "Takes its time.", json!({ "seconds": { "type": "integer" }, "label": { "type": "string" } })),
+            ("failing_job", "Fails after a while.", json!({})),
+            ("protocol_error_job", "Breaks after a while.", json!({})),
+            ("confirm_delete", "Asks before it goes on.", json!({ "filename": { "type": "string" } })),
+            ("multi_input", "Asks for two things before it goes on.", json!({})),
+            ("test_tool_with_task", "Needs a name, and takes its time then.", json!({})),
+        ] {
+            catalogue.tools.push(tool(name, description, json!({ "type": "object", "properties": properties })));
         }
         catalogue.tools.push(tool("json_schema_2020_12_tool", "Has a schema with everything.", schema()));
         catalogue.resources.extend(list(json!([
@@ -109,6 +121,9 @@ pub(super) fn call(heard: &Heard, name: &str, arguments: &Value, outlet: &dyn Ou
     let image = || json!({ "type": "image", "data": PICTURE, "mimeType": "image/png" });
     let resource = |uri: &str| json!({ "type": "resource", "resource": { "uri": uri, "mimeType": "text/plain", "text": "a text" } });
     let blocks = |blocks: Value| Some(Ok(json!({ "content": blocks })));
+    if let Some(outcome) = tasks::call(heard, name, arguments) {
+        return Some(outcome);
+    }
     match name {
         "test_simple_text" => blocks(json!([text("a text")])),
         "test_image_content" => blocks(json!([image()])),
@@ -208,6 +223,12 @@ fn for_yes(key: &'static str) -> Question {
     Question { key, capability: "/elicitation", method: "elicitation/create", params: asking(schema) }
 }
 
+/// The request for a yes.
+pub(super) fn yes_or_no() -> Value {
+    let Question { method, params, .. } = for_yes("");
+    json!({ "method": method, "params": params })
+}
+
 fn asking(schema: Value) -> Value {
     json!({ "mode": "form", "message": "Please fill this in", "requestedSchema": schema })
 }
@@ -223,7 +244,7 @@ fn for_roots(key: &'static str) -> Question {
 }
 
 /// Asks until everything is there (2026-07-28, basic/patterns/mrtr).
-fn dialogue(heard: &Heard, name: &str) -> Result<Value, Fault> {
+pub(super) fn dialogue(heard: &Heard, name: &str) -> Result<Value, Fault> {
     let given = &heard.params()["inputResponses"];
     if !given.is_object() && heard.params().get("inputResponses").is_some() {
         return Err(Fault::invalid_params("`inputResponses` must be an object"));

@@ -4,6 +4,7 @@ use super::features;
 use super::message::{Fault, Heard, INVALID_REQUEST, Outlet};
 use super::session::{LEGACY, rank};
 use super::ticket::Ticket;
+use crate::zoo::changes::remove;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -48,9 +49,12 @@ fn initialize(heard: &Heard) -> Result<Value, Fault> {
     heard.session.agree_on(version);
     heard.session.meet(&params["capabilities"]);
     let catalogue = &heard.server.catalogue;
+    let mut capabilities = catalogue.capabilities.clone();
+    // This era has no extensions.
+    remove(&mut capabilities, "extensions");
     Ok(json!({
         "protocolVersion": version,
-        "capabilities": catalogue.capabilities,
+        "capabilities": capabilities,
         "serverInfo": catalogue.server,
         "instructions": catalogue.instructions,
     }))

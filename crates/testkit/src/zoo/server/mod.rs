@@ -19,6 +19,7 @@ mod response;
 mod session;
 mod sse;
 mod stdio;
+mod tasks;
 mod ticket;
 
 pub(crate) use catalogue::Catalogue;
@@ -50,6 +51,7 @@ pub(crate) struct Server {
     listeners: Mutex<Vec<Arc<Listener>>>,
     memory: Mutex<Value>,
     questions: asking::Questions,
+    tasks: Mutex<Vec<tasks::Task>>,
 }
 
 /// How a request ended.
@@ -77,6 +79,7 @@ impl Server {
             listeners: Mutex::default(),
             memory: Mutex::default(),
             questions: asking::Questions::default(),
+            tasks: Mutex::default(),
         })
     }
 
