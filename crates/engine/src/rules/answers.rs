@@ -256,7 +256,7 @@ impl Guess<'_, '_, '_> {
 }
 
 /// The first thing that we said and that a server may fail to read: it cannot give back an id that it has not found.
-pub(super) fn first_unreadable(conversation: &Conversation<'_>) -> Option<FrameId> {
+fn first_unreadable(conversation: &Conversation<'_>) -> Option<FrameId> {
     let sent = conversation.frames().iter().filter(|frame| frame.direction == Direction::ToServer);
     let mut bodies = sent.filter_map(|frame| match &frame.body {
         FrameBody::Line { bytes, .. } | FrameBody::HttpRequest { body: bytes, .. } => Some((frame.id, bytes.as_bytes())),

@@ -2,11 +2,7 @@
 //! Source: basic/lifecycle; 2026-07-28, basic/versioning.
 
 use super::Conversation;
-<<<<<<< ours
 use super::answers::{Heard, Meaning, Pairing, death, died_of_abuse, first_abuse, garbled, gathered, how_it_exited, messages, shown};
-=======
-use super::answers::{Heard, Meaning, Pairing, death, first_abuse, first_unreadable, garbled, gathered, how_it_exited, messages, shown};
->>>>>>> theirs
 use super::conversation::{Answer, Said};
 use super::jsonrpc::RESPONSES;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
@@ -373,12 +369,7 @@ fn stays_alive(conversation: &Conversation<'_>) -> Judgement {
         Opened::Yes | Opened::Bare => {}
     }
     let Some(death) = death(conversation) else { return Judgement::Pass };
-<<<<<<< ours
     if died_of_abuse(conversation, &death) {
-=======
-    let strange = [first_abuse(conversation), first_unreadable(conversation)].into_iter().flatten().min();
-    if strange.is_some_and(|strange| strange <= death.frame) {
->>>>>>> theirs
         return Judgement::Untestable("it did not survive what it was sent, which is judged by itself".into());
     }
     let last = conversation.from_client().filter(|said| said.frame.id < death.frame).last();
