@@ -285,7 +285,7 @@ pub(super) fn died_of_abuse(conversation: &Conversation<'_>, death: &Death) -> b
     // That the connection is gone may be seen before what it means.
     let is_end =
         |probed: &Probed| is_looked_after(conversation, &probed.probe) || is_careless(probed) && probed.outcome == ProbeOutcome::Gone;
-    before.clone().last().is_some_and(is_careless) || before.any(is_end)
+    before.clone().next_back().is_some_and(is_careless) || before.any(is_end)
 }
 
 /// Something that the server wrote and that no client can read as a message, so that whatever it was meant for is missing.

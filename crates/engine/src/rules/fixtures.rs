@@ -654,7 +654,7 @@ fn list_change_is_told(conversation: &Conversation<'_>) -> Judgement {
         let within = |said: &&Said<'_>| probed.first <= said.frame.id && said.frame.id < probed.end;
         let Some(call) = conversation.from_client().filter(within).find(|said| said.method() == Some("tools/call")) else { continue };
         let answer = conversation.answer_to(call);
-        if !answer.is_some_and(|answer| answer.value.get("result").is_some()) {
+        if answer.is_none_or(|answer| answer.value.get("result").is_none()) {
             continue;
         }
         let Some((tool, method, kind)) = TOOLS.iter().find(|(tool, ..)| probed.subject.as_deref() == Some(tool)) else { continue };
