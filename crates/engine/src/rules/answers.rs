@@ -230,7 +230,14 @@ impl Guess<'_, '_, '_> {
         }
         // A subscription is not answered as long as it lasts.
         let lasts = |request: usize| self.requests[request].method() == "subscriptions/listen";
-        let open = |request: &usize| answered[*request].is_none() && before(self.requests[*request].frame) && !lasts(*request);
+        let is_cancelled = |request: usize| {
+            let id = self.requests[request].value.get("id");
+            let mut cancellations = self.conversation.from_client().filter(|said| said.method() == Some("notifications/cancelled"));
+            cancellations.any(|said| before(said.frame.id) && said.param("/requestId") == id)
+        };
+        let open = |request: &usize| {
+            answered[*request].is_none() && before(self.requests[*request].frame) && !lasts(*request) && !is_cancelled(*request)
+        };
         if self.conversation.is_over("http") {
             if exchange.is_some_and(|exchange| self.conversation.was_cut(exchange)) {
                 return Meaning::Excused;
