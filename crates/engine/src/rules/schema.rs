@@ -103,7 +103,7 @@ fn fits(all: &[&Conversation<'_>]) -> Judgement {
 
 /// What is left to the rules about JSON-RPC, and to those about single members of the modern era.
 fn has_a_rule_of_its_own(flaw: &MessageFlaw, message: &Value) -> bool {
-    const OTHERS: [&str; 10] = [
+    const OTHERS: [&str; 11] = [
         "",
         "/jsonrpc",
         "/id",
@@ -111,6 +111,7 @@ fn has_a_rule_of_its_own(flaw: &MessageFlaw, message: &Value) -> bool {
         "/error/code",
         "/error/message",
         "/result/resultType",
+        "/result/completion/values",
         "/result/ttlMs",
         "/result/cacheScope",
         "/result/supportedVersions",

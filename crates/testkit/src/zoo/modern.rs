@@ -343,7 +343,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "list-needs-input",
         "answers a list with a question",
-        "input-is-required-only-where-allowed",
+        "input-required-only-where-allowed",
         ALL,
         MODERN,
         Twist::Says(|heard, mut message| {
