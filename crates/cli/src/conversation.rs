@@ -99,7 +99,7 @@ pub(crate) fn observer(watching: Watching) -> Option<Observer> {
 
 /// Before the server is started: a mistyped path must not cost a run.
 pub(crate) fn create_trace(path: &Path) -> Result<File, Failure> {
-    File::create(path).map_err(|error| Failure::bad_input("cannot-write", format!("{} cannot be written: {error}", path.display())))
+    File::create(path).map_err(|error| Failure::cannot_write(path, &error))
 }
 
 pub(crate) fn write_trace(file: File, tap: &Tap) -> Result<(), Failure> {

@@ -3,6 +3,8 @@
 use crate::exit::Exit;
 use mcproof_record::{Diagnostic, Place};
 use serde_json::Value;
+use std::io;
+use std::path::Path;
 
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -20,6 +22,10 @@ impl Failure {
     /// What the user typed or wrote cannot be used.
     pub(crate) fn bad_input(code: &str, message: impl Into<String>) -> Self {
         Self::new(Exit::BadInput, Diagnostic::error(code, message))
+    }
+
+    pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Self {
+        Self::bad_input("cannot-write", format!("{} cannot be written: {error}", path.display()))
     }
 
     /// A flag, a method or a scheme that a later version will know.

@@ -81,8 +81,7 @@ impl Printer {
                 FileFormat::Json => format!("{result:#}\n").into_bytes(),
                 FileFormat::Raw => raw(result)?,
             };
-            return std::fs::write(path, bytes)
-                .map_err(|error| Failure::bad_input("cannot-write", format!("{} cannot be written: {error}", path.display())));
+            return std::fs::write(path, bytes).map_err(|error| Failure::cannot_write(path, &error));
         }
         match self.form {
             Form::Readable => output::show(&present::result(method, result, &settings::style())),

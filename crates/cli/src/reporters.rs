@@ -4,7 +4,6 @@
 mod checked;
 mod destination;
 
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{output, settings, suggest};
 use destination::Destination;
@@ -265,11 +264,7 @@ fn reporter(
 
 fn open_summary(path: &Path) -> Result<File, Failure> {
     let opened = OpenOptions::new().append(true).create(true).open(path);
-    opened.map_err(|error| cannot_write(path, &error))
-}
-
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(Exit::BadInput, Diagnostic::error("cannot-write", format!("{} cannot be written: {error}", path.display())))
+    opened.map_err(|error| Failure::cannot_write(path, &error))
 }
 
 /// A word that a server cannot know: the seeds of a hash map come from the system's random numbers.

@@ -7,7 +7,6 @@ mod secure;
 
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, SystemTime};
@@ -75,10 +74,6 @@ impl Drop for Shop {
     }
 }
 
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 #[test]
 fn a_command_is_probed_in_one_line() {
     let ran = probe(&["--", MCPROOF, "demo", "shop"]);
@@ -104,7 +99,7 @@ fn the_document_keeps_its_schema_and_has_what_was_reached() {
         let sum: f64 = report["phases"].as_array().unwrap().iter().map(|phase| phase["duration_ms"].as_f64().unwrap()).sum();
         assert!(sum <= report["duration_ms"].as_f64().unwrap() + 0.1, "{report:#}");
     };
-    let port = free_port();
+    let port = mcproof_testkit::free_port();
     let (closed, by_name) = (format!("http://127.0.0.1:{port}/mcp"), format!("http://localhost:{port}/mcp"));
     check(&[&closed], 3, "unreachable", &[]);
     check(&[&by_name], 3, "unreachable", &["dns"]);
@@ -125,7 +120,7 @@ fn the_document_keeps_its_schema_and_has_what_was_reached() {
 #[test]
 fn a_legacy_session_is_ended() {
     let folder = tempfile::tempdir().unwrap();
-    let port = free_port();
+    let port = mcproof_testkit::free_port();
     let _shop = Shop::at(port);
     let url = format!("http://127.0.0.1:{port}/mcp");
     let ran = probe_in(folder.path(), &[&url, "--era", "legacy", "--trace", "t.json"]);
@@ -137,7 +132,7 @@ fn a_legacy_session_is_ended() {
 
 #[test]
 fn a_server_that_comes_late_is_waited_for() {
-    let port = free_port();
+    let port = mcproof_testkit::free_port();
     let url = format!("http://127.0.0.1:{port}/mcp");
     let mut waiting = command(Path::new("."), &[&url, "--deadline", "5m"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(waiting.stderr.take().unwrap());
@@ -153,7 +148,7 @@ fn a_server_that_comes_late_is_waited_for() {
 
 #[test]
 fn waiting_has_an_end_and_is_not_done_in_vain() {
-    let url = format!("http://127.0.0.1:{}/mcp", free_port());
+    let url = format!("http://127.0.0.1:{}/mcp", mcproof_testkit::free_port());
     let ran = probe(&[&url, "--deadline", "1500ms"]);
     assert_eq!(ran.code, Some(3), "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stderr.contains("attempt 1: ") && ran.stdout.starts_with("unreachable: "), "{}{}", ran.stdout, ran.stderr);

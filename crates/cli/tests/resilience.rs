@@ -153,13 +153,9 @@ fn an_open_breaker_has_a_diagnosis_of_its_own() {
     check(&answered, &[], 1, &["3 failed", "expected that no answer comes, found one"]);
 }
 
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 /// A session with the demo tracker that suffers from one rule.
 async fn disturbed(over: TransportKind, rule: FaultRule) -> (Session, FaultInjector) {
-    let port = free_port().to_string();
+    let port = mcproof_testkit::free_port().to_string();
     let mut command = vec![env!("CARGO_BIN_EXE_mcproof"), "demo", "tracker"];
     match over {
         TransportKind::Http => command.extend(["--http", "--port", &port]),

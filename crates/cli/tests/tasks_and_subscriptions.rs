@@ -24,10 +24,6 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 /// A port that was free just now.
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 async fn open(target: Target, era: EraChoice, answers: Answers) -> Session {
     let options = ConnectOptions { era, answers, timeout: Some(DEADLINE), ..ConnectOptions::default() };
     open_session(&target, &options, &Tap::new()).await.unwrap()
@@ -41,7 +37,7 @@ fn http(url: &str, launch: Launch) -> Target {
 async fn everything(over: TransportKind, answers: Answers) -> Session {
     let name = if over == TransportKind::Stdio { "stdio" } else { "http" };
     let start = Peer::named("everything").start(name);
-    let port = free_port().to_string();
+    let port = mcproof_testkit::free_port().to_string();
     let filled = |text: String| text.replace("${port}", &port);
     let env = start.env.into_iter().map(|(name, value)| (name, filled(value))).collect();
     let launch = Launch { command: start.command, env, ..Launch::default() };
@@ -53,7 +49,7 @@ async fn everything(over: TransportKind, answers: Answers) -> Session {
 }
 
 async fn tracker(over: TransportKind) -> Session {
-    let port = free_port().to_string();
+    let port = mcproof_testkit::free_port().to_string();
     let mut command = vec![env!("CARGO_BIN_EXE_mcproof"), "demo", "tracker"];
     if over == TransportKind::Http {
         command.extend(["--http", "--port", &port]);

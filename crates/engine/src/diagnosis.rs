@@ -1,6 +1,7 @@
 //! Turns what went wrong with a server into a diagnosis: named cause, evidence, next step. The one place where these
 //! sentences live, for suites and one-shot commands alike.
 
+use crate::wording::shortened;
 use mcproof_client::jsonrpc::Flaw;
 use mcproof_client::{
     Bound, CallFailure, Closed, ConnectFailure, Exit, Fault, FaultKind, HttpHead, ListFailure, Session, SseFailure, StartFailure, Tap,
@@ -333,11 +334,7 @@ fn line_of(fault: &Fault, transcript: &Transcript) -> Option<String> {
 
 fn excerpt(line: &str) -> String {
     const WIDTH: usize = 80;
-    let mut text: String = line.chars().take(WIDTH).collect();
-    if text.len() < line.len() {
-        text.push('…');
-    }
-    format!("`{text}`")
+    format!("`{}`", shortened(line, WIDTH))
 }
 
 /// What the last words of a server say is missing, as the usual runtimes put it.

@@ -8,3 +8,4 @@ pub mod probe;
 pub mod rules;
 pub mod run;
 pub mod suite;
+mod wording;

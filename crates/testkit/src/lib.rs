@@ -10,3 +10,5 @@ pub mod zoo;
 
 mod raw_http;
 mod reach;
+
+pub use reach::free_port;

@@ -1,4 +1,6 @@
-//! How the raw servers are reached, as their command lines say it. Knows no server.
+//! How servers are reached: the raw ones as their command lines say it. Knows no server.
+
+use std::net::{Ipv4Addr, TcpListener};
 
 /// The transport, and its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,4 +22,14 @@ impl Reach {
             _ => None,
         }
     }
+}
+
+/// A port of 127.0.0.1 on which nothing listens now.
+///
+/// # Panics
+/// None is free.
+#[must_use]
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    listener.and_then(|listener| listener.local_addr()).expect("a port of 127.0.0.1 is free").port()
 }

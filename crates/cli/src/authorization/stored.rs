@@ -189,7 +189,7 @@ impl StoredTokens {
 
     /// Reads, changes and replaces the file while no other mcproof does.
     fn change(&self, change: impl FnOnce(&mut Vec<Entry>)) -> Result<(), Failure> {
-        let failed = |error: io::Error| Failure::bad_input("cannot-write", format!("{} cannot be written: {error}", self.path.display()));
+        let failed = |error: io::Error| Failure::cannot_write(&self.path, &error);
         let folder = self.path.parent().unwrap_or(Path::new("."));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
         let lock = self.path.with_extension("lock");

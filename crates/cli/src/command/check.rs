@@ -206,5 +206,5 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
 fn write(path: &Path, value: &impl serde::Serialize) -> Result<(), Failure> {
     let mut text = serde_json::to_vec_pretty(value).expect("a report has text keys only");
     text.push(b'\n');
-    fs::write(path, text).map_err(|error| Failure::bad_input("cannot-write", format!("{} cannot be written: {error}", path.display())))
+    fs::write(path, text).map_err(|error| Failure::cannot_write(path, &error))
 }

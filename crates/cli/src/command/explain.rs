@@ -30,8 +30,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let selected = rules::select(&arguments.rules, &[]).map_err(super::check::unknown_rule)?;
     let pages: Vec<RulePage> = selected.iter().map(|rule| rule.page()).collect();
     if let Some(folder) = &arguments.output {
-        write(folder, &pages)
-            .map_err(|error| Failure::bad_input("cannot-write", format!("{} cannot be written: {error}", folder.display())))?;
+        write(folder, &pages).map_err(|error| Failure::cannot_write(folder, &error))?;
     } else if arguments.json {
         let mut text = serde_json::to_vec_pretty(&pages).expect("a page has text keys only");
         text.push(b'\n');

@@ -158,7 +158,7 @@ fn described(key: &str, contract: &Contract) -> String {
 
 /// Writes a file as a whole, or not at all.
 fn replace(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::bad_input("cannot-write", format!("{} cannot be written: {error}", path.display()));
+    let failed = |error: std::io::Error| Failure::cannot_write(path, &error);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".mcproof-lock").permissions(public()).tempfile_in(folder).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;

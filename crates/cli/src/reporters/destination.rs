@@ -1,6 +1,6 @@
 //! Where a report goes: stdout, a file that grows, or a file that appears whole. Knows files, not reports.
 
-use super::{Writer, cannot_write};
+use super::Writer;
 use crate::failure::Failure;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter};
@@ -25,7 +25,7 @@ impl Destination {
     /// A file that holds what was written so far.
     pub(super) fn growing(path: &Path) -> Result<Self, Failure> {
         let opened = OpenOptions::new().write(true).create(true).truncate(true).open(path);
-        let file = opened.map_err(|error| cannot_write(path, &error))?;
+        let file = opened.map_err(|error| Failure::cannot_write(path, &error))?;
         Ok(Self::Growing { path: path.to_owned(), file })
     }
 
@@ -34,22 +34,26 @@ impl Destination {
         // Where it is a link, what it points at is written over.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         match fs::metadata(&path) {
-            Ok(present) if present.is_dir() => return Err(cannot_write(&path, &io::Error::from(io::ErrorKind::IsADirectory))),
+            Ok(present) if present.is_dir() => return Err(Failure::cannot_write(&path, &io::Error::from(io::ErrorKind::IsADirectory))),
             Ok(present) if !present.is_file() => return Self::growing(&path),
             _ => {}
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // Others may read a report, as far as the user's mask lets them.
         let unfinished = tempfile::Builder::new().prefix(".mcproof-").permissions(Permissions::from_mode(0o666)).tempfile_in(folder);
-        let unfinished = unfinished.map_err(|error| cannot_write(&path, &error))?;
+        let unfinished = unfinished.map_err(|error| Failure::cannot_write(&path, &error))?;
         Ok(Self::Whole { path, unfinished })
     }
 
     pub(super) fn writer(&self) -> Result<Writer, Failure> {
         Ok(match self {
             Self::Stdout => Box::new(io::stdout()),
-            Self::Growing { path, file } => Box::new(BufWriter::new(file.try_clone().map_err(|error| cannot_write(path, &error))?)),
-            Self::Whole { path, unfinished } => Box::new(BufWriter::new(unfinished.reopen().map_err(|error| cannot_write(path, &error))?)),
+            Self::Growing { path, file } => {
+                Box::new(BufWriter::new(file.try_clone().map_err(|error| Failure::cannot_write(path, &error))?))
+            }
+            Self::Whole { path, unfinished } => {
+                Box::new(BufWriter::new(unfinished.reopen().map_err(|error| Failure::cannot_write(path, &error))?))
+            }
         })
     }
 

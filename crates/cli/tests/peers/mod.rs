@@ -35,6 +35,11 @@ impl Peer {
     }
 }
 
+/// Of all servers.
+pub(crate) fn names() -> Vec<String> {
+    read("servers.json").as_object().unwrap().keys().cloned().collect()
+}
+
 /// The command of a client.
 pub(crate) fn installed(client: &str) -> Vec<String> {
     words(&read("clients.json")[client]["command"])

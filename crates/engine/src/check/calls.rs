@@ -28,6 +28,9 @@ const SLOW: Duration = Duration::from_millis(300);
 /// The id of the call that is.
 const CANCELLED: &str = "mcproof-cancelled";
 
+/// The id of the request that follows the cancellation.
+const HEARD: &str = "mcproof-cancellation-heard";
+
 /// A tool that may be called, with arguments that its schema accepts.
 #[derive(Clone, Debug)]
 pub(super) struct Callable {
@@ -181,12 +184,15 @@ async fn cancel(visit: &mut Visit<'_>, tool: &Callable) {
     if let Some(members) = cancellation.as_object_mut() {
         members.shift_remove("id");
     }
-    let (Value::Object(call), Value::Object(cancellation)) = (call, cancellation) else { return };
+    let sign = visit.request(json!(HEARD), "tools/list", json!({}));
+    let (Value::Object(call), Value::Object(cancellation), Value::Object(sign)) = (call, cancellation, sign) else { return };
     visit
         .together("cancel", async |session, deadline| {
             let withdraw = async {
                 sleep(took / 4).await;
-                session.send_message(&cancellation, deadline).await
+                session.send_message(&cancellation, deadline).await?;
+                // What is answered after this was read after the cancellation.
+                session.send_message(&sign, deadline).await
             };
             // What came of it is in the transcript; an answer would come when it came before.
             tokio::join!(session.send_message(&call, took * 3 / 2), withdraw)

@@ -94,19 +94,7 @@ impl<'a> Visit<'a> {
         match open_session(&inquiry.target, &options, &tap).await {
             Ok(session) => {
                 let revision = session.handshake().protocol_version.clone();
-                Ok(Self {
-                    inquiry,
-                    session,
-                    tap,
-                    name,
-                    revision,
-                    opened: Opened::Yes,
-                    probes: Vec::new(),
-                    was_silent: false,
-                    flocked: 0,
-                    left_work: false,
-                    patience: ENDING,
-                })
+                Ok(Self::of(inquiry, session, tap, name, revision, Opened::Yes, ENDING))
             }
             Err(failure) => {
                 let take = Take {
@@ -127,20 +115,20 @@ impl<'a> Visit<'a> {
     pub(super) async fn bare(inquiry: &'a Inquiry, name: &'static str, kind: TransportKind, version: &str) -> Result<Self, ConnectFailure> {
         let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
         let session = open_bare(&inquiry.target, kind, version, &inquiry.options, &tap).await?;
-        let revision = version.to_owned();
-        Ok(Self {
-            inquiry,
-            session,
-            tap,
-            name,
-            revision,
-            opened: Opened::Bare,
-            probes: Vec::new(),
-            was_silent: false,
-            flocked: 0,
-            left_work: false,
-            patience: BRIEF,
-        })
+        Ok(Self::of(inquiry, session, tap, name, version.to_owned(), Opened::Bare, BRIEF))
+    }
+
+    fn of(
+        inquiry: &'a Inquiry,
+        session: Session,
+        tap: Tap,
+        name: &'static str,
+        revision: String,
+        opened: Opened,
+        patience: Patience,
+    ) -> Self {
+        let probes = Vec::new();
+        Self { inquiry, session, tap, name, revision, opened, probes, was_silent: false, flocked: 0, left_work: false, patience }
     }
 
     /// In an era that the server speaks, the legacy one if it speaks both.

@@ -4,6 +4,7 @@ use super::matcher::{Matcher, Others, Test, length_words};
 use super::number::{equal, order};
 use super::payload::{Origin, Payload};
 use crate::suite::{did_you_mean, interpolate};
+use crate::wording::shortened;
 use mcproof_record::Difference;
 use serde_json::{Map, Value};
 
@@ -54,12 +55,12 @@ fn schema_differences(schema: &Value, actual: &Value, root: &str) -> Result<Vec<
     let validator = match jsonschema::options().build(schema) {
         Ok(validator) => validator,
         Err(error) if matches!(error.kind(), jsonschema::error::ValidationErrorKind::Referencing(_)) => return Ok(Vec::new()),
-        Err(error) => return Err(cut(&error.to_string())),
+        Err(error) => return Err(shortened(&error.to_string(), SHOWN)),
     };
     let difference = |error: jsonschema::ValidationError<'_>| {
         let pointer = error.instance_path().to_string();
         let at = actual.pointer(&pointer).unwrap_or(actual);
-        let expected = format!("valid by its schema: {}", cut(&error.to_string()));
+        let expected = format!("valid by its schema: {}", shortened(&error.to_string(), SHOWN));
         Difference { path: below(root, actual, &pointer), expected, actual: shown(at), place: None }
     };
     Ok(validator.iter_errors(actual).take(MAXIMUM_DIFFERENCES).map(difference).collect())
@@ -300,7 +301,7 @@ impl Comparison<'_> {
             let pointer = error.instance_path().to_string();
             let at = actual.pointer(&pointer).unwrap_or(actual);
             let path = below(path, actual, &pointer);
-            self.push(matcher, &path, format!("valid by its schema: {}", cut(&error.to_string())), shown(at));
+            self.push(matcher, &path, format!("valid by its schema: {}", shortened(&error.to_string(), SHOWN)), shown(at));
         }
     }
 
@@ -366,14 +367,7 @@ fn below(path: &str, root: &Value, pointer: &str) -> String {
 }
 
 pub(super) fn shown(value: &Value) -> String {
-    cut(&value.to_string())
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    shortened(&value.to_string(), SHOWN)
 }
 
 /// RFC 3339, section 5.6: the shape first, then the calendar.

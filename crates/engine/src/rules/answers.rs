@@ -4,6 +4,7 @@
 use super::conversation::{Conversation, HttpExchange, Said};
 use super::law::Violation;
 use super::robustness::UNREADABLE;
+use crate::wording::shortened;
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -395,9 +396,5 @@ pub(super) fn gathered(mut violations: Vec<Violation>) -> Vec<Violation> {
 /// A value as it stands, not too long.
 pub(super) fn shown(value: &Value) -> String {
     const MOST: usize = 80;
-    let text = value.to_string();
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    shortened(&value.to_string(), MOST)
 }

@@ -1,10 +1,10 @@
 //! What a client without a token is told, and whether it leads to where tokens are to be had.
 //! Source: basic/authorization; RFC 9728, RFC 8414.
 
-use super::events::shown;
 use super::http::{evidence, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::{Asked, Conversation, HttpExchange};
+use crate::wording::excerpt;
 use mcproof_client::auth::{identifies, metadata_hint};
 use mcproof_record::FrameId;
 use serde_json::Value;
@@ -279,8 +279,7 @@ fn unauthorized_names_metadata(conversation: &Conversation<'_>) -> Judgement {
         return Judgement::Pass;
     }
     let challenge = refused.http.and_then(|http| http.header("www-authenticate"));
-    let challenge =
-        challenge.map_or_else(|| "no `WWW-Authenticate`".to_owned(), |value| format!("`WWW-Authenticate: {}`", shown(value.as_bytes())));
+    let challenge = challenge.map_or_else(|| "no `WWW-Authenticate`".to_owned(), |value| format!("`WWW-Authenticate: {}`", excerpt(value)));
     let (vain, frames) = in_vain(conversation, "resource-metadata");
     let places = if vain.is_empty() { String::new() } else { format!("; {vain}") };
     Judgement::Broken(vec![Violation::new(format!("the 401 has {challenge}{places}"), evidence(&refused).into_iter().chain(frames))])
@@ -324,7 +323,7 @@ fn resource_metadata_matches_url(conversation: &Conversation<'_>) -> Judgement {
     match identifies(resource, &server) {
         true => Judgement::Pass,
         false => {
-            let message = format!("`resource` is `{}`, and the server is at {server}", shown(resource.as_bytes()));
+            let message = format!("`resource` is `{}`, and the server is at {server}", excerpt(resource));
             Judgement::Broken(vec![Violation::new(message, frames.clone())])
         }
     }
@@ -345,15 +344,15 @@ fn authorization_server_has_metadata(conversation: &Conversation<'_>) -> Judgeme
     let Some((metadata, _, frames)) = document(conversation, "server-metadata") else {
         let (vain, frames) = in_vain(conversation, "server-metadata");
         return match was_reached {
-            true => Judgement::Broken(vec![Violation::new(format!("`{}` serves no metadata: {vain}", shown(issuer.as_bytes())), frames)]),
-            false => Judgement::Untestable(format!("the authorization server `{}` could not be reached", shown(issuer.as_bytes()))),
+            true => Judgement::Broken(vec![Violation::new(format!("`{}` serves no metadata: {vain}", excerpt(issuer)), frames)]),
+            false => Judgement::Untestable(format!("the authorization server `{}` could not be reached", excerpt(issuer))),
         };
     };
     match metadata.get("issuer").and_then(Value::as_str) {
         Some(told) if told.trim_end_matches('/') == issuer.trim_end_matches('/') => Judgement::Pass,
         told => {
-            let told = told.map_or_else(|| "no issuer".to_owned(), |told| format!("the issuer `{}`", shown(told.as_bytes())));
-            Judgement::Broken(vec![Violation::new(format!("the metadata of `{}` names {told}", shown(issuer.as_bytes())), frames)])
+            let told = told.map_or_else(|| "no issuer".to_owned(), |told| format!("the issuer `{}`", excerpt(told)));
+            Judgement::Broken(vec![Violation::new(format!("the metadata of `{}` names {told}", excerpt(issuer)), frames)])
         }
     }
 }
@@ -369,7 +368,7 @@ fn authorization_server_offers_pkce(conversation: &Conversation<'_>) -> Judgemen
     match methods.and_then(Value::as_array).is_some_and(|methods| methods.contains(&Value::from("S256"))) {
         true => Judgement::Pass,
         false => {
-            let found = methods.map_or_else(|| "missing".to_owned(), |methods| format!("`{}`", shown(methods.to_string().as_bytes())));
+            let found = methods.map_or_else(|| "missing".to_owned(), |methods| format!("`{}`", excerpt(methods.to_string())));
             Judgement::Broken(vec![Violation::new(format!("`code_challenge_methods_supported` is {found}"), frames)])
         }
     }

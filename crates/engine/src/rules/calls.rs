@@ -3,10 +3,11 @@
 
 use super::Conversation;
 use super::conversation::{Answer, Asked, Said};
-use super::flaws::{Flaw, excerpt, told};
+use super::flaws::{Flaw, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use crate::check::arguments::{self, Unusual};
 use crate::judge::{OutputFlaw, output_flaw};
+use crate::wording::excerpt;
 use mcproof_record::{FrameId, ProbeOutcome};
 use serde_json::{Value, json};
 
@@ -368,7 +369,7 @@ fn invalidity(schema: &Value, arguments: &Value) -> Option<String> {
         }
         _ => {
             let place = error.instance_path().to_string();
-            let value = excerpt(&error.instance().to_string());
+            let value = excerpt(error.instance().to_string());
             format!("a call with {value} for `{}` succeeded", place.trim_start_matches('/'))
         }
     })

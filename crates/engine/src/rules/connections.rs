@@ -2,10 +2,11 @@
 //! Source: RFC 9112; basic/transports, Streamable HTTP.
 
 use super::answers::{death, died_of_abuse};
-use super::events::{session_of, shown};
+use super::events::session_of;
 use super::http::{evidence, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::{Answer, Conversation, HttpExchange, Said};
+use crate::wording::excerpt;
 use mcproof_record::FrameId;
 use serde_json::Value;
 use std::time::Duration;
@@ -234,7 +235,7 @@ fn problem_of_body(conversation: &Conversation<'_>, exchange: &HttpExchange<'_>)
         .iter()
         .any(|probed| probed.probe == "abort" && probed.first <= exchange.request.id && exchange.request.id < probed.end);
     if let Some((_, Some(reason))) = exchange.end {
-        return (!is_ours).then(|| format!("the body broke off: {}", shown(reason.as_bytes())));
+        return (!is_ours).then(|| format!("the body broke off: {}", excerpt(reason)));
     }
     if is_events {
         let is_size = |line: &str| !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -242,7 +243,7 @@ fn problem_of_body(conversation: &Conversation<'_>, exchange: &HttpExchange<'_>)
             let mcproof_record::FrameBody::SseEvent { bytes, .. } = &frame.body else { return None };
             bytes.to_text().lines().find(|line| is_size(line)).map(str::to_owned)
         });
-        return debris.map(|size| format!("the size of a chunk is wrong: `{}` is among the content", shown(size.as_bytes())));
+        return debris.map(|size| format!("the size of a chunk is wrong: `{}` is among the content", excerpt(size)));
     }
     let Some((_, body)) = exchange.body else {
         let head = exchange.response?.frame.id;
@@ -253,9 +254,7 @@ fn problem_of_body(conversation: &Conversation<'_>, exchange: &HttpExchange<'_>)
     let length = exchange.header("content-length")?;
     let is_cut = exchange.media_type().as_deref() == Some("application/json")
         && serde_json::from_slice::<Value>(body).is_err_and(|error| error.is_eof() && !body.trim_ascii().is_empty());
-    is_cut.then(|| {
-        format!("the body ends in the middle of its JSON, after the {} bytes that `Content-Length` tells", shown(length.as_bytes()))
-    })
+    is_cut.then(|| format!("the body ends in the middle of its JSON, after the {} bytes that `Content-Length` tells", excerpt(length)))
 }
 
 fn framing_evidence(exchange: &HttpExchange<'_>) -> Vec<FrameId> {
@@ -356,7 +355,7 @@ fn listens_on_loopback(conversation: &Conversation<'_>) -> Judgement {
         None => Judgement::Pass,
         Some(_) => {
             let url = asked.probed.subject.as_deref().unwrap_or_default();
-            Judgement::Broken(vec![Violation::new(format!("it answers at {} as well", shown(url.as_bytes())), evidence(&asked))])
+            Judgement::Broken(vec![Violation::new(format!("it answers at {} as well", excerpt(url)), evidence(&asked))])
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Whether web pages can talk to a server: judged if somebody asked for it, or if the server shows that it wants them to.
 //! Source: the Fetch standard, CORS protocol.
 
-use super::events::shown;
 use super::http::{evidence, is_success};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::{Asked, Conversation, HttpExchange};
+use crate::wording::excerpt;
 
 const FETCH: &[Law] =
     &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "https://fetch.spec.whatwg.org/#http-cors-protocol" }];
@@ -248,7 +248,7 @@ fn names(http: &HttpExchange<'_>, header: &str) -> Vec<String> {
 fn allowed_origin(http: &HttpExchange<'_>) -> String {
     http.header("access-control-allow-origin").map_or_else(
         || "no `Access-Control-Allow-Origin`".to_owned(),
-        |origin| format!("`Access-Control-Allow-Origin: {}`", shown(origin.as_bytes())),
+        |origin| format!("`Access-Control-Allow-Origin: {}`", excerpt(origin)),
     )
 }
 

@@ -3,6 +3,7 @@
 
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::{Conversation, HttpExchange};
+use crate::wording::excerpt;
 use mcproof_client::transport::{Event, EventParser};
 use mcproof_record::{ExchangeId, Frame, FrameBody, FrameId, Opened};
 use serde_json::Value;
@@ -381,16 +382,6 @@ fn and_more(more: usize) -> String {
     if more == 0 { String::new() } else { format!(" (and {more} more)") }
 }
 
-/// The beginning of a text, on one line.
-pub(super) fn shown(bytes: &[u8]) -> String {
-    const MOST: usize = 60;
-    let text = String::from_utf8_lossy(bytes).replace(['\r', '\n'], " ");
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
-}
-
 fn content_is_fields(conversation: &Conversation<'_>) -> Judgement {
     let events = events(conversation);
     if events.is_empty() {
@@ -400,7 +391,7 @@ fn content_is_fields(conversation: &Conversation<'_>) -> Judgement {
     let wrong: Vec<_> = events
         .iter()
         .filter(|read| !read.is_chunk_debris())
-        .filter_map(|read| Some((read.frame.id, shown(read.event.unknown.iter().find(|line| !known(line))?))))
+        .filter_map(|read| Some((read.frame.id, excerpt(read.event.unknown.iter().find(|line| !known(line))?))))
         .collect();
     together(&wrong, |line, more| format!("a line of an event stream is no field: `{line}`{}", and_more(more)))
 }
@@ -420,7 +411,7 @@ fn event_is_terminated(conversation: &Conversation<'_>) -> Judgement {
             let has_ended = read.exchange.end.is_some() || last.is_none_or(|last| waited(conversation, read.frame.id, last));
             (is_unfinished && (has_ended || read.data().is_some_and(holds_message))) || read.data().is_some_and(holds_messages)
         })
-        .map(|read| (read.frame.id, shown(read.data().unwrap_or_default())))
+        .map(|read| (read.frame.id, excerpt(read.data().unwrap_or_default())))
         .collect();
     together(&wrong, |data, more| format!("an event is not ended by a blank line: `{data}`{}", and_more(more)))
 }
@@ -438,7 +429,7 @@ fn data_is_a_message(conversation: &Conversation<'_>) -> Judgement {
     let wrong: Vec<_> = with_data
         .iter()
         .filter(|(read, data)| !holds_message(data) && !holds_messages(data) && !is_lost_endpoint(read))
-        .map(|(read, data)| (read.frame.id, shown(data)))
+        .map(|(read, data)| (read.frame.id, excerpt(data)))
         .collect();
     match (with_data.is_empty(), together(&wrong, |data, more| format!("the data of an event is no message: `{data}`{}", and_more(more)))) {
         (true, _) => Judgement::NotApplicable(NO_STREAM.into()),
@@ -456,7 +447,7 @@ fn event_is_named_message(conversation: &Conversation<'_>) -> Judgement {
         .iter()
         .filter_map(|read| {
             let name = read.event.name.as_deref().filter(|name| !matches!(*name, "" | "message"))?;
-            Some((read.frame.id, shown(name.as_bytes())))
+            Some((read.frame.id, excerpt(name)))
         })
         .collect();
     together(&wrong, |name, more| format!("a message came in an event named `{name}`{}", and_more(more)))
@@ -508,7 +499,7 @@ fn event_ids_are_unique(conversation: &Conversation<'_>) -> Judgement {
         (true, _) => Judgement::NotApplicable("its events have no ids".into()),
         (false, None) => Judgement::Pass,
         (false, Some((first, second, id))) => Judgement::Broken(vec![Violation::new(
-            format!("two events of a session have the id `{}`{}", shown(id.as_bytes()), and_more(wrong.len() - 1)),
+            format!("two events of a session have the id `{}`{}", excerpt(id), and_more(wrong.len() - 1)),
             [*first, *second],
         )]),
     }
@@ -560,7 +551,7 @@ fn endpoint_comes_first(conversation: &Conversation<'_>) -> Judgement {
     let wrong = firsts.iter().filter(|(_, event)| event.name.as_deref() != Some("endpoint") || event.data.is_none());
     let violations = wrong.take(1).map(|(frame, event)| {
         let name = event.name.as_deref().map_or_else(|| "without a name".to_owned(), |name| format!("named `{name}`"));
-        let data = shown(event.data.as_deref().unwrap_or_default());
+        let data = excerpt(event.data.as_deref().unwrap_or_default());
         Violation::new(format!("the first event of the stream is {name}, with the data `{data}`"), [*frame])
     });
     Judgement::of(violations.collect(), firsts.len(), "no stream of the server began with an event")
@@ -583,7 +574,7 @@ fn endpoint_has_same_origin(conversation: &Conversation<'_>) -> Judgement {
                 url.origin().ascii_serialization(),
                 stream.origin().ascii_serialization()
             ),
-            Err(_) => format!("the endpoint `{}` is no URL", shown(data.as_bytes())),
+            Err(_) => format!("the endpoint `{}` is no URL", excerpt(data.as_bytes())),
         };
         violations.push(Violation::new(problem, [frame]));
     }

@@ -8,9 +8,9 @@ pub(super) mod rounds;
 pub(super) mod tasks;
 
 use super::conversation::{Answer, Asked, Conversation, Said};
-use super::flaws::excerpt;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Revisions, Rule, Violation, named, revisions};
 use crate::check::fixtures::{EMBEDDED, ENTERED, OF_TEMPLATE, PROMPTED, SAMPLED, TEMPLATE};
+use crate::wording::excerpt;
 use mcproof_record::{FrameBody, FrameId};
 use serde_json::{Value, json};
 

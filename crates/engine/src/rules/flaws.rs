@@ -85,13 +85,3 @@ pub(super) fn each_tool(conversations: &[&Conversation<'_>], wrong: impl Fn(&Val
 pub(super) fn name_of(item: &Value) -> &str {
     item.get("name").and_then(Value::as_str).unwrap_or("(without a name)")
 }
-
-/// The first characters of a text, on one line.
-pub(super) fn excerpt(text: &str) -> String {
-    const MOST: usize = 60;
-    let line: String = text.chars().map(|character| if character.is_whitespace() { ' ' } else { character }).collect();
-    match line.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
-}

@@ -1,9 +1,9 @@
 //! Streamable HTTP: status codes, media types, methods and headers.
 //! Source: basic/transports, Streamable HTTP.
 
-use super::events::shown;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::{Answer, Asked, Conversation, HttpExchange};
+use crate::wording::excerpt;
 use mcproof_record::FrameId;
 use serde_json::Value;
 
@@ -489,8 +489,7 @@ fn answer_content_type(conversation: &Conversation<'_>) -> Judgement {
     let is_right = |kind: &str| kind == "text/event-stream" || (!is_sse && kind == "application/json");
     let wrong: Vec<_> = answered.iter().filter(|exchange| !exchange.media_type().as_deref().is_some_and(is_right)).collect();
     let violation = wrong.first().map(|exchange| {
-        let kind =
-            exchange.header("content-type").map_or_else(|| "no content type".to_owned(), |kind| format!("`{}`", shown(kind.as_bytes())));
+        let kind = exchange.header("content-type").map_or_else(|| "no content type".to_owned(), |kind| format!("`{}`", excerpt(kind)));
         let what = message_of(exchange).and_then(|message| Some(format!("`{}`", message.get("method")?.as_str()?)));
         let what = what.unwrap_or_else(|| "the GET of the stream".into());
         Violation::new(format!("the answer to {what} has {kind}"), exchange.heads())
@@ -540,7 +539,7 @@ fn notification_answer_is_empty(conversation: &Conversation<'_>) -> Judgement {
     let taken: Vec<_> = notifications(conversation).into_iter().filter(|(_, _, status)| *status == 202).collect();
     let violation = taken.iter().find_map(|(exchange, method, _)| {
         let (frame, body) = exchange.body.filter(|(_, body)| !body.trim_ascii().is_empty())?;
-        let message = format!("the answer to `{method}` has the body `{}`", shown(body));
+        let message = format!("the answer to `{method}` has the body `{}`", excerpt(body));
         Some(Violation::new(message, exchange.heads().into_iter().chain([frame.id])))
     });
     Judgement::of(violation.into_iter().collect(), taken.len(), "no notification was answered with 202")
@@ -562,7 +561,7 @@ fn get_opens_stream_or_405(conversation: &Conversation<'_>) -> Judgement {
         Some(405) => Judgement::Pass,
         Some(200) if is_stream => Judgement::Pass,
         Some(status) => {
-            let kind = asked.http.and_then(|http| http.header("content-type")).map(|kind| format!(" and `{}`", shown(kind.as_bytes())));
+            let kind = asked.http.and_then(|http| http.header("content-type")).map(|kind| format!(" and `{}`", excerpt(kind)));
             one(format!("a GET was answered with status {status}{}", kind.unwrap_or_default()), &asked)
         }
     }
@@ -678,7 +677,7 @@ fn serves_trailing_slash(conversation: &Conversation<'_>) -> Judgement {
         None => Judgement::Untestable("the other spelling of the path was not answered".into()),
         Some(status @ 300..400) => {
             let location = asked.http.and_then(|http| http.header("location")).unwrap_or("nowhere");
-            one(format!("`{path}` redirects to `{}` with status {status}", shown(location.as_bytes())), &asked)
+            one(format!("`{path}` redirects to `{}` with status {status}", excerpt(location)), &asked)
         }
         Some(_) => Judgement::Pass,
     }

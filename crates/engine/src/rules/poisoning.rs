@@ -1,9 +1,10 @@
 //! Texts that are meant for the model and not for the user.
 
 use super::Conversation;
-use super::flaws::{Flaw, excerpt, told};
+use super::flaws::{Flaw, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::texts::{Told, control_character, hidden_character, hidden_instruction, told_to_models};
+use crate::wording::excerpt;
 use regex::Regex;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -100,6 +100,8 @@ pub(super) const RULES: &[Rule] = &[
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}
             > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}
+            < {"jsonrpc":"2.0","id":2,"result":{}}
             ~ 3000
             < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
         good: r#"
@@ -210,12 +212,19 @@ fn cancelled_stays_silent(conversation: &Conversation<'_>) -> Judgement {
         let Some(request) = asked else { continue };
         let answers = pairing.replies.iter().find(|reply| matches!(reply.meaning, Meaning::Answer { request: of } if of == request));
         let race = if in_midst(conversation, said.frame.id) { Duration::ZERO } else { RACE };
+        // A server that answers what was asked later has read the cancellation: it is not just slow to read.
+        let has_read = |until| {
+            pairing.replies.iter().any(|reply| {
+                let of_later = matches!(reply.meaning, Meaning::Answer { request: of } if pairing.requests[of].frame > said.frame.id);
+                of_later && reply.frame < until
+            })
+        };
         let late = |frame| conversation.elapsed(said.frame.id, frame).filter(|late| *late > race);
         match answers {
             None => seen += usize::from(pairing.replies.iter().any(|reply| late(reply.frame).is_some())),
             Some(answer) if answer.frame > said.frame.id => {
                 seen += 1;
-                if let Some(late) = late(answer.frame) {
+                if let Some(late) = late(answer.frame).filter(|_| has_read(answer.frame)) {
                     let method = pairing.requests[request].method();
                     let message = format!("`{method}` is answered {:.1} s after it was cancelled", late.as_secs_f64());
                     violations.push(Violation::new(message, [pairing.requests[request].frame, said.frame.id, answer.frame]));

@@ -2,10 +2,10 @@
 //! Source: basic/transports, security warning.
 
 use super::connections::is_loopback;
-use super::events::shown;
 use super::http::{evidence, is_served, is_success, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::{Asked, Conversation};
+use crate::wording::excerpt;
 use mcproof_record::FrameId;
 use regex::Regex;
 use serde_json::Value;
@@ -301,10 +301,7 @@ fn errors_hide_stack_traces(conversation: &Conversation<'_>) -> Judgement {
     let wrong: Vec<_> = errors.iter().filter_map(|(frame, text)| Some((*frame, trace(text)?))).collect();
     let violation = wrong.first().map(|(_, found)| {
         let more = if wrong.len() > 1 { format!(" (and {} more)", wrong.len() - 1) } else { String::new() };
-        Violation::new(
-            format!("an error holds a stack trace: `{}`{more}", shown(found.as_bytes())),
-            wrong.iter().take(3).map(|(frame, _)| *frame),
-        )
+        Violation::new(format!("an error holds a stack trace: `{}`{more}", excerpt(found)), wrong.iter().take(3).map(|(frame, _)| *frame))
     });
     Judgement::of(violation.into_iter().collect(), errors.len(), "the server sent no error")
 }
@@ -315,7 +312,7 @@ fn errors_hide_secrets(conversation: &Conversation<'_>) -> Judgement {
     let violation = wrong.first().map(|(_, (what, found))| {
         // Enough to find it, and not enough to use it.
         let beginning: String = found.chars().take(8).collect();
-        Violation::new(format!("an error holds {what}: `{}…`", shown(beginning.as_bytes())), wrong.iter().take(3).map(|(frame, _)| *frame))
+        Violation::new(format!("an error holds {what}: `{}…`", excerpt(beginning)), wrong.iter().take(3).map(|(frame, _)| *frame))
     });
     Judgement::of(violation.into_iter().collect(), errors.len(), "the server sent no error")
 }

@@ -1,10 +1,10 @@
 //! Sessions of Streamable HTTP: their ids, and requests that name none, an unknown one, or one that is over.
 //! Source: 2025-03-26 to 2025-11-25, basic/transports, session management.
 
-use super::events::shown;
 use super::http::{evidence, is_success, told, varied};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::{Conversation, HttpExchange};
+use crate::wording::excerpt;
 use mcproof_record::FrameId;
 
 const SOURCE: &str = "basic/transports#session-management";
@@ -205,7 +205,7 @@ fn id_is_visible_ascii(conversation: &Conversation<'_>) -> Judgement {
     }
     let is_visible = |id: &str| !id.is_empty() && id.bytes().all(|byte| (0x21..=0x7e).contains(&byte));
     let wrong = given.iter().find(|(_, id)| !is_visible(id));
-    let violation = wrong.map(|(exchange, id)| Violation::new(format!("the session id is `{}`", shown(id.as_bytes())), exchange.heads()));
+    let violation = wrong.map(|(exchange, id)| Violation::new(format!("the session id is `{}`", excerpt(id)), exchange.heads()));
     Judgement::from_violations(violation.into_iter().collect())
 }
 
@@ -220,7 +220,7 @@ fn ids_differ(conversation: &Conversation<'_>) -> Judgement {
         (1, _) => Judgement::Untestable("only one session was opened".into()),
         (_, None) => Judgement::Pass,
         (_, Some((id, first, second))) => {
-            Judgement::Broken(vec![Violation::new(format!("two sessions have the id `{}`", shown(id.as_bytes())), [first, second])])
+            Judgement::Broken(vec![Violation::new(format!("two sessions have the id `{}`", excerpt(id)), [first, second])])
         }
     }
 }
@@ -237,7 +237,7 @@ fn id_is_unguessable(conversation: &Conversation<'_>) -> Judgement {
         _ => {}
     }
     let violation = weakness(&texts).map(|weakness| {
-        let shown: Vec<String> = texts.iter().take(2).map(|id| format!("`{}`", shown(id.as_bytes()))).collect();
+        let shown: Vec<String> = texts.iter().take(2).map(|id| format!("`{}`", excerpt(id))).collect();
         Violation::new(format!("session ids {weakness}, such as {}", shown.join(" and ")), ids.iter().map(|(_, frame)| *frame))
     });
     Judgement::from_violations(violation.into_iter().collect())

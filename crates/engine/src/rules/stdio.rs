@@ -4,6 +4,7 @@
 use super::Conversation;
 use super::answers::{gathered, is_message};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use crate::wording::excerpt;
 use mcproof_record::{Direction, Frame, FrameBody, FrameId};
 use serde_json::Value;
 
@@ -239,20 +240,11 @@ fn kind(bytes: &[u8], unterminated: bool, rest: &[(&Frame, &[u8], bool)]) -> Kin
 /// Lines that one message may be spread over before nobody would call it one.
 const MOST_LINES: usize = 2000;
 
-fn shown(bytes: &[u8]) -> String {
-    const MOST: usize = 60;
-    let text = String::from_utf8_lossy(bytes);
-    let text = text.trim_end();
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
 fn only_messages(conversation: &Conversation<'_>) -> Judgement {
     let lines = lines(conversation);
     let noise = lines.iter().filter(|line| line.kind == Kind::Noise);
-    let violations = noise.map(|line| Violation::new(format!("a line on stdout is no message: `{}`", shown(line.bytes)), [line.frame.id]));
+    let violations =
+        noise.map(|line| Violation::new(format!("a line on stdout is no message: `{}`", excerpt(line.bytes)), [line.frame.id]));
     Judgement::of(gathered(violations.collect()), lines.len(), NO_LINE)
 }
 
@@ -271,7 +263,7 @@ fn terminated(conversation: &Conversation<'_>) -> Judgement {
     let violations = lines.iter().filter(|line| line.kind == Kind::Unterminated).map(|line| {
         let message = match &line.frame.body {
             FrameBody::Line { unterminated: true, .. } => "stdout ends with a message that has no line feed".to_owned(),
-            _ => format!("messages follow one another without a line feed: `{}`", shown(line.bytes)),
+            _ => format!("messages follow one another without a line feed: `{}`", excerpt(line.bytes)),
         };
         Violation::new(message, [line.frame.id])
     });

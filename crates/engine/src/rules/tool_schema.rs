@@ -1,6 +1,6 @@
 //! What is wrong with a schema of a tool, apart from any value. Knows JSON Schema.
 
-use super::flaws::excerpt;
+use crate::wording::excerpt;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ pub(super) fn is_no_schema(schema: &Value) -> Option<String> {
         _ => {
             let at = error.instance_path().to_string();
             let place = if at.is_empty() { String::new() } else { format!(" at `{at}`") };
-            Some(format!("no valid schema{place}: {}", excerpt(&error.to_string())))
+            Some(format!("no valid schema{place}: {}", excerpt(error.to_string())))
         }
     }
 }
@@ -214,7 +214,7 @@ fn defaults_in(root: &Value, schema: &Value, place: &str, depth: usize, found: &
         }
         let validator = jsonschema::options().build(&Value::Object(alone));
         if validator.is_ok_and(|validator| !validator.is_valid(default)) {
-            found.push((place.to_owned(), excerpt(&default.to_string())));
+            found.push((place.to_owned(), excerpt(default.to_string())));
         }
     }
     for (name, inner) in object.get("properties").and_then(Value::as_object).into_iter().flatten() {

@@ -12,6 +12,7 @@ use super::retries::{RETRIES, read_retries};
 use super::skip::{SKIP_IF, read_skips};
 use super::source::Span;
 use super::step::{STEP, check_case, read_step, saved_names};
+use crate::wording::shortened;
 use mcproof_client::Answers;
 use mcproof_record::Diagnostic;
 use serde_json::Value;
@@ -467,8 +468,5 @@ fn with_row(name: &str, row: &[(String, Value)]) -> String {
     const MOST: usize = 60;
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let values = row.iter().map(|(name, value)| format!("{name}={}", text(value))).collect::<Vec<_>>().join(", ");
-    match values.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{name} [{}…]", &values[..end]),
-        None => format!("{name} [{values}]"),
-    }
+    format!("{name} [{}]", shortened(&values, MOST))
 }

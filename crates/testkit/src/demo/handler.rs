@@ -167,8 +167,9 @@ impl ServerHandler for Handler {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        known_level(&context)?;
         only_page(request)?;
         Ok(ListToolsResult::with_all_items(self.tools()))
     }
@@ -178,6 +179,7 @@ impl ServerHandler for Handler {
     }
 
     async fn call_tool(&self, request: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+        known_level(&context)?;
         let unknown = ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None);
         let result = self.call(request, &context).await.ok_or(unknown)?;
         Ok(result.unwrap_or_else(CallToolResult::from).into())
@@ -186,8 +188,9 @@ impl ServerHandler for Handler {
     async fn list_resources(
         &self,
         request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
+        known_level(&context)?;
         self.tracker::<ListResourcesRequestMethod>()?;
         only_page(request)?;
         Ok(ListResourcesResult::with_all_items(tracker::resources()))
@@ -196,8 +199,9 @@ impl ServerHandler for Handler {
     async fn list_resource_templates(
         &self,
         request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        known_level(&context)?;
         self.tracker::<ListResourceTemplatesRequestMethod>()?;
         only_page(request)?;
         Ok(ListResourceTemplatesResult::with_all_items(tracker::resource_templates()))
@@ -206,8 +210,9 @@ impl ServerHandler for Handler {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        known_level(&context)?;
         let tracker = self.tracker::<ReadResourceRequestMethod>()?;
         Ok(tracker.read_resource(&request.uri)?.into())
     }
@@ -240,8 +245,9 @@ impl ServerHandler for Handler {
     async fn list_prompts(
         &self,
         request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
+        known_level(&context)?;
         self.tracker::<ListPromptsRequestMethod>()?;
         only_page(request)?;
         Ok(ListPromptsResult::with_all_items(tracker::prompts()))
@@ -250,8 +256,9 @@ impl ServerHandler for Handler {
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
+        known_level(&context)?;
         Ok(self.tracker::<GetPromptRequestMethod>()?.get_prompt(&request)?.into())
     }
 
@@ -297,3 +304,14 @@ fn only_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
         Some(cursor) => Err(ErrorData::invalid_params(format!("Unknown cursor: {cursor}"), None)),
     }
 }
+
+/// Refuses a level of log messages that there is not: rmcp passes over one that it cannot read.
+fn known_level(context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    match context.meta.get(LOG_LEVEL) {
+        Some(level) if context.meta.log_level().is_none() => Err(ErrorData::invalid_params(format!("Unknown log level: {level}"), None)),
+        _ => Ok(()),
+    }
+}
+
+/// Where a request since 2026-07-28 names the least level of the log messages that it wants.
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";

@@ -145,7 +145,7 @@ fn no_initialize(message: &Map<String, Value>) -> Response {
     (StatusCode::NOT_FOUND, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
 }

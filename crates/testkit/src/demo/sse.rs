@@ -34,7 +34,7 @@ use tokio::{
 
 use super::{
     handler::Demo,
-    http::{LARGEST_BODY, health, refuse, well_formed},
+    http::{LARGEST_BODY, health, is_json, refuse, well_formed},
     stream::serve_transport,
 };
 
@@ -125,6 +125,9 @@ async fn accept(State(hub): State<Hub>, Query(address): Query<Address>, request:
     let Some(inbox) = inbox else {
         return (StatusCode::NOT_FOUND, "Not Found: Session not found").into_response();
     };
+    if !is_json(request.headers()) {
+        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, "Unsupported Media Type: Content-Type must be application/json").into_response();
+    }
     let Ok(body) = to_bytes(request.into_body(), LARGEST_BODY).await else {
         return (StatusCode::PAYLOAD_TOO_LARGE, "Payload Too Large").into_response();
     };

@@ -3,6 +3,7 @@
 use super::Use;
 use super::branch::{ARRAY, BOOLEAN, FRACTION, INTEGER, NULL, NUMBER, OBJECT, STRING, Types};
 use super::contains::{By, Declared, Lost};
+use crate::wording::shortened;
 use serde_json::Value;
 
 /// Whether less is accepted than before, or more.
@@ -109,8 +110,7 @@ pub(super) fn subject(path: &str, usage: Use) -> String {
 
 /// A value as a fragment of a sentence.
 pub(super) fn shown(value: &Value) -> String {
-    let text = value.to_string();
-    let text = if text.chars().count() > LONGEST_VALUE { text.chars().take(LONGEST_VALUE).chain(['…']).collect() } else { text };
+    let text = shortened(&value.to_string(), LONGEST_VALUE);
     if value.is_number() { text } else { format!("`{text}`") }
 }
 

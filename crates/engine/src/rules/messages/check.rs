@@ -2,6 +2,7 @@
 
 use super::MessageFlaw;
 use super::shape::{Kind, Member, Presence, Revision, Shape, Tags, Variant};
+use crate::wording::shortened;
 use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeError, Engine as _};
 use serde_json::{Map, Value};
@@ -283,14 +284,14 @@ impl<'a> Place<'a> {
         let mut path = String::new();
         for step in &steps[from.min(steps.len())..] {
             match step {
-                Step::Member(name) if path.is_empty() => path.push_str(&shortened(name)),
-                Step::Member(name) => write!(path, ".{}", shortened(name)).expect("a string can be written to"),
+                Step::Member(name) if path.is_empty() => path.push_str(&shortened(name, MOST_SHOWN)),
+                Step::Member(name) => write!(path, ".{}", shortened(name, MOST_SHOWN)).expect("a string can be written to"),
                 Step::Item(index) => write!(path, "[{index}]").expect("a string can be written to"),
                 Step::Message | Step::Named(..) => {}
             }
         }
         match named.map(|index| steps[index]) {
-            Some(Step::Named(noun, name)) => format!("`{path}` of {noun} `{}`", shortened(name)),
+            Some(Step::Named(noun, name)) => format!("`{path}` of {noun} `{}`", shortened(name, MOST_SHOWN)),
             _ if path.is_empty() => "the message".to_owned(),
             _ => format!("`{path}`"),
         }
@@ -339,15 +340,8 @@ pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Array(_) => "an array".to_owned(),
         Value::Object(_) => "an object".to_owned(),
-        Value::String(text) => Value::from(shortened(text)).to_string(),
+        Value::String(text) => Value::from(shortened(text, MOST_SHOWN)).to_string(),
         plain => plain.to_string(),
-    }
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MOST_SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::act::{Answer, Refusal, show};
 use crate::judge::Payload;
 use crate::suite::plan::{Expectations, ExpectedFailure, Mishap, Spanned, Step};
+use crate::wording::shortened;
 use mcproof_record::{Diagnostic, Difference};
 use serde_json::{Map, Value};
 
@@ -123,10 +124,5 @@ pub(super) fn is_tool_error(result: &Value) -> bool {
 /// Indented JSON, cut where nobody reads on.
 pub(super) fn pretty(value: &Value) -> String {
     const MOST: usize = 4000;
-    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
-    if let Some((end, _)) = text.char_indices().nth(MOST) {
-        text.truncate(end);
-        text.push('…');
-    }
-    text
+    shortened(&serde_json::to_string_pretty(value).unwrap_or_default(), MOST)
 }

@@ -1,0 +1,69 @@
+//! `mcproof check` on servers that others wrote, and on the demo servers: each finding is one of those that are accepted in
+//! `peers/findings`, with the reason why it is true; of the demo servers there is none. So a false alarm fails here, and so
+//! does a rule that has gone blind. `docs/field-notes.md` has the frames.
+//!
+//! One test for each server and transport, so without the usual harness. `-- --renew` takes what is found now; the reasons
+//! are then for a person to write.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod peers;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use peers::{Peer, Start, names, root};
+use std::process::{Command, ExitCode};
+
+const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
+const TRANSPORTS: [&str; 3] = ["stdio", "http", "sse"];
+const DEMOS: [&str; 6] = ["shop", "tracker", "analysis", "data-source", "ml-analysis", "report"];
+
+fn main() -> ExitCode {
+    let mut words: Vec<String> = std::env::args().collect();
+    let is_renewing = words.iter().any(|word| word == "--renew");
+    words.retain(|word| word != "--renew");
+    let mut trials = Vec::new();
+    for transport in TRANSPORTS {
+        for name in names().into_iter().filter(|name| Peer::named(name).0[transport].is_object()) {
+            trials.push(Trial::test(format!("{name}_over_{transport}"), move || known(&name, transport, is_renewing)));
+        }
+        for demo in DEMOS {
+            trials.push(Trial::test(format!("demo_{demo}_over_{transport}"), move || clean(demo, transport)));
+        }
+    }
+    let mut arguments = Arguments::from_iter(words);
+    // Servers of Python take longer to start than a check takes, and waiting costs nothing.
+    arguments.test_threads.get_or_insert(4);
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Nothing but what is known, and all of that.
+fn known(name: &str, transport: &str, is_renewing: bool) -> Result<(), Failed> {
+    let Start { command, env, cwd, url } = Peer::named(name).start(transport);
+    let mut words = vec!["--strict".to_owned(), "--baseline".into(), format!("peers/findings/{name}-{transport}.json")];
+    words.extend(is_renewing.then(|| "--update-baseline".into()));
+    words.extend(env.iter().flat_map(|(key, value)| ["-e".into(), format!("{key}={value}")]));
+    words.extend(cwd.into_iter().flat_map(|folder| ["--cwd".into(), folder]));
+    words.extend(url);
+    check(transport, &words, &command)
+}
+
+/// Nothing at all.
+fn clean(demo: &str, transport: &str) -> Result<(), Failed> {
+    let mut command = vec![MCPROOF.to_owned(), "demo".into(), demo.into()];
+    let mut words = vec!["--strict".to_owned(), "--call".into(), "all".into()];
+    if transport != "stdio" {
+        command.extend([format!("--{transport}"), "--port".into(), "${port}".into()]);
+        words.push(format!("http://127.0.0.1:${{port}}/{}", if transport == "sse" { "sse" } else { "mcp" }));
+    }
+    check(transport, &words, &command)
+}
+
+fn check(transport: &str, words: &[String], command: &[String]) -> Result<(), Failed> {
+    let mut mcproof = Command::new(MCPROOF);
+    mcproof.current_dir(root()).env_remove("GITHUB_ACTIONS").env("NO_COLOR", "1");
+    mcproof.args(["check", "--connect-timeout", "60s", "--transport", transport]).args(words).arg("--").args(command);
+    let output = mcproof.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    // What is accepted and gone is a warning to a person, and here a rule that sees less than it did.
+    if output.status.success() && !said.contains("stale-acceptance") { Ok(()) } else { Err(said.into_owned().into()) }
+}
