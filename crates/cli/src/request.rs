@@ -5,7 +5,7 @@ use crate::diagnosis;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use mcproof_client::jsonrpc::RpcError;
-use mcproof_client::{CallFailure, Era, ListFailure, Reply, Session};
+use mcproof_client::{CallFailure, Era, ListFailure, Reply, Session, TransportKind};
 use mcproof_engine::diagnosis as engine;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -86,11 +86,12 @@ async fn by_method(session: &Session, request: &Request, timeout: Duration) -> R
         };
     }
     let mut params = request.params.clone();
+    let is_mirrored = method == "tools/call" && may_mirror_arguments(session);
+    let schema = match is_mirrored || arguments::need_schema(&request.arguments) {
+        true => input_schema(session, params.get("name"), timeout).await,
+        false => None,
+    };
     if !request.arguments.is_empty() {
-        let schema = match arguments::need_schema(&request.arguments) {
-            true => input_schema(session, params.get("name"), timeout).await,
-            false => None,
-        };
         let typed = arguments::to_json(&request.arguments, schema.as_ref());
         match params.entry("arguments").or_insert_with(|| json!({})) {
             Value::Object(given) => given.extend(typed),
@@ -117,11 +118,20 @@ async fn silence(session: &Session, failure: &CallFailure, method: &str) -> Fail
     Failure::new(Exit::Failed, engine::of_call_failure(failure, method, &diagnosis::scene(session).await))
 }
 
-/// The `inputSchema` of a tool. Without it arguments still have a meaning, so a failure here is no failure: if the
-/// server is gone, the call itself tells.
+/// Whether the schema of a tool may say that arguments go into headers as well (2026-07-28, basic/transports, Streamable HTTP,
+/// custom headers from tool parameters): then a client has to know it before it calls.
+fn may_mirror_arguments(session: &Session) -> bool {
+    let handshake = session.handshake();
+    handshake.era == Era::Modern && handshake.transport == TransportKind::Http
+}
+
+/// The `inputSchema` of a tool; the session learns from the list which arguments go into headers. Without it arguments still
+/// have a meaning, so a failure here is no failure: if the server is gone, the call itself tells.
 async fn input_schema(session: &Session, name: Option<&Value>, timeout: Duration) -> Option<Value> {
-    let tools = all_pages(session, "tools/list", "tools", &Map::new(), timeout).await.ok()?;
-    tools.into_iter().find(|tool| tool.get("name") == name)?.get_mut("inputSchema").map(Value::take)
+    let listed = session.list("tools/list", "tools", timeout).await.ok()?;
+    // A tool that other clients leave out can be called here all the same.
+    let all = listed.items.into_iter().chain(listed.rejected.into_iter().map(|(tool, _)| tool));
+    all.into_iter().find(|tool| tool.get("name") == name)?.get_mut("inputSchema").map(Value::take)
 }
 
 /// The items of all pages, each of which may take `timeout`. Unlike with [`Session::list`], each page is asked for with

@@ -1,6 +1,7 @@
 //! Ways to reach a server. A transport frames and delivers bytes; it never interprets methods.
 
 mod bound;
+mod capitals;
 mod census;
 mod command;
 mod decode;

@@ -23,6 +23,7 @@ mod visit;
 
 pub use permission::Permission;
 
+use crate::rules::Conversation;
 use calls::{Depth, Tools};
 use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, EraChoice, TapBounds, Target, TransportKind, Unanswered};
 use mcproof_record::{FrameId, Opened, ProbeOutcome, Probed, Take};
@@ -216,7 +217,10 @@ fn tell_eras_apart(legacy: &mut Talked, modern: &mut Talked) {
     if is_unreachable(new) {
         return;
     }
-    let is_modern = matches!(old, ConnectFailure::Refused { error, .. } if MODERN_CODES.contains(&error.code));
+    // One that was discovered is modern, whatever it named, and does not have to know `initialize`, which lacks metadata.
+    let is_discovered = modern.takes.iter().any(|take| Conversation::new(take).handshake().is_some());
+    let is_modern = matches!(old, ConnectFailure::Refused { error, .. }
+        if MODERN_CODES.contains(&error.code) || is_discovered && IGNORANT_CODES.contains(&error.code));
     let (reason, theirs) = if is_modern { (new.to_string(), modern) } else { (old.to_string(), legacy) };
     for take in theirs.takes.iter_mut().filter(|take| take.opened == Opened::OtherEra) {
         take.opened = Opened::No { reason: reason.clone() };
@@ -225,6 +229,9 @@ fn tell_eras_apart(legacy: &mut Talked, modern: &mut Talked) {
 
 /// Errors that only the modern era has (2026-07-28, basic, error codes).
 const MODERN_CODES: [i64; 3] = [-32020, -32021, -32022];
+
+/// Errors of a server that does not know what it was asked, or misses something in it.
+const IGNORANT_CODES: [i64; 2] = [-32601, -32602];
 
 /// Whether a failure says nothing about a server, because there is none.
 fn is_unreachable(failure: &ConnectFailure) -> bool {

@@ -1,6 +1,7 @@
 //! Connections to one origin: made when needed, kept while the server keeps them. Over TLS, HTTP/2 where the server
 //! chooses it: then one connection serves all requests. Knows HTTP, not MCP.
 
+use super::capitals::Capitals;
 use super::dialed::Dialing;
 use super::progress::{Progress, Stage};
 use super::proxy::{self, Proxy};
@@ -75,6 +76,8 @@ pub enum Spelling {
     Lower,
     /// `Like-This`.
     Title,
+    /// `LIKE-THIS`.
+    Capitals,
 }
 
 /// The connection that a request takes.
@@ -305,9 +308,14 @@ impl Pool {
 
     async fn single(&self, stream: impl Read + Write + Send + Unpin + 'static) -> Result<http1::SendRequest<Body>, String> {
         let buffer = self.head_limit.max(LEAST_BUFFER);
-        let handshake =
-            http1::Builder::new().max_buf_size(buffer).title_case_headers(self.spelling == Spelling::Title).handshake(stream).await;
-        let (sender, connection) = handshake.map_err(|error| describe(&error))?;
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(buffer).title_case_headers(self.spelling == Spelling::Title);
+        if self.spelling == Spelling::Capitals {
+            let (sender, connection) = builder.handshake(Capitals::new(stream)).await.map_err(|error| describe(&error))?;
+            self.keep(connection);
+            return Ok(sender);
+        }
+        let (sender, connection) = builder.handshake(stream).await.map_err(|error| describe(&error))?;
         self.keep(connection);
         Ok(sender)
     }

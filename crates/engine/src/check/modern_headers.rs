@@ -108,13 +108,15 @@ async fn methods_and_versions(visit: &mut Visit<'_>) {
     list.post(visit, "header-spaces", METHOD, list.with(METHOD, "  tools/list ")).await;
 }
 
-/// The right headers, in small letters and with capitals.
+/// The right headers, in small letters, with capitals, and in capitals.
 pub(super) async fn spellings(visit: &mut Visit<'_>) {
     let list = Question::list();
     list.post(visit, "headers-right", "tools/list", list.headers.clone()).await;
     let message = visit.message("tools/list", json!({}));
-    let titled = list.headers.iter().map(|(name, value)| (titled(name), value.clone())).collect();
-    visit.post("header-case", "Title-Case", &message, titled, Spelling::Title).await;
+    let spelled = |spell: fn(&str) -> String| list.headers.iter().map(|(name, value)| (spell(name), value.clone())).collect();
+    visit.post("header-case", "Like-This", &message, spelled(titled), Spelling::Title).await;
+    let message = visit.message("tools/list", json!({}));
+    visit.post("header-case", "LIKE-THIS", &message, spelled(str::to_ascii_uppercase), Spelling::Capitals).await;
 }
 
 /// As it goes out in [`Spelling::Title`].

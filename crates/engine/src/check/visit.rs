@@ -33,6 +33,9 @@ const IMPATIENT: Duration = Duration::from_secs(1);
 /// How long a subscription may take until it is acknowledged.
 const MOST_FOR_AN_ACKNOWLEDGEMENT: Duration = Duration::from_secs(2);
 
+/// New connections on which a server may still show that it lives, when the one that was kept has ended.
+const MOST_CONNECTIONS: usize = 2;
+
 /// Requests of a flock that are under way at the same time.
 const AT_ONCE: usize = 6;
 
@@ -373,8 +376,17 @@ impl<'a> Visit<'a> {
     /// Whether the server still answers; noted as the probe `PROBE-after`.
     pub(super) async fn is_alive_after(&mut self, probe: &str) -> bool {
         let method = if self.is_modern() { "server/discover" } else { "ping" };
-        let first = self.tap.mark();
-        let outcome = self.session.request(method, Some(Map::new()), self.deadline().min(SIGN_OF_LIFE)).await;
+        let mut first = self.tap.mark();
+        let mut outcome = self.session.request(method, Some(Map::new()), self.deadline().min(SIGN_OF_LIFE)).await;
+        for _ in 0..MOST_CONNECTIONS {
+            let is_lost = matches!(&outcome, Err(failure) if !matches!(failure, CallFailure::TimedOut { .. }));
+            if !is_lost || self.is_over() || !self.is_there().await {
+                break;
+            }
+            // The end of a connection is not the end of the server, and what a real client would do is to connect again.
+            first = self.tap.mark();
+            outcome = self.session.request(method, Some(Map::new()), self.deadline().min(SIGN_OF_LIFE)).await;
+        }
         self.conclude(&format!("{probe}-after"), None, first, outcome.map(Some)).is_some()
     }
 

@@ -140,7 +140,9 @@ impl<'c> Pairing<'c> {
             }
             reply.meaning = meaning;
         }
-        let guess = Guess { conversation, requests: &requests, notifications: &notifications, unreadable: first_unreadable(conversation) };
+        let unreadable = first_unreadable(conversation);
+        let blank = first_blank_line(conversation);
+        let guess = Guess { conversation, requests: &requests, notifications: &notifications, unreadable, blank };
         for (index, reply) in replies.iter_mut().enumerate().filter(|(_, reply)| reply.meaning == Meaning::Stray) {
             let meaning = guess.meaning(reply, &answered);
             if let Meaning::WrongId { request } = meaning {
@@ -215,6 +217,8 @@ struct Guess<'c, 'a, 'r> {
     requests: &'r [Request<'c>],
     notifications: &'r [(FrameId, Option<ExchangeId>)],
     unreadable: Option<FrameId>,
+    /// A blank line is no message: an error that answers it has no id.
+    blank: Option<FrameId>,
 }
 
 impl Guess<'_, '_, '_> {
@@ -226,7 +230,7 @@ impl Guess<'_, '_, '_> {
         }
         let before = |frame: FrameId| frame < reply.frame;
         // What we sent may have been read in ways that we do not see, id and all.
-        if self.unreadable.is_some_and(before) {
+        if self.unreadable.is_some_and(before) || !has_id && self.blank.is_some_and(before) {
             return Meaning::Excused;
         }
         // A subscription is not answered as long as it lasts.
@@ -273,6 +277,12 @@ fn first_unreadable(conversation: &Conversation<'_>) -> Option<FrameId> {
     let garbled = bodies.find(|(_, bytes)| !bytes.trim_ascii().is_empty() && serde_json::from_slice::<Value>(bytes).is_err());
     let strange = conversation.take.probes.iter().find(|probed| UNREADABLE.contains(&probed.probe.as_str())).map(|probed| probed.first);
     [garbled.map(|(frame, _)| frame), strange].into_iter().flatten().min()
+}
+
+fn first_blank_line(conversation: &Conversation<'_>) -> Option<FrameId> {
+    let mut sent = conversation.frames().iter().filter(|frame| frame.direction == Direction::ToServer);
+    let blank = sent.find(|frame| matches!(&frame.body, FrameBody::Line { bytes, .. } if bytes.as_bytes().trim_ascii().is_empty()));
+    blank.map(|frame| frame.id)
 }
 
 /// Where a client began to send what a server has to survive: probes after which somebody looked whether it is still there,

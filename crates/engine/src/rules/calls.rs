@@ -384,7 +384,15 @@ fn is_final(result: &Value) -> bool {
 fn errors_are_results(all: &[&Conversation<'_>]) -> Judgement {
     let (mut seen, mut flaws) = (0, Vec::new());
     for (position, conversation) in all.iter().enumerate() {
-        for asked in conversation.probes("call-missing-argument").chain(conversation.probes("call-wrong-type")) {
+        // A tool that refuses the right arguments in the same way refuses something else.
+        let called: Vec<_> = conversation.probes("call").collect();
+        let refuses_all = |asked: &Asked<'_, '_>| {
+            called.iter().any(|right| {
+                right.subject() == asked.subject() && right.answer.code().is_some_and(|code| asked.answer.code() == Some(code))
+            })
+        };
+        let wrong = conversation.probes("call-missing-argument").chain(conversation.probes("call-wrong-type"));
+        for asked in wrong.filter(|asked| !refuses_all(asked)) {
             seen += usize::from(asked.answer.is_refusal());
             // A mirrored header that is missing, because there is none for such a value, is refused before the arguments are.
             if let Some(code) = asked.answer.code().filter(|code| *code != HEADER_MISMATCH) {

@@ -213,13 +213,12 @@ impl<'a> Conversation<'a> {
             }
             FrameBody::SseEvent { exchange, bytes, data, .. } => {
                 let is_said = data.as_ref().is_some_and(|data| say(data.as_bytes(), Some(*exchange)));
-                // What is there in spite of a faulty event is known: its fault is one, that nothing was said is none.
-                if !is_said {
-                    let text = bytes.to_text();
-                    let lines = text.lines().map(|line| line.strip_prefix("data:").unwrap_or(line).trim());
-                    for line in lines.filter(|line| line.starts_with('{')) {
-                        say(line.as_bytes(), Some(*exchange));
-                    }
+                // What is there in spite of a faulty event is known: its fault is one, that nothing was said is none. An event
+                // that says something may have swallowed lines before it that are no fields.
+                let text = bytes.to_text();
+                let lines = text.lines().map(|line| line.strip_prefix("data:").filter(|_| !is_said).unwrap_or(line).trim());
+                for line in lines.filter(|line| line.starts_with('{')) {
+                    say(line.as_bytes(), Some(*exchange));
                 }
                 if let Some(known) = self.exchanges.get_mut(exchange) {
                     known.events.push(frame);
@@ -296,7 +295,9 @@ impl<'a> Conversation<'a> {
             Some(said) => match (said.value.get("error"), said.value.get("result")) {
                 // Without its code it tells nothing but that it is broken, which is a law of its own.
                 (Some(error), _) if error.get("code").is_none_or(|code| !code.is_number()) => Answer::None,
-                (Some(error), _) => Answer::Error { error, frame: said.frame.id },
+                // Nor does one that is both.
+                (Some(_), Some(_)) => Answer::None,
+                (Some(error), None) => Answer::Error { error, frame: said.frame.id },
                 (None, Some(value)) => Answer::Result { value, frame: said.frame.id },
                 (None, None) => Answer::None,
             },

@@ -267,8 +267,13 @@ fn initialize_is_answered(conversation: &Conversation<'_>) -> Judgement {
     }
 }
 
-/// Whether an error names the revisions that a server supports, and none of them has an `initialize`.
+/// Whether an error is for a header that no `initialize` has, or names the revisions that a server supports, and none of them
+/// has an `initialize`.
 fn is_modern_only(error: &Value) -> bool {
+    const HEADER_MISMATCH: i64 = -32020;
+    if error.get("code").and_then(Value::as_i64) == Some(HEADER_MISMATCH) {
+        return true;
+    }
     let supported = error.pointer("/data/supported").and_then(Value::as_array);
     supported.is_some_and(|all| !all.is_empty() && all.iter().all(|version| version.as_str().is_some_and(|version| version >= MODERN)))
 }

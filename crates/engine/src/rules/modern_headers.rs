@@ -132,7 +132,7 @@ pub(super) const RULES: &[Rule] = &[
             > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
             < 200 content-type: application/json
             < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
-            @ header-case Title-Case
+            @ header-case Like-This
             > POST /mcp Mcp-Protocol-Version: 2026-07-28 | Mcp-Method: tools/list
             > {"jsonrpc":"2.0","id":"b","method":"tools/list","params":{}}
             < 400 content-type: application/json
@@ -143,7 +143,7 @@ pub(super) const RULES: &[Rule] = &[
             > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
             < 200 content-type: application/json
             < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
-            @ header-case Title-Case
+            @ header-case Like-This
             > POST /mcp Mcp-Protocol-Version: 2026-07-28 | Mcp-Method: tools/list
             > {"jsonrpc":"2.0","id":"b","method":"tools/list","params":{}}
             < 200 content-type: application/json
@@ -340,15 +340,13 @@ fn accepted(conversation: &Conversation<'_>, probe: &str, what: &str) -> Judgeme
 }
 
 fn names_ignore_case(conversation: &Conversation<'_>) -> Judgement {
-    let (small, titled) = (conversation.probe("headers-right"), conversation.probe("header-case"));
-    if let (Some(small), Some(titled)) = (small, titled)
-        && small.answer.code() == Some(MISMATCH.code)
-        && matches!(titled.answer, Answer::Result { .. })
-    {
-        let message = "headers in small letters got error -32020, and the same spelled `Like-This` a result";
-        return Judgement::Broken(vec![Violation::new(message, small.frames().into_iter().chain(titled.frames()))]);
+    let refused = conversation.probe("headers-right").filter(|small| small.answer.code() == Some(MISMATCH.code));
+    let served = conversation.probes("header-case").find(|other| matches!(other.answer, Answer::Result { .. }));
+    if let (Some(small), Some(other)) = (refused, served) {
+        let message = format!("headers in small letters got error -32020, and the same spelled `{}` a result", other.subject());
+        return Judgement::Broken(vec![Violation::new(message, small.frames().into_iter().chain(other.frames()))]);
     }
-    accepted(conversation, "header-case", "headers spelled `Like-This`")
+    accepted(conversation, "header-case", "headers spelled in another way")
 }
 
 fn parameters_are_checked(conversation: &Conversation<'_>) -> Judgement {

@@ -342,14 +342,13 @@ pub(super) const ANIMALS: &[Animal] = &[
     ),
     animal(
         "list-needs-input",
-        "answers a list with a question",
+        "wants a list to be asked for twice",
         "input-required-only-where-allowed",
         ALL,
         MODERN,
         Twist::Says(|heard, mut message| {
-            if heard.method() == "prompts/list" {
-                let question = json!({ "method": "roots/list", "params": {} });
-                message["result"] = json!({ "resultType": "input_required", "inputRequests": { "roots": question }, "requestState": "1" });
+            if heard.method() == "prompts/list" && !is_error(&message) {
+                message["result"] = json!({ "resultType": "input_required", "requestState": "1" });
             }
             vec![message]
         }),
