@@ -13,6 +13,9 @@ use std::time::Duration;
 /// Frames of one finding that are shown.
 const MOST_FRAMES: usize = 8;
 
+/// Rules that are named where one reason is why all of them were not tested.
+const MOST_RULES: usize = 24;
+
 /// Everything that a check found, the worst first.
 pub fn render(report: &CheckReport, style: &Style) -> String {
     let mut findings: Vec<(&Ruling, &Finding)> = report.findings().filter(|(_, finding)| !finding.accepted).collect();
@@ -61,7 +64,8 @@ fn untested(report: &CheckReport, style: &Style) -> String {
     }
     let mut text = String::new();
     for (why, rules) in reasons {
-        let line = format!("not tested, because {why}: {}", rules.join(", "));
+        let named = if rules.len() > MOST_RULES { count(rules.len() as u64, "rule") } else { rules.join(", ") };
+        let line = format!("not tested, because {why}: {named}");
         for line in style.wrap(&line, style.width, 6) {
             text += &style.paint(DIM, &line);
             text.push('\n');

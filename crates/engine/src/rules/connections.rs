@@ -202,9 +202,9 @@ fn body_is_framed_well(conversation: &Conversation<'_>) -> Judgement {
         // What a server could not send because it had died is not about bodies.
         let is_last =
             exited.is_some_and(|exited| exchange.end.is_none_or(|(end, _)| waited(conversation, end.id, exited.id) == Some(false)));
-        // Nor what nobody answers after: it died, or hung up for good.
+        // Nor what nobody answers after: it died, or hung up for good. A stream may have been all that it ever answered.
         let mut later = exchanges_after(conversation, exchange);
-        let is_gone = exchanges.len() > 1 && later.all(|later| later.response.is_none());
+        let is_gone = conversation.exchanges.len() > 1 && later.all(|later| later.response.is_none());
         if let Some(problem) = problem_of_body(conversation, exchange).filter(|_| !is_last && !is_gone) {
             violations.push(Violation::new(problem, framing_evidence(exchange)));
         }
@@ -248,7 +248,9 @@ fn problem_of_body(conversation: &Conversation<'_>, exchange: &HttpExchange<'_>)
     let Some((_, body)) = exchange.body else {
         let head = exchange.response?.frame.id;
         let last = conversation.frames().last()?.id;
-        let is_open = exchange.end.is_none() && !is_ours && waited(conversation, head, last) == Some(true);
+        let lasts =
+            conversation.from_client().any(|said| said.exchange == Some(exchange.id) && said.method() == Some("subscriptions/listen"));
+        let is_open = exchange.end.is_none() && !is_ours && !lasts && waited(conversation, head, last) == Some(true);
         return is_open.then(|| "the body did not end".to_owned());
     };
     let length = exchange.header("content-length")?;

@@ -483,3 +483,26 @@ impl Asked<'_, '_> {
         self.http.and_then(HttpExchange::status)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::example;
+    use super::*;
+
+    /// The ids of the messages in an event, as it stands.
+    fn check(event: &str, expected: &[u64]) {
+        let take = example::read(&format!("> GET /sse\n< 200 content-type: text/event-stream\n<~ {event}"), "sse", "2025-11-25");
+        let conversation = Conversation::new(&take);
+        let found: Vec<u64> = conversation.from_server().filter_map(|said| said.id()?.as_u64()).collect();
+        assert_eq!(found, expected, "{event}");
+    }
+
+    #[test]
+    fn what_a_faulty_event_holds_is_known() {
+        check(r#"data: {"id":1,"result":{}}\n\n"#, &[1]);
+        check(r#"{"id":1,"result":{}}\n\n"#, &[1]);
+        check(r#"data: {"id":1,"result":{}}\ndata: {"id":2,"result":{}}\n\n"#, &[1, 2]);
+        check(r#"{"id":1,"result":{}}\ndata: {"id":2,"result":{}}\n\n"#, &[2, 1]);
+        check(r#"data: {"id":1,\ndata: "result":{}}\n\n"#, &[1]);
+    }
+}

@@ -536,6 +536,8 @@ mod tests {
         check(&join(&[one, told, &answer("null"), &answer("1")]), &["notification", "answer one"]);
         check(&join(&[told, one, &answer("null"), &answer("1")]), &["notification", "answer one"]);
         check(&join(&["> {\"jsonrpc\":", &answer("null"), one, &answer("1")]), &["excused", "answer one"]);
+        check(&join(&[told, one, ">", &answer("1"), &answer("null")]), &["answer one", "excused"]);
+        check(&join(&[">", one, &answer("\"1\"")]), &["wrong one"]);
         check(&join(&[one, "< [{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}]"]), &["answer one"]);
         check(&join(&[one, "< {\"level\":\"info\"}", &answer("1")]), &["answer one"]);
     }

@@ -1,12 +1,30 @@
 //! Holds rules against conversations: which rule concerns which of them, and how what several say becomes one ruling.
 
 use super::{Conversation, Judge, Judgement, Rule, Violation};
-use mcproof_record::{Finding, Judged, Opened, Ruling, Severity, Take, without_numbers};
+use mcproof_record::{Direction, Finding, Frame, FrameBody, Judged, Opened, Ruling, Severity, Take, without_numbers};
 
 /// Judges takes by rules. `is_strict` gives no lenience.
 pub fn judge(rules: &[&'static Rule], takes: &[Take], is_strict: bool) -> Vec<Ruling> {
     let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
-    rules.iter().map(|rule| judge_one(rule, &conversations, is_strict)).collect()
+    let mut rulings: Vec<Ruling> = rules.iter().map(|rule| judge_one(rule, &conversations, is_strict)).collect();
+    if !conversations.is_empty() && !conversations.iter().any(was_answered) {
+        // Each rule lacks something else then, and all for the same reason.
+        for ruling in &mut rulings {
+            if let Judged::Untestable { why } = &mut ruling.judged {
+                "the server never said anything".clone_into(why);
+            }
+        }
+    }
+    rulings
+}
+
+/// Whether the server said anything at all where its client listens, readable or not.
+fn was_answered(conversation: &Conversation<'_>) -> bool {
+    let is_said = |frame: &Frame| {
+        let speaks = matches!(frame.body, FrameBody::Line { .. } | FrameBody::HttpResponse { .. });
+        speaks && frame.direction == Direction::FromServer
+    };
+    conversation.frames().iter().any(is_said)
 }
 
 /// Judges conversations, in the order of their takes, by one rule.
