@@ -6,6 +6,7 @@ mod demo;
 mod diff;
 mod explain;
 mod hash;
+mod init;
 pub(crate) mod inspect;
 mod list;
 mod lock;
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Review(review::Arguments),
     /// Find out what is wrong with a server
     Check(Box<check::Arguments>),
+    /// Write a first suite, and what CI needs to run it, from a live server
+    Init(Box<init::Arguments>),
     /// Explain a rule of `check`
     Explain(explain::Arguments),
     /// Write down what a server promises, or verify that it still does
@@ -80,6 +83,7 @@ impl Command {
             Self::Plan(arguments) => plan::run(arguments),
             Self::Review(arguments) => review::run(arguments),
             Self::Check(arguments) => check::run(arguments),
+            Self::Init(arguments) => init::run(arguments, watching),
             Self::Explain(arguments) => explain::run(arguments),
             Self::Lock(arguments) => lock::run(arguments, watching),
             Self::Diff(arguments) => diff::run(arguments, watching),
@@ -114,6 +118,7 @@ impl Command {
             | Self::Lock(_)
             | Self::Diff(_)
             | Self::Hash(_)
+            | Self::Init(_)
             | Self::Explain(_)
             | Self::Probe(_)
             | Self::Plan(_)

@@ -16,7 +16,7 @@ use std::path::Path;
 pub(crate) type Contracts = BTreeMap<String, Contract>;
 
 /// The flags that say which kinds of clients to be.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Clients")]
 pub(crate) struct VisitorArgs {
     /// Kinds of clients to be: legacy, modern, full, minimal, roots, sampling, elicitation, or both as in legacy/minimal; with

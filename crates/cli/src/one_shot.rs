@@ -68,7 +68,8 @@ fn tool_error(request: &Request) -> Failure {
     Failure::new(Exit::Failed, Diagnostic::error("tool_is_error", format!("tool `{name}` answered with `isError`")))
 }
 
-fn warn_of_faults(session: &Session) {
+/// Tells what the server sent besides its answers, and should not have.
+pub(crate) fn warn_of_faults(session: &Session) {
     let faults = session.faults();
     if faults.is_empty() {
         return;

@@ -12,7 +12,7 @@ mod tests;
 mod text;
 mod weakness;
 
-pub(crate) use compare::{OutputFlaw, output_flaw};
+pub(crate) use compare::{OutputFlaw, is_datetime, output_flaw};
 pub use compile::{MATCHER_KEYS, MatcherKey, Subject};
 pub use matcher::Matcher;
 pub use path::{JsonPath, PathError};
@@ -20,3 +20,4 @@ pub use payload::{Origin, Payload};
 pub(crate) use redact::{changes, redact};
 pub use text::TextPattern;
 pub(crate) use text::regex_reason;
+pub(crate) use weakness::looks_like_a_pattern;

@@ -7,5 +7,6 @@ pub mod judge;
 pub mod probe;
 pub mod rules;
 pub mod run;
+pub mod starter;
 pub mod suite;
 mod wording;

@@ -37,6 +37,7 @@ pub use duration::{BadDuration, parse_duration};
 use mcproof_client::Tls;
 use mcproof_record::Diagnostic;
 use plan::{Server, Suite};
+pub(crate) use scalar::plain_scalar_is_text;
 use serde_json::{Map, Value};
 pub use size::{parse_head_size, parse_size};
 use std::collections::BTreeMap;

@@ -72,7 +72,7 @@ fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     // What others are offered was not looked at.
     let others = earlier.iter().flat_map(|(lock, _)| &lock.contracts).filter(|(key, _)| identity_of(key) != identity);
     all.extend(others.map(|(key, contract)| (key.clone(), contract.clone())));
-    let lock = ContractLock::new(locked_target(arguments), all);
+    let lock = ContractLock::new(locked_target(&arguments.server, arguments.target.as_ref()), all);
     let text = contract::write(&lock);
     let mut told: String = taken.iter().map(|(key, contract)| described(key, contract)).collect();
     if earlier.as_ref().is_some_and(|(_, known)| *known == text) {
@@ -172,10 +172,9 @@ fn public() -> fs::Permissions {
 }
 
 /// How the server was reached, without secrets.
-fn locked_target(arguments: &Arguments) -> Option<LockedTarget> {
-    let server = &arguments.server;
-    let url = server.server_url.as_ref().or(arguments.target.as_ref().filter(|target| target.contains("://")));
-    let name = server.server.as_ref().or(arguments.target.as_ref().filter(|target| !target.contains("://")));
+pub(super) fn locked_target(server: &TargetArgs, named: Option<&String>) -> Option<LockedTarget> {
+    let url = server.server_url.as_ref().or(named.filter(|named| named.contains("://")));
+    let name = server.server.as_ref().or(named.filter(|named| !named.contains("://")));
     let mut target = LockedTarget { variables: server.env.iter().map(|(name, _)| name.clone()).collect(), ..LockedTarget::default() };
     target.folder = server.cwd.as_ref().map(|folder| folder.display().to_string());
     if !server.command.is_empty() {

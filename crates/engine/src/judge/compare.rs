@@ -371,7 +371,7 @@ pub(super) fn shown(value: &Value) -> String {
 }
 
 /// RFC 3339, section 5.6: the shape first, then the calendar.
-fn is_datetime(text: &str) -> bool {
+pub(crate) fn is_datetime(text: &str) -> bool {
     const SHAPE: &[u8] = b"dddd-dd-ddTdd:dd:dd";
     let fits = |byte: u8, shape: u8| match shape {
         b'd' => byte.is_ascii_digit(),

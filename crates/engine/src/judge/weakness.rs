@@ -83,7 +83,7 @@ impl Order {
 }
 
 /// `/B/i` or `/Ann/`, but no path of several parts such as `/usr/bin/`.
-fn looks_like_a_pattern(text: &str) -> bool {
+pub(crate) fn looks_like_a_pattern(text: &str) -> bool {
     let Some((body, flags)) = text.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')) else { return false };
     !body.is_empty() && flags.chars().all(|flag| "imsx".contains(flag)) && !body.contains('/') && !text.contains("${")
 }

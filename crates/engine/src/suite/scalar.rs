@@ -20,6 +20,11 @@ pub(crate) fn read_plain(text: &str) -> Result<Kind, String> {
     }
 }
 
+/// Whether this stands for itself without quotes.
+pub(crate) fn plain_scalar_is_text(text: &str) -> bool {
+    matches!(read_plain(text), Ok(Kind::Text(_)))
+}
+
 /// `None` if it is no number, `Some(None)` if it is one that JSON cannot express.
 fn read_number(text: &str) -> Option<Option<Number>> {
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {

@@ -1,0 +1,246 @@
+//! `mcproof init TARGET`: a first suite and what CI needs to run it, written from a live server.
+
+mod files;
+
+use crate::contracts::{self, Effort, VisitorArgs};
+use crate::conversation::{self, Watching};
+use crate::diagnosis;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::target::{Resolved, TargetArgs, Words};
+use crate::{one_shot, output, printing, settings};
+use files::{Planned, Scaffold};
+use mcproof_client::{Handshake, Launch, Target};
+use mcproof_engine::check::Permission;
+use mcproof_engine::diagnosis as engine;
+use mcproof_engine::contract;
+use mcproof_engine::starter::{self, Interview, Interviewed, Reaching, StarterSuite, Started, Surroundings};
+use mcproof_engine::suite::schema::suite_schema;
+use mcproof_record::ContractLock;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Write a first suite, and what CI needs to run it, from a live server
+///
+/// Tools are called if they say that they change nothing, or with `--call`: twice, so that what differs is matched by its type.
+/// All others are held against the list. What should be looked at says `review`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof init -- node server.js
+  mcproof init --call all,create_note -- python server.py
+  mcproof init https://example.com/mcp --header 'Authorization: Bearer …' --dir my-server")]
+pub(crate) struct Arguments {
+    /// URL, or name of a server in .mcp.json; a command comes last, after `--`
+    target: Option<String>,
+    /// Where to write: the top of a repository
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    dir: PathBuf,
+    /// Overwrite files that are there already
+    #[arg(long)]
+    force: bool,
+    /// Tools that may be called besides read-only ones: names with commas, or `all` but the destructive ones
+    #[arg(long, value_name = "TOOLS", value_parser = |text: &str| text.parse::<Permission>())]
+    call: Option<Permission>,
+    #[command(flatten)]
+    server: TargetArgs,
+}
+
+const LOCK: &str = "mcproof.lock";
+/// Between both visits, so that a clock shows.
+const PAUSE: Duration = Duration::from_millis(1_100);
+/// What is too short to be looked for in answers.
+const SHORTEST_PRIVATE: usize = 4;
+/// Of the environment, where most values are no secrets.
+const SHORTEST_VALUE: usize = 8;
+/// Characters of the server's name in the names of files.
+const LONGEST_NAME: usize = 40;
+/// Paths that arguments are tried with.
+const MOST_PATHS: usize = 4;
+
+pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
+    if arguments.server.capabilities.is_some() {
+        let failure = Failure::bad_input("bad-flag", "`--capabilities` cannot be written into a suite, which declares what it answers");
+        return Err(failure.hint("add `answers:` to the suite, by hand"));
+    }
+    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::NameAndStart)?;
+    let interview =
+        Interview { calls: arguments.call.clone().unwrap_or_default(), timeout: resolved.timeout, paths: paths(&resolved.target) };
+    let interviewed = match visit_twice(resolved, &interview, watching)? {
+        Ok(visited) => visited,
+        Err(exit) => return Ok(exit),
+    };
+    let (resolved, interviewed) = interviewed;
+    let name = file_name(interviewed.handshake());
+    let here = settings::current_folder();
+    let kind = interviewed.handshake().transport;
+    let reaching = starter::reach(&resolved.target, &resolved.options, kind, arguments.started(), &arguments.dir, &here);
+    let environment = settings::variables();
+    let surroundings = Surroundings { now: settings::now(), private: private(&resolved, &environment, &here), environment };
+    let suite = starter::write(&interviewed, &reaching, &surroundings, files::SCHEMA);
+    let suite_file = format!("{name}.mcproof.yaml");
+    let mut planned = vec![
+        Planned { path: suite_file.clone().into(), text: suite.text.clone(), about: described(&suite) },
+        Planned { path: files::SCHEMA.into(), text: format!("{:#}\n", suite_schema()), about: "the format of suites, for editors".into() },
+    ];
+    let locked = match lock(arguments, &resolved, &reaching, watching) {
+        Ok(Ok(locked)) => Some(locked),
+        Ok(Err(exit)) => return Ok(exit),
+        Err(failure) => {
+            printing::tell(&failure);
+            output::talk(&format!("{LOCK} is left out: the suite does not need it\n"));
+            None
+        }
+    };
+    let verifies = locked.as_ref().is_some_and(|locked| locked.can_be_verified);
+    planned.extend(locked.map(|locked| Planned { path: LOCK.into(), text: locked.text, about: "what the server promises".into() }));
+    planned.extend(files::scaffold(&arguments.dir, &Scaffold { suite: &suite_file, variables: &reaching.variables, verifies }));
+    let told = files::write(&arguments.dir, &planned, arguments.force)?;
+    output::show(&told)?;
+    if !reaching.variables.is_empty() {
+        let names = reaching.variables.join(", ");
+        output::talk(&format!("set {names} before `mcproof test`: what was given for the server stands in no file\n"));
+    }
+    if suite.has_bad_lists {
+        output::talk("a list of the server has items without a name, or two with the same: no test holds it, `mcproof check` tells more\n");
+    }
+    Ok(Exit::Passed)
+}
+
+/// Visits the server, and once more a moment later, in a process of its own if we start it. Gives what it said, or how the user
+/// ended it. The trace is that of the first visit, which asks all that the second one asks.
+fn visit_twice(resolved: Resolved, interview: &Interview, watching: Watching) -> Result<Result<(Resolved, Interviewed), Exit>, Failure> {
+    let mut said: Option<Interviewed> = None;
+    let exit = conversation::hold(&resolved, watching, async |session| match starter::interview(session, interview).await {
+        Ok(interviewed) => {
+            one_shot::warn_of_faults(session);
+            said = Some(interviewed);
+            Ok(Exit::Passed)
+        }
+        Err((method, failure)) => {
+            let scene = diagnosis::scene(session).await;
+            Err(Failure::new(Exit::Failed, engine::of_list_failure(&failure, method, &scene)))
+        }
+    })?;
+    let (Some(mut interviewed), Exit::Passed) = (said, exit) else { return Ok(Err(exit)) };
+    std::thread::sleep(PAUSE);
+    let resolved = Resolved { trace: None, ..resolved };
+    let exit = conversation::hold(&resolved, watching, async |session| {
+        starter::interview_again(session, &mut interviewed, interview.timeout).await;
+        Ok(Exit::Passed)
+    })?;
+    Ok(if exit == Exit::Passed { Ok((resolved, interviewed)) } else { Err(exit) })
+}
+
+struct Locked {
+    text: String,
+    /// Whether `lock --verify` finds the server by the lock and the environment.
+    can_be_verified: bool,
+}
+
+/// The contract with each kind of client that `mcproof lock` is by default.
+fn lock(arguments: &Arguments, resolved: &Resolved, reaching: &Reaching, watching: Watching) -> Result<Result<Locked, Exit>, Failure> {
+    let visitors = VisitorArgs::default().visitors(&arguments.server)?;
+    let taken = match contracts::take(resolved, &visitors, None, Effort::Whole, watching)? {
+        Ok(taken) => taken,
+        Err(exit) => return Ok(Err(exit)),
+    };
+    let mut target = super::lock::locked_target(&arguments.server, arguments.target.as_ref());
+    if let Some(target) = target.as_mut().filter(|target| target.command.is_some()) {
+        target.folder = reaching.folder.clone();
+    }
+    let has_headers = matches!(&resolved.target, Target::Http { endpoint, .. } if !endpoint.headers.is_empty());
+    let can_be_verified = target.is_some() && !has_headers;
+    Ok(Ok(Locked { text: contract::write(&ContractLock::new(target, taken.contracts)), can_be_verified }))
+}
+
+impl Arguments {
+    /// A URL and the command that starts what listens there.
+    fn started(&self) -> Option<Started<'_>> {
+        let url = self.target.as_deref().filter(|target| target.contains("://") && !self.server.command.is_empty())?;
+        Some(Started { url, command: &self.server.command })
+    }
+}
+
+fn described(suite: &StarterSuite) -> String {
+    let StarterSuite { tests, called, listed, to_review, .. } = suite;
+    format!("{tests} tests; {called} tools are called, {listed} only listed; {to_review} tests say `review`")
+}
+
+/// The server's own name, as a part of the names of files.
+fn file_name(handshake: &Handshake) -> String {
+    let named = handshake.server_info.as_ref().and_then(|info| info.get("name")).and_then(serde_json::Value::as_str);
+    safe_name(named.unwrap_or_default())
+}
+
+fn safe_name(text: &str) -> String {
+    let words: Vec<String> = text
+        .split(|character: char| !character.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_ascii_lowercase)
+        .collect();
+    let name: String = words.join("-").chars().take(LONGEST_NAME).collect();
+    let name = name.trim_end_matches('-');
+    if name.is_empty() { "server".to_owned() } else { name.to_owned() }
+}
+
+/// Folders and files that the command of the server names, and the folder that it runs in.
+fn paths(target: &Target) -> Vec<String> {
+    let Some((_, words)) = target.command().and_then(<[String]>::split_first) else { return Vec::new() };
+    let mut found = Vec::new();
+    for word in words.iter().filter(|word| Path::new(word).is_absolute()) {
+        let path = Path::new(word);
+        if path.is_dir() {
+            found.push(word.clone());
+            found.extend(first_file(path));
+        }
+    }
+    found.extend(words.iter().filter(|word| Path::new(word).is_absolute() && Path::new(word).is_file()).cloned());
+    found.truncate(MOST_PATHS - 1);
+    found.push(".".to_owned());
+    found
+}
+
+/// By name, so that it is the same one the next time.
+fn first_file(folder: &Path) -> Option<String> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    let is_plain = |path: &PathBuf| path.is_file() && path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_plain).collect();
+    files.sort();
+    files.first().map(|file| file.display().to_string())
+}
+
+/// What of an answer is of this machine only, or must not be written at all.
+fn private(resolved: &Resolved, environment: &BTreeMap<String, String>, here: &Path) -> Vec<String> {
+    let all = environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut private = Target::Stdio(Launch { env: all, ..Launch::default() }).secrets();
+    private.extend(resolved.secrets.iter().cloned());
+    if let Target::Stdio(launch) | Target::Http { launch: Some(launch), .. } = &resolved.target {
+        private.extend(launch.env.iter().map(|(_, value)| value.clone()));
+    }
+    if let Target::Http { endpoint, .. } = &resolved.target {
+        private.extend(endpoint.headers.iter().map(|(_, value)| value.clone()));
+    }
+    private.extend(environment.get("HOME").cloned());
+    private.push(here.display().to_string());
+    private.extend(environment.values().filter(|value| value.len() >= SHORTEST_VALUE).cloned());
+    private.retain(|text| text.len() >= SHORTEST_PRIVATE);
+    private
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_a_server_is_called_its_file_is_named_safely() {
+        let check = |name: &str, expected: &str| assert_eq!(safe_name(name), expected, "{name:?}");
+        check("mcp-servers/everything", "mcp-servers-everything");
+        check("Kubernetes MCP Server", "kubernetes-mcp-server");
+        check("../../etc/passwd", "etc-passwd");
+        check("", "server");
+        check("日本", "server");
+        check("\u{202e}a\nb\0", "a-b");
+        check(&"long ".repeat(30), "long-long-long-long-long-long-long-long");
+    }
+}
