@@ -16,6 +16,8 @@ const SHORTEST_VALUE: usize = 4;
 const MOST_ELEMENTS: usize = 8;
 const MOST_KEYS: usize = 16;
 const LONGEST_KEY: usize = 100;
+/// An object with so many names of our variables is the environment of the server.
+const AN_ENVIRONMENT: usize = 3;
 /// Objects inside each other that are looked into.
 const DEEPEST: usize = 4;
 /// Characters of a whole expectation, and of one array in it.
@@ -115,7 +117,11 @@ impl Comparison<'_> {
         let excerpt = excerpt.trim();
         // One endless word is data, of which nobody reads a part.
         let is_data = excerpt.chars().count() > EXCERPT / 2 && !excerpt.contains(' ');
-        if excerpt.is_empty() || is_data || looks_like_a_pattern(excerpt) { json!({ "$type": "string" }) } else { json!({ "$contains": excerpt }) }
+        if excerpt.is_empty() || is_data || looks_like_a_pattern(excerpt) {
+            json!({ "$type": "string" })
+        } else {
+            json!({ "$contains": excerpt })
+        }
     }
 
     fn array(&self, first: &[Value], second: &[Value], depth: usize) -> Value {
@@ -139,6 +145,9 @@ impl Comparison<'_> {
             return json!({ "$type": "object", "$len": 0 });
         }
         let is_of_environment = |key: &str| key == key.to_ascii_uppercase() && self.known.surroundings.environment.contains_key(key);
+        if first.keys().filter(|key| is_of_environment(key)).count() >= AN_ENVIRONMENT {
+            return json!({ "$type": "object" });
+        }
         let both = first.iter().filter(|(key, _)| !is_of_environment(key));
         let both = both.filter_map(|(key, value)| Some((member(key)?, value, second.get(key)?)));
         let members: Map<String, Value> =

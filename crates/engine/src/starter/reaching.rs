@@ -8,7 +8,7 @@ use url::Url;
 /// The value of `server:` and of `answers:`, and the variables of the environment that they need.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reaching {
-    pub(super) server: Value,
+    pub(super) server: Map<String, Value>,
     pub(super) answers: Option<Value>,
     pub variables: Vec<String>,
     /// Where its command runs, seen from the suite, if it is somewhere else.
@@ -48,7 +48,7 @@ pub fn reach(
     }
     server.extend(options.protocol_version.as_ref().map(|version| ("protocol_version".to_owned(), json!(literal(version)))));
     let roots = options.answers.roots.as_ref().map(|roots| roots.iter().map(|root| literal(root)).collect::<Vec<_>>());
-    Reaching { server: Value::Object(server), answers: roots.map(|roots| json!({ "roots": roots })), variables, folder: runs_in }
+    Reaching { server, answers: roots.map(|roots| json!({ "roots": roots })), variables, folder: runs_in }
 }
 
 fn start(command: &[String], launch: &Launch, variables: &mut Vec<String>) -> Map<String, Value> {
@@ -164,7 +164,7 @@ mod tests {
     fn check(target: &Target, server: Value, variables: &[&str]) {
         let kind = if matches!(target, Target::Stdio(_)) { TransportKind::Stdio } else { TransportKind::Http };
         let found = reach(target, &ConnectOptions::default(), kind, None, Path::new("tests"), Path::new("/home/me/project"));
-        assert_eq!(found.server, server);
+        assert_eq!(Value::Object(found.server), server);
         assert_eq!(found.variables, variables);
     }
 
@@ -223,6 +223,6 @@ mod tests {
         let started = Started { url: "http://127.0.0.1:${port}/mcp", command: &command };
         let here = Path::new("/home/me/project");
         let found = reach(&target, &ConnectOptions::default(), TransportKind::Sse, Some(started), Path::new("."), here);
-        assert_eq!(found.server, json!({ "sse": { "command": ["a", "${port}"], "url": "http://127.0.0.1:${port}/mcp" } }));
+        assert_eq!(Value::Object(found.server), json!({ "sse": { "command": ["a", "${port}"], "url": "http://127.0.0.1:${port}/mcp" } }));
     }
 }
