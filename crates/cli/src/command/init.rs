@@ -7,7 +7,7 @@ use crate::conversation::{self, Watching};
 use crate::diagnosis;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::target::{Resolved, TargetArgs, Words};
+use crate::target::{Resolved, TargetArgs, Words, host};
 use crate::{one_shot, output, printing, settings};
 use files::{Planned, Scaffold};
 use mcproof_client::{Handshake, Launch, Target};
@@ -62,6 +62,10 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     if arguments.server.capabilities.is_some() {
         let failure = Failure::bad_input("bad-flag", "`--capabilities` cannot be written into a suite, which declares what it answers");
         return Err(failure.hint("add `answers:` to the suite, by hand"));
+    }
+    if arguments.server.launch == host::Style::Host {
+        let failure = Failure::bad_input("bad-flag", "`--launch host` cannot be written into a suite, which is started as from a shell");
+        return Err(failure.hint("leave it out, and give it to `mcproof test`"));
     }
     let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::NameAndStart)?;
     let interview =
@@ -158,7 +162,7 @@ impl Arguments {
     /// A URL and the command that starts what listens there.
     fn started(&self) -> Option<Started<'_>> {
         let url = self.target.as_deref().filter(|target| target.contains("://") && !self.server.command.is_empty())?;
-        Some(Started { url, command: &self.server.command })
+        Some(Started { url, command: &self.server.command, env: &self.server.env })
     }
 }
 

@@ -5,6 +5,9 @@ use serde_json::{Map, Value, json};
 use std::path::{Component, Path, PathBuf};
 use url::Url;
 
+/// Stands for a free port.
+const PORT: &str = "${port}";
+
 /// The value of `server:` and of `answers:`, and the variables of the environment that they need.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reaching {
@@ -15,11 +18,12 @@ pub struct Reaching {
     pub folder: Option<String>,
 }
 
-/// A URL and the command that starts what listens there, as they were typed: with `${port}` in them.
+/// A URL, and the command and the variables that start what listens there, as they were typed: with `${port}` in them.
 #[derive(Clone, Copy, Debug)]
 pub struct Started<'a> {
     pub url: &'a str,
     pub command: &'a [String],
+    pub env: &'a [(String, String)],
 }
 
 /// `kind` is the transport that was found. `folder` is that of the suite, `here` the absolute one where relative paths begin.
@@ -34,8 +38,8 @@ pub fn reach(
     let mut variables = Vec::new();
     let (mut way, mut runs_in) = (Map::new(), None);
     if let Target::Stdio(launch) | Target::Http { launch: Some(launch), .. } = target {
-        let command = started.map_or(launch.command.as_slice(), |started| started.command);
-        way = start(command, launch, &mut variables);
+        let (command, env) = started.map_or((launch.command.as_slice(), launch.env.as_slice()), |started| (started.command, started.env));
+        way = start(command, env, &mut variables);
         runs_in = folder_of(launch, folder, here);
         way.extend(runs_in.as_ref().map(|runs_in| ("cwd".to_owned(), json!(literal(runs_in)))));
     }
@@ -51,9 +55,12 @@ pub fn reach(
     Reaching { server, answers: roots.map(|roots| json!({ "roots": roots })), variables, folder: runs_in }
 }
 
-fn start(command: &[String], launch: &Launch, variables: &mut Vec<String>) -> Map<String, Value> {
+fn start(command: &[String], env: &[(String, String)], variables: &mut Vec<String>) -> Map<String, Value> {
     let mut way = Map::from_iter([("command".to_owned(), json!(without_secrets(command, variables)))]);
-    let env: Map<String, Value> = launch.env.iter().map(|(name, _)| (name.clone(), json!(variable(name, variables)))).collect();
+    // The port is nobody's secret, and another one each time.
+    let written =
+        |name: &str, value: &str, variables: &mut Vec<String>| if value == PORT { PORT.to_owned() } else { variable(name, variables) };
+    let env: Map<String, Value> = env.iter().map(|(name, value)| (name.clone(), json!(written(name, value, variables)))).collect();
     if !env.is_empty() {
         way.insert("env".into(), Value::Object(env));
     }
@@ -129,7 +136,7 @@ fn url_holds_secret(url: &Url) -> bool {
 
 /// What was typed is no variable, but for the one that means the same to a command line.
 fn literal(text: &str) -> String {
-    text.replace("${", "$${").replace("$${port}", "${port}")
+    text.replace("${", "$${").replace("$${port}", PORT)
 }
 
 /// Without `.` and `..`.
@@ -176,7 +183,7 @@ mod tests {
     fn a_command_has_no_credential_and_runs_where_it_did() {
         let stdio = |command: &[&str], env: &[(&str, &str)], folder: Option<&str>| {
             let command = command.iter().map(|word| (*word).to_owned()).collect();
-            Target::Stdio(Launch { command, env: pairs(env), folder: folder.map(PathBuf::from) })
+            Target::Stdio(Launch { command, env: pairs(env), folder: folder.map(PathBuf::from), ..Launch::default() })
         };
         check(&stdio(&["node", "server.js"], &[], None), json!({ "stdio": { "command": ["node", "server.js"], "cwd": ".." } }), &[]);
         check(
@@ -220,9 +227,17 @@ mod tests {
         let launch = Launch { command: vec!["a".into(), "4711".into()], ..Launch::default() };
         let target = Target::Http { endpoint, kind: None, launch: Some(launch), locate: None };
         let command = ["a".to_owned(), "${port}".to_owned()];
-        let started = Started { url: "http://127.0.0.1:${port}/mcp", command: &command };
+        let started =
+            Started { url: "http://127.0.0.1:${port}/mcp", command: &command, env: &pairs(&[("PORT", "${port}"), ("A", "b")]) };
         let here = Path::new("/home/me/project");
         let found = reach(&target, &ConnectOptions::default(), TransportKind::Sse, Some(started), Path::new("."), here);
-        assert_eq!(Value::Object(found.server), json!({ "sse": { "command": ["a", "${port}"], "url": "http://127.0.0.1:${port}/mcp" } }));
+        assert_eq!(
+            Value::Object(found.server),
+            json!({ "sse": {
+                "command": ["a", "${port}"],
+                "env": { "PORT": "${port}", "A": "${env.A}" },
+                "url": "http://127.0.0.1:${port}/mcp",
+            } })
+        );
     }
 }
