@@ -16,7 +16,7 @@ use mcproof_engine::contract;
 use mcproof_engine::diagnosis as engine;
 use mcproof_engine::starter::{self, Interview, Interviewed, Reaching, Started, StarterSuite, Surroundings};
 use mcproof_engine::suite::schema::suite_schema;
-use mcproof_record::ContractLock;
+use mcproof_record::{ContractLock, Diagnostic};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -82,6 +82,13 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     let environment = settings::variables();
     let surroundings = Surroundings { now: settings::now(), private: private(&resolved, &environment, &here), environment };
     let suite = starter::write(&interviewed, &reaching, &surroundings, files::SCHEMA);
+    if suite.tests == 0 {
+        let diagnostic = Diagnostic::error("no-test", "no test could be written: a suite cannot reach the server as it was reached now");
+        return Err(Failure::new(
+            Exit::Failed,
+            diagnostic.hint("if `${port}` stands in the URL, it has to stand in the command or in -e, too"),
+        ));
+    }
     let suite_file = format!("{name}.mcproof.yaml");
     let mut planned = vec![
         Planned { path: suite_file.clone().into(), text: suite.text.clone(), about: described(&suite) },

@@ -58,8 +58,9 @@ pub fn reach(
 fn start(command: &[String], env: &[(String, String)], variables: &mut Vec<String>) -> Map<String, Value> {
     let mut way = Map::from_iter([("command".to_owned(), json!(without_secrets(command, variables)))]);
     // The port is nobody's secret, and another one each time.
-    let written =
-        |name: &str, value: &str, variables: &mut Vec<String>| if value == PORT { PORT.to_owned() } else { variable(name, variables) };
+    let written = |name: &str, value: &str, variables: &mut Vec<String>| {
+        if value.contains(PORT) && !is_secret(name, value) { literal(value) } else { variable(name, variables) }
+    };
     let env: Map<String, Value> = env.iter().map(|(name, value)| (name.clone(), json!(written(name, value, variables)))).collect();
     if !env.is_empty() {
         way.insert("env".into(), Value::Object(env));
@@ -228,14 +229,14 @@ mod tests {
         let target = Target::Http { endpoint, kind: None, launch: Some(launch), locate: None };
         let command = ["a".to_owned(), "${port}".to_owned()];
         let started =
-            Started { url: "http://127.0.0.1:${port}/mcp", command: &command, env: &pairs(&[("PORT", "${port}"), ("A", "b")]) };
+            Started { url: "http://127.0.0.1:${port}/mcp", command: &command, env: &pairs(&[("LISTEN", "127.0.0.1:${port}"), ("A", "b")]) };
         let here = Path::new("/home/me/project");
         let found = reach(&target, &ConnectOptions::default(), TransportKind::Sse, Some(started), Path::new("."), here);
         assert_eq!(
             Value::Object(found.server),
             json!({ "sse": {
                 "command": ["a", "${port}"],
-                "env": { "PORT": "${port}", "A": "${env.A}" },
+                "env": { "LISTEN": "127.0.0.1:${port}", "A": "${env.A}" },
                 "url": "http://127.0.0.1:${port}/mcp",
             } })
         );
