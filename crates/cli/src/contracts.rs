@@ -9,7 +9,7 @@ use crate::target::{Resolved, TargetArgs};
 use mcproof_client::{ConnectFailure, Era, EraChoice, Patience, Session, Tap, Target, TransportKind, open_session};
 use mcproof_engine::contract::{self, CaptureFailure, Captured, Profile, Visitor};
 use mcproof_engine::diagnosis as engine;
-use mcproof_record::{Contract, ContractLock, Diagnostic, Transcript};
+use mcproof_record::{CheckReport, Contract, ContractLock, Diagnostic, Transcript};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -196,23 +196,27 @@ pub(crate) enum Saved {
     Trace(Contracts),
 }
 
-/// Reads a lock file or a trace.
+/// Reads a lock file, a trace, or a check.
 pub(crate) fn read(path: &Path) -> Result<Saved, Failure> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")).hint("`mcproof lock TARGET` writes mcproof.lock")
     })?;
+    let wrong = |reason: String| Failure::bad_input("bad-trace", format!("the trace {shown} {reason}"));
+    let damaged = |error: serde_json::Error| wrong(format!("is damaged: {error}"));
     let document: Option<serde_json::Value> = serde_json::from_str(&text).ok();
-    match document.filter(|document| document.get("frames").is_some()) {
-        None => read_lock(path, &text).map(Saved::Lock),
-        Some(document) => {
-            let wrong = |reason: String| Failure::bad_input("bad-trace", format!("the trace {shown} {reason}"));
-            let transcript: Transcript = serde_json::from_value(document).map_err(|error| wrong(format!("is damaged: {error}")))?;
-            let (visitor, contract) = contract::of_trace(transcript)
-                .map_err(|failure| wrong(failure.to_string()).hint("save one of `mcproof tools TARGET --trace FILE`"))?;
-            Ok(Saved::Trace(Contracts::from([(visitor.key(None), contract)])))
+    let contracts = match document {
+        Some(document) if document.get("frames").is_some() => {
+            let transcript: Transcript = serde_json::from_value(document).map_err(damaged)?;
+            contract::of_trace(transcript).map(|(visitor, contract)| Contracts::from([(visitor.key(None), contract)]))
         }
-    }
+        Some(document) if document.get("takes").is_some() => {
+            let report: CheckReport = serde_json::from_value(document).map_err(damaged)?;
+            contract::of_check(&report.takes)
+        }
+        _ => return read_lock(path, &text).map(Saved::Lock),
+    };
+    contracts.map(Saved::Trace).map_err(|failure| wrong(failure.to_string()).hint("save one of `mcproof tools TARGET --trace FILE`"))
 }
 
 /// Reads the text of a lock file.

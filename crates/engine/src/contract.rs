@@ -1,4 +1,4 @@
-//! What a server promises: taken from the server or from a trace, hashed, locked, and compared with what it promised before.
+//! What a server promises: taken from the server, a trace or a check, hashed, locked, and compared with what it promised before.
 //! Knows no files and no terminals.
 
 mod capture;
@@ -14,4 +14,4 @@ pub use diff::{Extent, Side, diff};
 pub use hash::{full_hash, tools_hash};
 pub use lock::{LockFailure, parse, write};
 pub use profile::{ParseProfileError, Profile, Visitor};
-pub use trace::{TraceFailure, of_trace};
+pub use trace::{TraceFailure, of_check, of_trace};

@@ -1,4 +1,4 @@
-//! `mcproof diff A B`: what changed between two servers, locks or traces, and what of it breaks callers.
+//! `mcproof diff A B`: what changed between two servers, locks, traces or checks, and what of it breaks callers.
 
 use super::lock::{out_of_reach, visitors_of};
 use crate::contracts::{self, Contracts, Effort, Saved, Taken, VisitorArgs};
@@ -27,7 +27,7 @@ use std::path::Path;
   mcproof diff old.lock trace.json"
 )]
 pub(crate) struct Arguments {
-    /// The sides: lock files, traces (--trace of another command), URLs, or names of servers in .mcp.json. The new one may
+    /// The sides: lock files, traces (--trace of another command, or of a check), URLs, or names of servers in .mcp.json. The new one may
     /// be a command after `--`
     #[arg(value_name = "OLD NEW", num_args = 0..=2)]
     sides: Vec<String>,

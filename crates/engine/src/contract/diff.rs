@@ -37,6 +37,10 @@ pub fn diff(old: Side<'_>, new: Side<'_>) -> ContractDiff {
     for (before, after) in &partners {
         keys.push((*after).clone());
         changes.key = (*after).clone();
+        if before != after {
+            let (one, other) = (old.name, new.name);
+            not_compared.push(format!("like with like: {one} shows `{before}`, {other} `{after}`, and less may be offered to one of them"));
+        }
         let (before, after) = (&old.contracts[*before], &new.contracts[*after]);
         let extent = if old.extent == Extent::Part || new.extent == Extent::Part { Extent::Part } else { Extent::Whole };
         compare(before, after, extent, &mut changes, &mut not_compared);
