@@ -79,9 +79,16 @@ fn a_command_is_probed_in_one_line() {
     let ran = probe(&["--", MCPROOF, "demo", "shop"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{}", ran.stdout);
     assert_eq!(ran.stdout.lines().count(), 1);
-    for part in
-        ["healthy: ", ", stdio, modern era, 2026-07-28, ", " tools, sha256:", " ms (spawn ", ", first byte ", ", handshake ", ", list "]
-    {
+    for part in [
+        "healthy: ",
+        ", stdio, modern era, 2026-07-28, ",
+        " tools, sha256:",
+        " for modern/minimal, ",
+        " ms (spawn ",
+        ", first byte ",
+        ", handshake ",
+        ", list ",
+    ] {
         assert!(ran.stdout.contains(part), "{part:?} is not in {}", ran.stdout);
     }
 }

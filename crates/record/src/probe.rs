@@ -110,7 +110,7 @@ pub struct ProbedHandshake {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbedContract {
-    /// The hash over the names and input schemas of the tools, as `mcproof hash` prints it.
+    /// The hash over the names and input schemas of the tools, as `mcproof hash --as KEY` prints it.
     pub tools: String,
     /// What it is in the lock, where it was compared with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -17,7 +17,7 @@ pub fn line(report: &ProbeReport, style: &Style) -> String {
         parts.push(format!("{}, {} era, {}", handshake.transport, handshake.era, escape(&handshake.protocol_version)));
     }
     parts.extend(report.tools.map(|tools| count(tools as u64, "tool")));
-    parts.extend(report.contract.as_ref().map(|contract| contract.tools.clone()));
+    parts.extend(report.contract.as_ref().map(|contract| format!("{} for {}", contract.tools, escape(&contract.key))));
     parts.extend(report.tls.as_ref().map(|tls| {
         let days = tls.certificate.as_ref().map(|certificate| format!(" for {} days", certificate.days_left)).unwrap_or_default();
         format!("{}{days}{}", tls.protocol, if tls.verified { "" } else { ", unverified" })

@@ -12,12 +12,14 @@ use serde_json::json;
 ///
 /// SHA-256 over the canonical JSON (RFC 8785) of the array of [name, inputSchema] of all tools, sorted by name; with --full,
 /// over everything that is promised. As the fullest client of the newest era that the server speaks, unless --as says
-/// otherwise; several kinds of clients are printed on a line each, with their names.
+/// otherwise; several kinds of clients are printed on a line each, with their names. `mcproof probe` is another kind, which its
+/// line names: that hash is the one of --as.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof hash -- node server.js
   mcproof hash http://127.0.0.1:3000/mcp --full
-  mcproof hash tracker --as full,minimal")]
+  mcproof hash tracker --as full,minimal
+  mcproof hash tracker --as modern/minimal                        as in the line of `mcproof probe`")]
 pub(crate) struct Arguments {
     /// URL, or name of a server in .mcp.json; a command comes last, after `--`. A command beside a URL starts the server that
     /// listens there; `${port}` in both is a free port
