@@ -160,6 +160,20 @@ fn a_deployed_server_is_probed() {
 }
 
 #[test]
+fn a_contract_that_is_broken_is_told_in_the_summary() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |server: &str, arguments: &str| {
+        let server = format!("'{MCPROOF}' demo {server}");
+        run(folder.path(), &[("mcproof", MCPROOF), ("command", "lock"), ("args", arguments), ("server", &server)], None)
+    };
+    check(&run("shop", ""), true, "0", &["mcproof.lock is written"], &[]);
+    check(&run("shop", "--verify --deny breaking"), true, "0", &["no changes"], &["### MCP contract: no changes"]);
+    let ran = run("tracker", "--verify --deny breaking");
+    check(&ran, false, "1", &["tool `create_order`"], &["### MCP contract: ", "| **breaking** | tool `create_order` |"]);
+    check(&run("shop", "--verify --json"), true, "0", &["\"changes\": []"], &[]);
+}
+
+#[test]
 fn without_a_binary_one_is_built_from_the_sources_of_the_action() {
     let folder = tempfile::tempdir().unwrap();
     suite(folder.path(), "mcproof demo shop");
