@@ -17,6 +17,13 @@ const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
 const TRANSPORTS: [&str; 3] = ["stdio", "http", "sse"];
 const DEMOS: [&str; 6] = ["shop", "tracker", "analysis", "data-source", "ml-analysis", "report"];
 
+/// Which interfaces there are is the machine's, not the server's.
+const OF_THE_MACHINE: &str = "http-listens-on-loopback";
+
+/// What a server does when it happens to be slow: kubernetes waits for a cluster that is not there, and goes on when that is
+/// cancelled.
+const MATTERS_OF_TIME: [(&str, &str); 1] = [("kubernetes", "cancelled-request-is-not-answered")];
+
 fn main() -> ExitCode {
     let mut words: Vec<String> = std::env::args().collect();
     let is_renewing = words.iter().any(|word| word == "--renew");
@@ -40,6 +47,8 @@ fn main() -> ExitCode {
 fn known(name: &str, transport: &str, is_renewing: bool) -> Result<(), Failed> {
     let Start { command, env, cwd, url } = Peer::named(name).start(transport);
     let mut words = vec!["--strict".to_owned(), "--baseline".into(), format!("peers/findings/{name}-{transport}.json")];
+    let of_time = MATTERS_OF_TIME.iter().filter(|(server, _)| *server == name);
+    words.extend(of_time.flat_map(|(_, rule)| ["--skip".into(), (*rule).to_owned()]));
     words.extend(is_renewing.then(|| "--update-baseline".into()));
     words.extend(env.iter().flat_map(|(key, value)| ["-e".into(), format!("{key}={value}")]));
     words.extend(cwd.into_iter().flat_map(|folder| ["--cwd".into(), folder]));
@@ -61,9 +70,13 @@ fn clean(demo: &str, transport: &str) -> Result<(), Failed> {
 fn check(transport: &str, words: &[String], command: &[String]) -> Result<(), Failed> {
     let mut mcproof = Command::new(MCPROOF);
     mcproof.current_dir(root()).env_remove("GITHUB_ACTIONS").env("NO_COLOR", "1");
-    mcproof.args(["check", "--connect-timeout", "60s", "--transport", transport]).args(words).arg("--").args(command);
+    mcproof
+        .args(["check", "--connect-timeout", "60s", "--skip", OF_THE_MACHINE, "--transport", transport])
+        .args(words)
+        .arg("--")
+        .args(command);
     let output = mcproof.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    // What is accepted and gone is a warning to a person, and here a rule that sees less than it did.
-    if output.status.success() && !said.contains("stale-acceptance") { Ok(()) } else { Err(said.into_owned().into()) }
+    // So strict that it fails as well if what is accepted is gone: then a rule sees less than it did.
+    if output.status.success() { Ok(()) } else { Err(said.into_owned().into()) }
 }

@@ -1,7 +1,7 @@
 //! A client that sends what it must not, and looks whether the server still answers afterwards. A server that does not
 //! survive is started again for what comes next.
 
-use super::visit::{SIGN_OF_LIFE, Visit};
+use super::visit::Visit;
 use super::{Found, Inquiry};
 use mcproof_client::{TransportKind, WaitFor};
 use mcproof_record::Take;
@@ -69,11 +69,12 @@ pub(super) async fn talk(inquiry: &Inquiry, found: Found) -> Vec<Take> {
 }
 
 async fn abuse(visit: &mut Visit<'_>, probe: &str, messages: &[Vec<u8>]) {
+    let most = visit.sign_of_life();
     visit
         .together(probe, async |session, deadline| {
             for message in messages {
                 // Whatever comes back is of no consequence.
-                let _ = session.send_bytes(message.clone(), WaitFor::Nothing, deadline.min(SIGN_OF_LIFE)).await;
+                let _ = session.send_bytes(message.clone(), WaitFor::Nothing, deadline.min(most)).await;
             }
         })
         .await;

@@ -18,8 +18,11 @@ use url::Url;
 /// How long a server may take to end after its stdin was closed, and after SIGTERM, before that is worth a word.
 pub(super) const ENDING: Patience = Patience { end_of_input: Duration::from_secs(5), terminate: Duration::from_secs(5) };
 
-/// How long a server that was maltreated may take to show that it lives.
-pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(4);
+/// How long a server that was maltreated may take to show that it lives, besides what a slow one gets.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(4);
+
+/// How often a server may take the time that its start and handshake took: so slow are it and the machine now.
+const SLOWNESS: u32 = 4;
 
 /// How long an HTTP request beside the protocol may take.
 const HTTP: Duration = Duration::from_secs(5);
@@ -59,6 +62,8 @@ pub(super) struct Visit<'a> {
     /// A call was given up that the server may still be busy with.
     left_work: bool,
     patience: Patience,
+    /// How long it took until there was a session.
+    pace: Duration,
 }
 
 /// One of several requests that go out together.
@@ -94,10 +99,12 @@ impl<'a> Visit<'a> {
             (None, EraChoice::Modern) => mcproof_client::revision::MODERN.to_owned(),
             (None, _) => mcproof_client::revision::LEGACY[0].to_owned(),
         };
+        let began = Instant::now();
         match open_session(&inquiry.target, &options, &tap).await {
             Ok(session) => {
                 let revision = session.handshake().protocol_version.clone();
-                Ok(Self::of(inquiry, session, tap, name, revision, Opened::Yes, ENDING))
+                let visit = Self::of(inquiry, session, tap, name, revision, Opened::Yes);
+                Ok(Self { patience: ENDING, pace: began.elapsed(), ..visit })
             }
             Err(failure) => {
                 let take = Take {
@@ -118,20 +125,12 @@ impl<'a> Visit<'a> {
     pub(super) async fn bare(inquiry: &'a Inquiry, name: &'static str, kind: TransportKind, version: &str) -> Result<Self, ConnectFailure> {
         let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
         let session = open_bare(&inquiry.target, kind, version, &inquiry.options, &tap).await?;
-        Ok(Self::of(inquiry, session, tap, name, version.to_owned(), Opened::Bare, BRIEF))
+        Ok(Self::of(inquiry, session, tap, name, version.to_owned(), Opened::Bare))
     }
 
-    fn of(
-        inquiry: &'a Inquiry,
-        session: Session,
-        tap: Tap,
-        name: &'static str,
-        revision: String,
-        opened: Opened,
-        patience: Patience,
-    ) -> Self {
-        let probes = Vec::new();
-        Self { inquiry, session, tap, name, revision, opened, probes, was_silent: false, flocked: 0, left_work: false, patience }
+    fn of(inquiry: &'a Inquiry, session: Session, tap: Tap, name: &'static str, revision: String, opened: Opened) -> Self {
+        let (probes, patience, pace) = (Vec::new(), BRIEF, Duration::ZERO);
+        Self { inquiry, session, tap, name, revision, opened, probes, was_silent: false, flocked: 0, left_work: false, patience, pace }
     }
 
     /// In an era that the server speaks, the legacy one if it speaks both.
@@ -152,9 +151,24 @@ impl<'a> Visit<'a> {
         if self.was_silent { IMPATIENT.min(self.inquiry.timeout) } else { self.inquiry.timeout }
     }
 
+    /// A request that is the first: what it waits for is the start of the server as well.
+    fn first_deadline(&self) -> Duration {
+        self.inquiry.options.timeout.map_or(self.deadline(), |start| start.max(self.deadline()))
+    }
+
+    /// How long a server that was maltreated may take to show that it lives.
+    pub(super) fn sign_of_life(&self) -> Duration {
+        SIGN_OF_LIFE + self.pace * SLOWNESS
+    }
+
     /// Whether the server is there: one that listens may have gone since the last visit.
     pub(super) async fn is_there(&self) -> bool {
-        matches!(self.kind(), TransportKind::Stdio | TransportKind::InMemory) || self.session.takes_connections(SIGN_OF_LIFE).await
+        matches!(self.kind(), TransportKind::Stdio | TransportKind::InMemory) || self.session.takes_connections(self.sign_of_life()).await
+    }
+
+    fn slowly(&self, patience: Patience) -> Patience {
+        let more = self.pace * SLOWNESS;
+        Patience { end_of_input: patience.end_of_input + more, terminate: patience.terminate + more }
     }
 
     /// Whether nothing can be asked any more.
@@ -262,7 +276,7 @@ impl<'a> Visit<'a> {
         });
         let first = self.tap.mark();
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
-        let outcome = self.session.send_message(message.as_object().unwrap_or(&Map::new()), self.deadline()).await;
+        let outcome = self.session.send_message(message.as_object().unwrap_or(&Map::new()), self.first_deadline()).await;
         if let Ok(Some(Reply { answer: Ok(result), http, .. })) = &outcome {
             let mut headers = Headers::new();
             let version = result.get("protocolVersion").and_then(Value::as_str).unwrap_or(version);
@@ -287,14 +301,14 @@ impl<'a> Visit<'a> {
             TransportKind::Http | TransportKind::Sse => self.session.signal_alone(signal),
             TransportKind::Stdio | TransportKind::InMemory => self.session.signal(signal),
         };
-        let exit = self.session.wait_for_exit(ENDING.terminate).await;
+        let exit = self.session.wait_for_exit(self.slowly(ENDING).terminate).await;
         self.note(probe, None, first, if exit.is_some() { ProbeOutcome::Done } else { ProbeOutcome::Silent });
     }
 
     /// Bytes as they stand, to which no answer is expected.
     pub(super) async fn bytes(&mut self, probe: &str, bytes: impl Into<Vec<u8>>) {
         let first = self.tap.mark();
-        let outcome = self.session.send_bytes(bytes.into(), WaitFor::Nothing, self.deadline().min(SIGN_OF_LIFE)).await;
+        let outcome = self.session.send_bytes(bytes.into(), WaitFor::Nothing, self.deadline().min(self.sign_of_life())).await;
         self.conclude(probe, None, first, outcome);
     }
 
@@ -377,7 +391,7 @@ impl<'a> Visit<'a> {
     pub(super) async fn is_alive_after(&mut self, probe: &str) -> bool {
         let method = if self.is_modern() { "server/discover" } else { "ping" };
         let mut first = self.tap.mark();
-        let mut outcome = self.session.request(method, Some(Map::new()), self.deadline().min(SIGN_OF_LIFE)).await;
+        let mut outcome = self.session.request(method, Some(Map::new()), self.deadline().min(self.sign_of_life())).await;
         for _ in 0..MOST_CONNECTIONS {
             let is_lost = matches!(&outcome, Err(failure) if !matches!(failure, CallFailure::TimedOut { .. }));
             if !is_lost || self.is_over() || !self.is_there().await {
@@ -385,7 +399,7 @@ impl<'a> Visit<'a> {
             }
             // The end of a connection is not the end of the server, and what a real client would do is to connect again.
             first = self.tap.mark();
-            outcome = self.session.request(method, Some(Map::new()), self.deadline().min(SIGN_OF_LIFE)).await;
+            outcome = self.session.request(method, Some(Map::new()), self.deadline().min(self.sign_of_life())).await;
         }
         self.conclude(&format!("{probe}-after"), None, first, outcome.map(Some)).is_some()
     }
@@ -496,10 +510,10 @@ impl<'a> Visit<'a> {
         if self.left_work && self.inquiry.target.command().is_some() {
             // How it ends in the middle of its work is no fair question.
             self.session.signal(ProcessSignal::KILL);
-            self.session.wait_for_exit(ENDING.terminate).await;
+            self.session.wait_for_exit(self.slowly(ENDING).terminate).await;
         }
-        let transport = self.kind().to_string();
-        let (ending, mut transcript) = end(self.session, &self.tap, self.patience).await;
+        let (transport, patience) = (self.kind().to_string(), self.slowly(self.patience));
+        let (ending, mut transcript) = end(self.session, &self.tap, patience).await;
         without_padding(&mut transcript);
         let ending = ending.filter(|_| self.inquiry.target.command().is_some() && !self.left_work);
         Take { name: self.name.into(), transport, revision: self.revision, opened: self.opened, probes: self.probes, ending, transcript }
