@@ -58,6 +58,10 @@ fn main() -> ExitCode {
             }
         }
     }
+    trials.push(Trial::test("a_modern_call_learns_first_which_arguments_go_into_headers", || {
+        called_well(&["find_animals", "region=Africa"])?;
+        called_well(&["find_animals", "--args", r#"{"region":"Africa"}"#])
+    }));
     let mut arguments = Arguments::from_iter(["zoo".to_owned()].into_iter().chain(words));
     // Much of the time is spent waiting for servers that do not answer.
     arguments.test_threads.get_or_insert(16);
@@ -144,6 +148,18 @@ fn praised(server: &str, transport: &'static str, eras: &[&str]) -> Result<(), F
         return Err(format!("exit {:?}\n{}\n{}\n{}", checked.code, said.join("\n"), untestable.join("\n"), checked.stderr).into());
     }
     Ok(())
+}
+
+/// Calls a tool of the correct modern server, which refuses what is not in the headers as well.
+fn called_well(words: &[&str]) -> Result<(), Failed> {
+    let this = std::env::current_exe().unwrap();
+    let words_of_server = ["--animal", "none", "--http", "0", "--era", "modern"];
+    let (mut server, url) =
+        listen(&[this.to_str().unwrap()].iter().chain(&words_of_server).map(|&word| word.to_owned()).collect::<Vec<_>>());
+    let output = Command::new(env!("CARGO_BIN_EXE_mcproof")).args(["call", &url.unwrap()]).args(words).output().unwrap();
+    let _ = server.kill();
+    let _ = server.wait();
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned().into()) }
 }
 
 /// With a second instance of the same server where there may be several.

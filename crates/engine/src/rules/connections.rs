@@ -388,3 +388,23 @@ fn says_no_buffering(conversation: &Conversation<'_>) -> Judgement {
     });
     Judgement::from_violations(violation.into_iter().collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::example;
+    use super::*;
+
+    #[test]
+    fn a_stream_that_ends_with_its_server_is_framed_well() {
+        let check = |rest: &str, is_broken: bool| {
+            let text = format!("> GET /sse\n< 200 content-type: text/event-stream\n< : hello\n! broken reset\n{rest}");
+            let take = example::read(&text, "sse", "2025-11-25");
+            let judged = body_is_framed_well(&Conversation::new(&take));
+            assert_eq!(matches!(judged, Judgement::Broken(_)), is_broken, "{text}");
+        };
+        check("", true);
+        check("> POST /messages\n! broken refused", false);
+        check("> POST /messages\n< 202\n! ended", true);
+        check("~ 10\n! exited 1", false);
+    }
+}
