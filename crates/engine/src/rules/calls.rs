@@ -5,6 +5,7 @@ use super::Conversation;
 use super::conversation::{Answer, Asked, Said};
 use super::flaws::{Flaw, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::modern_headers::mirrors;
 use crate::check::arguments::{self, Unusual};
 use crate::judge::{OutputFlaw, output_flaw};
 use crate::wording::excerpt;
@@ -391,11 +392,17 @@ fn errors_are_results(all: &[&Conversation<'_>]) -> Judgement {
                 right.subject() == asked.subject() && right.answer.code().is_some_and(|code| asked.answer.code() == Some(code))
             })
         };
+        // A mirrored header that is missing, because there is none for such a value, is refused before the arguments are, be it
+        // with another code than it should.
+        let tools = conversation.tools();
+        let is_mirrored = |name: &str| tools.iter().any(|(tool, _)| tool.get("name").is_some_and(|known| known == name) && mirrors(tool));
+        let misses_header = |asked: &Asked<'_, '_>| {
+            conversation.is_modern() && asked.status().is_some_and(|status| status >= 400) && is_mirrored(asked.subject())
+        };
         let wrong = conversation.probes("call-missing-argument").chain(conversation.probes("call-wrong-type"));
         for asked in wrong.filter(|asked| !refuses_all(asked)) {
             seen += usize::from(asked.answer.is_refusal());
-            // A mirrored header that is missing, because there is none for such a value, is refused before the arguments are.
-            if let Some(code) = asked.answer.code().filter(|code| *code != HEADER_MISMATCH) {
+            if let Some(code) = asked.answer.code().filter(|code| *code != HEADER_MISMATCH && !misses_header(&asked)) {
                 let detail = format!("arguments that do not fit are answered with the JSON-RPC error {code}");
                 flaws.push(Flaw { subject: subject(&asked).to_owned(), detail, frames: asked.frames(), conversation: position });
             }

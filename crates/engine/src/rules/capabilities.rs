@@ -270,11 +270,12 @@ fn log_level_is_obeyed(conversation: &Conversation<'_>) -> Judgement {
     let (Some(wanted), Some(from)) = (rank(&level), if conversation.is_modern() { asked_at } else { asked.answer.frame() }) else {
         return Judgement::Untestable("no log level was asked for".into());
     };
+    let logs = || conversation.from_server().filter(|said| said.method() == Some("notifications/message"));
+    if conversation.is_modern() && logs().any(|said| said.frame.id < from) {
+        return Judgement::Untestable("it logs unasked, whatever the level, which is judged by itself".into());
+    }
     let until = if conversation.is_modern() { asked.answer.frame() } else { None };
-    let later = conversation
-        .from_server()
-        .filter(|said| said.method() == Some("notifications/message"))
-        .filter(|said| said.frame.id > from && until.is_none_or(|until| said.frame.id < until));
+    let later = logs().filter(|said| said.frame.id > from && until.is_none_or(|until| said.frame.id < until));
     let low: Vec<(&Said<'_>, &Value)> = later
         .filter_map(|said| Some((said, said.param("/level")?)))
         .filter(|(_, level)| rank(level).is_some_and(|rank| rank < wanted))

@@ -349,11 +349,13 @@ fn names_ignore_case(conversation: &Conversation<'_>) -> Judgement {
     accepted(conversation, "header-case", "headers spelled in another way")
 }
 
+/// Whether an argument of a tool goes into a header.
+pub(super) fn mirrors(tool: &Value) -> bool {
+    let properties = tool.pointer("/inputSchema/properties").and_then(Value::as_object);
+    properties.into_iter().flatten().any(|(_, schema)| schema.get("x-mcp-header").is_some())
+}
+
 fn parameters_are_checked(conversation: &Conversation<'_>) -> Judgement {
-    let mirrors = |tool: &Value| {
-        let properties = tool.pointer("/inputSchema/properties").and_then(Value::as_object);
-        properties.into_iter().flatten().any(|(_, schema)| schema.get("x-mcp-header").is_some())
-    };
     let tools = conversation.tools();
     let mirroring: Vec<&str> = tools.iter().filter(|(tool, _)| mirrors(tool)).filter_map(|(tool, _)| tool.get("name")?.as_str()).collect();
     let Some(name) = mirroring.first() else {
