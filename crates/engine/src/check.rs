@@ -31,6 +31,9 @@ use served::Served;
 use std::time::Duration;
 use url::Url;
 
+/// Starts the progress token of requests that go out a few at a time, and are given up after a while of our choosing.
+pub(crate) const FLOCK_TOKEN: &str = "mcproof-flock-";
+
 /// What to check, and what is allowed.
 #[derive(Clone)]
 pub struct Inquiry {

@@ -2,7 +2,7 @@
 //! as anything can be asked, and never waits longer than it may.
 
 use super::padding::without_padding;
-use super::{Found, Inquiry};
+use super::{FLOCK_TOKEN, Found, Inquiry};
 use futures_util::StreamExt as _;
 use mcproof_client::{
     CallFailure, ClientProfile, ConnectFailure, ConnectOptions, EraChoice, Headers, HttpAnswer, HttpQuestion, ListenFailure, Patience,
@@ -41,9 +41,6 @@ const MOST_CONNECTIONS: usize = 2;
 
 /// Requests of a flock that are under way at the same time.
 const AT_ONCE: usize = 6;
-
-/// Starts the progress token of a request of a flock.
-const TOKEN: &str = "mcproof-flock-";
 
 /// Enough for the end of a server where nothing depends on it.
 const BRIEF: Patience = Patience { end_of_input: Duration::from_millis(500), terminate: Duration::from_secs(1) };
@@ -440,7 +437,7 @@ impl<'a> Visit<'a> {
                 return (index, None);
             }
             let mut params = bird.params.clone();
-            params["_meta"] = json!({ "progressToken": format!("{TOKEN}{}", base + index) });
+            params["_meta"] = json!({ "progressToken": format!("{FLOCK_TOKEN}{}", base + index) });
             let outcome = session.request(bird.method, params.as_object().cloned(), patience).await;
             (index, Some((outcome, started.elapsed())))
         };
@@ -470,7 +467,7 @@ impl<'a> Visit<'a> {
 
     /// The frames of the requests of flocks since a frame, by the number in their progress token.
     fn frames_of_flock(&self, first: FrameId) -> BTreeMap<usize, FrameId> {
-        let start = format!("\"progressToken\":\"{TOKEN}").into_bytes();
+        let start = format!("\"progressToken\":\"{FLOCK_TOKEN}").into_bytes();
         let sent = (first.0..self.tap.mark().0).filter_map(|id| self.tap.frame(FrameId(id)));
         let number = |bytes: &[u8]| {
             let rest = &bytes[memchr::memmem::find(bytes, &start)? + start.len()..];

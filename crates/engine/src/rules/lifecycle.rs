@@ -6,6 +6,7 @@ use super::answers::{Heard, Meaning, Pairing, death, died_of_abuse, first_abuse,
 use super::conversation::{Answer, Said};
 use super::jsonrpc::RESPONSES;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use crate::check::FLOCK_TOKEN;
 use mcproof_client::revision::{LEGACY, MODERN};
 use mcproof_record::{FrameBody, FrameId, Opened, ProbeOutcome};
 use serde_json::Value;
@@ -419,9 +420,11 @@ fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
             }
             false => true,
         };
+        let token = request.value.pointer("/params/_meta/progressToken").and_then(Value::as_str);
+        let is_given_up = token.is_some_and(|token| token.starts_with(FLOCK_TOKEN));
         // A tool may take as long as it likes.
         let is_slow = method == "tools/call" && tools.iter().any(|(tool, _)| tool.get("name") == request.value.pointer("/params/name"));
-        in_time && whole && !is_slow && METHODS.contains(&method)
+        in_time && whole && !is_slow && !is_given_up && METHODS.contains(&method)
     };
     let mut violations = Vec::new();
     for probed in &conversation.take.probes {
@@ -521,8 +524,25 @@ fn undeclared(declared: Option<&Value>, method: &str, params: Option<&Value>) ->
 
 #[cfg(test)]
 mod tests {
+    use super::super::example;
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_we_gave_up_early_says_nothing() {
+        let check = |params: &str, expected: &str| {
+            let answered = r#"> {"jsonrpc":"2.0","id":1,"method":"ping"}
+                < {"jsonrpc":"2.0","id":1,"result":{}}"#;
+            let text = format!(
+                "@ ping\n{answered}\n@ read! a\n> {{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"resources/read\",\"params\":{params}}}"
+            );
+            let judged = requests_are_answered(&Conversation::new(&example::read(&text, "stdio", "2025-11-25")));
+            assert!(format!("{judged:?}").starts_with(expected), "{params} {judged:?}");
+        };
+        check(r#"{"uri":"a"}"#, "Broken");
+        check(r#"{"uri":"a","_meta":{"progressToken":"mcproof-flock-3"}}"#, "Pass");
+        check(r#"{"uri":"a","_meta":{"progressToken":"mine"}}"#, "Broken");
+    }
 
     #[test]
     fn what_a_question_needs_is_looked_for_in_what_was_declared() {
