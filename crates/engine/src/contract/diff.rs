@@ -5,7 +5,7 @@ mod items;
 mod suspicion;
 mod tools;
 
-use super::profile::Visitor;
+use super::profile::{Profile, Visitor};
 use mcproof_client::Era;
 use mcproof_record::{ChangeLevel, Contract, ContractChange, ContractDiff, FORMAT_VERSION};
 use serde_json::Value;
@@ -28,6 +28,9 @@ pub enum Extent {
     Part,
 }
 
+/// Names of items that are told one by one.
+const MOST_NAMES: usize = 6;
+
 /// Every difference between the contracts with the same kinds of clients.
 pub fn diff(old: Side<'_>, new: Side<'_>) -> ContractDiff {
     let mut changes = Changes::default();
@@ -37,11 +40,15 @@ pub fn diff(old: Side<'_>, new: Side<'_>) -> ContractDiff {
     for (before, after) in &partners {
         keys.push((*after).clone());
         changes.key = (*after).clone();
-        if before != after {
-            let (one, other) = (old.name, new.name);
-            not_compared.push(format!("like with like: {one} shows `{before}`, {other} `{after}`, and less may be offered to one of them"));
+        let (mut one, mut other) = (old.contracts[*before].clone(), new.contracts[*after].clone());
+        let shown = format!("{} shows what `{before}` is offered, {} what `{after}` is", old.name, new.name);
+        for set_aside in [
+            may_be_offered_more(before, after).then(|| leave_common(&mut one, &other)),
+            may_be_offered_more(after, before).then(|| leave_common(&mut other, &one)),
+        ] {
+            not_compared.extend(set_aside.filter(|names| !names.is_empty()).map(|names| format!("{}: {shown}", enumerated(&names))));
         }
-        let (before, after) = (&old.contracts[*before], &new.contracts[*after]);
+        let (before, after) = (&one, &other);
         let extent = if old.extent == Extent::Part || new.extent == Extent::Part { Extent::Part } else { Extent::Whole };
         compare(before, after, extent, &mut changes, &mut not_compared);
     }
@@ -88,6 +95,38 @@ fn pair<'a>(old: Side<'a>, new: Side<'a>) -> Vec<(&'a String, &'a String)> {
         }
     }
     pairs
+}
+
+/// Whether the first kind of client may be offered what the second one is not.
+fn may_be_offered_more(first: &str, second: &str) -> bool {
+    let profile = |key: &str| Visitor::of_key(key).ok().map(|(visitor, _)| visitor.profile);
+    first != second && profile(first) != Some(Profile::Minimal) && profile(second) != Some(Profile::Full)
+}
+
+/// Leaves of a contract only what the other one has as well, in the lists that both have. Gives the names of the rest.
+fn leave_common(contract: &mut Contract, other: &Contract) -> Vec<String> {
+    let Contract { tools, prompts, resources, resource_templates, .. } = contract;
+    let lists = [
+        (tools, &other.tools, "name"),
+        (prompts, &other.prompts, "name"),
+        (resources, &other.resources, "uri"),
+        (resource_templates, &other.resource_templates, "uriTemplate"),
+    ];
+    let mut others = Vec::new();
+    for (items, known, key) in lists {
+        let (Some(items), Some(known)) = (items, known) else { continue };
+        let known = by_name(known, key);
+        let is_known = |item: &Value| known.contains_key(item.get(key).and_then(Value::as_str).unwrap_or_default());
+        others.extend(items.iter().filter(|item| !is_known(item)).map(|item| format!("`{}`", item[key].as_str().unwrap_or_default())));
+        items.retain(is_known);
+    }
+    others
+}
+
+fn enumerated(names: &[String]) -> String {
+    let more = names.len().saturating_sub(MOST_NAMES);
+    let named = names[..names.len() - more].join(", ");
+    if more == 0 { named } else { format!("{named} and {more} more") }
 }
 
 fn compare(old: &Contract, new: &Contract, extent: Extent, changes: &mut Changes, not_compared: &mut Vec<String>) {

@@ -171,8 +171,25 @@ fn a_part_is_compared_as_far_as_it_goes() {
     );
     let found = diff(side(&whole), Side { extent: Extent::Part, ..side(&part) });
     assert_eq!(found.changes.iter().map(|change| change.code.as_str()).collect::<Vec<_>>(), ["description-changed"]);
-    let unlike = "like with like: s shows `legacy/full`, s `legacy/own`, and less may be offered to one of them";
-    assert_eq!(found.not_compared, [unlike, "one side was not asked for its prompts"]);
+    assert_eq!(found.not_compared, ["one side was not asked for its prompts"]);
+}
+
+#[test]
+fn what_a_lesser_client_is_not_offered_is_not_gone() {
+    let check = |old: &str, new: &str, gone: &str, is_compared: bool| {
+        let (before, after) = (contracts(&[old], &of(|_| {})), contracts(&[new], &of(|contract| contract.tools = Some(vec![]))));
+        let part = |contracts| Side { extent: Extent::Part, ..side(contracts) };
+        for (found, code) in [(diff(side(&before), part(&after)), "tool-removed"), (diff(part(&after), side(&before)), "tool-added")] {
+            let codes: Vec<&str> = found.changes.iter().map(|change| change.code.as_str()).collect();
+            assert_eq!(codes, if is_compared { vec![code] } else { vec![] }, "{old} {new}");
+            assert_eq!(found.not_compared.iter().any(|reason| reason.starts_with(gone)), !is_compared, "{:?}", found.not_compared);
+        }
+    };
+    check("legacy/full", "legacy/minimal", "`t`: s shows what `legacy/", false);
+    check("legacy/own", "legacy/minimal", "`t`: s shows what `legacy/", false);
+    check("legacy/full", "legacy/own", "`t`: s shows what `legacy/", false);
+    check("legacy/minimal", "legacy/full", "`t`", true);
+    check("legacy/minimal", "legacy/minimal", "`t`", true);
 }
 
 #[test]
