@@ -4,7 +4,8 @@
 #
 # Replace the stages `server` and `tested` by your own; `mcproof` stays as it is.
 
-FROM rust:1-slim AS mcproof
+# What is built here runs where the C library is as new, or newer: take the Rust image of the system that the server's is of.
+FROM rust:1-slim-bookworm AS mcproof
 WORKDIR /src
 COPY . .
 RUN cargo install --locked --path crates/cli --root /opt/mcproof

@@ -244,6 +244,7 @@ fn the_forms_are_whole() {
     let workflow = read(".github/workflows/mcproof.yml");
     let docker = read("mcproof.Dockerfile");
     assert!(workflow.contains("mcproof lock --verify") && !workflow.contains("# secrets"), "{workflow}");
+    assert!(docker.starts_with("# syntax=docker/dockerfile:1\n"), "{docker}");
     assert!(docker.contains("COPY many-servers-env-home.mcproof.yaml ./\n"), "{docker}");
     assert!(docker.contains("RUN --mount=type=secret,id=SOME_TOKEN,env=SOME_TOKEN /opt/mcproof/bin/mcproof test many-servers"), "{docker}");
     let schema: Value = serde_json::from_str(&read("mcproof.schema.json")).unwrap();

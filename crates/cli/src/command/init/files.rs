@@ -49,6 +49,8 @@ pub(super) fn scaffold(folder: &Path, scaffold: &Scaffold<'_>) -> Vec<Planned> {
         write!(mounts, "--mount=type=secret,id={name},env={name} ").expect("a String takes all text");
     }
     let planned = |path: &str, text: String, about: &str| Planned { path: path.into(), text, about: about.to_owned() };
+    // Builders that know no secrets in the environment fetch one that does.
+    let syntax = if mounts.is_empty() { "" } else { "# syntax=docker/dockerfile:1\n" };
     let others = fs::read_to_string(folder.join(PRE_COMMIT_FILE)).is_ok_and(|text| !text.starts_with(MARK));
     let hook = if others { "mcproof.pre-commit.yaml" } else { PRE_COMMIT_FILE };
     let about_hook = if others { "a hook to add to the ones in .pre-commit-config.yaml" } else { "runs the tests before a commit" };
@@ -61,7 +63,7 @@ pub(super) fn scaffold(folder: &Path, scaffold: &Scaffold<'_>) -> Vec<Planned> {
         planned(".gitlab/mcproof.yml", verified(GITLAB), "runs the tests on GitLab, if .gitlab-ci.yml includes it"),
         planned(
             "mcproof.Dockerfile",
-            DOCKER.replace("SUITE.mcproof.yaml", scaffold.suite).replace("RUN_SECRETS ", &mounts),
+            syntax.to_owned() + &DOCKER.replace("SUITE.mcproof.yaml", scaffold.suite).replace("RUN_SECRETS ", &mounts),
             "an image that is only built if the tests pass on it",
         ),
         planned(hook, PRE_COMMIT.to_owned(), about_hook),
