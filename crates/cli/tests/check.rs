@@ -150,10 +150,15 @@ fn a_server_that_is_not_there_is_no_verdict() {
 #[test]
 fn a_server_that_dies_at_its_start_is_a_verdict() {
     let folder = tempfile::tempdir().unwrap();
-    let (code, stdout, stderr) = said(mcproof(folder.path(), &["check", "--", "sh", "-c", "echo no database >&2; exit 7"]));
-    assert_eq!(code, Some(1), "{stderr}");
-    for part in ["with code 7", "no database", "server-starts", "1 failure, 0 warnings, 0 notes"] {
-        assert!(stdout.contains(part), "{part:?} is not in\n{stdout}");
+    for place in [&[][..], &["http://127.0.0.1:${port}/mcp"]] {
+        let arguments = [&["check"], place, &["--", "sh", "-c", "echo no database >&2; exit 7"]].concat();
+        let (code, stdout, stderr) = said(mcproof(folder.path(), &arguments));
+        assert_eq!(code, Some(1), "{stderr}");
+        for part in ["with code 7", "no database", "server-starts", "1 failure, 0 warnings, 0 notes"] {
+            assert!(stdout.contains(part), "{part:?} is not in\n{stdout}");
+        }
+        // One reason for all that could not be tested.
+        assert_eq!(stdout.matches("not tested, because").count(), 1, "{stdout}");
     }
 }
 
