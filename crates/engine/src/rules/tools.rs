@@ -324,7 +324,8 @@ fn shown(character: char) -> String {
 
 fn long_for_hosts(tool: &Value) -> Option<String> {
     let length = tool.get("name")?.as_str()?.chars().count();
-    (length > LONGEST_FOR_HOSTS && length <= LONGEST_NAME).then(|| "the name has more than 64 characters".into())
+    (length > LONGEST_FOR_HOSTS && length <= LONGEST_NAME)
+        .then(|| "OpenAI's and Anthropic's interfaces refuse a name of more than 64 characters".into())
 }
 
 fn without_description(tool: &Value) -> Option<String> {

@@ -40,7 +40,10 @@ pub(super) fn name_with_server(conversation: &Conversation<'_>) -> Judgement {
     let too_long = tools.iter().filter(|(tool, _)| together(tool) >= LONGEST_WITH_SERVER);
     let violations = too_long.map(|(tool, frame)| {
         let (name, length) = (name_of(tool), together(tool));
-        Violation::new(format!("tool `{name}`: with `{server}`, as the server calls itself, it has {length} characters"), [*frame])
+        Violation::new(
+            format!("tool `{name}`: with `{server}`, as the server calls itself, it has {length} characters, and Cursor drops it"),
+            [*frame],
+        )
     });
     Judgement::from_violations(violations.collect())
 }
@@ -67,7 +70,7 @@ pub(super) fn size(tool: &Value) -> Vec<String> {
         flaws.push(format!("its input schema has {length} characters, about {} tokens in every conversation", length.div_ceil(4)));
     }
     if depth > DEEPEST_SCHEMA {
-        flaws.push(format!("its arguments are nested {depth} levels deep, and OpenAI's strict mode takes {DEEPEST_SCHEMA}"));
+        flaws.push(format!("OpenAI's strict mode refuses arguments that are nested {depth} levels deep: it takes {DEEPEST_SCHEMA}"));
     }
     flaws
 }

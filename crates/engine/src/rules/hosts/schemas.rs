@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+const ANTHROPIC: &str = "Anthropic's interface refuses";
+const GEMINI: &str = "Gemini's interface refuses";
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 pub(super) fn top(tool: &Value) -> Vec<String> {
@@ -10,7 +12,10 @@ pub(super) fn top(tool: &Value) -> Vec<String> {
         ["oneOf", "anyOf", "allOf", "enum", "not"].iter().filter(|key| schema.contains_key(**key)).map(|key| format!("`{key}`")).collect();
     let mut flaws = Vec::new();
     if !found.is_empty() {
-        flaws.push(format!("its input schema has {} at the top", found.join(" and ")));
+        flaws.push(format!(
+            "Claude Code, Anthropic's and OpenAI's interfaces refuse {} at the top of its input schema",
+            found.join(" and ")
+        ));
     }
     flaws
 }
@@ -18,12 +23,12 @@ pub(super) fn top(tool: &Value) -> Vec<String> {
 pub(super) fn dialect(tool: &Value) -> Vec<String> {
     let said = tool.pointer("/outputSchema/$schema").and_then(Value::as_str);
     let other = said.filter(|said| said.trim_end_matches('#') != DIALECT);
-    other.map(|said| format!("its output schema is of the dialect {said}")).into_iter().collect()
+    other.map(|said| format!("Claude Desktop refuses the dialect of its output schema, {said}")).into_iter().collect()
 }
 
 /// What older dialects allow and 2020-12 does not.
 pub(super) fn older_forms(tool: &Value) -> Vec<String> {
-    found(tool, |schema| {
+    found(tool, ANTHROPIC, |schema| {
         if schema.get("items").is_some_and(Value::is_array) {
             return Some("has a list of `items`".to_owned());
         }
@@ -33,7 +38,7 @@ pub(super) fn older_forms(tool: &Value) -> Vec<String> {
 }
 
 pub(super) fn references(tool: &Value) -> Vec<String> {
-    found(tool, |schema| schema.contains_key("$ref").then(|| "is a `$ref`".to_owned()))
+    found(tool, GEMINI, |schema| schema.contains_key("$ref").then(|| "is a `$ref`".to_owned()))
 }
 
 pub(super) fn arrays(tool: &Value) -> Vec<String> {
@@ -42,18 +47,18 @@ pub(super) fn arrays(tool: &Value) -> Vec<String> {
         Some(Value::Array(names)) => names.iter().any(|name| name == "array"),
         _ => false,
     };
-    found(tool, |schema| {
+    found(tool, "VS Code and Gemini's interface refuse", |schema| {
         let says_items = schema.contains_key("items") || schema.contains_key("prefixItems");
         (is_array(schema) && !says_items).then(|| "is an array without `items`".to_owned())
     })
 }
 
 pub(super) fn types(tool: &Value) -> Vec<String> {
-    found(tool, |schema| schema.get("type").filter(|value| value.is_array()).map(|types| format!("has the types {types}")))
+    found(tool, GEMINI, |schema| schema.get("type").filter(|value| value.is_array()).map(|types| format!("has the types {types}")))
 }
 
 pub(super) fn formats(tool: &Value) -> Vec<String> {
-    found(tool, |schema| {
+    found(tool, GEMINI, |schema| {
         let format = schema.get("format")?.as_str()?;
         let is_string = schema.get("type").is_none_or(|name| name == "string");
         (is_string && !matches!(format, "date-time" | "enum")).then(|| format!("has the format `{format}`"))
@@ -71,8 +76,8 @@ pub(super) fn arguments(tool: &Value) -> Vec<String> {
         .collect()
 }
 
-/// What is wrong with the schemas in an input schema, told once: the first place, and how many more there are.
-fn found(tool: &Value, flaw: impl Fn(&Map<String, Value>) -> Option<String>) -> Vec<String> {
+/// What is wrong with the schemas in an input schema, told once: who refuses it, the first place, and how many more there are.
+fn found(tool: &Value, refusing: &str, flaw: impl Fn(&Map<String, Value>) -> Option<String>) -> Vec<String> {
     let mut places = Vec::new();
     if let Some(schema) = tool.get("inputSchema") {
         walk(schema, "", &mut |schema, pointer| places.extend(flaw(schema).map(|flaw| (pointer.to_owned(), flaw))));
@@ -83,7 +88,7 @@ fn found(tool: &Value, flaw: impl Fn(&Map<String, Value>) -> Option<String>) -> 
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    vec![format!("{place} {flaw}{more}")]
+    vec![format!("{refusing} it: {place} {flaw}{more}")]
 }
 
 /// Calls `visit` with each schema in a schema, and its JSON pointer.

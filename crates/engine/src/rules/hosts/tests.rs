@@ -9,28 +9,40 @@ fn check(flaws: fn(&Value) -> Vec<String>, schema: Value, expected: &[&str]) {
 #[test]
 fn flaws_of_schemas_are_told_with_their_place() {
     let nested = |inner: Value| json!({ "type": "object", "properties": { "a/b": { "anyOf": [{ "type": "integer" }, inner] } } });
-    check(schemas::references, nested(json!({ "$ref": "#/x" })), &["`/properties/a~1b/anyOf/1` is a `$ref`"]);
+    check(
+        schemas::references,
+        nested(json!({ "$ref": "#/x" })),
+        &["Gemini's interface refuses it: `/properties/a~1b/anyOf/1` is a `$ref`"],
+    );
     check(schemas::references, json!({ "properties": { "$ref": { "type": "string" } } }), &[]);
     check(schemas::references, json!({ "default": { "$ref": "x" } }), &[]);
-    check(schemas::arrays, nested(json!({ "type": ["array", "null"] })), &["`/properties/a~1b/anyOf/1` is an array without `items`"]);
+    check(
+        schemas::arrays,
+        nested(json!({ "type": ["array", "null"] })),
+        &["VS Code and Gemini's interface refuse it: `/properties/a~1b/anyOf/1` is an array without `items`"],
+    );
     check(schemas::arrays, nested(json!({ "type": "array", "items": { "type": "array", "items": {} } })), &[]);
     check(
         schemas::types,
         json!({ "properties": { "a": { "type": ["string", "null"] }, "b": { "items": { "type": ["integer", "null"] } } } }),
-        &["`/properties/a` has the types [\"string\",\"null\"], and 1 more"],
+        &["Gemini's interface refuses it: `/properties/a` has the types [\"string\",\"null\"], and 1 more"],
     );
     check(
         schemas::formats,
         json!({ "properties": { "a": { "type": "string", "format": "email" } } }),
-        &["`/properties/a` has the format `email`"],
+        &["Gemini's interface refuses it: `/properties/a` has the format `email`"],
     );
     check(schemas::formats, json!({ "properties": { "a": { "type": "integer", "format": "int32" } } }), &[]);
-    check(schemas::top, json!({ "type": "object", "oneOf": [], "not": {} }), &["its input schema has `oneOf` and `not` at the top"]);
+    check(
+        schemas::top,
+        json!({ "type": "object", "oneOf": [], "not": {} }),
+        &["Claude Code, Anthropic's and OpenAI's interfaces refuse `oneOf` and `not` at the top of its input schema"],
+    );
     check(schemas::older_forms, json!({ "$schema": "http://json-schema.org/draft-07/schema#", "items": {}, "exclusiveMinimum": 1 }), &[]);
     check(
         schemas::older_forms,
         nested(json!({ "exclusiveMaximum": true })),
-        &["`/properties/a~1b/anyOf/1` has a boolean `exclusiveMaximum`"],
+        &["Anthropic's interface refuses it: `/properties/a~1b/anyOf/1` has a boolean `exclusiveMaximum`"],
     );
     let dialect = |text: &str| schemas::dialect(&json!({ "name": "t", "outputSchema": { "$schema": text } })).len();
     assert_eq!((dialect("https://json-schema.org/draft/2020-12/schema#"), dialect("http://json-schema.org/draft-07/schema#")), (0, 1));
