@@ -3,6 +3,7 @@
 //! in turns.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
+#![expect(clippy::unwrap_used, reason = "a benchmark that finds no peers fails by panicking")]
 
 #[path = "../tests/peers/mod.rs"]
 mod peers;
