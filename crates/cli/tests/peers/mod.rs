@@ -22,12 +22,6 @@ impl Peer {
         Self(all[name].take())
     }
 
-    /// All servers, with their names.
-    pub(crate) fn all() -> Vec<(String, Self)> {
-        let Value::Object(all) = read("servers.json") else { panic!("peers/servers.json is no object") };
-        all.into_iter().map(|(name, peer)| (name, Self(peer))).collect()
-    }
-
     pub(crate) fn start(&self, transport: &str) -> Start {
         let start = &self.0[transport];
         assert!(start.is_object(), "it has no {transport}");
