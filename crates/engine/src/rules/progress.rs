@@ -3,7 +3,7 @@
 
 use super::Conversation;
 use super::answers::{Heard, Meaning, Pairing, gathered, messages, shown};
-use super::conversation::Asked;
+use super::conversation::{Answer, Asked};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use mcproof_record::{FrameId, Probed};
 use serde_json::Value;
@@ -211,7 +211,8 @@ fn cancelled_stays_silent(conversation: &Conversation<'_>) -> Judgement {
         let asked = pairing.requests.iter().position(|request| request.id() == id && request.frame < said.frame.id);
         let Some(request) = asked else { continue };
         let answers = pairing.replies.iter().find(|reply| matches!(reply.meaning, Meaning::Answer { request: of } if of == request));
-        let race = if in_midst(conversation, said.frame.id) { Duration::ZERO } else { RACE };
+        let is_in_midst = in_midst(conversation, said.frame.id);
+        let race = if is_in_midst { Duration::ZERO } else { RACE };
         // A server that answers what was asked later has read the cancellation: it is not just slow to read.
         let has_read = |until| {
             pairing.replies.iter().any(|reply| {
@@ -224,7 +225,8 @@ fn cancelled_stays_silent(conversation: &Conversation<'_>) -> Judgement {
             None => seen += usize::from(pairing.replies.iter().any(|reply| late(reply.frame).is_some())),
             Some(answer) if answer.frame > said.frame.id => {
                 seen += 1;
-                if let Some(late) = late(answer.frame).filter(|_| has_read(answer.frame)) {
+                let was_read = || has_read(answer.frame) || is_in_midst && is_cut_short(conversation, answer.value);
+                if let Some(late) = late(answer.frame).filter(|_| was_read()) {
                     let method = pairing.requests[request].method();
                     let message = format!("`{method}` is answered {:.1} s after it was cancelled", late.as_secs_f64());
                     violations.push(Violation::new(message, [pairing.requests[request].frame, said.frame.id, answer.frame]));
@@ -234,6 +236,17 @@ fn cancelled_stays_silent(conversation: &Conversation<'_>) -> Judgement {
         }
     }
     Judgement::of(gathered(violations), seen, "no request was cancelled while it was under way")
+}
+
+/// Whether a call that is known to succeed with some content is answered with none, or with an error: that answers its
+/// cancellation.
+fn is_cut_short(conversation: &Conversation<'_>, answer: &Value) -> bool {
+    let has_content = |result: &Value| {
+        let is_error = result.get("isError").is_some_and(|is_error| is_error == true);
+        !is_error && result.get("content").and_then(Value::as_array).is_some_and(|content| !content.is_empty())
+    };
+    let usual = conversation.probe("call-slow").map(|asked| asked.answer);
+    matches!(usual, Some(Answer::Result { value, .. }) if has_content(value)) && !answer.get("result").is_some_and(has_content)
 }
 
 /// Whether a cancellation came when the same call, made before, was far from its end.
