@@ -327,7 +327,7 @@ fn nothing_called(all: &[&Conversation<'_>], what: &str) -> Judgement {
     let has_called = all.iter().any(|conversation| conversation.probes("call").next().is_some());
     match (has_tools, has_called) {
         (false, _) => Judgement::NotApplicable("the server lists no tools".into()),
-        (true, false) => Judgement::Untestable("no tool may be called: none says `readOnlyHint: true`; `--call` allows others".into()),
+        (true, false) => Judgement::Untestable("no tool may be called: none says `readOnlyHint: true`; `--call NAME` allows others".into()),
         (true, true) => Judgement::NotApplicable(format!("no tool that may be called {what}")),
     }
 }
@@ -452,7 +452,7 @@ fn output_fits(all: &[&Conversation<'_>]) -> Judgement {
     match (promised, seen) {
         (false, _) => Judgement::NotApplicable("no tool has an `outputSchema`".into()),
         (true, 0) => Judgement::Untestable(
-            "no tool with an `outputSchema` answered with a result; `--call` allows tools that are not read-only".into(),
+            "no tool with an `outputSchema` answered with a result; `--call NAME` allows tools that are not read-only".into(),
         ),
         _ => Judgement::from_violations(told("tool", "tools", flaws)),
     }

@@ -159,7 +159,7 @@ fn unchanged(all: &[&Conversation<'_>], call: &str, hint: &str) -> Judgement {
     }
     match (judged, called, succeeded) {
         (1.., ..) => Judgement::from_violations(told("tool", "tools", flaws)),
-        (0, false, _) => Judgement::Untestable("no such tool was called; `--call` allows those that are not read-only".into()),
+        (0, false, _) => Judgement::Untestable("no such tool was called; `--call NAME` allows those that are not read-only".into()),
         (0, true, false) => Judgement::Untestable("no call of such a tool succeeded with arguments made from its schema".into()),
         (0, true, true) => Judgement::Untestable("nothing that the server shows stays the same from look to look".into()),
     }
