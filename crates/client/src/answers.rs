@@ -2,6 +2,10 @@
 //! capability; what has none is refused. Knows no transport.
 //! Source: 2025-11-25 and 2026-07-28, client/roots, client/sampling, client/elicitation.
 
+mod callback;
+
+pub use callback::{Callback, Consulted};
+
 use crate::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -15,6 +19,8 @@ pub struct Answers {
     pub sampling: Option<Sampling>,
     /// Whether elicitation and sampling may be asked as tasks, in 2025-11-25, the one revision that has them.
     pub tasks: Option<HostedTasks>,
+    /// Goes before the policies above, where it covers what is asked.
+    pub callback: Option<Callback>,
 }
 
 /// How long what a server asks as a task is under way.
@@ -64,19 +70,21 @@ impl Answers {
             elicitation: self.elicitation.or_else(|| others.elicitation.clone()),
             sampling: self.sampling.or_else(|| others.sampling.clone()),
             tasks: self.tasks.or(others.tasks),
+            callback: self.callback.or_else(|| others.callback.clone()),
         }
     }
 
     /// The capabilities that these policies can keep.
     pub(crate) fn capabilities(&self) -> Map<String, Value> {
         let mut capabilities = Map::new();
-        if self.roots.is_some() {
+        let asks = |method| self.callback.as_ref().is_some_and(|callback| callback.covers(method));
+        if self.roots.is_some() || asks("roots/list") {
             capabilities.insert("roots".into(), json!({}));
         }
-        if self.elicitation.is_some() {
+        if self.elicitation.is_some() || asks("elicitation/create") {
             capabilities.insert("elicitation".into(), json!({ "form": {}, "url": {} }));
         }
-        if self.sampling.is_some() {
+        if self.sampling.is_some() || asks("sampling/createMessage") {
             capabilities.insert("sampling".into(), json!({ "tools": {} }));
         }
         capabilities
@@ -95,7 +103,24 @@ impl Answers {
         (!requests.is_empty()).then(|| json!({ "list": {}, "cancel": {}, "requests": requests }))
     }
 
-    /// The answer to one request of the server.
+    /// What to wait for, where somebody is to be asked.
+    pub(crate) fn consult(&self, method: &str, params: &Value) -> Option<Consulted> {
+        let callback = self.callback.as_ref().filter(|callback| callback.covers(method))?;
+        Some((callback.ask)(method.to_owned(), params.clone()))
+    }
+
+    /// The answer to one request of the server, whoever gives it.
+    ///
+    /// # Errors
+    /// The JSON-RPC error to answer with.
+    pub(crate) async fn give(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
+        match self.consult(method, params) {
+            Some(consulted) => consulted.await,
+            None => self.answer(method, params),
+        }
+    }
+
+    /// The answer to one request of the server, as the policies have it.
     ///
     /// # Errors
     /// The JSON-RPC error to answer with.
@@ -154,6 +179,7 @@ mod tests {
             elicitation: Some(Elicitation::Accept(Map::from_iter([("b".into(), json!(2))]))),
             sampling: Some(Sampling::Text("hi".into())),
             tasks: Some(HostedTasks::default()),
+            callback: None,
         };
         assert_eq!(answers.capabilities().keys().collect::<Vec<_>>(), ["roots", "elicitation", "sampling"]);
         let requests = json!({ "elicitation": { "create": {} }, "sampling": { "createMessage": {} } });

@@ -10,12 +10,12 @@ pub mod session;
 mod tap;
 pub mod transport;
 
-pub use answers::{Answers, Elicitation, HostedTasks, Sampling};
+pub use answers::{Answers, Callback, Consulted, Elicitation, HostedTasks, Sampling};
 pub use revision::{Era, EraChoice, ParseChoiceError, TransportKind};
 pub use session::{
-    CallFailure, Called, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Farewell, Fault, Handshake, Headers, HttpAnswer,
+    CallFailure, Called, Cancellation, Canceller, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Farewell, Fault, Handshake, Headers, HttpAnswer,
     HttpQuestion, ListFailure, Listed, ListenFailure, Locate, Notification, NotificationFailure, Reads, Reply, Session, Subscription,
-    SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd, TaskFailure, TaskState, TaskStatus, WaitFor, ask_elsewhere,
+    SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd, TaskFailure, TaskState, TaskStatus, Terms, WaitFor, ask_elsewhere,
     check_param_headers, open_bare, open_in_memory, open_session,
 };
 pub use tap::{Tap, TapBounds};

@@ -18,6 +18,7 @@ mod rounds;
 mod subscription;
 mod target;
 mod task;
+mod terms;
 mod wire;
 
 pub use bare::open_bare;
@@ -32,6 +33,7 @@ pub use renew::Farewell;
 pub use subscription::{ListenFailure, Subscription, SubscriptionEnd, SubscriptionFailure};
 pub use target::{ConnectOptions, Locate, Target};
 pub use task::{Called, Task, TaskEnd, TaskFailure, TaskState, TaskStatus};
+pub use terms::{Cancellation, Canceller, Deadline, Terms};
 
 pub(crate) use bounds::Room;
 
@@ -100,21 +102,6 @@ pub struct Reply {
     pub elapsed: Duration,
     /// The head of the HTTP response that carried it.
     pub http: Option<Arc<HttpHead>>,
-}
-
-/// How long to wait for an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deadline {
-    /// From the request, or from the last progress, to the answer.
-    pub idle: Duration,
-    /// If set, progress is asked for, and each progress notification starts `idle` anew, up to this in all.
-    pub maximum: Option<Duration>,
-}
-
-impl From<Duration> for Deadline {
-    fn from(idle: Duration) -> Self {
-        Self { idle, maximum: None }
-    }
 }
 
 /// Why a request got no answer.
@@ -259,17 +246,17 @@ impl Session {
         &self,
         method: &str,
         params: Option<Map<String, Value>>,
-        deadline: impl Into<Deadline>,
+        terms: impl Into<Terms>,
     ) -> Result<Reply, CallFailure> {
-        let deadline = deadline.into();
-        let outcome = self.send(method, params.clone(), deadline, TOO_LATE).await;
+        let terms = terms.into();
+        let outcome = self.send(method, params.clone(), terms.clone(), TOO_LATE).await;
         match &outcome {
             // 404 for a session id means that the session is over: a client starts a new one (2025-11-25, transports,
             // session management). The request was not taken, so it is sent again.
             Err(CallFailure::Unanswered(Unanswered::Response { head, .. })) if head.status == 404 && self.wire.has_session() => {
                 self.tap.note("the server does not know our session any more: initializing anew");
                 match handshake::initialize(&self.wire, &self.dispatcher, &self.declared, &self.offer, self.handshake.transport).await {
-                    Ok(_) => self.send(method, params, deadline, TOO_LATE).await,
+                    Ok(_) => self.send(method, params, terms, TOO_LATE).await,
                     Err(_) => outcome,
                 }
             }
@@ -295,8 +282,14 @@ impl Session {
         }
     }
 
-    async fn send(&self, method: &str, params: Option<Map<String, Value>>, deadline: Deadline, reason: &str) -> Result<Reply, CallFailure> {
-        self.wire.ask(&self.dispatcher, self.outgoing(method, params), deadline, self.handshake.era, reason).await
+    async fn send(&self, method: &str, params: Option<Map<String, Value>>, terms: Terms, reason: &str) -> Result<Reply, CallFailure> {
+        self.wire.ask(&self.dispatcher, self.outgoing(method, params), terms, self.handshake.era, reason).await
+    }
+
+    /// Sends a notification, and waits, at most that long, until an HTTP server has taken it. Nothing tells whether it did.
+    pub async fn notify(&self, method: &str, params: Option<Map<String, Value>>, deadline: Duration) {
+        let Outgoing { params, headers, .. } = self.outgoing(method, params);
+        self.wire.notify_with(method, params.as_ref(), headers, deadline).await;
     }
 
     /// From here on, what the server asks is answered like this, and what this leaves out is refused. In the modern era the

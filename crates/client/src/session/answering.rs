@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::SystemTime;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 /// Every message that belongs to a task says so under this key (2025-11-25, basic/utilities/tasks, related task metadata).
@@ -58,6 +58,8 @@ impl Drop for Answering {
 
 async fn answer_requests(mut queue: ServerRequests, wire: Weak<Wire>, policies: Policies, mut host: Option<Host>) {
     let mut rooms: HashMap<RequestId, Room> = HashMap::new();
+    // Whoever is asked may take their time: the others are answered meanwhile.
+    let mut consulted: JoinSet<Response> = JoinSet::new();
     loop {
         let due = host.as_ref().and_then(Host::due);
         let mut outgoing = Vec::new();
@@ -65,8 +67,16 @@ async fn answer_requests(mut queue: ServerRequests, wire: Weak<Wire>, policies: 
             request = queue.recv() => {
                 let Some((request, room)) = request else { return };
                 rooms.insert(request.id.clone(), room);
-                outgoing.extend(answer(&policies.get(), host.as_mut(), request));
+                let answers = policies.get();
+                match answers.consult(&request.method, &request.params) {
+                    Some(consulting) => drop(consulted.spawn(async move {
+                        let answer = consulting.await;
+                        related(request, answer)
+                    })),
+                    None => outgoing.extend(answer(&answers, host.as_mut(), request)),
+                }
             }
+            Some(Ok(response)) = consulted.join_next() => outgoing.push(response),
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
         }
         outgoing.extend(host.as_mut().map(|host| host.release(now().instant)).unwrap_or_default());
@@ -84,16 +94,20 @@ type Response = (RequestId, Result<Value, RpcError>);
 /// `None` for what is answered later.
 fn answer(answers: &Answers, host: Option<&mut Host>, request: ServerRequest) -> Option<Response> {
     let hosted = host.map_or(Answered::Elsewhere, |host| host.receive(&request, answers, now()));
-    let ServerRequest { id, method, params } = request;
-    let mut answer = match hosted {
+    let answer = match hosted {
         Answered::Now(answer) => answer,
         Answered::Later => return None,
-        Answered::Elsewhere => answers.answer(&method, &params),
+        Answered::Elsewhere => answers.answer(&request.method, &request.params),
     };
-    if let (Ok(result), Some(related)) = (&mut answer, params.get("_meta").and_then(|meta| meta.get(RELATED_TASK))) {
+    Some(related(request, answer))
+}
+
+/// The answer to a request, which says to which task it belongs.
+fn related(request: ServerRequest, mut answer: Result<Value, RpcError>) -> Response {
+    if let (Ok(result), Some(related)) = (&mut answer, request.params.get("_meta").and_then(|meta| meta.get(RELATED_TASK))) {
         relate(result, related);
     }
-    Some((id, answer))
+    (request.id, answer)
 }
 
 /// Says to which task a result belongs, unless it says so itself.

@@ -70,8 +70,10 @@ struct Pending {
     answer: oneshot::Sender<Result<Reply, CallFailure>>,
     asked: Instant,
     request: Option<FrameId>,
-    /// Counts the progress notifications for this request; its id is the progress token.
+    /// Counts the progress notifications for this request.
     progress: watch::Sender<u64>,
+    /// By which those name it, where it asked for any.
+    token: Option<Value>,
     /// Sent as it stood: the server may find no id in it, and answers without one.
     may_be_anonymous: bool,
 }
@@ -93,6 +95,13 @@ impl Waiting {
     pub(super) fn sent(&self, frame: FrameId) {
         if let Some(pending) = self.dispatcher.state().pending.get_mut(&self.id) {
             pending.request = Some(frame);
+        }
+    }
+
+    /// Notes by which token the server tells of its progress.
+    pub(super) fn expect_progress_of(&self, token: Option<Value>) {
+        if let Some(pending) = self.dispatcher.state().pending.get_mut(&self.id) {
+            pending.token = token;
         }
     }
 
@@ -168,7 +177,7 @@ impl Dispatcher {
     fn wait(self: &Arc<Self>, state: &mut State, id: RequestId, may_be_anonymous: bool) -> Waiting {
         let (sender, answer) = oneshot::channel();
         let (progress, progressed) = watch::channel(0);
-        state.pending.insert(id.clone(), Pending { answer: sender, asked: Instant::now(), request: None, progress, may_be_anonymous });
+        state.pending.insert(id.clone(), Pending { answer: sender, asked: Instant::now(), request: None, progress, token: None, may_be_anonymous });
         Waiting { id, dispatcher: Arc::clone(self), answer, progress: progressed }
     }
 
@@ -190,8 +199,8 @@ impl Dispatcher {
 
     fn notified(&self, notification: Notification, bytes: usize) {
         if notification.method == "notifications/progress"
-            && let Some(token) = notification.param("/progressToken").and_then(Value::as_i64)
-            && let Some(pending) = self.state().pending.get(&RequestId::Number(token))
+            && let Some(token) = notification.param("/progressToken")
+            && let Some(pending) = self.state().pending.values().find(|pending| pending.token.as_ref() == Some(token))
         {
             pending.progress.send_modify(|count| *count += 1);
         }

@@ -44,6 +44,11 @@ impl Session {
         self.dispatcher.notifications.all()
     }
 
+    /// The notifications that came since this was last asked with the same `position`, which begins at 0.
+    pub fn notifications_since(&self, position: &mut u64) -> Vec<Notification> {
+        self.dispatcher.notifications.since(position)
+    }
+
     /// Changes whenever a notification has come, and when the connection has ended.
     pub fn arrivals(&self) -> watch::Receiver<()> {
         self.dispatcher.notifications.arrived.subscribe()
@@ -86,6 +91,14 @@ impl Notifications {
 
     pub(super) fn all(&self) -> Vec<Notification> {
         self.kept().newest.iter().cloned().collect()
+    }
+
+    fn since(&self, position: &mut u64) -> Vec<Notification> {
+        let kept = self.kept();
+        let start = usize::try_from(position.saturating_sub(kept.forgotten)).unwrap_or(usize::MAX);
+        let newer: Vec<Notification> = kept.newest.iter().skip(start).cloned().collect();
+        *position = (*position).max(kept.forgotten + kept.newest.iter().len() as u64);
+        newer
     }
 
     pub(super) fn keep(&self, notification: Notification, bytes: usize) {

@@ -1,8 +1,9 @@
 //! Multi round-trip requests: a modern server asks for input in its result, and the request goes out again with it.
 //! Source: 2026-07-28, basic/patterns/mrtr.
 
-use super::{CallFailure, Deadline, Reply, Session};
+use super::{CallFailure, Reply, Session, Terms};
 use crate::answers::Answers;
+use crate::revision::Era;
 use serde_json::{Map, Value};
 
 /// More rounds than any sane dialogue: a bound against a server that asks for ever.
@@ -19,32 +20,36 @@ impl Session {
         &self,
         method: &str,
         params: Option<Map<String, Value>>,
-        deadline: impl Into<Deadline>,
+        terms: impl Into<Terms>,
     ) -> Result<Reply, CallFailure> {
-        let deadline = deadline.into();
+        let terms = terms.into();
+        if self.handshake.era == Era::Legacy {
+            return self.request(method, params, terms).await;
+        }
         let original = params.unwrap_or_default();
-        let mut reply = self.request(method, Some(original.clone()), deadline).await?;
+        let mut reply = self.request(method, Some(original.clone()), terms.clone()).await?;
         for _ in 1..MOST_ROUNDS {
-            let Some(input) = reply.answer.as_ref().ok().and_then(|result| input(&self.policies.get(), result)) else { break };
+            let Ok(result) = &reply.answer else { break };
+            let Some(input) = input(&self.policies.get(), result).await else { break };
             let params = original.clone().into_iter().chain(input).collect();
-            reply = self.request(method, Some(params), deadline).await?;
+            reply = self.request(method, Some(params), terms.clone()).await?;
         }
         Ok(reply)
     }
 }
 
 /// What the retry carries besides the original parameters; `None` if there is nothing to retry with.
-fn input(answers: &Answers, result: &Value) -> Option<Map<String, Value>> {
+async fn input(answers: &Answers, result: &Value) -> Option<Map<String, Value>> {
     if result.get("resultType")?.as_str()? != "input_required" {
         return None;
     }
     let mut input = Map::new();
     if let Some(requests) = result.get("inputRequests").and_then(Value::as_object) {
-        let answer = |(key, request): (&String, &Value)| {
+        let mut responses = Map::new();
+        for (key, request) in requests {
             let params = request.get("params").unwrap_or(&Value::Null);
-            Some((key.clone(), answers.answer(request.get("method")?.as_str()?, params).ok()?))
-        };
-        let responses: Map<String, Value> = requests.iter().map(answer).collect::<Option<_>>()?;
+            responses.insert(key.clone(), answers.give(request.get("method")?.as_str()?, params).await.ok()?);
+        }
         input.insert("inputResponses".into(), Value::Object(responses));
     }
     // Echoed byte for byte, and only if it was there.
@@ -58,27 +63,29 @@ mod tests {
     use crate::answers::Elicitation;
     use serde_json::json;
 
-    #[test]
-    fn a_retry_carries_the_answers_and_the_state() {
+    #[tokio::test]
+    async fn a_retry_carries_the_answers_and_the_state() {
         let answers = Answers { elicitation: Some(Elicitation::Decline), ..Answers::default() };
-        let check = |result: Value, expected: Value| {
-            assert_eq!(input(&answers, &result).map_or(Value::Null, Value::Object), expected, "{result}");
+        let check = async |result: Value, expected: Value| {
+            assert_eq!(input(&answers, &result).await.map_or(Value::Null, Value::Object), expected, "{result}");
         };
         let ask = json!({ "a": { "method": "elicitation/create", "params": { "mode": "form" } } });
-        check(json!({ "resultType": "complete" }), Value::Null);
-        check(json!({}), Value::Null);
-        check(json!({ "resultType": "input_required" }), Value::Null);
-        check(json!({ "resultType": "input_required", "requestState": "ä\n" }), json!({ "requestState": "ä\n" }));
+        check(json!({ "resultType": "complete" }), Value::Null).await;
+        check(json!({}), Value::Null).await;
+        check(json!({ "resultType": "input_required" }), Value::Null).await;
+        check(json!({ "resultType": "input_required", "requestState": "ä\n" }), json!({ "requestState": "ä\n" })).await;
         check(
             json!({ "resultType": "input_required", "inputRequests": ask, "requestState": "s" }),
             json!({ "inputResponses": { "a": { "action": "decline" } }, "requestState": "s" }),
-        );
+        )
+        .await;
         check(
             json!({ "resultType": "input_required", "inputRequests": ask }),
             json!({ "inputResponses": { "a": { "action": "decline" } } }),
-        );
+        )
+        .await;
         // No policy for sampling: the result stays as it is.
         let sampling = json!({ "b": { "method": "sampling/createMessage", "params": {} } });
-        check(json!({ "resultType": "input_required", "inputRequests": sampling, "requestState": "s" }), Value::Null);
+        check(json!({ "resultType": "input_required", "inputRequests": sampling, "requestState": "s" }), Value::Null).await;
     }
 }

@@ -1,7 +1,7 @@
 //! A connection as a session uses it: requests with deadlines, and notifications.
 
 use super::dispatcher::{Dispatcher, Waiting};
-use super::{CallFailure, Deadline, Headers, Reply, SESSION_HEADER};
+use super::{CallFailure, Deadline, Headers, Reply, SESSION_HEADER, Terms};
 use crate::auth::{Attempts, Authorizer, Secret, wants_authorization};
 use crate::jsonrpc::{self, RequestId};
 use crate::revision::Era;
@@ -9,7 +9,7 @@ use crate::transport::{Envelope, HttpConnection, HttpHead, LineChannel, Purpose,
 use mcproof_record::FrameId;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -65,16 +65,16 @@ impl Wire {
         &self,
         dispatcher: &Arc<Dispatcher>,
         outgoing: Outgoing<'_>,
-        deadline: Deadline,
+        terms: Terms,
         era: Era,
         reason: &str,
     ) -> Result<Reply, CallFailure> {
         let Some(mut permission) = self.permission(&outgoing) else {
-            return self.ask_once(dispatcher, outgoing, deadline, era, reason).await;
+            return self.ask_once(dispatcher, outgoing, terms, era, reason).await;
         };
         loop {
             permission.prepare().await;
-            let outcome = self.ask_once(dispatcher, outgoing.clone(), deadline, era, reason).await;
+            let outcome = self.ask_once(dispatcher, outgoing.clone(), terms.clone(), era, reason).await;
             match refusal(&outcome) {
                 Some(head) => permission.obtain(head).await?,
                 None => return outcome,
@@ -96,7 +96,8 @@ impl Wire {
         let Outgoing { method, mut params, headers, resume } = outgoing;
         let waiting = dispatcher.expect_answer()?;
         if deadline.maximum.is_some() {
-            ask_for_progress(params.get_or_insert_default(), &waiting.id);
+            let token = ask_for_progress(params.get_or_insert_default(), &waiting.id);
+            waiting.expect_progress_of(token);
         }
         let body = jsonrpc::request(&waiting.id, method, params.as_ref());
         waiting.sent(self.connection.send(Envelope { body, purpose: Purpose::Request(waiting.id.clone()), headers, resume }));
@@ -107,13 +108,29 @@ impl Wire {
         &self,
         dispatcher: &Arc<Dispatcher>,
         outgoing: Outgoing<'_>,
-        deadline: Deadline,
+        terms: Terms,
         era: Era,
         reason: &str,
     ) -> Result<Reply, CallFailure> {
         let method = outgoing.method;
+        let Terms { deadline, cancellation } = terms;
         let mut waiting = self.begin(dispatcher, outgoing, deadline)?;
-        match waiting.answer(deadline).await {
+        let began = Instant::now();
+        let cancelled = async {
+            match cancellation {
+                Some(mut cancellation) => cancellation.asked().await,
+                None => std::future::pending().await,
+            }
+        };
+        let answered = tokio::select! {
+            biased;
+            answered = waiting.answer(deadline) => answered,
+            reason = cancelled => {
+                self.cancel(&waiting.id, era, &reason);
+                return Err(CallFailure::Cancelled { method: method.to_owned(), after: began.elapsed() });
+            }
+        };
+        match answered {
             Some(answered) => answered,
             None => {
                 let stage = match &self.connection {
@@ -132,11 +149,16 @@ impl Wire {
     /// Sends a notification and waits, at most that long, until an HTTP server has taken it: what is sent next must not
     /// overtake it on another connection.
     pub(super) async fn notify(&self, method: &str, deadline: Duration) {
+        self.notify_with(method, None, self.headers(), deadline).await;
+    }
+
+    /// Like [`Wire::notify`], with what else it carries.
+    pub(super) async fn notify_with(&self, method: &str, params: Option<&Map<String, Value>>, headers: Headers, deadline: Duration) {
         let mut attempts = Attempts::default();
         loop {
             let token = self.authorizer.as_ref().and_then(|authorizer| authorizer.bearer().token());
             let (done, taken) = oneshot::channel();
-            self.send_notification(method, None, Purpose::Notification(done));
+            self.send_notification(method, params, headers.clone(), Purpose::Notification(done));
             let Ok(Ok(Unanswered::Response { head, .. })) = timeout(deadline, taken).await else { return };
             let Some(authorizer) = self.authorizer.as_ref().filter(|_| wants_authorization(&head)) else { return };
             // If there is no token to be had, the next request will say why.
@@ -153,14 +175,14 @@ impl Wire {
             (Connection::Http(http), Era::Modern) => http.abandon(id),
             _ => {
                 let params = json!({ "requestId": id, "reason": reason });
-                self.send_notification("notifications/cancelled", params.as_object(), Purpose::Response);
+                self.send_notification("notifications/cancelled", params.as_object(), self.headers(), Purpose::Response);
             }
         }
     }
 
-    fn send_notification(&self, method: &str, params: Option<&Map<String, Value>>, purpose: Purpose) {
+    fn send_notification(&self, method: &str, params: Option<&Map<String, Value>>, headers: Headers, purpose: Purpose) {
         let body = jsonrpc::notification(method, params);
-        self.connection.send(Envelope { body, purpose, headers: self.headers(), resume: Resume::Never });
+        self.connection.send(Envelope { body, purpose, headers, resume: Resume::Never });
     }
 }
 
@@ -206,11 +228,10 @@ fn operation(outgoing: &Outgoing<'_>) -> String {
     about.map_or_else(|| outgoing.method.to_owned(), |about| format!("{} {about}", outgoing.method))
 }
 
-/// The id serves as the token: both are unique among the requests in flight.
-fn ask_for_progress(params: &mut Map<String, Value>, id: &RequestId) {
-    if let Some(meta) = params.entry("_meta").or_insert_with(|| json!({})).as_object_mut() {
-        meta.entry("progressToken").or_insert_with(|| json!(id));
-    }
+/// The id serves as the token, unless there is one: both are unique among the requests in flight. Gives the token.
+fn ask_for_progress(params: &mut Map<String, Value>, id: &RequestId) -> Option<Value> {
+    let meta = params.entry("_meta").or_insert_with(|| json!({})).as_object_mut()?;
+    Some(meta.entry("progressToken").or_insert_with(|| json!(id)).clone())
 }
 
 impl Connection {

@@ -181,7 +181,7 @@ impl Task {
             if self.given.contains(key) {
                 continue;
             }
-            match answers.answer(method, request.get("params").unwrap_or(&Value::Null)) {
+            match answers.give(method, request.get("params").unwrap_or(&Value::Null)).await {
                 Ok(response) => {
                     responses.insert(key.clone(), response);
                 }
