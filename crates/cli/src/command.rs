@@ -4,6 +4,7 @@ mod call;
 mod check;
 mod demo;
 mod diff;
+mod drive;
 mod explain;
 mod hash;
 mod init;
@@ -18,6 +19,8 @@ mod read;
 mod review;
 mod schema;
 mod test;
+
+pub(crate) use check::unknown_rule;
 
 use crate::authorization;
 use crate::conversation::Watching;
@@ -68,6 +71,8 @@ pub(crate) enum Command {
     Ping(ping::Arguments),
     /// Print the JSON Schema of a format, for editors and other programs
     Schema(schema::Arguments),
+    /// Serve a test library of another language
+    Drive(Box<drive::Arguments>),
     /// Run a built-in demo server
     Demo(demo::Arguments),
 }
@@ -99,6 +104,7 @@ impl Command {
             Self::Prompt(arguments) => prompt::run(arguments, watching),
             Self::Ping(arguments) => ping::run(arguments, watching),
             Self::Schema(arguments) => schema::run(arguments),
+            Self::Drive(arguments) => drive::run(arguments),
             Self::Demo(arguments) => demo::run(arguments),
         }
     }
@@ -124,6 +130,7 @@ impl Command {
             | Self::Plan(_)
             | Self::Review(_)
             | Self::Schema(_)
+            | Self::Drive(_)
             | Self::Demo(_) => None,
         }
     }

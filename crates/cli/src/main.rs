@@ -7,6 +7,7 @@ mod command;
 mod contracts;
 mod conversation;
 mod diagnosis;
+mod drive;
 mod duration;
 mod exit;
 mod failure;

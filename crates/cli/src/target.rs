@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::network::NetworkArgs;
 use crate::settings;
 use crate::suggest;
+use clap::{Args as _, FromArgMatches as _};
 use config::{Folder, Known};
 use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Guardian, Launch, TapBounds, Target, TransportKind};
 use serde_json::{Map, Value};
@@ -135,6 +136,14 @@ impl Resolved {
 }
 
 impl TargetArgs {
+    /// As if nothing had been typed but how to reach servers over the network.
+    pub(crate) fn of_network(network: &NetworkArgs) -> Self {
+        let grammar = Self::augment_args(clap::Command::new("drive").no_binary_name(true));
+        let matches = grammar.try_get_matches_from(std::iter::empty::<&str>()).expect("no flag has to be typed");
+        let typed = Self::from_arg_matches(&matches).expect("the grammar is that of these very flags");
+        Self { network: network.clone(), ..typed }
+    }
+
     /// Whether `--` or a flag names the server, so that no positional word does.
     pub(crate) fn names_server(&self) -> bool {
         !self.command.is_empty() || self.server.is_some() || self.server_url.is_some()
@@ -316,14 +325,14 @@ fn choices(typed: &str, allowed: &[&str]) -> String {
     }
 }
 
-fn parse_variable(text: &str) -> Result<(String, String), String> {
+pub(crate) fn parse_variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write it as KEY=VALUE".into()),
     }
 }
 
-fn parse_header(text: &str) -> Result<(String, String), String> {
+pub(crate) fn parse_header(text: &str) -> Result<(String, String), String> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     match text.split_once(':') {
         Some((name, value)) if !name.is_empty() && name.bytes().all(is_token) && !value.contains(['\r', '\n', '\0']) => {

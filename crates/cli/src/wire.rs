@@ -1,7 +1,7 @@
 //! One frame as one line, for `--verbose`. Knows frames, not messages.
 
 use mcproof_record::{Direction, Frame, FrameBody};
-use mcproof_report::{Charset, Style, escape_line};
+use mcproof_report::{Charset, Color, Style, escape_line};
 
 /// Columns that a frame may fill: far more than a terminal has, for whoever asks for the wire wants to see it.
 const WIDTH: usize = 4000;
@@ -16,7 +16,10 @@ pub(crate) fn line(frame: &Frame, style: &Style) -> String {
         Direction::FromServer => from,
         Direction::Local => local,
     };
-    let dim = anstyle::Style::new().dimmed();
+    let dim = match style.color {
+        Color::Ansi => anstyle::Style::new().dimmed(),
+        Color::Plain => anstyle::Style::new(),
+    };
     let seconds = frame.at.as_secs_f64();
     format!("{dim}+{seconds:.3}s{dim:#} {arrow} {}\n", escape_line(&describe(&frame.body), WIDTH))
 }

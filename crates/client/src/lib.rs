@@ -13,10 +13,10 @@ pub mod transport;
 pub use answers::{Answers, Callback, Consulted, Elicitation, HostedTasks, Sampling};
 pub use revision::{Era, EraChoice, ParseChoiceError, TransportKind};
 pub use session::{
-    CallFailure, Called, Cancellation, Canceller, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Farewell, Fault, Handshake, Headers, HttpAnswer,
-    HttpQuestion, ListFailure, Listed, ListenFailure, Locate, Notification, NotificationFailure, Reads, Reply, Session, Subscription,
-    SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd, TaskFailure, TaskState, TaskStatus, Terms, WaitFor, ask_elsewhere,
-    check_param_headers, open_bare, open_in_memory, open_session,
+    CallFailure, Called, Cancellation, Canceller, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Farewell, Fault, Handshake,
+    Headers, HttpAnswer, HttpQuestion, ListFailure, Listed, ListenFailure, Locate, Notification, NotificationFailure, Reads, Reply,
+    Session, Subscription, SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd, TaskFailure, TaskState, TaskStatus, Terms, WaitFor,
+    ask_elsewhere, check_param_headers, open_bare, open_in_memory, open_session,
 };
 pub use tap::{Tap, TapBounds};
 pub use transport::{

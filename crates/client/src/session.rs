@@ -242,12 +242,7 @@ impl Session {
     ///
     /// # Errors
     /// No answer came: the deadline passed, the connection ended, or the HTTP response carried none.
-    pub async fn request(
-        &self,
-        method: &str,
-        params: Option<Map<String, Value>>,
-        terms: impl Into<Terms>,
-    ) -> Result<Reply, CallFailure> {
+    pub async fn request(&self, method: &str, params: Option<Map<String, Value>>, terms: impl Into<Terms>) -> Result<Reply, CallFailure> {
         let terms = terms.into();
         let outcome = self.send(method, params.clone(), terms.clone(), TOO_LATE).await;
         match &outcome {

@@ -2,6 +2,7 @@
 
 mod compare;
 mod compile;
+mod expectation;
 mod matcher;
 mod number;
 mod path;
@@ -14,6 +15,7 @@ mod weakness;
 
 pub(crate) use compare::{OutputFlaw, is_datetime, output_flaw};
 pub use compile::{MATCHER_KEYS, MatcherKey, Subject};
+pub use expectation::{expect, mismatch, pretty};
 pub use matcher::Matcher;
 pub use path::{JsonPath, PathError};
 pub use payload::{Origin, Payload};

@@ -6,6 +6,7 @@ mod check;
 mod contract;
 mod coverage;
 mod diagnostic;
+pub mod drive;
 mod event;
 mod frame;
 mod last_run;

@@ -41,6 +41,13 @@ pub fn probe() -> Value {
     of::<ProbeReport>("probe")
 }
 
+/// The schema (2020-12) of the messages of `mcproof drive`.
+pub fn drive() -> Value {
+    let mut schema = of::<crate::drive::DriveMessages>("drive");
+    schema["title"] = format!("mcproof drive, protocol version {}", crate::drive::PROTOCOL).into();
+    schema
+}
+
 fn of<T: JsonSchema>(what: &str) -> Value {
     let mut schema = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>();
     schema.insert("title".into(), format!("mcproof {what}, version {FORMAT_VERSION}").into());

@@ -9,7 +9,7 @@ pub(crate) mod wire;
 use crate::Style;
 use crate::escape::columns;
 use crate::style::{BOLD, CYAN, DIM};
-use mcproof_record::{Diagnostic, Difference, Evidence};
+use mcproof_record::{Diagnostic, Difference, Evidence, Frame};
 
 /// Rows that a hint or a line of stderr may take.
 const ROWS: usize = 4;
@@ -80,6 +80,11 @@ pub fn render(diagnostic: &Diagnostic, style: &Style) -> String {
         text.push('\n');
     }
     text
+}
+
+/// The wire alone, as diagnoses show it: a line for each frame.
+pub fn render_frames(frames: &[Frame], style: &Style) -> String {
+    wire::all(frames, 0, style, style.width.max(20)).into_iter().map(|line| line + "\n").collect()
 }
 
 /// Several diagnoses, with an empty line between them.

@@ -170,7 +170,7 @@ impl Arguments {
     }
 }
 
-pub(super) fn unknown_rule(unknown: UnknownRule) -> Failure {
+pub(crate) fn unknown_rule(unknown: UnknownRule) -> Failure {
     let failure = Failure::bad_input("unknown-rule", unknown.to_string());
     match unknown.near {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),

@@ -37,6 +37,8 @@ enum What {
     Diff,
     /// What `probe --json` prints
     Probe,
+    /// The messages of `mcproof drive`
+    Drive,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -49,6 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         What::Lock => schema::lock(),
         What::Diff => schema::diff(),
         What::Probe => schema::probe(),
+        What::Drive => schema::drive(),
     };
     output::data(format!("{schema:#}\n").as_bytes())?;
     Ok(Exit::Passed)

@@ -177,7 +177,9 @@ impl Dispatcher {
     fn wait(self: &Arc<Self>, state: &mut State, id: RequestId, may_be_anonymous: bool) -> Waiting {
         let (sender, answer) = oneshot::channel();
         let (progress, progressed) = watch::channel(0);
-        state.pending.insert(id.clone(), Pending { answer: sender, asked: Instant::now(), request: None, progress, token: None, may_be_anonymous });
+        state
+            .pending
+            .insert(id.clone(), Pending { answer: sender, asked: Instant::now(), request: None, progress, token: None, may_be_anonymous });
         Waiting { id, dispatcher: Arc::clone(self), answer, progress: progressed }
     }
 

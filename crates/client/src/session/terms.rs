@@ -59,7 +59,7 @@ impl Canceller {
 
 impl Cancellation {
     /// The reason, once there is one. Cancel safe.
-    pub(super) async fn asked(&mut self) -> String {
+    pub async fn asked(&mut self) -> String {
         if let Ok(reason) = self.0.wait_for(Option::is_some).await
             && let Some(reason) = reason.clone()
         {

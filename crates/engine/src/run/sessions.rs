@@ -4,6 +4,7 @@ use super::RunOptions;
 use super::audit::Audits;
 use super::case::World;
 use super::expand::{Work, binding};
+use super::locate::locate;
 use super::ports::{Addresses, Turn};
 use super::resilience::Guard;
 use super::step::Outputs;
@@ -14,8 +15,8 @@ use crate::suite::plan::{self, Action, Binding, Isolation, Reach, Server, Step};
 use crate::suite::{TMP, interpolate_text};
 use mcproof_client::auth::{Authorization, TokenStore};
 use mcproof_client::{
-    Answers, ConnectOptions, Endpoint, Era, EraChoice, Farewell, FaultInjector, FaultRule, Launch, Locate, Network, Patience, Proxies,
-    Session, Tap, Target, open_session,
+    Answers, ConnectOptions, Endpoint, Era, EraChoice, Farewell, FaultInjector, FaultRule, Launch, Network, Patience, Proxies, Session,
+    Tap, Target, open_session,
 };
 use mcproof_record::{Diagnostic, FrameId, SessionTranscript, Transcript};
 use serde_json::{Map, Value, json};
@@ -366,13 +367,4 @@ fn needs_port(binding: &Binding) -> bool {
     let mentions = |text: &String| text.contains("${port}");
     binding.launch.as_ref().is_some_and(|launch| launch.command.iter().chain(launch.env.iter().map(|(_, value)| value)).any(mentions))
         || binding.url.as_ref().is_some_and(mentions)
-}
-
-/// Takes the port from the first group of a pattern, and makes the URL with it.
-fn locate(pattern: regex::bytes::Regex, template: String) -> Locate {
-    Arc::new(move |line| {
-        let port: u16 = std::str::from_utf8(pattern.captures(line)?.get(1)?.as_bytes()).ok()?.parse().ok()?;
-        let scope: Map<String, Value> = Map::from_iter([("port".to_owned(), json!(port))]);
-        Url::parse(&interpolate_text(&template, &scope).ok()?).ok()
-    })
 }

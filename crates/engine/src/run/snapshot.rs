@@ -4,7 +4,7 @@
 use super::Snapshots;
 use super::expand::Work;
 use crate::judge::{changes, redact};
-use crate::suite::plan::{Case, Snapshot, Step, Suite};
+use crate::suite::plan::{Case, Redaction, Snapshot, Step, Suite};
 use mcproof_record::{Diagnostic, Difference};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -21,34 +21,54 @@ const PENDING: &str = "new";
 /// Compares a payload with what was reviewed.
 pub(super) fn check(snapshot: &Snapshot, payload: &Value, work: &Work, mode: Snapshots) -> Option<Diagnostic> {
     let file = file(&work.suite, &work.plan.name, snapshot);
-    let now = redact(payload, &snapshot.redact);
-    let reviewed = match read(&file) {
-        Ok(reviewed) => reviewed,
-        Err(reason) => return Some(unusable(&file, "read", &reason, snapshot)),
-    };
+    let hint = "look at it with `mcproof review`, or take what came with `mcproof test --update-snapshots`";
+    match compare(&file, payload, &snapshot.redact, mode) {
+        Ok(Compared::Same | Compared::Written) => None,
+        Ok(Compared::New(diagnostic) | Compared::Differs(diagnostic)) => Some(diagnostic.at(snapshot.place.clone()).hint(hint)),
+        Err(diagnostic) => Some(diagnostic.at(snapshot.place.clone())),
+    }
+}
+
+/// How a value compares with a snapshot.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Compared {
+    Same,
+    /// There was none.
+    New(Diagnostic),
+    Differs(Diagnostic),
+    Written,
+}
+
+/// Holds a value against the snapshot in a file. What is new or different is put beside it, or in its place if that is the mode.
+///
+/// # Errors
+/// The file cannot be read or written.
+pub fn compare(file: &Path, value: &Value, rules: &[Redaction], mode: Snapshots) -> Result<Compared, Diagnostic> {
+    let now = redact(value, rules);
+    let reviewed = read(file).map_err(|reason| unusable(file, "read", &reason))?;
     if reviewed.as_ref() == Some(&now) {
-        return None;
+        return Ok(Compared::Same);
     }
     let (target, verb) = match mode {
-        Snapshots::Update => (file.clone(), "written"),
-        Snapshots::Compare => (pending(&file), "put beside it"),
+        Snapshots::Update => (file.to_owned(), "written"),
+        Snapshots::Compare => (pending(file), "put beside it"),
     };
-    if let Err(error) = write(&target, &now) {
-        return Some(unusable(&target, verb, &error.to_string(), snapshot));
-    }
+    write(&target, &now).map_err(|error| unusable(&target, verb, &error.to_string()))?;
     if mode == Snapshots::Update {
-        return None;
+        return Ok(Compared::Written);
     }
-    let hint = "look at it with `mcproof review`, or take what came with `mcproof test --update-snapshots`";
     let actual = serde_json::to_string_pretty(&now).ok();
-    let diagnostic = match reviewed {
-        None => Diagnostic::error("snapshot-not-reviewed", format!("the snapshot `{}` was never reviewed", name(&file))),
-        Some(reviewed) => {
-            let message = format!("the answer differs from the snapshot `{}`", name(&file));
-            Diagnostic { differences: changes(&reviewed, &now), ..Diagnostic::error("snapshot-differs", message) }
+    Ok(match reviewed {
+        None => {
+            let message = format!("the snapshot `{}` was never reviewed", name(file));
+            Compared::New(Diagnostic { actual, ..Diagnostic::error("snapshot-not-reviewed", message) })
         }
-    };
-    Some(Diagnostic { actual, ..diagnostic }.at(snapshot.place.clone()).hint(hint))
+        Some(reviewed) => {
+            let message = format!("the answer differs from the snapshot `{}`", name(file));
+            let differences = changes(&reviewed, &now);
+            Compared::Differs(Diagnostic { actual, differences, ..Diagnostic::error("snapshot-differs", message) })
+        }
+    })
 }
 
 /// Drops what waits from an earlier run of this case.
@@ -217,8 +237,8 @@ fn write(file: &Path, value: &Value) -> io::Result<()> {
     std::fs::rename(&draft, file)
 }
 
-fn unusable(file: &Path, verb: &str, reason: &str, snapshot: &Snapshot) -> Diagnostic {
-    Diagnostic::error("snapshot-unusable", format!("the snapshot {} cannot be {verb}: {reason}", file.display())).at(snapshot.place.clone())
+fn unusable(file: &Path, verb: &str, reason: &str) -> Diagnostic {
+    Diagnostic::error("snapshot-unusable", format!("the snapshot {} cannot be {verb}: {reason}", file.display()))
 }
 
 #[cfg(test)]

@@ -224,7 +224,7 @@ fn judge_distinct(path: &Spanned<crate::judge::JsonPath>, attempts: &[Attempt]) 
             Err(error) => {
                 let message = format!("run {n}: there is nothing to compare: {error}");
                 let mut diagnostic = Diagnostic::error("nothing-to-compare", message).at(path.place.clone());
-                diagnostic.actual = Some(judge::pretty(&answer.payload.value));
+                diagnostic.actual = Some(crate::judge::pretty(&answer.payload.value));
                 diagnostic.hint = error.hint;
                 return vec![diagnostic];
             }

@@ -4,11 +4,13 @@ mod actions;
 mod expectations;
 mod lint;
 mod objects;
+mod redactions;
 mod sense;
 
 pub(crate) use expectations::{REDACT_DOC, read_redactions};
 pub(crate) use lint::check_case;
 pub use objects::{CANCEL, COMPLETE, CancelDraft, CompleteDraft, EXITED, ExitedDraft, HTTP, HttpDraft, SEND_BYTES, SendBytesDraft, TASK};
+pub use redactions::redactions;
 
 use super::document::{Entry, Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};

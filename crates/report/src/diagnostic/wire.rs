@@ -11,15 +11,20 @@ use serde_json::value::RawValue;
 const FACT_ROWS: usize = 3;
 
 pub(super) fn lines(evidence: &Evidence, style: &Style, room: usize) -> Vec<String> {
+    all(&evidence.frames, evidence.omitted, style, room)
+}
+
+/// A line for each frame, and one for those that were left out before them.
+pub(super) fn all(frames: &[Frame], omitted: u64, style: &Style, room: usize) -> Vec<String> {
     let mut lines = Vec::new();
-    if evidence.omitted > 0 {
-        let text = format!("{} {}", style.ellipsis(), count(evidence.omitted, "earlier frame"));
+    if omitted > 0 {
+        let text = format!("{} {}", style.ellipsis(), count(omitted, "earlier frame"));
         lines.push(style.paint(DIM, &text));
     }
-    let times: Vec<String> = evidence.frames.iter().map(|frame| format!("+{:.3}s", frame.at.as_secs_f64())).collect();
+    let times: Vec<String> = frames.iter().map(|frame| format!("+{:.3}s", frame.at.as_secs_f64())).collect();
     let widest = times.iter().map(String::len).max().unwrap_or_default();
-    for (index, (frame, time)) in evidence.frames.iter().zip(&times).enumerate() {
-        let earlier = &evidence.frames[..index];
+    for (index, (frame, time)) in frames.iter().zip(&times).enumerate() {
+        let earlier = &frames[..index];
         let Some(said) = say(frame, earlier) else { continue };
         let (arrow, color) = match frame.direction {
             Direction::ToServer => (style.pick("→", "->"), CYAN),

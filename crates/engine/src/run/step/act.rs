@@ -1,9 +1,9 @@
 //! Does the action of a step on an open session, and gives what came of it. Judges only what no client could use.
 
-use super::judge::{is_tool_error, pretty};
+use super::judge::is_tool_error;
 use super::request::{Request, fill, fill_object, fill_text, request};
 use crate::diagnosis::{self, Asker, Scene};
-use crate::judge::{Origin, Payload};
+use crate::judge::{Origin, Payload, pretty};
 use crate::run::resilience::{self, Persisted, Policy, Setback, mishap_of, persist};
 use crate::run::sessions::Open;
 use crate::suite::plan::{Action, Bytes, HttpRequest, Listing, Mishap, Step, TaskCall};

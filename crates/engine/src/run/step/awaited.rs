@@ -1,7 +1,6 @@
 //! What is to follow an action: notifications, and the end of the server's process. Waits for facts, within a deadline.
 
-use super::judge::mismatch;
-use crate::judge::{Matcher, Payload};
+use crate::judge::{Matcher, Payload, mismatch};
 use crate::run::sessions::Open;
 use crate::suite::plan::{Action, ExpectedExit, Spanned};
 use mcproof_client::{Exit, Notification};

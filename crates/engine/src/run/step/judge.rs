@@ -1,10 +1,9 @@
 //! Holds an answer against the expectations of its step. No I/O.
 
 use super::act::{Answer, Refusal, show};
-use crate::judge::Payload;
+use crate::judge::{Payload, mismatch, pretty};
 use crate::suite::plan::{Expectations, ExpectedFailure, Mishap, Spanned, Step};
-use crate::wording::shortened;
-use mcproof_record::{Diagnostic, Difference};
+use mcproof_record::Diagnostic;
 use serde_json::{Map, Value};
 
 pub(super) fn judge(step: &Step, answer: &Answer, scope: &Map<String, Value>) -> Vec<Diagnostic> {
@@ -79,15 +78,6 @@ fn judge_outcome(expected: Option<&ExpectedFailure>, answer: &Answer, scope: &Ma
     }
 }
 
-pub(super) fn mismatch(what: &str, differences: Vec<Difference>, actual: &Value) -> Option<Diagnostic> {
-    let message = match differences.len() {
-        0 => return None,
-        1 => format!("the {what} is not as expected"),
-        count => format!("the {what} is not as expected in {count} places"),
-    };
-    Some(Diagnostic { differences, actual: Some(pretty(actual)), ..Diagnostic::error("unexpected-value", message) })
-}
-
 fn judge_names(expected: &[String], found: &Map<String, Value>) -> Option<Diagnostic> {
     let missing: Vec<&str> = expected.iter().map(String::as_str).filter(|name| !found.contains_key(*name)).collect();
     let extra: Vec<&str> = found.keys().map(String::as_str).filter(|name| !expected.iter().any(|known| known == name)).collect();
@@ -119,10 +109,4 @@ pub(super) fn save(step: &Step, answer: &Answer) -> (Map<String, Value>, Vec<Dia
 
 pub(super) fn is_tool_error(result: &Value) -> bool {
     result.get("isError") == Some(&Value::Bool(true))
-}
-
-/// Indented JSON, cut where nobody reads on.
-pub(super) fn pretty(value: &Value) -> String {
-    const MOST: usize = 4000;
-    shortened(&serde_json::to_string_pretty(value).unwrap_or_default(), MOST)
 }

@@ -3,8 +3,8 @@
 //! used; a session that lists nothing is asked once.
 
 use super::act::Answer;
-use super::judge::{is_tool_error, pretty};
-use crate::judge::{OutputFlaw, output_flaw};
+use super::judge::is_tool_error;
+use crate::judge::{OutputFlaw, output_flaw, pretty};
 use crate::run::sessions::Open;
 use crate::suite::plan::{Action, OutputCheck, Step};
 use mcproof_client::Listed;

@@ -84,6 +84,7 @@ impl Task {
                 elicitation: Some(Elicitation::Accept(form)),
                 sampling: Some(Sampling::Text("a sample".into())),
                 tasks: None,
+                callback: None,
             },
             ..ConnectOptions::default()
         }

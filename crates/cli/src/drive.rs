@@ -1,0 +1,239 @@
+//! Serves a driver: reads its lines, does what they ask, and answers. `docs/drive.md` is the contract. Knows the methods, not
+//! what they mean.
+
+mod asking;
+mod callbacks;
+mod envelope;
+mod judging;
+mod outlet;
+mod relay;
+mod servers;
+mod sessions;
+mod stdin;
+mod targets;
+mod trouble;
+
+use crate::conversation::Interrupts;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::network::NetworkArgs;
+use crate::output;
+use callbacks::Callbacks;
+use envelope::Incoming;
+use mcproof_client::{Cancellation, Canceller, Guardian, Patience};
+use mcproof_record::drive::{CancelParams, HelloParams, HelloResult, METHODS, Nothing, PROTOCOL};
+use mcproof_report::{Charset, Color, Style};
+use outlet::Outlet;
+use relay::Relays;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use servers::Servers;
+use sessions::Sessions;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+use targets::Targets;
+use tokio::sync::Notify;
+use tokio::time::interval;
+use trouble::Trouble;
+
+/// Everything that a driver has.
+struct Drive {
+    outlet: Outlet,
+    style: Cell<Style>,
+    targets: Targets,
+    sessions: Sessions,
+    servers: Servers,
+    relays: Relays,
+    callbacks: Callbacks,
+    /// The requests in flight, by their ids as JSON.
+    running: RefCell<HashMap<String, Canceller>>,
+    /// Told when the driver has asked for the end, and everything has ended.
+    over: Notify,
+}
+
+/// A request that is being done.
+struct Context {
+    id: Value,
+    cancellation: Cancellation,
+}
+
+type Done = Result<Box<RawValue>, Trouble>;
+
+/// How often to look whether the parent process lives.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Serves the driver on stdin and stdout until it is gone, or does not want more. Needs a `LocalSet`.
+pub(crate) async fn serve(network: &NetworkArgs) -> Result<Exit, Failure> {
+    let mut interrupts = Interrupts::new()?;
+    let outlet = Outlet::open()?;
+    let mut lines = stdin::lines()?;
+    let guardian = Guardian::of_whole_process();
+    let drive = Rc::new(Drive {
+        outlet: outlet.clone(),
+        style: Cell::new(Style::default()),
+        targets: Targets::new(network, guardian)?,
+        sessions: Sessions::default(),
+        servers: Servers::default(),
+        relays: Relays::default(),
+        callbacks: Callbacks::new(outlet.clone()),
+        running: RefCell::default(),
+        over: Notify::new(),
+    });
+    let parent = nix::unistd::getppid();
+    let mut look = interval(LOOK);
+    let (exit, patience) = loop {
+        tokio::select! {
+            biased;
+            line = lines.recv() => match line {
+                Some(line) => drive.accept(&line),
+                None => break (Exit::Passed, Patience::SHORT),
+            },
+            exit = interrupts.next() => break (exit, Patience::SHORT),
+            () = drive.over.notified() => break (Exit::Passed, Patience::SHORT),
+            _ = look.tick() => if nix::unistd::getppid() != parent || outlet.is_closed() {
+                break (Exit::Passed, Patience::SHORT);
+            },
+        }
+    };
+    tokio::select! {
+        () = drive.end(patience) => {}
+        _ = interrupts.next() => {}
+    }
+    outlet.finish().await;
+    Ok(exit)
+}
+
+impl Drive {
+    /// Begins what a line asks for.
+    fn accept(self: &Rc<Self>, line: &[u8]) {
+        match envelope::read(line) {
+            Incoming::Request { id, method, params } => self.begin(id, method, params),
+            Incoming::Notification { method, params } => {
+                // Nobody is told what is wrong with a notification but people.
+                if let Err(trouble) = self.hear(&method, &params) {
+                    output::talk(&format!("{method}: {}\n", trouble.message()));
+                }
+            }
+            Incoming::Response { id, answer } => self.callbacks.answer(&id, answer),
+            Incoming::Wrong { id, code, message } => {
+                self.outlet.send(Trouble::plain(code, message).line(&id, &self.style.get()));
+            }
+        }
+    }
+
+    fn hear(&self, method: &str, params: &str) -> Result<(), Trouble> {
+        match method {
+            "relay/received" => self.relays.receive(read(params)?),
+            "relay/closed" => self.relays.close(read(params)?),
+            "cancel" => {
+                let CancelParams { id, reason } = read(params)?;
+                if let Some(canceller) = self.running.borrow().get(&id.to_string()) {
+                    canceller.cancel(reason.unwrap_or_else(|| "the test does not want it any more".into()));
+                }
+                Ok(())
+            }
+            _ => Err(Trouble::no_method(method)),
+        }
+    }
+
+    fn begin(self: &Rc<Self>, id: Value, method: String, params: String) {
+        let (canceller, cancellation) = Canceller::new();
+        let key = id.to_string();
+        self.running.borrow_mut().insert(key.clone(), canceller);
+        // What comes behind it may be about the session already.
+        let opening = (method == "open").then(|| read(&params).and_then(|params| self.take_seat(params)));
+        let drive = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            let context = Context { id, cancellation };
+            let outcome = match opening {
+                Some(Ok(opening)) => drive.open(opening).await.and_then(done),
+                Some(Err(trouble)) => Err(trouble),
+                None => drive.perform(&method, &params, &context).await,
+            };
+            drive.running.borrow_mut().remove(&key);
+            let is_over = method == "shutdown" && outcome.is_ok();
+            drive.outlet.send(match outcome {
+                Ok(result) => envelope::result(&context.id, result.get()),
+                Err(trouble) => trouble.line(&context.id, &drive.style.get()),
+            });
+            if is_over {
+                drive.over.notify_one();
+            }
+        });
+    }
+
+    async fn perform(self: &Rc<Self>, method: &str, params: &str, context: &Context) -> Done {
+        match method {
+            "hello" => done(self.greet(read(params)?)?),
+            "answers" => done(self.change_answers(read(params)?).await?),
+            "request" => done(self.request(read(params)?, context).await?),
+            "call" => done(self.call(read(params)?, context).await?),
+            "list" => done(self.list(read(params)?, context).await?),
+            "read" => done(self.read(read(params)?, context).await?),
+            "prompt" => done(self.prompt(read(params)?, context).await?),
+            "complete" => done(self.complete(read(params)?, context).await?),
+            "ping" => done(self.ping(read(params)?, context).await?),
+            "discover" => done(self.discover(read(params)?).await?),
+            "notify" => done(self.notify(read(params)?).await?),
+            "raw" => done(self.raw(read(params)?, context).await?),
+            "wait" => done(self.wait(read(params)?, context).await?),
+            "spawn" => done(self.spawn(read(params)?).await?),
+            "stop" => done(self.stop(read(params)?).await?),
+            "transcript" => done(self.transcript(read(params)?).await?),
+            "expect" => done(self.expect(read(params)?)?),
+            "snapshot" => done(self.snapshot(read(params)?)?),
+            "check" => done(self.check(read(params)?, context).await?),
+            "contract" => done(self.contract(read(params)?, context).await?),
+            "hash" => done(self.contract(read(params)?, context).await?.hashes),
+            "diff" => done(self.diff(read(params)?, context).await?),
+            "close" => done(self.close(read(params)?).await?),
+            "shutdown" => {
+                let nothing: Nothing = read(params)?;
+                self.end(Patience::default()).await;
+                done(nothing)
+            }
+            _ => Err(Trouble::no_method(method)),
+        }
+    }
+
+    fn greet(&self, hello: HelloParams) -> Result<HelloResult, Trouble> {
+        if let Some(other) = hello.protocol.filter(|wanted| *wanted != PROTOCOL) {
+            return Err(Trouble::other_protocol(other));
+        }
+        self.style.set(Style {
+            color: if hello.color { Color::Ansi } else { Color::Plain },
+            charset: if hello.unicode == Some(false) { Charset::Ascii } else { Charset::Unicode },
+            width: hello.width.unwrap_or(Style::default().width).max(40),
+        });
+        let methods = METHODS.iter().map(|method| (*method).to_owned()).collect();
+        Ok(HelloResult { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").into(), methods, pid: std::process::id() })
+    }
+
+    /// Ends everything that was started.
+    async fn end(&self, patience: Patience) {
+        tokio::join!(self.close_all(patience), self.stop_all(patience));
+    }
+}
+
+impl Context {
+    /// Does something that knows nothing of being cancelled.
+    async fn unless_cancelled<T>(&self, work: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
+        let mut cancellation = self.cancellation.clone();
+        tokio::select! {
+            biased;
+            outcome = work => outcome,
+            reason = cancellation.asked() => Err(Trouble::cancelled(&reason)),
+        }
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(params: &'a str) -> Result<T, Trouble> {
+    serde_json::from_str(params).map_err(|error| Trouble::bad_params(&error))
+}
+
+fn done(result: impl Serialize) -> Done {
+    Ok(serde_json::value::to_raw_value(&result).expect("results have text keys only"))
+}

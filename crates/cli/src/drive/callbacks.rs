@@ -1,0 +1,107 @@
+//! What servers ask and only the driver can answer. Knows MCP's three questions by their names, and no session.
+
+use super::envelope;
+use super::outlet::Outlet;
+use super::trouble::Trouble;
+use mcproof_client::jsonrpc::RpcError;
+use mcproof_client::{Answers, Callback, Consulted, Elicitation, Sampling};
+use mcproof_record::drive::{AskedOfDriver, DriveAnswers};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+const INTERNAL_ERROR: i64 = -32603;
+
+/// The questions that the driver was asked. Clones share them.
+#[derive(Clone)]
+pub(super) struct Callbacks(Arc<Inner>);
+
+struct Inner {
+    outlet: Outlet,
+    next: AtomicU64,
+    waiting: Mutex<HashMap<String, oneshot::Sender<Result<Value, RpcError>>>>,
+}
+
+impl Callbacks {
+    pub(super) fn new(outlet: Outlet) -> Self {
+        Self(Arc::new(Inner { outlet, next: AtomicU64::new(1), waiting: Mutex::default() }))
+    }
+
+    /// What the driver said. Of no consequence if nobody waits for it any more.
+    pub(super) fn answer(&self, id: &str, answer: Result<Value, RpcError>) {
+        if let Some(waiting) = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(id) {
+            let _ = waiting.send(answer);
+        }
+    }
+
+    /// The policies of a session. Where the driver is to be asked, it gets that long.
+    pub(super) fn policies(&self, session: &str, answers: &DriveAnswers, patience: Duration) -> Result<Answers, Trouble> {
+        let is_callback = |answer: &Option<Value>| answer.as_ref().and_then(Value::as_str) == Some("callback");
+        let told = |answer: &Option<Value>| answer.clone().filter(|_| !is_callback(answer));
+        let DriveAnswers { roots, elicitation, sampling } = answers;
+        let callback = Callback {
+            roots: is_callback(roots),
+            elicitation: is_callback(elicitation),
+            sampling: is_callback(sampling),
+            ask: self.asking(session, patience),
+        };
+        let asks = callback.roots || callback.elicitation || callback.sampling;
+        Ok(Answers {
+            roots: told(roots).map(read_roots).transpose()?,
+            elicitation: told(elicitation).map(read_elicitation).transpose()?,
+            sampling: told(sampling).map(read_sampling).transpose()?,
+            tasks: None,
+            callback: asks.then_some(callback),
+        })
+    }
+
+    fn asking(&self, session: &str, patience: Duration) -> Arc<dyn Fn(String, Value) -> Consulted + Send + Sync> {
+        let (callbacks, session) = (self.clone(), session.to_owned());
+        Arc::new(move |method, params| {
+            let (callbacks, session) = (callbacks.clone(), session.clone());
+            Box::pin(async move { callbacks.ask(AskedOfDriver { session, method, params }, patience).await })
+        })
+    }
+
+    async fn ask(&self, question: AskedOfDriver, patience: Duration) -> Result<Value, RpcError> {
+        let id = format!("ask-{}", self.0.next.fetch_add(1, Ordering::Relaxed));
+        let (sender, answer) = oneshot::channel();
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), sender);
+        self.0.outlet.send(envelope::request(&id, "session/ask", &question));
+        let outcome = tokio::time::timeout(patience, answer).await;
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        let silent = || RpcError { code: INTERNAL_ERROR, message: format!("the test gave no answer to {}", question.method), data: None };
+        outcome.ok().and_then(Result::ok).unwrap_or_else(|| Err(silent()))
+    }
+}
+
+fn read_roots(value: Value) -> Result<Vec<String>, Trouble> {
+    let uris = value.as_array().and_then(|uris| uris.iter().map(|uri| uri.as_str().map(str::to_owned)).collect());
+    uris.ok_or_else(|| wrong("roots", "a list of URIs"))
+}
+
+fn read_elicitation(value: Value) -> Result<Elicitation, Trouble> {
+    match value {
+        Value::Object(values) => Ok(Elicitation::Accept(values)),
+        Value::String(word) if word == "accept" => Ok(Elicitation::Accept(Map::new())),
+        Value::String(word) if word == "decline" => Ok(Elicitation::Decline),
+        Value::String(word) if word == "cancel" => Ok(Elicitation::Cancel),
+        _ => Err(wrong("elicitation", "an object of values, `accept`, `decline` or `cancel`")),
+    }
+}
+
+fn read_sampling(value: Value) -> Result<Sampling, Trouble> {
+    match value {
+        Value::String(word) if word == "reject" => Ok(Sampling::Reject),
+        Value::String(text) => Ok(Sampling::Text(text)),
+        result @ Value::Object(_) => Ok(Sampling::Result(result)),
+        _ => Err(wrong("sampling", "a text, a result, or `reject`")),
+    }
+}
+
+fn wrong(name: &str, expected: &str) -> Trouble {
+    Trouble::bad("bad-answers", format!("`answers.{name}` has to be {expected}, or `callback`"))
+}

@@ -1,0 +1,125 @@
+//! The lines of a driver as JSON-RPC messages, and the lines that it gets. Knows no methods.
+
+use mcproof_client::jsonrpc::RpcError;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// What a line says.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    Request { id: Value, method: String, params: String },
+    Notification { method: String, params: String },
+    Response { id: String, answer: Result<Value, RpcError> },
+    Wrong { id: Value, code: i64, message: String },
+}
+
+pub(super) const PARSE_ERROR: i64 = -32700;
+pub(super) const INVALID_REQUEST: i64 = -32600;
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    jsonrpc: Option<String>,
+    id: Option<Value>,
+    method: Option<String>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    result: Option<Value>,
+    error: Option<Refusal>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    code: i64,
+    message: String,
+    data: Option<Value>,
+}
+
+/// Reads a line.
+pub(super) fn read(line: &[u8]) -> Incoming {
+    let wrong = |code, id, message: String| Incoming::Wrong { id, code, message };
+    let envelope: Envelope<'_> = match serde_json::from_slice(line) {
+        Ok(envelope) => envelope,
+        Err(error) => {
+            return match serde_json::from_slice::<serde::de::IgnoredAny>(line) {
+                Ok(_) => wrong(INVALID_REQUEST, Value::Null, format!("the line is JSON, but no JSON-RPC message: {error}")),
+                Err(_) => wrong(PARSE_ERROR, Value::Null, format!("the line is no JSON: {error}")),
+            };
+        }
+    };
+    let Envelope { jsonrpc, id, method, params, result, error } = envelope;
+    if !matches!(id, None | Some(Value::String(_) | Value::Number(_))) {
+        return wrong(INVALID_REQUEST, Value::Null, "an id is a string or a number".into());
+    }
+    if jsonrpc.as_deref() != Some("2.0") {
+        return wrong(INVALID_REQUEST, id.unwrap_or_default(), "`jsonrpc` has to be \"2.0\"".into());
+    }
+    let params = params.map_or("{}", RawValue::get).to_owned();
+    match (method, id, error) {
+        (Some(method), Some(id), _) => Incoming::Request { id, method, params },
+        (Some(method), None, _) => Incoming::Notification { method, params },
+        (None, Some(Value::String(id)), None) => Incoming::Response { id, answer: Ok(result.unwrap_or_default()) },
+        (None, Some(Value::String(id)), Some(Refusal { code, message, data })) => {
+            Incoming::Response { id, answer: Err(RpcError { code, message, data }) }
+        }
+        (None, id, _) => wrong(INVALID_REQUEST, id.unwrap_or_default(), "the message has no `method`".into()),
+    }
+}
+
+/// The line of an answer.
+pub(super) fn result(id: &Value, result: &str) -> Vec<u8> {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n").into_bytes()
+}
+
+/// The line of an error.
+pub(super) fn error(id: &Value, error: &impl Serialize) -> Vec<u8> {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{}}}\n", text(error)).into_bytes()
+}
+
+/// The line of a notification.
+pub(super) fn notification(method: &str, params: &impl Serialize) -> Vec<u8> {
+    format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{}}}\n", text(params)).into_bytes()
+}
+
+/// The line of a request.
+pub(super) fn request(id: &str, method: &str, params: &impl Serialize) -> Vec<u8> {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"method\":\"{method}\",\"params\":{}}}\n", text(params)).into_bytes()
+}
+
+fn text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("messages have text keys only")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_message_or_says_what_is_wrong_with_it() {
+        let check = |line: &str, expected: &str| {
+            let said = match read(line.as_bytes()) {
+                Incoming::Request { id, method, params } => format!("request {id} {method} {params}"),
+                Incoming::Notification { method, params } => format!("notification {method} {params}"),
+                Incoming::Response { id, answer } => format!("response {id} {answer:?}"),
+                Incoming::Wrong { id, code, .. } => format!("wrong {id} {code}"),
+            };
+            assert_eq!(said, expected, "{line}");
+        };
+        check(r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"b": 1}}"#, r#"request 1 a {"b": 1}"#);
+        check(r#"{"jsonrpc":"2.0","id":"x","method":"a"}"#, r#"request "x" a {}"#);
+        check(r#"{"jsonrpc":"2.0","method":"a"}"#, "notification a {}");
+        check(r#"{"jsonrpc":"2.0","id":"ask-1","result":{}}"#, "response ask-1 Ok(Object {})");
+        check(
+            r#"{"jsonrpc":"2.0","id":"ask-1","error":{"code":-1,"message":"m"}}"#,
+            r#"response ask-1 Err(RpcError { code: -1, message: "m", data: None })"#,
+        );
+        check("{", "wrong null -32700");
+        check("", "wrong null -32700");
+        check("[]", "wrong null -32600");
+        check("7", "wrong null -32600");
+        check(r#"{"id":1,"method":"a"}"#, "wrong 1 -32600");
+        check(r#"{"jsonrpc":"2.0","id":{},"method":"a"}"#, "wrong null -32600");
+        check(r#"{"jsonrpc":"2.0","id":3}"#, "wrong 3 -32600");
+        check("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\u{ff}\"}", "request 1 \u{ff} {}");
+    }
+}

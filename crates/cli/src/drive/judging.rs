@@ -1,0 +1,206 @@
+//! What a driver holds against the expectations of its tests: values, transcripts, snapshots, contracts, rules. Asks servers only
+//! where a contract or a check is wanted.
+
+use super::targets::duration;
+use super::trouble::Trouble;
+use super::{Context, Drive};
+use crate::command::unknown_rule;
+use crate::contracts::{self, Contracts, Saved};
+use crate::target::Resolved;
+use mcproof_engine::check::{Explored, Inquiry, Permission, explore};
+use mcproof_engine::contract::{self, CaptureFailure, Extent, Profile, Side, Visitor};
+use mcproof_engine::diagnosis::{self, Asker, Scene};
+use mcproof_engine::judge::{self, Payload};
+use mcproof_engine::rules;
+use mcproof_engine::run::{Snapshots, snapshot};
+use mcproof_engine::suite::step::redactions;
+use mcproof_record::drive::{
+    CheckFinding, CheckParams, CheckResult, ContractParams, ContractResult, Denied, DiffParams, DiffResult, DriveTarget, EraName,
+    ExpectParams, Expected, HashResult, SnapshotParams, SnapshotResult, SnapshotState, TranscriptParams, TranscriptResult,
+};
+use mcproof_record::{ChangeLevel, CheckReport, Diagnostic, FORMAT_VERSION, FrameId, Opened, Severity, Take, Transcript};
+use mcproof_report::{check, contract as shown_contract, diagnostic};
+use serde_json::Value;
+use std::path::Path;
+
+impl Drive {
+    pub(super) async fn transcript(&self, params: TranscriptParams) -> Result<TranscriptResult, Trouble> {
+        let (tap, faults) = match (&params.session, &params.server) {
+            (Some(session), None) => {
+                let seat = self.seat_or_past(session)?;
+                (seat.tap.clone(), seat.faults().await)
+            }
+            (None, Some(server)) => (self.servers.tap(server)?, Vec::new()),
+            _ => return Err(Trouble::bad("bad-params", "either `session` or `server` has to be there")),
+        };
+        let mut transcript = tap.transcript();
+        if let Some(since) = params.since {
+            transcript.frames.retain(|frame| frame.id >= FrameId(since));
+        }
+        if let Some(last) = params.last {
+            let surplus = transcript.frames.len().saturating_sub(last);
+            transcript.frames.drain(..surplus);
+        }
+        let text = (params.text != Some(false)).then(|| self.shown(&transcript));
+        let dropped = transcript.dropped;
+        Ok(TranscriptResult { frames: (params.frames != Some(false)).then_some(transcript.frames), dropped, text, faults })
+    }
+
+    /// The wire as failures show it, with what the process said where it said it.
+    fn shown(&self, transcript: &Transcript) -> String {
+        diagnostic::render_frames(&transcript.frames, &self.style.get())
+    }
+
+    pub(super) fn expect(&self, params: ExpectParams) -> Result<Expected, Trouble> {
+        let payload = match (params.value, &params.result) {
+            (Some(value), None) => Payload::of(value),
+            (None, Some(result)) => Payload::from_call_result(result),
+            // An absent value and `null` look alike.
+            (None, None) => Payload::of(Value::Null),
+            _ => return Err(Trouble::bad("bad-params", "either `value` or `result` has to be there")),
+        };
+        let what = params.what.as_deref().unwrap_or("answer");
+        let found = judge::expect(&params.expectation, &payload, what, params.vars.as_ref()).map_err(Trouble::bad_input)?;
+        let Some(mut found) = found else {
+            return Ok(Expected { ok: true, differences: Vec::new(), diagnostic: None, text: None });
+        };
+        if let Some(session) = &params.session {
+            let transcript = self.seat_or_past(session)?.tap.transcript();
+            found.evidence = Some(diagnosis::evidence(&transcript, params.frame.map(FrameId)));
+        }
+        let text = diagnostic::render(&found, &self.style.get());
+        Ok(Expected { ok: false, differences: found.differences.clone(), diagnostic: Some(found), text: Some(text) })
+    }
+
+    pub(super) fn snapshot(&self, params: SnapshotParams) -> Result<SnapshotResult, Trouble> {
+        let rules = redactions(&params.redact).map_err(Trouble::bad_input)?;
+        let mode = if params.update { Snapshots::Update } else { Snapshots::Compare };
+        let compared = snapshot::compare(Path::new(&params.file), &params.value, &rules, mode);
+        let (state, diagnostic) = match compared.map_err(|diagnostic| Trouble::bad_input(vec![diagnostic]))? {
+            snapshot::Compared::Same => (SnapshotState::Same, None),
+            snapshot::Compared::Written => (SnapshotState::Written, None),
+            snapshot::Compared::New(diagnostic) => (SnapshotState::New, Some(diagnostic)),
+            snapshot::Compared::Differs(diagnostic) => (SnapshotState::Differs, Some(diagnostic)),
+        };
+        let text = diagnostic.as_ref().map(|diagnostic| diagnostic::render(diagnostic, &self.style.get()));
+        Ok(SnapshotResult { state, diagnostic, text })
+    }
+
+    pub(super) async fn check(&self, params: CheckParams, context: &Context) -> Result<CheckResult, Trouble> {
+        let mut chosen = rules::select(&params.only, &params.skip).map_err(unknown_rule)?;
+        let of_hosts = if params.hosts { rules::of_hosts(&params.skip).map_err(unknown_rule)? } else { Vec::new() };
+        let is_hosts = |id: &str| of_hosts.iter().any(|rule| rule.id == id);
+        chosen.retain(|rule| !is_hosts(rule.id));
+        chosen.extend(&of_hosts);
+        let (target, takes) = match (&params.target, &params.session) {
+            (Some(target), None) => (name_of(target), context.unless_cancelled(self.explore(target, &params)).await?),
+            (None, Some(session)) => (session.clone(), vec![self.take(session).await?]),
+            _ => return Err(Trouble::bad("bad-params", "either `target` or `session` has to be there")),
+        };
+        let rulings = rules::judge(&chosen, &takes, params.strict);
+        let mut report = CheckReport { version: FORMAT_VERSION, target, rulings, takes };
+        let style = self.style.get();
+        let findings = report.findings().map(|(ruling, finding)| CheckFinding {
+            rule: ruling.rule.clone(),
+            severity: finding.severity,
+            message: finding.message.clone(),
+            remedy: finding.remedy.clone(),
+            text: diagnostic::render(&check::diagnosed(&report, ruling, finding), &style),
+        });
+        let findings: Vec<CheckFinding> = findings.collect();
+        let least = if params.strict { Severity::Warning } else { Severity::Error };
+        let fails = |finding: &CheckFinding| finding.severity >= least || (params.strict && is_hosts(&finding.rule));
+        let (ok, text) = (!findings.iter().any(fails), check::render(&report, &style));
+        if !params.takes {
+            report.takes.clear();
+        }
+        Ok(CheckResult { ok, findings, report, text })
+    }
+
+    async fn explore(&self, target: &DriveTarget, params: &CheckParams) -> Result<Vec<Take>, Trouble> {
+        if target.relay.is_some() {
+            return Err(Trouble::bad(
+                "bad-target",
+                "a server behind a relay cannot be explored: give its `session`, whose wire is judged then",
+            ));
+        }
+        let address = target.spawned.as_ref().map(|spawned| self.servers.address(spawned, target.path.as_deref())).transpose()?;
+        let Resolved { target, options, secrets, timeout, tap, .. } =
+            self.targets.resolve(target, address, EraName::Auto, None, &params.timeouts)?;
+        let permission = params.call.as_deref().map(str::parse::<Permission>).transpose();
+        let calls = permission.map_err(|error| Trouble::bad("bad-params", format!("`call`: {error}")))?.unwrap_or_default();
+        let inquiry = Inquiry { target, options, secrets, tap, timeout, calls, as_browser: params.browser, replicas: Vec::new() };
+        match explore(&inquiry).await {
+            Explored { takes, unreachable: None } => Ok(takes),
+            Explored { takes, unreachable: Some(failure) } => {
+                let transcript = takes.into_iter().next().map(|take| take.transcript).unwrap_or_default();
+                Err(Trouble::not_open(diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, Asker::Suite)))
+            }
+        }
+    }
+
+    /// What was on the wire of a session so far, as a conversation that rules can judge.
+    async fn take(&self, name: &str) -> Result<Take, Trouble> {
+        let seat = self.seat(name)?;
+        self.with(&seat, async |session| {
+            let handshake = session.handshake();
+            Ok(Take {
+                name: handshake.era.to_string(),
+                transport: handshake.transport.to_string(),
+                revision: handshake.protocol_version.clone(),
+                opened: Opened::Yes,
+                probes: Vec::new(),
+                ending: None,
+                transcript: seat.tap.transcript(),
+            })
+        })
+        .await
+    }
+
+    pub(super) async fn contract(&self, params: ContractParams, context: &Context) -> Result<ContractResult, Trouble> {
+        let seat = self.seat(&params.session)?;
+        let timeout = duration("timeout_ms", params.timeout_ms, seat.timeout)?;
+        let captures = self.with(&seat, async |session| {
+            let key = Visitor { era: session.handshake().era, profile: Profile::Own }.key(None);
+            match contract::capture(session, &[], timeout).await {
+                Ok(captured) => Ok((key, captured.contract)),
+                Err(CaptureFailure::List { method, failure }) => {
+                    let scene = Scene::of(session, &seat.tap, Asker::Suite).await;
+                    Err(Trouble::unanswered(diagnosis::of_list_failure(&failure, method, &scene)))
+                }
+                Err(failure) => Err(Trouble::unanswered(Diagnostic::error("restless-lists", failure.to_string()))),
+            }
+        });
+        let (key, contract) = context.unless_cancelled(captures).await?;
+        let hashes = HashResult { tools: contract.hashes.tools.clone(), full: contract.hashes.full.clone() };
+        Ok(ContractResult { key, contract, hashes })
+    }
+
+    pub(super) async fn diff(&self, params: DiffParams, context: &Context) -> Result<DiffResult, Trouble> {
+        let locked = match contracts::read(Path::new(&params.lock))? {
+            Saved::Lock(lock) => lock.contracts,
+            Saved::Trace(contracts) => contracts,
+        };
+        let taken = self.contract(ContractParams { session: params.session.clone(), timeout_ms: params.timeout_ms }, context).await?;
+        let taken = Contracts::from([(taken.key, taken.contract)]);
+        let old = Side { name: &params.lock, contracts: &locked, extent: Extent::Whole };
+        let diff = contract::diff(old, Side { name: &params.session, contracts: &taken, extent: Extent::Part });
+        if diff.keys.is_empty() {
+            let message = format!("{} has no contract with a client of this era", params.lock);
+            return Err(Trouble::bad("nothing-locked", message));
+        }
+        let is_broken = match params.deny {
+            Denied::Breaking => diff.reaches(ChangeLevel::Breaking),
+            // A release that promises the same is no drift.
+            Denied::Any => diff.changes.iter().any(|change| !(change.subject == "the server" && change.pointer == "/version")),
+        };
+        let text = shown_contract::terminal(&diff, &self.style.get());
+        Ok(DiffResult { ok: !is_broken, diff, text })
+    }
+}
+
+/// As a person would name it.
+fn name_of(target: &DriveTarget) -> String {
+    let named = target.url.as_ref().or(target.spawned.as_ref()).or(target.server.as_ref());
+    named.cloned().unwrap_or_else(|| target.command.join(" "))
+}

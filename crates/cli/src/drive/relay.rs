@@ -1,0 +1,138 @@
+//! A session whose transport is the driver: what our client writes goes out as notifications, what comes in is what the server
+//! wrote. Knows line feeds, and of messages only whether they are JSON.
+
+use super::envelope;
+use super::outlet::Outlet;
+use super::trouble::Trouble;
+use mcproof_client::Tap;
+use mcproof_record::Raw;
+use mcproof_record::drive::{RelayClosedParams, RelayEnded, RelayForm, RelayReceivedParams, RelayWritten};
+use serde_json::value::RawValue;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+
+/// The relays that are open, by their sessions.
+#[derive(Default)]
+pub(super) struct Relays(RefCell<HashMap<String, Inlet>>);
+
+/// Where what a server wrote goes in.
+struct Inlet {
+    /// Read at once by the session, whose bounds count; `None` once the server has hung up.
+    bytes: Option<UnboundedSender<Vec<u8>>>,
+    tap: Tap,
+}
+
+impl Relays {
+    /// Both ends of a relay, as the session has them.
+    pub(super) fn open(&self, session: &str, form: RelayForm, outlet: &Outlet, tap: &Tap) -> (Input, Output) {
+        let (bytes, received) = mpsc::unbounded_channel();
+        self.0.borrow_mut().insert(session.to_owned(), Inlet { bytes: Some(bytes), tap: tap.clone() });
+        let output = Output { session: session.to_owned(), form, outlet: outlet.clone(), has_ended: false };
+        (Input { received, rest: Vec::new(), read: 0 }, output)
+    }
+
+    pub(super) fn receive(&self, received: RelayReceivedParams) -> Result<(), Trouble> {
+        let bytes = match (received.data, received.message) {
+            (Some(data), None) => data.as_bytes().to_vec(),
+            (None, Some(message)) => [message.get().as_bytes(), b"\n"].concat(),
+            _ => return Err(Trouble::bad("bad-params", "either `data` or `message` has to be there")),
+        };
+        let relays = self.0.borrow();
+        let inlet = relays.get(&received.session).ok_or_else(|| Trouble::gone("session with a relay", &received.session))?;
+        if let Some(sender) = &inlet.bytes {
+            // A session that is closed reads no more.
+            let _ = sender.send(bytes);
+        }
+        Ok(())
+    }
+
+    pub(super) fn close(&self, closed: RelayClosedParams) -> Result<(), Trouble> {
+        let mut relays = self.0.borrow_mut();
+        let inlet = relays.get_mut(&closed.session).ok_or_else(|| Trouble::gone("session with a relay", &closed.session))?;
+        if let Some(reason) = closed.reason {
+            inlet.tap.note(format!("the server hung up: {reason}"));
+        }
+        inlet.bytes = None;
+        Ok(())
+    }
+
+    pub(super) fn forget(&self, session: &str) {
+        self.0.borrow_mut().remove(session);
+    }
+}
+
+/// What the server wrote.
+pub(super) struct Input {
+    received: UnboundedReceiver<Vec<u8>>,
+    rest: Vec<u8>,
+    /// Bytes of the rest that were read.
+    read: usize,
+}
+
+impl AsyncRead for Input {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        while self.read == self.rest.len() {
+            match ready!(self.received.poll_recv(context)) {
+                Some(bytes) => (self.rest, self.read) = (bytes, 0),
+                None => return Poll::Ready(Ok(())),
+            }
+        }
+        let count = buffer.remaining().min(self.rest.len() - self.read);
+        buffer.put_slice(&self.rest[self.read..self.read + count]);
+        self.read += count;
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// What our client writes.
+pub(super) struct Output {
+    session: String,
+    form: RelayForm,
+    outlet: Outlet,
+    has_ended: bool,
+}
+
+impl Output {
+    fn write(&self, bytes: &[u8]) {
+        match self.form {
+            RelayForm::Lines => self.send(None, Some(bytes.into())),
+            RelayForm::Messages => {
+                for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+                    match serde_json::from_slice::<Box<RawValue>>(line) {
+                        Ok(message) => self.send(Some(message), None),
+                        Err(_) => self.send(None, Some(line.into())),
+                    }
+                }
+            }
+        }
+    }
+
+    fn send(&self, message: Option<Box<RawValue>>, data: Option<Raw>) {
+        let written = RelayWritten { session: self.session.clone(), message, data };
+        self.outlet.send(envelope::notification("relay/write", &written));
+    }
+}
+
+impl AsyncWrite for Output {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.write(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.has_ended {
+            self.has_ended = true;
+            self.outlet.send(envelope::notification("relay/end", &RelayEnded { session: self.session.clone() }));
+        }
+        Poll::Ready(Ok(()))
+    }
+}

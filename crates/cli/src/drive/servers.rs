@@ -1,0 +1,102 @@
+//! Servers that a driver starts without a session, so that several sessions share one. Knows processes, no messages.
+
+use super::Drive;
+use super::sessions::{closed, milliseconds, process_id};
+use super::trouble::Trouble;
+use crate::target::Resolved;
+use mcproof_client::{Patience, Session, Tap, TransportKind, open_bare, revision};
+use mcproof_engine::diagnosis::{self, Asker};
+use mcproof_record::drive::{Closed, DriveTarget, EraName, NameOnly, SpawnParams, Spawned};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::time::Instant;
+use url::Url;
+
+#[derive(Default)]
+pub(super) struct Servers(RefCell<HashMap<String, Place>>);
+
+enum Place {
+    Starting,
+    Running { holder: Box<Session>, tap: Tap, url: Url },
+}
+
+impl Servers {
+    /// Where to reach a server, at the path of its own URL if no other is given.
+    pub(super) fn address(&self, name: &str, path: Option<&str>) -> Result<String, Trouble> {
+        match self.0.borrow().get(name) {
+            Some(Place::Running { url, .. }) => match path.map(|path| url.join(path)) {
+                None => Ok(url.to_string()),
+                Some(Ok(joined)) => Ok(joined.to_string()),
+                Some(Err(error)) => Err(Trouble::bad("bad-url", format!("`path` cannot be used: {error}"))),
+            },
+            Some(Place::Starting) => {
+                Err(Trouble::bad("not-ready", format!("the server `{name}` is being started: wait for the answer to `spawn`")))
+            }
+            None => Err(Trouble::gone("server", name)),
+        }
+    }
+
+    /// What a server printed.
+    pub(super) fn tap(&self, name: &str) -> Result<Tap, Trouble> {
+        match self.0.borrow().get(name) {
+            Some(Place::Running { tap, .. }) => Ok(tap.clone()),
+            _ => Err(Trouble::gone("server", name)),
+        }
+    }
+}
+
+impl Drive {
+    pub(super) async fn spawn(&self, params: SpawnParams) -> Result<Spawned, Trouble> {
+        let SpawnParams { server, command, url, env, cwd, port_from, timeouts } = params;
+        if server.is_empty() || command.is_empty() || url.is_empty() {
+            return Err(Trouble::bad("bad-params", "`spawn` needs a `server` (the name that it is to have), a `command` and a `url`"));
+        }
+        let wanted = DriveTarget { command, env, cwd, port_from, url: Some(url), ..DriveTarget::default() };
+        let Resolved { target, options, secrets, tap: bounds, .. } = self.targets.resolve(&wanted, None, EraName::Auto, None, &timeouts)?;
+        if self.servers.0.borrow().contains_key(&server) {
+            return Err(Trouble::bad("name-taken", format!("there is a server `{server}` already")));
+        }
+        self.servers.0.borrow_mut().insert(server.clone(), Place::Starting);
+        let started = Instant::now();
+        let tap = Tap::with(bounds, secrets, None);
+        let opened = open_bare(&target, TransportKind::Http, revision::LEGACY[0], &options, &tap).await;
+        let mut servers = self.servers.0.borrow_mut();
+        let holder = match opened {
+            Ok(holder) => holder,
+            Err(failure) => {
+                servers.remove(&server);
+                return Err(Trouble::not_open(diagnosis::of_connect_failure(&failure, &target, &tap.transcript(), Asker::Suite)));
+            }
+        };
+        let url = holder.url().expect("it is reached over HTTP").clone();
+        let spawned = Spawned {
+            server: server.clone(),
+            url: url.to_string(),
+            port: url.port_or_known_default(),
+            pid: process_id(&tap),
+            elapsed_ms: milliseconds(started.elapsed()),
+        };
+        servers.insert(server, Place::Running { holder: Box::new(holder), tap, url });
+        Ok(spawned)
+    }
+
+    pub(super) async fn stop(&self, NameOnly { server }: NameOnly) -> Result<Closed, Trouble> {
+        self.stop_within(&server, Patience::default()).await
+    }
+
+    async fn stop_within(&self, name: &str, patience: Patience) -> Result<Closed, Trouble> {
+        let taken = self.servers.0.borrow_mut().remove(name);
+        match taken {
+            Some(Place::Running { holder, .. }) => Ok(closed(&holder.close_within(patience).await, Vec::new())),
+            _ => Err(Trouble::gone("server", name)),
+        }
+    }
+
+    pub(super) async fn stop_all(&self, patience: Patience) {
+        let names: Vec<String> = self.servers.0.borrow().keys().cloned().collect();
+        for name in names {
+            // It may have been stopped meanwhile.
+            let _ = self.stop_within(&name, patience).await;
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! The sessions of a driver: opened, used by many requests at once, closed. Knows nothing of what is asked over them.
+
+use super::targets::duration;
+use super::trouble::Trouble;
+use super::{Drive, envelope};
+use crate::target::Resolved;
+use crate::wire;
+use mcproof_client::{Answers, ConnectOptions, Exit, Fault, Patience, Session, ShutdownReport, Tap, Target, open_in_memory, open_session};
+use mcproof_engine::diagnosis::{self, Asker};
+use mcproof_record::drive::{
+    AnswersParams, CloseParams, Closed, Ended, ExitStatus, Nothing, Notified, OpenParams, Opened, PatienceName, Progressed, Push,
+    RelayForm, SeenFrame, SessionOnly,
+};
+use mcproof_record::{Diagnostic, Frame, FrameBody};
+use serde_json::Value;
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock, watch};
+
+/// How many sessions are remembered that are no more.
+const MOST_PAST: usize = 64;
+/// How long the driver may think about what a server asks.
+const CALLBACK: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+pub(super) struct Sessions {
+    open: RefCell<HashMap<String, Rc<Seat>>>,
+    /// Those that are no more, the newest last.
+    past: RefCell<VecDeque<Rc<Seat>>>,
+}
+
+/// A session, from when the driver names it.
+pub(super) struct Seat {
+    pub(super) name: String,
+    pub(super) tap: Tap,
+    /// Locked for writing while it is opened and when it is closed; requests read.
+    session: Arc<RwLock<Option<Session>>>,
+    /// Why it never opened.
+    failed: RefCell<Option<Trouble>>,
+    closing: watch::Sender<bool>,
+    /// For each request.
+    pub(super) timeout: Duration,
+    callback: Duration,
+    pushes_notifications: bool,
+    /// How far notifications were passed on.
+    position: Cell<u64>,
+    /// The driver's requests that asked for progress, by their tokens.
+    progress: RefCell<HashMap<String, Value>>,
+    /// Of a session that was closed.
+    faults: RefCell<Vec<Fault>>,
+    has_ended: Cell<bool>,
+}
+
+/// A session that has its name, and is to be opened.
+pub(super) struct Opening {
+    seat: Rc<Seat>,
+    place: OwnedRwLockWriteGuard<Option<Session>>,
+    target: Target,
+    options: ConnectOptions,
+    relay: Option<RelayForm>,
+}
+
+impl Drive {
+    /// Gives a session its name, so that what comes behind may be about it.
+    pub(super) fn take_seat(&self, params: OpenParams) -> Result<Opening, Trouble> {
+        let OpenParams { session: name, target, era, protocol_version, timeouts, client, answers, later_answers, push, secrets } = params;
+        if name.is_empty() {
+            return Err(Trouble::bad("bad-params", "`session` is missing: the name that the session is to have"));
+        }
+        if self.sessions.open.borrow().contains_key(&name) {
+            return Err(Trouble::bad("name-taken", format!("there is a session `{name}` already")));
+        }
+        let version = protocol_version.as_deref();
+        let resolved = match (&target.spawned, target.relay) {
+            (None, Some(_)) => self.targets.relayed(era, version, &timeouts)?,
+            (spawned, _) => {
+                let address = spawned.as_ref().map(|spawned| self.servers.address(spawned, target.path.as_deref())).transpose()?;
+                self.targets.resolve(&target, address, era, version, &timeouts)?
+            }
+        };
+        let Resolved { target: reached, mut options, secrets: known, timeout, tap: bounds, .. } = resolved;
+        let callback = duration("timeouts.callback_ms", timeouts.callback_ms, CALLBACK)?;
+        options.answers = self.callbacks.policies(&name, &answers, callback)?;
+        options.later_answers = self.callbacks.policies(&name, &later_answers, callback)?;
+        options.client.name = client.name.unwrap_or(options.client.name);
+        options.client.version = client.version.unwrap_or(options.client.version);
+        options.client.capabilities = client.capabilities;
+        let push = push.unwrap_or_else(|| vec![Push::Notifications]);
+        let observer = push.contains(&Push::Frames).then(|| self.observer(&name));
+        let tap = Tap::with(bounds, known.into_iter().chain(secrets).collect(), observer);
+        let seat = Rc::new(Seat {
+            name: name.clone(),
+            tap,
+            session: Arc::default(),
+            failed: RefCell::default(),
+            closing: watch::Sender::new(false),
+            timeout,
+            callback,
+            pushes_notifications: push.contains(&Push::Notifications),
+            position: Cell::new(0),
+            progress: RefCell::default(),
+            faults: RefCell::default(),
+            has_ended: Cell::new(false),
+        });
+        let place = Arc::clone(&seat.session).try_write_owned().expect("nobody knows it yet");
+        self.sessions.past.borrow_mut().retain(|past| past.name != name);
+        self.sessions.open.borrow_mut().insert(name, Rc::clone(&seat));
+        Ok(Opening { seat, place, target: reached, options, relay: target.relay })
+    }
+
+    fn observer(&self, name: &str) -> Box<dyn Fn(&Frame) + Send + Sync> {
+        let (outlet, style, session) = (self.outlet.clone(), self.style.get(), name.to_owned());
+        Box::new(move |frame| {
+            let text = wire::line(frame, &style);
+            let seen = SeenFrame { session: session.clone(), frame: frame.clone(), text };
+            outlet.send(envelope::notification("session/frame", &seen));
+        })
+    }
+
+    pub(super) async fn open(self: &Rc<Self>, opening: Opening) -> Result<Opened, Trouble> {
+        let Opening { seat, mut place, target, options, relay } = opening;
+        let started = Instant::now();
+        let mut closing = seat.closing.subscribe();
+        let opens = async {
+            match relay {
+                Some(form) => {
+                    let (input, output) = self.relays.open(&seat.name, form, &self.outlet, &seat.tap);
+                    open_in_memory(input, output, &options, &seat.tap).await
+                }
+                None => open_session(&target, &options, &seat.tap).await,
+            }
+        };
+        let outcome = tokio::select! {
+            biased;
+            opened = opens => opened.map_err(|failure| {
+                Trouble::not_open(diagnosis::of_connect_failure(&failure, &target, &seat.tap.transcript(), Asker::Suite))
+            }),
+            _ = closing.wait_for(|closing| *closing) => Err(Trouble::closed(&seat.name)),
+        };
+        let session = match outcome {
+            Ok(session) => session,
+            Err(trouble) => {
+                *seat.failed.borrow_mut() = Some(trouble.clone());
+                self.retire(&seat);
+                return Err(trouble);
+            }
+        };
+        let opened = opened(&seat, &session, started.elapsed());
+        let pushing = Rc::clone(self);
+        let arrivals = session.arrivals();
+        *place = Some(session);
+        let place = place.downgrade();
+        if let Some(session) = &*place {
+            self.pass_on(&seat, session);
+        }
+        tokio::task::spawn_local(async move { pushing.keep_passing_on(seat, arrivals).await });
+        Ok(opened)
+    }
+
+    /// A session that is open, or is being opened.
+    pub(super) fn seat(&self, name: &str) -> Result<Rc<Seat>, Trouble> {
+        self.sessions.open.borrow().get(name).cloned().ok_or_else(|| Trouble::gone("session", name))
+    }
+
+    /// A session that is or was.
+    pub(super) fn seat_or_past(&self, name: &str) -> Result<Rc<Seat>, Trouble> {
+        self.seat(name).or_else(|gone| {
+            let past = self.sessions.past.borrow();
+            past.iter().find(|past| past.name == name).cloned().ok_or(gone)
+        })
+    }
+
+    /// Does something with a session, once it is open and as long as it is. What the server said meanwhile is passed on first.
+    pub(super) async fn with<T>(&self, seat: &Seat, work: impl AsyncFnOnce(&Session) -> Result<T, Trouble>) -> Result<T, Trouble> {
+        let mut closing = seat.closing.subscribe();
+        let session = seat.session.read().await;
+        let Some(session) = &*session else {
+            return Err(seat.failed.borrow().clone().unwrap_or_else(|| Trouble::gone("session", &seat.name)));
+        };
+        let outcome = tokio::select! {
+            biased;
+            outcome = work(session) => outcome,
+            _ = closing.wait_for(|closing| *closing) => Err(Trouble::closed(&seat.name)),
+        };
+        self.pass_on(seat, session);
+        outcome
+    }
+
+    pub(super) async fn discover(&self, SessionOnly { session }: SessionOnly) -> Result<Opened, Trouble> {
+        let seat = self.seat(&session)?;
+        self.with(&seat, async |session| Ok(opened(&seat, session, Duration::ZERO))).await
+    }
+
+    pub(super) async fn change_answers(&self, AnswersParams { session, answers }: AnswersParams) -> Result<Nothing, Trouble> {
+        let seat = self.seat(&session)?;
+        let policies: Answers = self.callbacks.policies(&seat.name, &answers, seat.callback)?;
+        self.with(&seat, async |session| {
+            session.answer_with(policies);
+            Ok(Nothing {})
+        })
+        .await
+    }
+
+    pub(super) async fn close(&self, CloseParams { session, patience }: CloseParams) -> Result<Closed, Trouble> {
+        let seat = self.seat(&session)?;
+        let patience = match patience {
+            PatienceName::Usual => Patience::default(),
+            PatienceName::Short => Patience::SHORT,
+        };
+        self.close_seat(&seat, patience).await
+    }
+
+    async fn close_seat(&self, seat: &Rc<Seat>, patience: Patience) -> Result<Closed, Trouble> {
+        // Its name is free from here on, but for the relay, which still has something to say.
+        self.sessions.open.borrow_mut().remove(&seat.name);
+        seat.closing.send_replace(true);
+        let session = seat.session.write().await.take();
+        let Some(session) = session else {
+            self.retire(seat);
+            return Ok(closed(&ShutdownReport::default(), Vec::new()));
+        };
+        *seat.faults.borrow_mut() = session.faults();
+        let report = session.close_within(patience).await;
+        self.retire(seat);
+        Ok(closed(&report, seat.diagnosed_faults()))
+    }
+
+    pub(super) async fn close_all(&self, patience: Patience) {
+        let seats: Vec<Rc<Seat>> = self.sessions.open.borrow().values().cloned().collect();
+        let mut closing: Vec<_> = seats.iter().map(|seat| Box::pin(self.close_seat(seat, patience))).collect();
+        // Together, because each may take its time.
+        std::future::poll_fn(|context| {
+            closing.retain_mut(|one| one.as_mut().poll(context).is_pending());
+            if closing.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        })
+        .await;
+    }
+
+    fn retire(&self, seat: &Rc<Seat>) {
+        self.relays.forget(&seat.name);
+        let mut open = self.sessions.open.borrow_mut();
+        if open.get(&seat.name).is_some_and(|known| Rc::ptr_eq(known, seat)) {
+            open.remove(&seat.name);
+        }
+        let mut past = self.sessions.past.borrow_mut();
+        past.push_back(Rc::clone(seat));
+        if past.len() > MOST_PAST {
+            past.pop_front();
+        }
+    }
+
+    async fn keep_passing_on(&self, seat: Rc<Seat>, mut arrivals: watch::Receiver<()>) {
+        // Ends with the session.
+        while arrivals.changed().await.is_ok() {
+            let session = seat.session.read().await;
+            let Some(session) = &*session else { return };
+            self.pass_on(&seat, session);
+        }
+    }
+
+    /// Tells the driver what the server has said unasked.
+    fn pass_on(&self, seat: &Seat, session: &Session) {
+        let mut position = seat.position.get();
+        let news = session.notifications_since(&mut position);
+        seat.position.set(position);
+        for notification in news {
+            let frame = notification.frame;
+            if let Some(progressed) = seat.progressed(&notification) {
+                self.outlet.send(envelope::notification("session/progress", &progressed));
+            }
+            if seat.pushes_notifications {
+                let notified = Notified { session: seat.name.clone(), method: notification.method, params: notification.params, frame };
+                self.outlet.send(envelope::notification("session/notification", &notified));
+            }
+        }
+        if let Some(reason) = session.closed_because()
+            && !*seat.closing.borrow()
+            && !seat.has_ended.replace(true)
+        {
+            let ended = Ended { session: seat.name.clone(), reason: reason.to_string(), exit: session.exit().map(exit_status) };
+            self.outlet.send(envelope::notification("session/ended", &ended));
+        }
+    }
+}
+
+impl Seat {
+    /// From now on progress with this token is passed on as that of a request of the driver.
+    pub(super) fn expect_progress(&self, token: &str, request: &Value) {
+        self.progress.borrow_mut().insert(token.to_owned(), request.clone());
+    }
+
+    pub(super) fn forget_progress(&self, token: &str) {
+        self.progress.borrow_mut().remove(token);
+    }
+
+    fn progressed(&self, notification: &mcproof_client::Notification) -> Option<Progressed> {
+        if notification.method != "notifications/progress" {
+            return None;
+        }
+        let params = notification.params.as_ref()?;
+        let id = self.progress.borrow().get(params.get("progressToken")?.as_str()?)?.clone();
+        let member = |name: &str| params.get(name).cloned();
+        Some(Progressed {
+            session: self.name.clone(),
+            id,
+            progress: member("progress"),
+            total: member("total"),
+            message: member("message"),
+            frame: notification.frame,
+        })
+    }
+
+    /// What the server sent and should not have, so far.
+    pub(super) async fn faults(&self) -> Vec<Diagnostic> {
+        if let Some(session) = &*self.session.read().await {
+            *self.faults.borrow_mut() = session.faults();
+        }
+        self.diagnosed_faults()
+    }
+
+    fn diagnosed_faults(&self) -> Vec<Diagnostic> {
+        let faults = self.faults.borrow();
+        if faults.is_empty() {
+            return Vec::new();
+        }
+        let transcript = self.tap.transcript();
+        faults.iter().map(|fault| diagnosis::of_fault(fault, &transcript, Asker::Suite)).collect()
+    }
+}
+
+pub(super) fn closed(report: &ShutdownReport, faults: Vec<Diagnostic>) -> Closed {
+    Closed { exit: report.exit.map(exit_status), forced: report.ignored_end_of_input, left_behind: report.left_behind.clone(), faults }
+}
+
+fn exit_status(exit: Exit) -> ExitStatus {
+    ExitStatus { code: exit.code, signal: exit.signal }
+}
+
+/// The process that a transcript began with.
+pub(super) fn process_id(tap: &Tap) -> Option<u32> {
+    let spawned = |frame: &Frame| match frame.body {
+        FrameBody::Spawned { pid, .. } => Some(pid),
+        _ => None,
+    };
+    tap.transcript().frames.iter().rev().find_map(spawned)
+}
+
+fn opened(seat: &Seat, session: &Session, elapsed: Duration) -> Opened {
+    let handshake = session.handshake();
+    Opened {
+        session: seat.name.clone(),
+        era: handshake.era.to_string(),
+        transport: handshake.transport.to_string(),
+        protocol_version: handshake.protocol_version.clone(),
+        server_info: handshake.server_info.clone(),
+        capabilities: handshake.capabilities.clone(),
+        instructions: handshake.instructions.clone(),
+        result: handshake.result.clone(),
+        url: session.url().map(ToString::to_string),
+        pid: process_id(&seat.tap),
+        elapsed_ms: milliseconds(elapsed),
+    }
+}
+
+/// With three digits behind the point.
+pub(super) fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}

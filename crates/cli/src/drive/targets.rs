@@ -1,0 +1,173 @@
+//! From the target of a driver to a server and how to reach it, as the command line has it. Starts nothing.
+
+use super::trouble::Trouble;
+use crate::failure::Failure;
+use crate::network::NetworkArgs;
+use crate::target::{self, Resolved, TargetArgs, Transport, Words};
+use mcproof_client::{EraChoice, Guardian, Target, TransportKind};
+use mcproof_engine::run::locate_by;
+use mcproof_record::drive::{DriveTarget, EraName, Timeouts, TransportName};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashSet};
+use std::net::{Ipv4Addr, TcpListener};
+use std::time::Duration;
+
+/// What all targets have in common.
+pub(super) struct Targets {
+    plain: TargetArgs,
+    guardian: Guardian,
+    /// Ports that were given to servers: the system may offer one again before its server listens.
+    given: RefCell<HashSet<u16>>,
+}
+
+/// Stands for a free port.
+const PORT: &str = "${port}";
+
+const USUAL: Duration = Duration::from_secs(30);
+
+impl Targets {
+    pub(super) fn new(network: &NetworkArgs, guardian: Guardian) -> Result<Self, Failure> {
+        // Files that cannot be read are told before anything is asked.
+        network.network()?;
+        Ok(Self { plain: TargetArgs::of_network(network), guardian, given: RefCell::default() })
+    }
+
+    /// The server that a target names; `spawned` is the address of the one that it names by `spawned`.
+    pub(super) fn resolve(
+        &self,
+        wanted: &DriveTarget,
+        spawned: Option<String>,
+        era: EraName,
+        version: Option<&str>,
+        timeouts: &Timeouts,
+    ) -> Result<Resolved, Trouble> {
+        let named = [
+            ("command", !wanted.command.is_empty() && wanted.url.is_none()),
+            ("url", wanted.url.is_some()),
+            ("spawned", wanted.spawned.is_some()),
+            ("server", wanted.server.is_some()),
+            ("relay", wanted.relay.is_some()),
+        ];
+        let named: Vec<&str> = named.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect();
+        if named.len() != 1 {
+            let found = if named.is_empty() { "none".to_owned() } else { named.join(" and ") };
+            let message = format!("a target has one of `command`, `url`, `spawned`, `server` and `relay`; found {found}");
+            return Err(Trouble::bad("bad-target", message));
+        }
+        let mut arguments = self.common(era, version, timeouts)?;
+        arguments.cwd = wanted.cwd.as_ref().map(Into::into);
+        arguments.header = headers(&wanted.headers)?;
+        arguments.transport = match wanted.transport {
+            TransportName::Auto => Transport::Auto,
+            TransportName::Stdio => Transport::Only(TransportKind::Stdio),
+            TransportName::Http => Transport::Only(TransportKind::Http),
+            TransportName::Sse => Transport::Only(TransportKind::Sse),
+        };
+        arguments.server.clone_from(&wanted.server);
+        arguments.config = wanted.config.as_ref().map(Into::into);
+        let mut words = Vec::new();
+        match (&wanted.url, spawned) {
+            (Some(url), _) if wanted.command.is_empty() => arguments.server_url = Some(url.clone()),
+            (Some(url), _) => {
+                let filled = self.filled(&wanted.command, &wanted.env, url)?;
+                (arguments.command, arguments.env) = (filled.command, filled.env);
+                words.push(filled.url);
+            }
+            (None, Some(address)) => arguments.server_url = Some(address),
+            (None, None) => {
+                arguments.command.clone_from(&wanted.command);
+                arguments.env = pairs(&wanted.env);
+            }
+        }
+        if wanted.server.is_some() {
+            arguments.env = pairs(&wanted.env);
+        }
+        let mut resolved = arguments.resolve(&words, Words::NameAndStart)?;
+        resolved.options.guardian = self.guardian.clone();
+        if let Some(pattern) = &wanted.port_from {
+            let template = wanted.url.as_deref().unwrap_or_default();
+            let found = locate_by(pattern, template).map_err(|reason| Trouble::bad("bad-regex", format!("`port_from`: {reason}")))?;
+            match &mut resolved.target {
+                Target::Http { locate, launch: Some(_), .. } => *locate = Some(found),
+                _ => return Err(Trouble::bad("bad-target", "`port_from` needs a `command` and a `url`")),
+            }
+        }
+        Ok(resolved)
+    }
+
+    /// What there is to know where the driver is the transport: all but a server.
+    pub(super) fn relayed(&self, era: EraName, version: Option<&str>, timeouts: &Timeouts) -> Result<Resolved, Trouble> {
+        let mut arguments = self.common(era, version, timeouts)?;
+        // Never started: a relay is opened with the options alone.
+        arguments.command = vec!["relay".to_owned()];
+        let mut resolved = arguments.resolve(&[], Words::Name)?;
+        resolved.options.guardian = self.guardian.clone();
+        Ok(resolved)
+    }
+
+    fn common(&self, era: EraName, version: Option<&str>, timeouts: &Timeouts) -> Result<TargetArgs, Trouble> {
+        let mut arguments = self.plain.clone();
+        arguments.era = match era {
+            EraName::Auto => EraChoice::Auto,
+            EraName::Legacy => EraChoice::Legacy,
+            EraName::Modern => EraChoice::Modern,
+        };
+        arguments.protocol_version = version.map(str::to_owned);
+        arguments.timeout = duration("timeouts.request_ms", timeouts.request_ms, USUAL)?;
+        arguments.connect_timeout = duration("timeouts.connect_ms", timeouts.connect_ms, USUAL)?;
+        Ok(arguments)
+    }
+
+    fn filled(&self, command: &[String], env: &BTreeMap<String, String>, url: &str) -> Result<Filled, Trouble> {
+        let mentions = |text: &String| text.contains(PORT);
+        let port = if url.contains(PORT) || command.iter().chain(env.values()).any(mentions) {
+            self.free_port()?.to_string()
+        } else {
+            String::new()
+        };
+        let fill = |text: &String| text.replace(PORT, &port);
+        let env = env.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
+        Ok(Filled { command: command.iter().map(fill).collect(), env, url: url.replace(PORT, &port) })
+    }
+
+    /// A port that no other server of this driver was given.
+    fn free_port(&self) -> Result<u16, Trouble> {
+        let failed = |error: std::io::Error| Trouble::bad("no-port", format!("no port is free: {error}"));
+        // Kept until a new one is found, so that the system does not offer the same one again.
+        let mut tried = Vec::new();
+        loop {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
+            let port = listener.local_addr().map_err(failed)?.port();
+            tried.push(listener);
+            if self.given.borrow_mut().insert(port) {
+                return Ok(port);
+            }
+        }
+    }
+}
+
+/// What starts a server, with its port.
+struct Filled {
+    command: Vec<String>,
+    env: Vec<(String, String)>,
+    url: String,
+}
+
+/// Milliseconds of a driver.
+pub(super) fn duration(name: &str, milliseconds: Option<f64>, usual: Duration) -> Result<Duration, Trouble> {
+    let Some(milliseconds) = milliseconds else { return Ok(usual) };
+    Duration::try_from_secs_f64(milliseconds / 1e3)
+        .map_err(|_| Trouble::bad("bad-duration", format!("`{name}` has to be a number of milliseconds, found {milliseconds}")))
+}
+
+fn pairs(map: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    map.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+fn headers(map: &BTreeMap<String, String>) -> Result<Vec<(String, String)>, Trouble> {
+    let check = |(name, value): (&String, &String)| {
+        target::parse_header(&format!("{name}: {value}"))
+            .map_err(|_| Trouble::bad("bad-header", format!("`{name}` cannot be sent as a header")))
+    };
+    map.iter().map(check).collect()
+}

@@ -1,0 +1,158 @@
+//! Why a request of the driver has no result: the kinds of `docs/drive.md`, each with its diagnosis.
+
+use super::envelope;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use mcproof_client::jsonrpc::RpcError;
+use mcproof_record::Diagnostic;
+use mcproof_record::drive::{ErrorData, PROTOCOL};
+use mcproof_report::{Style, diagnostic};
+use serde::Serialize;
+use serde_json::Value;
+
+#[derive(Clone, Debug)]
+pub(super) struct Trouble {
+    kind: Kind,
+    message: String,
+    diagnostics: Vec<Diagnostic>,
+    error: Option<Value>,
+    result: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Of JSON-RPC itself.
+    Plain(i64),
+    OtherProtocol,
+    BadInput,
+    NotOpen,
+    Unanswered,
+    Refused,
+    Cancelled,
+    Gone,
+}
+
+impl Kind {
+    fn code_and_name(self) -> (i64, Option<&'static str>) {
+        match self {
+            Self::Plain(code) => (code, None),
+            Self::OtherProtocol | Self::BadInput => (-32602, Some("bad-input")),
+            Self::NotOpen => (1, Some("not-open")),
+            Self::Unanswered => (2, Some("unanswered")),
+            Self::Refused => (3, Some("refused")),
+            Self::Cancelled => (4, Some("cancelled")),
+            Self::Gone => (5, Some("gone")),
+        }
+    }
+}
+
+impl Trouble {
+    fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), diagnostics: Vec::new(), error: None, result: None }
+    }
+
+    fn diagnosed(kind: Kind, diagnostics: Vec<Diagnostic>) -> Self {
+        let message = diagnostics.first().map(|first| first.message.clone()).unwrap_or_default();
+        Self { diagnostics, ..Self::new(kind, message) }
+    }
+
+    pub(super) fn plain(code: i64, message: impl Into<String>) -> Self {
+        Self::new(Kind::Plain(code), message)
+    }
+
+    pub(super) fn no_method(method: &str) -> Self {
+        let near = crate::suggest::did_you_mean(method, mcproof_record::drive::METHODS.iter().copied());
+        let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        Self::plain(-32601, format!("there is no method `{method}`{near}"))
+    }
+
+    pub(super) fn other_protocol(wanted: u32) -> Self {
+        Self::new(Kind::OtherProtocol, format!("the driver speaks version {wanted} of the protocol, this is version {PROTOCOL}"))
+    }
+
+    /// The params are not those of the method.
+    pub(super) fn bad_params(error: &serde_json::Error) -> Self {
+        let message = error.to_string();
+        // Lines have one line; nobody counts columns in them.
+        let end = message.rfind(" at line ").unwrap_or(message.len());
+        Self::bad("bad-params", &message[..end])
+    }
+
+    pub(super) fn bad(code: &str, message: impl Into<String>) -> Self {
+        Self::bad_input(vec![Diagnostic::error(code, message)])
+    }
+
+    pub(super) fn bad_input(diagnostics: Vec<Diagnostic>) -> Self {
+        Self::diagnosed(Kind::BadInput, diagnostics)
+    }
+
+    pub(super) fn not_open(diagnostic: Diagnostic) -> Self {
+        Self::diagnosed(Kind::NotOpen, vec![diagnostic])
+    }
+
+    pub(super) fn unanswered(diagnostic: Diagnostic) -> Self {
+        Self::diagnosed(Kind::Unanswered, vec![diagnostic])
+    }
+
+    /// The server answered with an error.
+    pub(super) fn refused(diagnostic: Diagnostic, error: &RpcError) -> Self {
+        Self { error: Some(error.to_value()), ..Self::diagnosed(Kind::Refused, vec![diagnostic]) }
+    }
+
+    /// A tool failed, and that was to be an error.
+    pub(super) fn failed_tool(diagnostic: Diagnostic, result: Value) -> Self {
+        Self { result: Some(result), ..Self::diagnosed(Kind::Refused, vec![diagnostic]) }
+    }
+
+    pub(super) fn cancelled(reason: &str) -> Self {
+        Self::new(Kind::Cancelled, format!("cancelled: {reason}"))
+    }
+
+    pub(super) fn closed(session: &str) -> Self {
+        Self::diagnosed(
+            Kind::Unanswered,
+            vec![Diagnostic::error("session-closed", format!("the session `{session}` was closed meanwhile"))],
+        )
+    }
+
+    pub(super) fn gone(what: &str, name: &str) -> Self {
+        let message = if name.is_empty() { format!("no {what} is named") } else { format!("there is no {what} `{name}`") };
+        Self::new(Kind::Gone, message)
+    }
+
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The line that tells it.
+    pub(super) fn line(self, id: &Value, style: &Style) -> Vec<u8> {
+        #[derive(Serialize)]
+        struct Error {
+            code: i64,
+            message: String,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            data: Option<ErrorData>,
+        }
+        let (code, kind) = self.kind.code_and_name();
+        let text =
+            if self.diagnostics.is_empty() { format!("{}\n", self.message) } else { diagnostic::render_all(&self.diagnostics, style) };
+        let data = kind.map(|kind| ErrorData {
+            kind: kind.into(),
+            diagnostic: self.diagnostics.into_iter().next(),
+            text,
+            error: self.error,
+            result: self.result,
+            supported: (self.kind == Kind::OtherProtocol).then(|| vec![PROTOCOL]),
+        });
+        envelope::error(id, &Error { code, message: self.message, data })
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        match failure.exit {
+            Exit::Unreachable => Self::not_open(*failure.diagnostic),
+            _ => Self::bad_input(vec![*failure.diagnostic]),
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! What a driver may say. Members that are not known are refused, so that a misspelt option does not pass for a default.
+
+use crate::Raw;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Declares params: all may be read, and none has members that are not named.
+macro_rules! params {
+    ($($(#[$doc:meta])* pub struct $name:ident { $($body:tt)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name { $($body)* }
+    )*};
+}
+
+/// What every request has that asks a server something.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Asked {
+    pub session: String,
+    pub timeout_ms: Option<f64>,
+    pub max_ms: Option<f64>,
+    pub progress: bool,
+    pub meta: Option<Map<String, Value>>,
+}
+
+/// Declares params with the members of [`Asked`] besides their own.
+macro_rules! asking {
+    ($($(#[$doc:meta])* pub struct $name:ident { $($(#[$field_doc:meta])* pub $field:ident: $kind:ty,)* })*) => {$(
+        params! {
+            $(#[$doc])*
+            pub struct $name {
+                pub session: String,
+                $($(#[$field_doc])* pub $field: $kind,)*
+                /// Longest wait for the answer.
+                pub timeout_ms: Option<f64>,
+                /// Progress extends the wait, up to this in all.
+                pub max_ms: Option<f64>,
+                /// Asks for progress, and passes it on.
+                pub progress: bool,
+                /// Sent as `_meta`.
+                pub meta: Option<Map<String, Value>>,
+            }
+        }
+
+        impl $name {
+            /// The members that all of these have.
+            pub fn asked(&self) -> Asked {
+                let Self { session, timeout_ms, max_ms, progress, meta, .. } = self;
+                Asked {
+                    session: session.clone(),
+                    timeout_ms: *timeout_ms,
+                    max_ms: *max_ms,
+                    progress: *progress,
+                    meta: meta.clone(),
+                }
+            }
+        }
+    )*};
+}
+
+/// Declares words.
+macro_rules! words {
+    ($($(#[$doc:meta])* pub enum $name:ident { $($body:tt)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[serde(rename_all = "kebab-case")]
+        pub enum $name { $($body)* }
+    )*};
+}
+
+words! {
+    pub enum EraName {
+        #[default]
+        Auto,
+        Legacy,
+        Modern,
+    }
+
+    pub enum TransportName {
+        #[default]
+        Auto,
+        Stdio,
+        Http,
+        Sse,
+    }
+
+    /// What the notifications of a relay carry.
+    pub enum RelayForm {
+        /// Bytes, as a pipe would.
+        #[default]
+        Lines,
+        /// JSON-RPC messages.
+        Messages,
+    }
+
+    /// What is told without being asked for.
+    pub enum Push {
+        #[default]
+        Notifications,
+        Frames,
+    }
+
+    pub enum Listing {
+        #[default]
+        Tools,
+        Resources,
+        Templates,
+        Prompts,
+    }
+
+    /// Which changes count.
+    pub enum Denied {
+        Breaking,
+        #[default]
+        Any,
+    }
+
+    /// How long a server may take to end.
+    pub enum PatienceName {
+        #[default]
+        Usual,
+        Short,
+    }
+}
+
+params! {
+    pub struct HelloParams {
+        pub protocol: Option<u32>,
+        /// Name and version of the driver, for people.
+        pub driver: Option<String>,
+        /// Columns of rendered text.
+        pub width: Option<usize>,
+        /// Whether rendered text has colours.
+        pub color: bool,
+        /// Whether rendered text may have characters beyond ASCII.
+        pub unicode: Option<bool>,
+    }
+
+    /// A server, by exactly one of `command` (with or without `url`), `url`, `spawned`, `server` and `relay`.
+    pub struct DriveTarget {
+        pub command: Vec<String>,
+        pub env: BTreeMap<String, String>,
+        pub cwd: Option<String>,
+        /// With a command, `${port}` in both is a free port.
+        pub url: Option<String>,
+        pub headers: BTreeMap<String, String>,
+        pub transport: TransportName,
+        /// A pattern whose first group is the port in a line that the started server prints.
+        pub port_from: Option<String>,
+        /// The name of a server that `spawn` started.
+        pub spawned: Option<String>,
+        /// The endpoint at the spawned server, if it is not that of its URL.
+        pub path: Option<String>,
+        /// The name of a server in a configuration file.
+        pub server: Option<String>,
+        pub config: Option<String>,
+        pub relay: Option<RelayForm>,
+    }
+
+    pub struct Timeouts {
+        pub connect_ms: Option<f64>,
+        pub request_ms: Option<f64>,
+        pub callback_ms: Option<f64>,
+    }
+
+    /// Who we say that we are.
+    pub struct ClientParams {
+        pub name: Option<String>,
+        pub version: Option<String>,
+        pub capabilities: Map<String, Value>,
+    }
+
+    /// What a server may ask; each of them may be `"callback"`.
+    pub struct DriveAnswers {
+        /// A list of URIs.
+        pub roots: Option<Value>,
+        /// An object of values, `"accept"`, `"decline"` or `"cancel"`.
+        pub elicitation: Option<Value>,
+        /// A text, a whole result as an object, or `"reject"`.
+        pub sampling: Option<Value>,
+    }
+
+    pub struct OpenParams {
+        /// A name of the driver's choice.
+        pub session: String,
+        pub target: DriveTarget,
+        pub era: EraName,
+        pub protocol_version: Option<String>,
+        pub timeouts: Timeouts,
+        pub client: ClientParams,
+        pub answers: DriveAnswers,
+        /// Declared as well, and refused until `answers` says how to answer.
+        pub later_answers: DriveAnswers,
+        /// `notifications` if left out.
+        pub push: Option<Vec<Push>>,
+        /// Never to be recorded or shown.
+        pub secrets: Vec<String>,
+    }
+
+    pub struct AnswersParams {
+        pub session: String,
+        pub answers: DriveAnswers,
+    }
+
+    pub struct CompleteArgument {
+        pub name: String,
+        pub value: String,
+    }
+
+    pub struct NotifyParams {
+        pub session: String,
+        pub method: String,
+        pub params: Option<Map<String, Value>>,
+    }
+
+    /// A message or bytes, sent as they stand.
+    pub struct RawParams {
+        pub session: String,
+        pub message: Option<Map<String, Value>>,
+        pub bytes: Option<Raw>,
+        /// Whether an answer is waited for.
+        pub wait: Option<bool>,
+        pub timeout_ms: Option<f64>,
+    }
+
+    pub struct WaitParams {
+        pub session: String,
+        pub method: String,
+        pub timeout_ms: Option<f64>,
+    }
+
+    pub struct SpawnParams {
+        /// A name of the driver's choice.
+        pub server: String,
+        pub command: Vec<String>,
+        pub url: String,
+        pub env: BTreeMap<String, String>,
+        pub cwd: Option<String>,
+        pub port_from: Option<String>,
+        pub timeouts: Timeouts,
+    }
+
+    pub struct NameOnly {
+        pub server: String,
+    }
+
+    pub struct SessionOnly {
+        pub session: String,
+    }
+
+    pub struct TranscriptParams {
+        pub session: Option<String>,
+        pub server: Option<String>,
+        /// Whether frames are wanted; yes if left out.
+        pub frames: Option<bool>,
+        /// Whether text is wanted; yes if left out.
+        pub text: Option<bool>,
+        /// The first frame.
+        pub since: Option<u64>,
+        /// How many of the last frames.
+        pub last: Option<usize>,
+    }
+
+    /// A value or the result of a call, and what is expected of it.
+    pub struct ExpectParams {
+        pub expectation: Value,
+        pub value: Option<Value>,
+        pub result: Option<Value>,
+        /// Whose wire the diagnosis shows.
+        pub session: Option<String>,
+        /// Up to which frame.
+        pub frame: Option<u64>,
+        /// What the value is called; `answer` if left out.
+        pub what: Option<String>,
+        /// Values for `${name}`.
+        pub vars: Option<Map<String, Value>>,
+    }
+
+    pub struct SnapshotParams {
+        pub file: String,
+        pub value: Value,
+        /// Rules, paths and patterns, as in suites.
+        pub redact: Vec<String>,
+        pub update: bool,
+    }
+
+    /// A server to explore, or a session whose wire is judged.
+    pub struct CheckParams {
+        pub target: Option<DriveTarget>,
+        pub session: Option<String>,
+        pub only: Vec<String>,
+        pub skip: Vec<String>,
+        pub strict: bool,
+        pub hosts: bool,
+        pub browser: bool,
+        /// Tools that may be called besides read-only ones.
+        pub call: Option<String>,
+        pub timeouts: Timeouts,
+        /// Whether the report has its takes.
+        pub takes: bool,
+    }
+
+    pub struct ContractParams {
+        pub session: String,
+        pub timeout_ms: Option<f64>,
+    }
+
+    pub struct DiffParams {
+        pub session: String,
+        pub lock: String,
+        pub deny: Denied,
+        pub timeout_ms: Option<f64>,
+    }
+
+    pub struct CloseParams {
+        pub session: String,
+        pub patience: PatienceName,
+    }
+
+    /// The request that nobody wants answered any more.
+    pub struct CancelParams {
+        pub id: Value,
+        pub reason: Option<String>,
+    }
+
+    /// What the server wrote: bytes, or a message.
+    pub struct RelayReceivedParams {
+        pub session: String,
+        pub data: Option<Raw>,
+        #[cfg_attr(feature = "schema", schemars(with = "Option<Value>"))]
+        pub message: Option<Box<RawValue>>,
+    }
+
+    pub struct RelayClosedParams {
+        pub session: String,
+        pub reason: Option<String>,
+    }
+}
+
+asking! {
+    pub struct RequestParams {
+        pub method: String,
+        pub params: Option<Map<String, Value>>,
+    }
+
+    pub struct CallParams {
+        pub tool: String,
+        pub arguments: Option<Map<String, Value>>,
+        /// Whether a result with `isError` is an error.
+        pub raise_errors: bool,
+    }
+
+    pub struct ListParams {
+        pub what: Listing,
+    }
+
+    pub struct ReadParams {
+        pub uri: String,
+    }
+
+    pub struct PromptParams {
+        pub name: String,
+        pub arguments: Option<Map<String, Value>>,
+    }
+
+    pub struct CompleteParams {
+        pub r#ref: Value,
+        pub argument: CompleteArgument,
+        pub context: Option<Map<String, Value>>,
+    }
+
+    pub struct PingParams {
+    }
+}
