@@ -231,6 +231,10 @@ impl Context {
 }
 
 fn read<'a, T: Deserialize<'a>>(params: &'a str) -> Result<T, Trouble> {
+    // serde would take an array for the members in their order.
+    if !params.starts_with('{') {
+        return Err(Trouble::bad("bad-params", "`params` has to be an object"));
+    }
     serde_json::from_str(params).map_err(|error| Trouble::bad_params(&error))
 }
 

@@ -43,9 +43,11 @@ pub fn probe() -> Value {
 
 /// The schema (2020-12) of the messages of `mcproof drive`.
 pub fn drive() -> Value {
-    let mut schema = of::<crate::drive::DriveMessages>("drive");
-    schema["title"] = format!("mcproof drive, protocol version {}", crate::drive::PROTOCOL).into();
-    schema
+    // As whoever sends a request has to write it: what may be left out is not required.
+    let generator = SchemaSettings::draft2020_12().for_deserialize().into_generator();
+    let mut schema = generator.into_root_schema_for::<crate::drive::DriveMessages>();
+    schema.insert("title".into(), format!("mcproof drive, protocol version {}", crate::drive::PROTOCOL).into());
+    schema.to_value()
 }
 
 fn of<T: JsonSchema>(what: &str) -> Value {

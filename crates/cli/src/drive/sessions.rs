@@ -75,7 +75,7 @@ impl Drive {
         }
         let version = protocol_version.as_deref();
         let resolved = match (&target.spawned, target.relay) {
-            (None, Some(_)) => self.targets.relayed(era, version, &timeouts)?,
+            (None, Some(_)) => self.targets.relayed(&target, era, version, &timeouts)?,
             (spawned, _) => {
                 let address = spawned.as_ref().map(|spawned| self.servers.address(spawned, target.path.as_deref())).transpose()?;
                 self.targets.resolve(&target, address, era, version, &timeouts)?

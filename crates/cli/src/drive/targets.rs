@@ -41,19 +41,7 @@ impl Targets {
         version: Option<&str>,
         timeouts: &Timeouts,
     ) -> Result<Resolved, Trouble> {
-        let named = [
-            ("command", !wanted.command.is_empty() && wanted.url.is_none()),
-            ("url", wanted.url.is_some()),
-            ("spawned", wanted.spawned.is_some()),
-            ("server", wanted.server.is_some()),
-            ("relay", wanted.relay.is_some()),
-        ];
-        let named: Vec<&str> = named.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect();
-        if named.len() != 1 {
-            let found = if named.is_empty() { "none".to_owned() } else { named.join(" and ") };
-            let message = format!("a target has one of `command`, `url`, `spawned`, `server` and `relay`; found {found}");
-            return Err(Trouble::bad("bad-target", message));
-        }
+        check_names(wanted)?;
         let mut arguments = self.common(era, version, timeouts)?;
         arguments.cwd = wanted.cwd.as_ref().map(Into::into);
         arguments.header = headers(&wanted.headers)?;
@@ -96,8 +84,15 @@ impl Targets {
     }
 
     /// What there is to know where the driver is the transport: all but a server.
-    pub(super) fn relayed(&self, era: EraName, version: Option<&str>, timeouts: &Timeouts) -> Result<Resolved, Trouble> {
+    pub(super) fn relayed(
+        &self,
+        wanted: &DriveTarget,
+        era: EraName,
+        version: Option<&str>,
+        timeouts: &Timeouts,
+    ) -> Result<Resolved, Trouble> {
         let mut arguments = self.common(era, version, timeouts)?;
+        check_names(wanted)?;
         // Never started: a relay is opened with the options alone.
         arguments.command = vec!["relay".to_owned()];
         let mut resolved = arguments.resolve(&[], Words::Name)?;
@@ -144,6 +139,24 @@ impl Targets {
             }
         }
     }
+}
+
+/// Whether a target says one thing.
+fn check_names(wanted: &DriveTarget) -> Result<(), Trouble> {
+    let named = [
+        ("command", !wanted.command.is_empty() && wanted.url.is_none()),
+        ("url", wanted.url.is_some()),
+        ("spawned", wanted.spawned.is_some()),
+        ("server", wanted.server.is_some()),
+        ("relay", wanted.relay.is_some()),
+    ];
+    let named: Vec<&str> = named.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect();
+    if named.len() != 1 {
+        let found = if named.is_empty() { "none".to_owned() } else { named.join(" and ") };
+        let message = format!("a target has one of `command`, `url`, `spawned`, `server` and `relay`; found {found}");
+        return Err(Trouble::bad("bad-target", message));
+    }
+    Ok(())
 }
 
 /// What starts a server, with its port.
