@@ -25,7 +25,7 @@ pub use permission::Permission;
 
 use crate::rules::Conversation;
 use calls::{Depth, Tools};
-use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, EraChoice, TapBounds, Target, TransportKind, Unanswered};
+use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, EraChoice, Session, TapBounds, Target, TransportKind, Unanswered};
 use mcproof_record::{FrameId, Opened, ProbeOutcome, Probed, Take};
 use served::Served;
 use std::time::Duration;
@@ -57,6 +57,20 @@ pub struct Explored {
     pub takes: Vec<Take>,
     /// Set if no conversation came about at all.
     pub unreachable: Option<ConnectFailure>,
+}
+
+/// What was on the wire of a session so far, as a conversation that rules can judge. What nobody tried is untestable.
+pub fn take_of(session: &Session) -> Take {
+    let handshake = session.handshake();
+    Take {
+        name: handshake.era.to_string(),
+        transport: handshake.transport.to_string(),
+        revision: handshake.protocol_version.clone(),
+        opened: Opened::Yes,
+        probes: Vec::new(),
+        ending: None,
+        transcript: session.tap().transcript(),
+    }
 }
 
 /// The eras and the transport that a server turned out to have.

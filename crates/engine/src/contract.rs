@@ -9,7 +9,7 @@ mod profile;
 mod schema;
 mod trace;
 
-pub use capture::{CaptureFailure, Captured, capture, versions};
+pub use capture::{CaptureFailure, Captured, capture, of_session, versions};
 pub use diff::{Extent, Side, diff};
 pub use hash::{full_hash, tools_hash};
 pub use lock::{LockFailure, parse, write};

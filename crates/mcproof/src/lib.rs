@@ -1,62 +1,56 @@
-//! The library for tests in Rust: a client that talks to a server in memory, with the framing and the evidence of the
-//! real wire. No logic of its own.
+//! The library for tests in Rust: a client that talks to a server in memory or over the wire, and assertions that show the
+//! wire when they fail. Wires together what the engine knows; no logic of its own.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), mcproof::Failure> {
+//! use mcproof::Client;
+//! use serde_json::json;
+//!
+//! let client = Client::stdio(["node", "server.js"]).await?;
+//! client.call("create_order", json!({ "product_id": "PROD-123", "quantity": 2 })).await?
+//!     .expect(json!({ "status": "pending", "id": { "$regex": "^ORD-" } }));
+//! client.call("create_order", json!({ "product_id": "PROD-123", "quantity": 999 })).await?
+//!     .expect_error("insufficient inventory");
+//! client.close().await;
+//! # Ok(())
+//! # }
+//! ```
 
+mod called;
+mod client;
+mod contracts;
+mod failure;
+mod program;
+
+pub use called::CallResult;
+pub use client::Client;
+pub use contracts::assert_check;
+pub use failure::Failure;
 pub use mcproof_client::{
-    Answers, CallFailure, ConnectFailure, ConnectOptions, Deadline, Disturbance, Era, EraChoice, FaultInjector, FaultRule, Handshake,
-    Reply, Schedule, Session, Tap, Toward,
+    Answers, CallFailure, ConnectFailure, ConnectOptions, Deadline, Disturbance, Elicitation, Era, EraChoice, FaultInjector, FaultRule,
+    Handshake, Reply, Sampling, Schedule, Session, Tap, Target, Toward,
 };
+pub use mcproof_macros::test;
+pub use program::{Program, Server, Transport};
 
-use std::ops::Deref;
-use tokio::io::{AsyncRead, AsyncWrite};
-
-/// An open session with a server of this process.
-pub struct Client(Session);
-
-impl Client {
-    /// Connects to any rmcp server handler.
-    ///
-    /// # Errors
-    /// The server did not do the handshake.
-    #[cfg(feature = "rmcp")]
-    pub async fn in_memory<S: rmcp::Service<rmcp::RoleServer>>(server: S) -> Result<Self, ConnectFailure> {
-        use rmcp::ServiceExt as _;
-        let (ours, theirs) = tokio::io::duplex(BUFFER);
-        // Ends when our half is dropped.
-        tokio::spawn(async move {
-            if let Ok(running) = server.serve(theirs).await {
-                let _ = running.waiting().await;
-            }
-        });
-        let (input, output) = tokio::io::split(ours);
-        Self::over(input, output, &ConnectOptions::default()).await
-    }
-
-    /// Connects over any pair of byte streams: `input` is what the server writes.
-    ///
-    /// # Errors
-    /// The server did not do the handshake.
-    pub async fn over(
-        input: impl AsyncRead + Send + Unpin + 'static,
-        output: impl AsyncWrite + Send + Unpin + 'static,
-        options: &ConnectOptions,
-    ) -> Result<Self, ConnectFailure> {
-        mcproof_client::open_in_memory(input, output, options, &Tap::new()).await.map(Self)
-    }
-
-    /// Ends the session.
-    pub async fn close(self) {
-        self.0.close().await;
-    }
+/// What `#[mcproof::test]` calls: opens a client, gives it to the test, and ends it.
+///
+/// # Panics
+/// No client came about.
+#[track_caller]
+pub fn run_test<T>(
+    transport: Transport,
+    server: impl AsyncFnOnce(Transport) -> Result<Client, Failure>,
+    test: impl AsyncFnOnce(&Client) -> T,
+) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("the system gives a test its runtime");
+    runtime.block_on(async {
+        let client = match server(transport).await {
+            Ok(client) => client,
+            Err(failure) => panic!("over {transport}:\n{failure}"),
+        };
+        let outcome = test(&client).await;
+        client.close().await;
+        outcome
+    })
 }
-
-impl Deref for Client {
-    type Target = Session;
-
-    fn deref(&self) -> &Session {
-        &self.0
-    }
-}
-
-/// Bytes in flight each way: as much as a pipe holds.
-#[cfg(feature = "rmcp")]
-const BUFFER: usize = 64 << 10;

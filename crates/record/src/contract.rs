@@ -134,6 +134,11 @@ impl ContractDiff {
         self.changes.iter().filter(|change| change.level == level).count()
     }
 
+    /// Whether anything else changed than the version of the server: a release that promises the same is no drift.
+    pub fn is_drift(&self) -> bool {
+        self.changes.iter().any(|change| !(change.subject == "the server" && change.pointer == "/version"))
+    }
+
     /// Whether something in it is of this level or above. What is suspicious is as bad as what breaks.
     pub fn reaches(&self, level: ChangeLevel) -> bool {
         self.changes.iter().any(|change| change.level >= level || change.suspicion.is_some())

@@ -7,8 +7,8 @@ use super::{Context, Drive};
 use crate::command::unknown_rule;
 use crate::contracts::{self, Contracts, Saved};
 use crate::target::Resolved;
-use mcproof_engine::check::{Explored, Inquiry, Permission, explore};
-use mcproof_engine::contract::{self, CaptureFailure, Extent, Profile, Side, Visitor};
+use mcproof_engine::check::{Explored, Inquiry, Permission, explore, take_of};
+use mcproof_engine::contract::{self, CaptureFailure, Extent, Side};
 use mcproof_engine::diagnosis::{self, Asker, Scene};
 use mcproof_engine::judge::{self, Payload};
 use mcproof_engine::rules;
@@ -18,7 +18,7 @@ use mcproof_record::drive::{
     CheckFinding, CheckParams, CheckResult, ContractParams, ContractResult, Denied, DiffParams, DiffResult, DriveTarget, EraName,
     ExpectParams, Expected, HashResult, SnapshotParams, SnapshotResult, SnapshotState, TranscriptParams, TranscriptResult,
 };
-use mcproof_record::{ChangeLevel, CheckReport, Diagnostic, FORMAT_VERSION, FrameId, Opened, Severity, Take, Transcript};
+use mcproof_record::{ChangeLevel, CheckReport, Diagnostic, FORMAT_VERSION, FrameId, Severity, Take, Transcript};
 use mcproof_report::{check, contract as shown_contract, diagnostic};
 use serde_json::Value;
 use std::path::Path;
@@ -142,34 +142,19 @@ impl Drive {
     /// What was on the wire of a session so far, as a conversation that rules can judge.
     async fn take(&self, name: &str) -> Result<Take, Trouble> {
         let seat = self.seat(name)?;
-        self.with(&seat, async |session| {
-            let handshake = session.handshake();
-            Ok(Take {
-                name: handshake.era.to_string(),
-                transport: handshake.transport.to_string(),
-                revision: handshake.protocol_version.clone(),
-                opened: Opened::Yes,
-                probes: Vec::new(),
-                ending: None,
-                transcript: seat.tap.transcript(),
-            })
-        })
-        .await
+        self.with(&seat, async |session| Ok(take_of(session))).await
     }
 
     pub(super) async fn contract(&self, params: ContractParams, context: &Context) -> Result<ContractResult, Trouble> {
         let seat = self.seat(&params.session)?;
         let timeout = duration("timeout_ms", params.timeout_ms, seat.timeout)?;
-        let captures = self.with(&seat, async |session| {
-            let key = Visitor { era: session.handshake().era, profile: Profile::Own }.key(None);
-            match contract::capture(session, &[], timeout).await {
-                Ok(captured) => Ok((key, captured.contract)),
-                Err(CaptureFailure::List { method, failure }) => {
-                    let scene = Scene::of(session, &seat.tap, Asker::Suite).await;
-                    Err(Trouble::unanswered(diagnosis::of_list_failure(&failure, method, &scene)))
-                }
-                Err(failure) => Err(Trouble::unanswered(Diagnostic::error("restless-lists", failure.to_string()))),
+        let captures = self.with(&seat, async |session| match contract::of_session(session, timeout).await {
+            Ok(shown) => Ok(shown),
+            Err(CaptureFailure::List { method, failure }) => {
+                let scene = Scene::of(session, &seat.tap, Asker::Suite).await;
+                Err(Trouble::unanswered(diagnosis::of_list_failure(&failure, method, &scene)))
             }
+            Err(failure) => Err(Trouble::unanswered(Diagnostic::error("restless-lists", failure.to_string()))),
         });
         let (key, contract) = context.unless_cancelled(captures).await?;
         let hashes = HashResult { tools: contract.hashes.tools.clone(), full: contract.hashes.full.clone() };
@@ -191,8 +176,7 @@ impl Drive {
         }
         let is_broken = match params.deny {
             Denied::Breaking => diff.reaches(ChangeLevel::Breaking),
-            // A release that promises the same is no drift.
-            Denied::Any => diff.changes.iter().any(|change| !(change.subject == "the server" && change.pointer == "/version")),
+            Denied::Any => diff.is_drift(),
         };
         let text = shown_contract::terminal(&diff, &self.style.get());
         Ok(DiffResult { ok: !is_broken, diff, text })

@@ -5,6 +5,7 @@
 //! itself: `_meta` of results, how long they may be cached, when a resource was modified and how large it is.
 
 use super::hash::{canonical, full_hash, tools_hash};
+use super::profile::{Profile, Visitor};
 use futures_util::future::try_join_all;
 use mcproof_client::revision::{LEGACY, MODERN};
 use mcproof_client::{
@@ -70,6 +71,15 @@ pub async fn capture(session: &Session, versions: &[String], timeout: Duration) 
     let [tools, prompts, resources, resource_templates] = <[Option<Vec<Value>>; 4]>::try_from(lists).expect("there are four lists");
     let contract = of_parts(handshake_of(handshake, versions), tools, prompts, resources, resource_templates);
     Ok(Captured { contract, transport: handshake.transport })
+}
+
+/// The contract with the very client that a session is, and the key of that kind of client.
+///
+/// # Errors
+/// As [`capture`].
+pub async fn of_session(session: &Session, timeout: Duration) -> Result<(String, Contract), CaptureFailure> {
+    let key = Visitor { era: session.handshake().era, profile: Profile::Own }.key(None);
+    Ok((key, capture(session, &[], timeout).await?.contract))
 }
 
 /// The revisions of an era that the server speaks, newest first. A legacy server tells one in each handshake, so each is

@@ -1,0 +1,226 @@
+//! An open session as a test uses it.
+
+use crate::called::CallResult;
+use crate::failure::Failure;
+use mcproof_client::{ConnectFailure, ConnectOptions, Endpoint, Launch, ListFailure, Reply, Session, Tap, Target, TransportKind};
+use mcproof_engine::diagnosis::{self, Asker, Scene};
+use mcproof_record::Diagnostic;
+use mcproof_report::{Style, diagnostic};
+use serde_json::{Map, Value, json};
+use std::ops::Deref;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use url::Url;
+
+/// Longest wait for an answer, if the test does not say.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// An open session with a server. Dropping it kills a server that it started, with its whole process group.
+pub struct Client {
+    session: Session,
+    timeout: Duration,
+}
+
+impl Client {
+    /// Connects to any rmcp server handler in this process.
+    ///
+    /// # Errors
+    /// The server did not do the handshake.
+    #[cfg(feature = "rmcp")]
+    pub async fn in_memory<S: rmcp::Service<rmcp::RoleServer>>(server: S) -> Result<Self, Failure> {
+        use rmcp::ServiceExt as _;
+        let (ours, theirs) = tokio::io::duplex(BUFFER);
+        // Ends when our half is dropped.
+        tokio::spawn(async move {
+            if let Ok(running) = server.serve(theirs).await {
+                let _ = running.waiting().await;
+            }
+        });
+        let (input, output) = tokio::io::split(ours);
+        Self::over(input, output, &ConnectOptions::default()).await
+    }
+
+    /// Connects over any pair of byte streams: `input` is what the server writes.
+    ///
+    /// # Errors
+    /// The server did not do the handshake.
+    pub async fn over(
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+        options: &ConnectOptions,
+    ) -> Result<Self, Failure> {
+        let tap = Tap::new();
+        let nowhere = Target::Stdio(Launch::default());
+        let opened = mcproof_client::open_in_memory(input, output, options, &tap).await;
+        opened.map(Self::of).map_err(|failure| explain(&failure, &nowhere, &tap))
+    }
+
+    /// Starts a command and talks to it over stdio.
+    ///
+    /// # Errors
+    /// It did not start, or did not do the handshake.
+    pub async fn stdio(command: impl IntoIterator<Item = impl Into<String>>) -> Result<Self, Failure> {
+        let launch = Launch { command: command.into_iter().map(Into::into).collect(), ..Launch::default() };
+        Self::connect(&Target::Stdio(launch), &ConnectOptions::default()).await
+    }
+
+    /// Talks Streamable HTTP to the server at a URL.
+    ///
+    /// # Errors
+    /// The URL is none, or the server did not do the handshake.
+    pub async fn http(url: &str) -> Result<Self, Failure> {
+        Self::at(url, TransportKind::Http).await
+    }
+
+    /// Talks HTTP+SSE to the server whose event stream is at a URL.
+    ///
+    /// # Errors
+    /// The URL is none, or the server did not do the handshake.
+    pub async fn sse(url: &str) -> Result<Self, Failure> {
+        Self::at(url, TransportKind::Sse).await
+    }
+
+    async fn at(url: &str, kind: TransportKind) -> Result<Self, Failure> {
+        let target = Target::Http { endpoint: endpoint(url)?, kind: Some(kind), launch: None, locate: None };
+        Self::connect(&target, &ConnectOptions::default()).await
+    }
+
+    /// Connects to any target, in any way.
+    ///
+    /// # Errors
+    /// The server did not start, could not be reached, or did not do the handshake.
+    pub async fn connect(target: &Target, options: &ConnectOptions) -> Result<Self, Failure> {
+        let tap = Tap::with(mcproof_client::TapBounds::default(), target.secrets(), None);
+        let opened = mcproof_client::open_session(target, options, &tap).await;
+        opened.map(Self::of).map_err(|failure| explain(&failure, target, &tap))
+    }
+
+    fn of(session: Session) -> Self {
+        Self { session, timeout: TIMEOUT }
+    }
+
+    /// Waits no longer than this for each answer from here on.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Calls a tool. An error is an answer: see [`CallResult::expect_error`].
+    ///
+    /// # Errors
+    /// No answer came.
+    ///
+    /// # Panics
+    /// The arguments are no object.
+    pub async fn call(&self, tool: &str, arguments: Value) -> Result<CallResult, Failure> {
+        assert!(arguments.is_object(), "the arguments of a tool are an object, found {arguments}");
+        let params = Map::from_iter([("name".to_owned(), json!(tool)), ("arguments".to_owned(), arguments)]);
+        let reply = self.ask("tools/call", Some(params)).await?;
+        Ok(CallResult::new(tool, reply, self.session.tap()))
+    }
+
+    /// All tools, from all pages.
+    ///
+    /// # Errors
+    /// No list came.
+    pub async fn tools(&self) -> Result<Vec<Value>, Failure> {
+        self.list_all("tools/list", "tools").await
+    }
+
+    /// All resources, from all pages.
+    ///
+    /// # Errors
+    /// No list came.
+    pub async fn resources(&self) -> Result<Vec<Value>, Failure> {
+        self.list_all("resources/list", "resources").await
+    }
+
+    /// All prompts, from all pages.
+    ///
+    /// # Errors
+    /// No list came.
+    pub async fn prompts(&self) -> Result<Vec<Value>, Failure> {
+        self.list_all("prompts/list", "prompts").await
+    }
+
+    /// Reads a resource: the result of `resources/read`.
+    ///
+    /// # Errors
+    /// No answer came, or a JSON-RPC error.
+    pub async fn read(&self, uri: &str) -> Result<Value, Failure> {
+        self.result("resources/read", json!({ "uri": uri })).await
+    }
+
+    /// Gets a prompt: the result of `prompts/get`.
+    ///
+    /// # Errors
+    /// No answer came, or a JSON-RPC error.
+    pub async fn prompt(&self, name: &str, arguments: Value) -> Result<Value, Failure> {
+        self.result("prompts/get", json!({ "name": name, "arguments": arguments })).await
+    }
+
+    async fn result(&self, method: &str, params: Value) -> Result<Value, Failure> {
+        let reply = self.ask(method, params.as_object().cloned()).await?;
+        reply.answer.map_err(|error| {
+            let evidence = diagnosis::evidence(&self.session.tap().transcript(), Some(reply.frame));
+            Failure::new(Diagnostic::error("rpc-error", format!("server refused `{method}`: {error}")).evidence(evidence))
+        })
+    }
+
+    async fn ask(&self, method: &str, params: Option<Map<String, Value>>) -> Result<Reply, Failure> {
+        match self.session.request_rounds(method, params, self.timeout).await {
+            Ok(reply) => Ok(reply),
+            Err(failure) => Err(Failure::new(diagnosis::of_call_failure(&failure, method, &self.scene().await))),
+        }
+    }
+
+    async fn list_all(&self, method: &str, key: &str) -> Result<Vec<Value>, Failure> {
+        match self.session.list(method, key, self.timeout).await {
+            Ok(listed) => Ok(listed.items),
+            Err(failure) => Err(self.no_list(&failure, method).await),
+        }
+    }
+
+    pub(crate) async fn no_list(&self, failure: &ListFailure, method: &str) -> Failure {
+        Failure::new(diagnosis::of_list_failure(failure, method, &self.scene().await))
+    }
+
+    async fn scene(&self) -> Scene {
+        Scene::of(&self.session, self.session.tap(), Asker::Suite).await
+    }
+
+    /// Everything that was on the wire so far, a line for each frame.
+    pub fn transcript(&self) -> String {
+        diagnostic::render_frames(&self.session.tap().transcript().frames, &Style::default())
+    }
+
+    /// Ends the session, and the server if it started it.
+    pub async fn close(self) {
+        self.session.close().await;
+    }
+}
+
+impl Deref for Client {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+pub(crate) fn explain(failure: &ConnectFailure, target: &Target, tap: &Tap) -> Failure {
+    Failure::new(diagnosis::of_connect_failure(failure, target, &tap.transcript(), Asker::Suite))
+}
+
+pub(crate) fn endpoint(url: &str) -> Result<Endpoint, Failure> {
+    let url = Url::parse(url).map_err(|error| Failure::new(Diagnostic::error("bad-url", format!("`{url}` is no URL: {error}"))))?;
+    Ok(Endpoint { url, headers: Vec::new() })
+}
+
+/// Bytes in flight each way: as much as a pipe holds.
+#[cfg(feature = "rmcp")]
+const BUFFER: usize = 64 << 10;

@@ -1,0 +1,88 @@
+//! What a server promises, and the laws that it keeps, as assertions.
+
+use crate::client::Client;
+use crate::failure::{Failure, rendered};
+use mcproof_client::{ConnectOptions, TapBounds, Target};
+use mcproof_engine::check::{Explored, Inquiry, Permission, explore, take_of};
+use mcproof_engine::contract::{self, CaptureFailure, Extent, Side};
+use mcproof_engine::rules;
+use mcproof_record::{CheckReport, Diagnostic, FORMAT_VERSION, Severity, Take};
+use mcproof_report::{Style, check, contract as shown};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+impl Client {
+    /// Asserts that the server still promises what a lock file says. The contract with the same kind of client is compared, else
+    /// the one of the same era.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a list did not come.
+    ///
+    /// # Panics
+    /// Anything but the server's own version changed; shows all changes.
+    pub async fn assert_contract(&self, lock: impl AsRef<Path>) -> Result<(), Failure> {
+        let shown_path = lock.as_ref().display().to_string();
+        let wrong =
+            |reason: String| Failure::new(Diagnostic::error("bad-lock", format!("{shown_path} {reason}")).hint("`mcproof lock` writes it"));
+        let text = std::fs::read_to_string(&lock).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+        let promised = contract::parse(&text).map_err(|failure| wrong(failure.to_string()))?.contracts;
+        let found = match contract::of_session(self, self.timeout()).await {
+            Ok(found) => BTreeMap::from([found]),
+            Err(CaptureFailure::List { method, failure }) => return Err(self.no_list(&failure, method).await),
+            Err(failure) => return Err(Failure::new(Diagnostic::error("restless-lists", failure.to_string()))),
+        };
+        let old = Side { name: &shown_path, contracts: &promised, extent: Extent::Whole };
+        let diff = contract::diff(old, Side { name: "the server", contracts: &found, extent: Extent::Part });
+        if diff.keys.is_empty() {
+            return Err(wrong("has no contract with a client of this era".into()));
+        }
+        assert!(!diff.is_drift(), "the server does not keep {shown_path}\n{}", shown::terminal(&diff, &Style::default()));
+        Ok(())
+    }
+
+    /// Asserts that what was on the wire so far breaks no rule. What nobody tried is not judged: [`assert_check`] tries it.
+    ///
+    /// # Panics
+    /// A law was broken; shows the frames that did it.
+    #[track_caller]
+    pub fn assert_rules(&self) {
+        judge(vec![take_of(self)], &self.handshake().transport.to_string());
+    }
+}
+
+/// Explores a server like all kinds of clients, as `mcproof check` does, and asserts that it breaks no rule. Tools are called only if
+/// they say that they change nothing.
+///
+/// # Errors
+/// The server could not be started or reached.
+///
+/// # Panics
+/// A law was broken; shows the frames that did it.
+pub async fn assert_check(target: Target, options: ConnectOptions) -> Result<(), Failure> {
+    let secrets = target.secrets();
+    let name = target.command().map_or_else(|| "the server".to_owned(), |command| command.join(" "));
+    let timeout = std::time::Duration::from_secs(30);
+    let calls = Permission::default();
+    let inquiry = Inquiry { target, options, secrets, tap: TapBounds::default(), timeout, calls, as_browser: false, replicas: Vec::new() };
+    let Explored { takes, unreachable } = explore(&inquiry).await;
+    if let Some(failure) = unreachable {
+        let transcript = takes.into_iter().next().map(|take| take.transcript).unwrap_or_default();
+        let asker = mcproof_engine::diagnosis::Asker::Suite;
+        return Err(Failure::new(mcproof_engine::diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, asker)));
+    }
+    judge(takes, &name);
+    Ok(())
+}
+
+#[track_caller]
+fn judge(takes: Vec<Take>, target: &str) {
+    let rules = rules::select(&[], &[]).expect("no rule was named");
+    let rulings = rules::judge(&rules, &takes, false);
+    let report = CheckReport { version: FORMAT_VERSION, target: target.to_owned(), rulings, takes };
+    let broken: Vec<String> = report
+        .findings()
+        .filter(|(_, finding)| finding.severity >= Severity::Error)
+        .map(|(ruling, finding)| rendered(&check::diagnosed(&report, ruling, finding)))
+        .collect();
+    assert!(broken.is_empty(), "{target} breaks rules\n{}", broken.join("\n"));
+}
