@@ -149,7 +149,7 @@ impl Drive {
         tokio::task::spawn_local(async move {
             let context = Context { id, cancellation };
             let outcome = match opening {
-                Some(Ok(opening)) => drive.open(opening).await.and_then(done),
+                Some(Ok(opening)) => Box::pin(drive.open(opening)).await.and_then(done),
                 Some(Err(trouble)) => Err(trouble),
                 None => drive.perform(&method, &params, &context).await,
             };
@@ -180,19 +180,20 @@ impl Drive {
             "notify" => done(self.notify(read(params)?).await?),
             "raw" => done(self.raw(read(params)?, context).await?),
             "wait" => done(self.wait(read(params)?, context).await?),
-            "spawn" => done(self.spawn(read(params)?).await?),
-            "stop" => done(self.stop(read(params)?).await?),
+            "spawn" => done(Box::pin(self.spawn(read(params)?)).await?),
+            "stop" => done(Box::pin(self.stop(read(params)?)).await?),
             "transcript" => done(self.transcript(read(params)?).await?),
             "expect" => done(self.expect(read(params)?)?),
             "snapshot" => done(self.snapshot(read(params)?)?),
-            "check" => done(self.check(read(params)?, context).await?),
-            "contract" => done(self.contract(read(params)?, context).await?),
-            "hash" => done(self.contract(read(params)?, context).await?.hashes),
-            "diff" => done(self.diff(read(params)?, context).await?),
-            "close" => done(self.close(read(params)?).await?),
+            // Large, and seldom: the others need not carry their room with them.
+            "check" => done(Box::pin(self.check(read(params)?, context)).await?),
+            "contract" => done(Box::pin(self.contract(read(params)?, context)).await?),
+            "hash" => done(Box::pin(self.contract(read(params)?, context)).await?.hashes),
+            "diff" => done(Box::pin(self.diff(read(params)?, context)).await?),
+            "close" => done(Box::pin(self.close(read(params)?)).await?),
             "shutdown" => {
                 let nothing: Nothing = read(params)?;
-                self.end(Patience::default()).await;
+                Box::pin(self.end(Patience::default())).await;
                 done(nothing)
             }
             _ => Err(Trouble::no_method(method)),

@@ -1,7 +1,9 @@
 //! The only place that writes to stdout and stderr. stdout is data, stderr is talk. Knows no meaning of what it writes.
 
 use crate::failure::Failure;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::os::fd::AsFd as _;
 
 /// Text for a person, on stdout. Colours in it are dropped where they are not wanted.
 pub(crate) fn show(text: &str) -> Result<(), Failure> {
@@ -13,6 +15,13 @@ pub(crate) fn show(text: &str) -> Result<(), Failure> {
 pub(crate) fn data(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     written(stdout.write_all(bytes).and_then(|()| stdout.flush()))
+}
+
+/// Whether stdout takes a few bytes without waiting for whoever reads them.
+pub(crate) fn takes_data() -> bool {
+    let stdout = io::stdout();
+    let mut ready = [PollFd::new(stdout.as_fd(), PollFlags::POLLOUT)];
+    poll(&mut ready, PollTimeout::ZERO).is_ok_and(|count| count == 1)
 }
 
 /// Talk on stderr. Where even that is closed, there is nobody left to tell.

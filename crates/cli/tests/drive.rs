@@ -347,20 +347,23 @@ fn is_alive(pid: u64) -> bool {
 
 #[test]
 fn whatever_ends_the_driver_leaves_nothing_behind() {
-    // Of a driver that dies only its pipes tell; of a drive that dies only its guardian.
-    for kill_drive in [false, true] {
-        let mut driver = Driver::start();
+    // What tells of the end: its pipe, the guardian of a drive that was killed, or that the parent is gone.
+    for end in ["pipe", "drive", "parent"] {
+        let mut driver = if end == "parent" { Driver::start_below_a_shell() } else { Driver::start() };
         let opened = driver.result("open", json!({ "session": "s", "target": { "command": demo("shop", &[]) } }));
         let url = "http://127.0.0.1:${port}/mcp";
         let spawned =
             driver.result("spawn", json!({ "server": "w", "command": demo("shop", &["--http", "--port", "${port}"]), "url": url }));
         let pids = [opened["pid"].as_u64().unwrap(), spawned["pid"].as_u64().unwrap()];
         assert!(pids.into_iter().all(is_alive));
-        if kill_drive {
+        // Kept: with the shell its stdin stays open.
+        let mut kept = None;
+        if end == "pipe" {
+            assert_eq!(driver.end(), Some(0));
+        } else {
             driver.process.kill().unwrap();
             driver.process.wait().unwrap();
-        } else {
-            assert_eq!(driver.end(), Some(0));
+            kept = Some(driver);
         }
         for _ in 0..200 {
             if !pids.into_iter().any(is_alive) {
@@ -368,7 +371,8 @@ fn whatever_ends_the_driver_leaves_nothing_behind() {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        assert!(!pids.into_iter().any(is_alive), "a server is left behind");
+        assert!(!pids.into_iter().any(is_alive), "{end}: a server is left behind");
+        drop(kept);
     }
 }
 

@@ -10,6 +10,10 @@ use mcproof_record::{CheckReport, Diagnostic, FORMAT_VERSION, Severity, Take};
 use mcproof_report::{Style, check, contract as shown};
 use std::collections::BTreeMap;
 use std::path::Path;
+use tokio::sync::oneshot;
+
+/// Bytes.
+const STACK: usize = 64 << 20;
 
 impl Client {
     /// Asserts that the server still promises what a lock file says. The contract with the same kind of client is compared, else
@@ -64,7 +68,18 @@ pub async fn assert_check(target: Target, options: ConnectOptions) -> Result<(),
     let timeout = std::time::Duration::from_secs(30);
     let calls = Permission::default();
     let inquiry = Inquiry { target, options, secrets, tap: TapBounds::default(), timeout, calls, as_browser: false, replicas: Vec::new() };
-    let Explored { takes, unreachable } = explore(&inquiry).await;
+    let of_thread = inquiry.clone();
+    let (sender, explored) = oneshot::channel();
+    // The thread of a test has a small stack, on which the many conversations of a check do not find room.
+    let started = std::thread::Builder::new().name("check".into()).stack_size(STACK).spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        // Nobody waits any more if the test has failed meanwhile.
+        let _ = sender.send(runtime.map(|runtime| runtime.block_on(explore(&of_thread))));
+    });
+    let resources = |error: String| Failure::new(Diagnostic::error("no-resources", format!("the system gives no resources: {error}")));
+    started.map_err(|error| resources(error.to_string()))?;
+    let explored = explored.await.map_err(|error| resources(error.to_string()))?;
+    let Explored { takes, unreachable } = explored.map_err(|error| resources(error.to_string()))?;
     if let Some(failure) = unreachable {
         let transcript = takes.into_iter().next().map(|take| take.transcript).unwrap_or_default();
         let asker = mcproof_engine::diagnosis::Asker::Suite;

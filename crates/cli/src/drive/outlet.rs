@@ -1,14 +1,17 @@
-//! The way to the driver: lines from anywhere in the process, written by one thread. Knows nothing of what they say.
+//! The way to the driver: lines from anywhere in the process. What the driver takes at once is written at once, anything else by
+//! a thread, so that a driver that does not read holds up nothing. Knows nothing of what lines say.
 
 use crate::failure::Failure;
 use crate::output;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
 /// A driver that leaves so much unread is taken to be gone.
 const MOST_UNREAD: usize = 256 << 20;
+/// What a pipe that takes anything takes as a whole (POSIX, `PIPE_BUF` on Linux).
+const SURE: usize = 4096;
 
 #[derive(Clone)]
 pub(super) struct Outlet {
@@ -21,6 +24,8 @@ struct State {
     unread: AtomicUsize,
     closed: AtomicBool,
     written: Notify,
+    /// Held while a line is written or queued, so that none overtakes another.
+    turn: Mutex<()>,
 }
 
 enum Line {
@@ -45,7 +50,7 @@ impl Outlet {
                 if output::data(&bytes).is_err() {
                     of_thread.closed.store(true, Ordering::Relaxed);
                 }
-                of_thread.unread.fetch_sub(bytes.len(), Ordering::Relaxed);
+                of_thread.unread.fetch_sub(bytes.len(), Ordering::Release);
                 bytes.clear();
                 if is_last {
                     of_thread.written.notify_one();
@@ -59,6 +64,12 @@ impl Outlet {
 
     /// Sends a line, with its line feed.
     pub(super) fn send(&self, line: Vec<u8>) {
+        let _turn = self.state.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if line.len() <= SURE && self.state.unread.load(Ordering::Acquire) == 0 && output::takes_data() {
+            // A driver that is gone is noticed by its stdin.
+            let _ = output::data(&line);
+            return;
+        }
         let unread = self.state.unread.fetch_add(line.len(), Ordering::Relaxed);
         if unread > MOST_UNREAD {
             self.close();

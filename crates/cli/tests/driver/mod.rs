@@ -18,14 +18,16 @@ pub(crate) struct Driver {
 
 impl Driver {
     pub(crate) fn start() -> Self {
-        let mut process = Command::new(MCPROOF)
-            .arg("drive")
-            .env("NO_PROXY", "*")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        Self::run(Command::new(MCPROOF).arg("drive"))
+    }
+
+    /// Of a shell, whose death closes no pipe.
+    pub(crate) fn start_below_a_shell() -> Self {
+        Self::run(Command::new("sh").args(["-c", "\"$0\" drive; true", MCPROOF]))
+    }
+
+    fn run(command: &mut Command) -> Self {
+        let mut process = command.env("NO_PROXY", "*").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (stdin, stdout) = (process.stdin.take(), BufReader::new(process.stdout.take().unwrap()));
         Self { process, stdin, stdout, next: 0, kept: VecDeque::new() }
     }
