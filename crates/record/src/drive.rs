@@ -32,6 +32,7 @@ macro_rules! methods {
         #[cfg(feature = "schema")]
         #[derive(Clone, Debug, JsonSchema)]
         #[serde(tag = "method", content = "params")]
+        #[expect(clippy::large_enum_variant, reason = "never made: it stands for a schema")]
         pub enum $requests {
             $(#[serde(rename = $method)] $name($params),)*
         }
