@@ -4,6 +4,7 @@
 mod capture;
 mod diff;
 mod hash;
+mod kept;
 mod lock;
 mod profile;
 mod schema;
@@ -12,6 +13,7 @@ mod trace;
 pub use capture::{CaptureFailure, Captured, capture, of_session, versions};
 pub use diff::{Extent, Side, diff};
 pub use hash::{full_hash, tools_hash};
+pub use kept::kept;
 pub use lock::{LockFailure, parse, write};
 pub use profile::{ParseProfileError, Profile, Visitor};
 pub use trace::{TraceFailure, of_check, of_trace};

@@ -4,11 +4,10 @@ use crate::client::Client;
 use crate::failure::{Failure, rendered};
 use mcproof_client::{ConnectOptions, TapBounds, Target};
 use mcproof_engine::check::{Explored, Inquiry, Permission, explore, take_of};
-use mcproof_engine::contract::{self, CaptureFailure, Extent, Side};
+use mcproof_engine::contract::{self, CaptureFailure};
 use mcproof_engine::rules;
 use mcproof_record::{CheckReport, Diagnostic, FORMAT_VERSION, Severity, Take};
 use mcproof_report::{Style, check, contract as shown};
-use std::collections::BTreeMap;
 use std::path::Path;
 use tokio::sync::oneshot;
 
@@ -16,8 +15,8 @@ use tokio::sync::oneshot;
 const STACK: usize = 64 << 20;
 
 impl Client {
-    /// Asserts that the server still promises what a lock file says. The contract with the same kind of client is compared, else
-    /// the one of the same era.
+    /// Asserts that the server still promises what a lock file says. Of the contracts with clients of the same era the
+    /// one counts that comes closest.
     ///
     /// # Errors
     /// The file cannot be read, or a list did not come.
@@ -31,15 +30,13 @@ impl Client {
         let text = std::fs::read_to_string(&lock).map_err(|error| wrong(format!("cannot be read: {error}")))?;
         let promised = contract::parse(&text).map_err(|failure| wrong(failure.to_string()))?.contracts;
         let found = match contract::of_session(self, self.timeout()).await {
-            Ok(found) => BTreeMap::from([found]),
+            Ok(found) => found,
             Err(CaptureFailure::List { method, failure }) => return Err(self.no_list(&failure, method).await),
             Err(failure) => return Err(Failure::new(Diagnostic::error("restless-lists", failure.to_string()))),
         };
-        let old = Side { name: &shown_path, contracts: &promised, extent: Extent::Whole };
-        let diff = contract::diff(old, Side { name: "the server", contracts: &found, extent: Extent::Part });
-        if diff.keys.is_empty() {
+        let Some(diff) = contract::kept(&promised, &shown_path, &found, "the server") else {
             return Err(wrong("has no contract with a client of this era".into()));
-        }
+        };
         assert!(!diff.is_drift(), "the server does not keep {shown_path}\n{}", shown::terminal(&diff, &Style::default()));
         Ok(())
     }

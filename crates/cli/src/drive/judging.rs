@@ -5,10 +5,10 @@ use super::targets::duration;
 use super::trouble::Trouble;
 use super::{Context, Drive};
 use crate::command::unknown_rule;
-use crate::contracts::{self, Contracts, Saved};
+use crate::contracts::{self, Saved};
 use crate::target::Resolved;
 use mcproof_engine::check::{Explored, Inquiry, Permission, explore, take_of};
-use mcproof_engine::contract::{self, CaptureFailure, Extent, Side};
+use mcproof_engine::contract::{self, CaptureFailure};
 use mcproof_engine::diagnosis::{self, Asker, Scene};
 use mcproof_engine::judge::{self, Payload};
 use mcproof_engine::rules;
@@ -167,13 +167,10 @@ impl Drive {
             Saved::Trace(contracts) => contracts,
         };
         let taken = self.contract(ContractParams { session: params.session.clone(), timeout_ms: params.timeout_ms }, context).await?;
-        let taken = Contracts::from([(taken.key, taken.contract)]);
-        let old = Side { name: &params.lock, contracts: &locked, extent: Extent::Whole };
-        let diff = contract::diff(old, Side { name: &params.session, contracts: &taken, extent: Extent::Part });
-        if diff.keys.is_empty() {
+        let Some(diff) = contract::kept(&locked, &params.lock, &(taken.key, taken.contract), &params.session) else {
             let message = format!("{} has no contract with a client of this era", params.lock);
             return Err(Trouble::bad("nothing-locked", message));
-        }
+        };
         let is_broken = match params.deny {
             Denied::Breaking => diff.reaches(ChangeLevel::Breaking),
             Denied::Any => diff.is_drift(),
