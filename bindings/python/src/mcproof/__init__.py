@@ -1,0 +1,49 @@
+"""Tests for MCP servers, with the wire as evidence.
+
+    async with mcproof.test_client(server) as client:
+        result = await client.call_tool("create_order", product_id="PROD-123", quantity=2)
+        result.expect({"status": "pending", "id": {"$regex": "^ORD-"}})
+
+`server` is a server object (FastMCP, the Python SDK), a command, a URL, a name of mcp.json, or an `App`.
+"""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
+
+from ._client import Client, expect, snapshot, test_client
+from ._drive import end_all
+from ._errors import (
+    BadInput,
+    ContractBroken,
+    DriveError,
+    ExpectationFailed,
+    Gone,
+    McproofError,
+    OpenError,
+    Refused,
+    RequestCancelled,
+    ToolError,
+    Unanswered,
+)
+from ._results import (
+    Answer,
+    CallResult,
+    CheckReport,
+    Completion,
+    Content,
+    Listing,
+    Notification,
+    Progress,
+    Prompt,
+    PromptResult,
+    RawAnswer,
+    ReadResult,
+    Resource,
+    ResourceTemplate,
+    Tool,
+    Transcript,
+)
+from ._targets import App
+
+create_test_client = test_client
