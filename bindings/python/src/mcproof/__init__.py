@@ -26,6 +26,7 @@ from ._errors import (
     ToolError,
     Unanswered,
 )
+from ._federation import FederationClient, create_federation_client
 from ._results import (
     Answer,
     CallResult,
@@ -44,6 +45,50 @@ from ._results import (
     Tool,
     Transcript,
 )
+from ._server import Server
+from ._sync import SyncClient, sync_test_client
 from ._targets import App
 
 create_test_client = test_client
+
+__all__ = [
+    "Answer",
+    "App",
+    "BadInput",
+    "CallResult",
+    "CheckReport",
+    "Client",
+    "Completion",
+    "Content",
+    "ContractBroken",
+    "DriveError",
+    "ExpectationFailed",
+    "FederationClient",
+    "Gone",
+    "Listing",
+    "McproofError",
+    "Notification",
+    "OpenError",
+    "Progress",
+    "Prompt",
+    "PromptResult",
+    "RawAnswer",
+    "ReadResult",
+    "Refused",
+    "RequestCancelled",
+    "Resource",
+    "ResourceTemplate",
+    "Server",
+    "SyncClient",
+    "Tool",
+    "ToolError",
+    "Transcript",
+    "Unanswered",
+    "create_federation_client",
+    "create_test_client",
+    "end_all",
+    "expect",
+    "snapshot",
+    "sync_test_client",
+    "test_client",
+]

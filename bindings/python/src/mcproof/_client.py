@@ -35,6 +35,7 @@ from ._results import (
     Tool,
     Transcript,
 )
+from ._server import Server
 from ._targets import Target, resolve
 
 OnProgress = Callable[[Progress], Union[None, Awaitable[None]]]
@@ -50,10 +51,28 @@ observers: "List[Callable[[Client], None]]" = []
 
 
 class Client:
-    """A session with a server. `async with` opens and closes it; without, the first request opens it. Times are in seconds.
+    """A session with a server. `async with` opens and closes it; without, the first request opens it.
 
-    Made by `test_client`, which tells what the options mean.
+    `target`            a server object (FastMCP, Python SDK), a command (a list, or a text of several words), a Python file, a URL,
+                        the name of a server in mcp.json, an `App`, a `Server`, or a dict of these by transport
+    `transport`         memory, stdio, http or sse, where the target leaves a choice
+    `era`               auto, legacy or modern; `protocol_version` asks for one revision
+    `timeout`, `connect_timeout`, `callback_timeout`
+                        in seconds: of a request, of the opening, of an answer of yours to the server
+    `url`, `port_from`  with a command that serves HTTP: where, with `${port}` for a free port; how it prints the port it chose
+    `env`, `cwd`        of the command; `headers` of HTTP; `config`, the file of a server's name
+    `client_info`, `capabilities`
+                        what the server is told about the client
+    `elicitation`, `sampling`, `roots`
+                        what the server is answered when it asks: a value, a policy, or a function that is given the params;
+                        `later_answers` are declared, and refused until `set_answers`
+    `on_progress`, `on_notification`, `on_log`
+                        functions, plain or coroutines; what they raise is raised when the client is closed
+    `secrets`           texts that no transcript shows
     """
+
+    # Known as `test_client` too, which pytest must not take for a test.
+    __test__ = False
 
     def __init__(
         self,
@@ -82,8 +101,10 @@ class Client:
         on_log: Optional[OnLog] = None,
         secrets: Sequence[str] = (),
     ) -> None:
+        self._shared = target if isinstance(target, Server) else None
+        self._transport = transport
         resolved = resolve(
-            target, transport, url=url, env=env, cwd=cwd, headers=headers, config=config, port_from=port_from
+            {"spawned": target.name} if isinstance(target, Server) else target, transport, url=url, env=env, cwd=cwd, headers=headers, config=config, port_from=port_from
         )
         self.session = f"s{next(_names)}"
         self.notifications: List[Notification] = []
@@ -153,6 +174,10 @@ class Client:
     async def _open(self) -> JsonObject:
         drive = self._drive = drive_of_this_loop()
         drive.sessions[self.session] = self
+        if self._shared is not None:
+            self._open_params["target"].update(self._shared.target_for(drive, self._transport))
+            if "url" in self._open_params["target"]:
+                del self._open_params["target"]["spawned"]
         if self._server is not None:
             self._relay = Endpoint(drive, self.session, self._server)
         try:
@@ -576,13 +601,7 @@ class Client:
         return f"<mcproof.Client {self.session}, {state}>"
 
 
-def test_client(target: Target, **options: Any) -> Client:
-    """A client of `target`, to be used with `async with`, or as it is: then the first request opens the session."""
-    return Client(target, **options)
-
-
-# pytest must not take it for a test where it is imported by its name.
-test_client.__test__ = False  # type: ignore[attr-defined]
+test_client = Client
 
 
 def expect(value: Any, expectation: Any, *, variables: Optional[Mapping[str, Any]] = None) -> None:

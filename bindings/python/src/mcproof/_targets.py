@@ -10,10 +10,13 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from ._errors import BadInput
 from ._relay import is_server_object
+
+if TYPE_CHECKING:
+    from ._client import Client
 
 TRANSPORTS = ("memory", "stdio", "http", "sse")
 Target = Union[str, "os.PathLike[str]", Sequence[str], Mapping[str, Any], object]
@@ -29,7 +32,14 @@ class App:
 
     place: str
     args: Sequence[str] = ()
+    transport: Optional[str] = None
     python: str = sys.executable
+
+    def test_client(self, **options: Any) -> "Client":
+        """A client of it, over the transport that was chosen here; the options are those of `mcproof.test_client`."""
+        from ._client import Client
+
+        return Client(self, **options)
 
     def load(self) -> Any:
         """Imports it; a function is called, and makes a fresh server each time."""
@@ -47,7 +57,7 @@ class App:
             raise BadInput(f"`{self.place}` is no server object of the Python SDK or FastMCP, but a {type(found).__name__}")
         return found
 
-    def target(self, transport: str) -> Dict[str, Any]:
+    def target_over(self, transport: str) -> Dict[str, Any]:
         command = [self.python, "-m", "mcproof.serve", self.place, *self.args]
         if transport == "stdio":
             return {"command": command}
@@ -80,17 +90,16 @@ def resolve(
 ) -> Resolved:
     if transport is not None and transport not in TRANSPORTS:
         raise BadInput(f"there is no transport `{transport}`; there are {', '.join(TRANSPORTS)}")
-    if hasattr(target, "mcproof_target"):
-        target = target.mcproof_target(transport)
     if isinstance(target, Mapping) and not _is_engines(target):
         target, transport = _of_transport(target, transport)
     if isinstance(target, str) and _APP.fullmatch(target):
         target = App(target)
     if isinstance(target, App):
-        if transport in (None, "memory"):
+        transport = transport or target.transport
+        if transport is None or transport == "memory":
             target = target.load()
         else:
-            target = target.target(str(transport))
+            target = target.target_over(transport)
     if is_server_object(target):
         return _in_memory(target, transport)
 

@@ -1,0 +1,215 @@
+"""The pytest plugin: fixtures, the marker `mcp`, the wire in reports, snapshots. Works under pytest-asyncio, anyio, xdist, or without.
+
+Knows pytest; what is on the wire and what a value is held against is the engine's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import re
+from pathlib import Path
+from typing import Any, Callable, Dict, Generator, Iterator, List, Optional, Sequence, Union
+
+import pytest
+
+from . import _client
+from ._client import Client
+from ._drive import end_all
+from ._errors import McproofError
+from ._sync import SyncClient
+
+FRAMES_OF_A_FAILURE = 40
+MARKER = """\
+mcp(transports=["memory", "stdio", "http", "sse"], server=…, **options): runs a test that uses `mcp_client` once for each transport; \
+`server` is what `mcp_server` is otherwise, and the options are those of `mcproof.test_client`"""
+
+_opened = pytest.StashKey[List[Client]]()
+_current: List[pytest.Item] = []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("mcproof", "MCP servers under test (mcproof)")
+    group.addoption("--mcp-trace", action="store_true", help="show the wire of every test, not only of those that fail")
+    group.addoption("--mcp-update-snapshots", action="store_true", help="write what came as the new snapshots of `mcp_snapshot`")
+    parser.addini("mcp_server", "the server of `mcp_client`, where no fixture or marker names one: a command, a URL, file.py:server")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", MARKER)
+    if _remember not in _client.observers:
+        _client.observers.append(_remember)
+
+
+def pytest_unconfigure() -> None:
+    end_all()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    marker = metafunc.definition.get_closest_marker("mcp")
+    transports = marker.kwargs.get("transports") if marker else None
+    if transports and "mcp_transport" in metafunc.fixturenames:
+        metafunc.parametrize("mcp_transport", list(transports), indirect=True)
+
+
+@pytest.fixture
+def mcp_transport(request: pytest.FixtureRequest) -> Optional[str]:
+    """The transport of this run of the test, as the marker `mcp` says; None where it says nothing."""
+    transport: Optional[str] = getattr(request, "param", None)
+    return transport
+
+
+@pytest.fixture
+def mcp_server(request: pytest.FixtureRequest) -> Any:
+    """The server of `mcp_client`. Override it with anything that `mcproof.test_client` takes, or with one of these by transport."""
+    marker = request.node.get_closest_marker("mcp")
+    if marker is not None and "server" in marker.kwargs:
+        return marker.kwargs["server"]
+    configured = request.config.getini("mcp_server")
+    if configured:
+        return configured
+    raise pytest.UsageError('no server to test: write a fixture `mcp_server`, `@pytest.mark.mcp(server=…)` or `mcp_server = …` in the ini file')
+
+
+@pytest.fixture
+def mcp_client(
+    request: pytest.FixtureRequest, mcp_server: Any, mcp_transport: Optional[str]
+) -> Iterator[Union[Client, SyncClient]]:
+    """A client of `mcp_server`: a `Client` for a test that is a coroutine, a `SyncClient` for others. The first request opens it."""
+    marker = request.node.get_closest_marker("mcp")
+    options: Dict[str, Any] = {"transport": mcp_transport}
+    if marker is not None:
+        options.update({key: value for key, value in marker.kwargs.items() if key not in ("transports", "server")})
+    if inspect.iscoroutinefunction(inspect.unwrap(request.function)):
+        client = Client(mcp_server, **options)
+        yield client
+        client.close_from_outside()
+    else:
+        with SyncClient(mcp_server, **options) as sync_client:
+            yield sync_client
+
+
+class Snapshots:
+    """Holds values against reviewed files beside the test, in `__snapshots__`."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        path = Path(str(request.node.path))
+        self._folder = path.parent / "__snapshots__" / path.stem
+        qualified = request.node.nodeid.split("::", 1)[-1]
+        self._name = re.sub(r"[^\w.-]+", "-", qualified).strip("-")
+        self._update = bool(request.config.getoption("--mcp-update-snapshots"))
+        self._taken = 0
+
+    def __call__(self, value: Any, name: Optional[str] = None, *, redact: Sequence[str] = ()) -> None:
+        """`redact` are what the suites know: kinds such as `uuid`, places such as `$.id`, patterns such as `/\\d+ ms/`."""
+        __tracebackhide__ = True
+        self._taken += 1
+        if name is None:
+            name = self._name if self._taken == 1 else f"{self._name}-{self._taken}"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        _client.snapshot(value, self._folder / f"{name}.json", redact=redact, update=self._update)
+
+
+@pytest.fixture
+def mcp_snapshot(request: pytest.FixtureRequest) -> Snapshots:
+    """`mcp_snapshot(value)` holds a value against a reviewed file; `--mcp-update-snapshots` writes it."""
+    return Snapshots(request)
+
+
+@pytest.hookimpl
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Optional[bool]:
+    """Runs a coroutine that uses our client and that no other plugin runs, so that none is needed."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj) or not _is_ours(pyfuncitem):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters if name in pyfuncitem.funcargs}
+    asyncio.run(_run_and_close(pyfuncitem.obj, arguments))
+    return True
+
+
+def _is_ours(item: pytest.Function) -> bool:
+    if any(item.get_closest_marker(name) for name in ("asyncio", "anyio", "trio")):
+        return False
+    return item.get_closest_marker("mcp") is not None or "mcp_client" in item.fixturenames
+
+
+async def _run_and_close(test: Callable[..., Any], arguments: Dict[str, Any]) -> None:
+    __tracebackhide__ = True
+    client = arguments.get("mcp_client")
+    try:
+        await test(**arguments)
+    finally:
+        if isinstance(client, Client):
+            with contextlib.suppress(McproofError):
+                await client.aclose()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    item.stash[_opened] = []
+    _current.append(item)
+    try:
+        return (yield)
+    finally:
+        _current.remove(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    trace = bool(item.config.getoption("--mcp-trace"))
+    if report.failed or (trace and report.when == "call"):
+        for client in item.stash.get(_opened, []):
+            section = _section(client, None if trace else FRAMES_OF_A_FAILURE)
+            if section is not None:
+                report.sections.append(section)
+    return report
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """With `--mcp-trace` also what passed is told; the report has come from a worker, where there are any."""
+    reporter = _terminal()
+    if reporter is None or report.when != "call" or report.failed or not _trace_is_on():
+        return
+    for title, text in report.sections:
+        if title.startswith(TITLE):
+            reporter.ensure_newline()
+            reporter.section(f"{title}, {report.nodeid}", sep="-")
+            reporter.write_line(text)
+
+
+TITLE = "MCP wire"
+_config: List[pytest.Config] = []
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    _config[:] = [session.config]
+
+
+def _terminal() -> Any:
+    return _config[0].pluginmanager.getplugin("terminalreporter") if _config else None
+
+
+def _trace_is_on() -> bool:
+    return bool(_config and _config[0].getoption("--mcp-trace"))
+
+
+def _remember(client: Client) -> None:
+    if _current:
+        _current[-1].stash[_opened].append(client)
+
+
+def _section(client: Client, last: Optional[int]) -> "Optional[tuple[str, str]]":
+    if client._drive is None:
+        return None
+    try:
+        transcript = client.transcript(frames=False, last=last)
+    except (McproofError, OSError) as error:
+        return f"{TITLE}: {client.session}", f"it cannot be shown: {error}"
+    if not transcript.text:
+        return None
+    opened = client._opened or {}
+    name = (opened.get("server_info") or {}).get("name", "a server that did not open")
+    over = f" over {opened['transport']}" if "transport" in opened else ""
+    return f"{TITLE}: {name}{over} ({client.session})", transcript.text
