@@ -235,10 +235,8 @@ class Client:
             loop.run_until_complete(self.aclose())
 
     async def _end_relay(self) -> None:
-        relay = self._relay
-        if relay is not None:
-            relay.end()
-            await asyncio.wait([relay.task], timeout=10)
+        if self._relay is not None:
+            await self._relay.ended()
 
     # What the server is
 

@@ -56,10 +56,12 @@ class Endpoint:
         self._line_start = '{"jsonrpc":"2.0","method":"relay/received","params":{"session":%s,"message":' % _encode(session)
         self._to_server, self._from_client = anyio.create_memory_object_stream[Any](float("inf"))
         self._closed = False
-        self.task = asyncio.get_running_loop().create_task(self._serve(), name=f"mcproof relay {session}")
+        self._task: "Optional[asyncio.Task[None]]" = None
 
     def received(self, params: Dict[str, Any]) -> None:
-        """What our client writes to the server."""
+        """What our client writes to the server, which starts with the first of it."""
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._serve(), name=f"mcproof relay {self._session}")
         item: Any
         try:
             if "message" in params:
@@ -72,10 +74,18 @@ class Endpoint:
             self._to_server.send_nowait(item)
 
     def end(self) -> None:
-        """Our client closed its side."""
+        """Our client closed its side: the server has some time to end by itself."""
         self._to_server.close()
-        loop = asyncio.get_running_loop()
-        loop.call_later(END_SECONDS, self.task.cancel)
+        if self._task is None:
+            self._hang_up("the server object was not asked for anything")
+        elif not self._task.done():
+            asyncio.get_running_loop().call_later(END_SECONDS, self._task.cancel)
+
+    async def ended(self) -> None:
+        """Ends the server object, and waits until it did."""
+        self.end()
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=2 * END_SECONDS)
 
     async def _serve(self) -> None:
         lowlevel = _lowlevel_of(self._server)
@@ -90,11 +100,14 @@ class Endpoint:
             logger.exception("the server object under test crashed")
             reason = f"the server object crashed: {_cause(error)}"
         finally:
-            if not self._closed:
-                self._closed = True
-                self._drive.notify("relay/closed", {"session": self._session, "reason": reason})
+            self._hang_up(reason)
             self._to_server.close()
             self._from_client.close()
+
+    def _hang_up(self, reason: str) -> None:
+        if not self._closed:
+            self._closed = True
+            self._drive.notify("relay/closed", {"session": self._session, "reason": reason})
 
     def _lifespan(self) -> AsyncContextManager[Any]:
         manager = getattr(self._server, "_lifespan_manager", None)

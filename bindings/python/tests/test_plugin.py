@@ -1,0 +1,186 @@
+"""The pytest plugin, seen from outside: whole runs of pytest, their output and their processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Callable, List, Optional
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+FEATURES = Path(__file__).with_name("features.py")
+HEAD = f"""
+import asyncio, os, pathlib
+import pytest
+import mcproof
+
+@pytest.fixture
+def mcp_server():
+    return mcproof.App({str(FEATURES)!r} + ":server")
+"""
+
+
+def run(pytester: pytest.Pytester, test: str, *arguments: str, head: str = HEAD) -> pytest.RunResult:
+    """Runs pytest in a process of its own, without any plugin but ours and those that are named."""
+    pytester.makepyfile(test_it=head + test)
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:randomly", *arguments)
+
+
+WITHOUT_ASYNCIO = ("-p", "no:asyncio")
+FAILING = """
+async def test_order(mcp_client):
+    (await mcp_client.call_tool("order", quantity=3)).expect({"status": "paid"})
+"""
+PASSING = """
+async def test_order(mcp_client):
+    (await mcp_client.call_tool("order", quantity=3)).expect({"status": "pending"})
+"""
+
+
+@pytest.mark.parametrize("plugins", [WITHOUT_ASYNCIO, ("-o", "asyncio_mode=auto")])
+def test_a_failure_shows_the_frames(pytester: pytest.Pytester, plugins: List[str]) -> None:
+    result = run(pytester, FAILING, *plugins)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            'E *expected "paid", found "pending"*',
+            "*MCP wire: features over in-memory*",
+            "*→ tools/call*order*",
+            "*← #* result *",
+        ]
+    )
+    # What is ours is not shown as the place of the failure.
+    result.stdout.no_fnmatch_line("*_client.py*")
+
+
+def test_a_passing_test_shows_the_wire_if_asked(pytester: pytest.Pytester) -> None:
+    result = run(pytester, PASSING, *WITHOUT_ASYNCIO, "--mcp-trace")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*MCP wire: features over in-memory*", "*→ tools/call*"])
+    result = run(pytester, PASSING, *WITHOUT_ASYNCIO)
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*MCP wire*")
+
+
+def test_a_test_runs_once_for_each_transport(pytester: pytest.Pytester) -> None:
+    test = """
+@pytest.mark.mcp(transports=["memory", "stdio", "http"])
+async def test_order(mcp_client, mcp_transport):
+    await mcp_client.ping()
+    assert mcp_client.transport == {"memory": "in-memory"}.get(mcp_transport, mcp_transport)
+
+@pytest.mark.mcp(era="legacy", elicitation={"value": "small"})
+def test_ask(mcp_client):
+    assert mcp_client.era == "legacy"
+    assert mcp_client.call_tool("ask").text == "accept: small"
+"""
+    result = run(pytester, test, *WITHOUT_ASYNCIO, "-v")
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["*test_order?memory? PASSED*", "*test_order?stdio? PASSED*", "*test_order?http? PASSED*", "*test_ask PASSED*"])
+
+
+def test_a_server_that_does_not_open_fails_with_its_last_words(pytester: pytest.Pytester) -> None:
+    test = """
+@pytest.mark.mcp(server=["sh", "-c", "echo no DATABASE_URL >&2; exit 3"])
+async def test_order(mcp_client):
+    await mcp_client.ping()
+"""
+    result = run(pytester, test, *WITHOUT_ASYNCIO, head="import pytest\n")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E *exited with code 3*", "E *no DATABASE_URL*"])
+
+
+def test_a_test_without_a_server_is_told_how_to_name_one(pytester: pytest.Pytester) -> None:
+    result = run(pytester, "def test_it(mcp_client): pass", head="")
+    result.stdout.fnmatch_lines(["*no server to test: write a fixture `mcp_server`*"])
+    pytester.makeini(f"[pytest]\nmcp_server = {FEATURES}:server\n")
+    run(pytester, "def test_it(mcp_client): mcp_client.ping()", head="").assert_outcomes(passed=1)
+
+
+def test_snapshots_are_new_then_written_then_held(pytester: pytest.Pytester) -> None:
+    test = """
+async def test_order(mcp_client, mcp_snapshot):
+    order = (await mcp_client.call_tool("order", quantity=int(os.environ["QUANTITY"]))).payload
+    mcp_snapshot(order, redact=["$.quantity"])
+"""
+    os.environ["QUANTITY"] = "3"
+    try:
+        new = run(pytester, test, *WITHOUT_ASYNCIO)
+        new.assert_outcomes(failed=1)
+        run(pytester, test, *WITHOUT_ASYNCIO, "--mcp-update-snapshots").assert_outcomes(passed=1)
+        assert (pytester.path / "__snapshots__/test_it/test_order.json").is_file()
+        run(pytester, test, *WITHOUT_ASYNCIO).assert_outcomes(passed=1)
+        os.environ["QUANTITY"] = "4"
+        differs = run(pytester, test, *WITHOUT_ASYNCIO)
+        differs.assert_outcomes(failed=1)
+        differs.stdout.fnmatch_lines(["E *ORD-4*"])
+    finally:
+        del os.environ["QUANTITY"]
+
+
+def test_every_worker_of_xdist_has_a_drive_of_its_own(pytester: pytest.Pytester) -> None:
+    test = """
+@pytest.mark.parametrize("n", range(6))
+async def test_order(mcp_client, n):
+    await mcp_client.ping()
+    path = pathlib.Path("drive-%s-%d" % (os.environ["PYTEST_XDIST_WORKER"], mcp_client._drive.pid))
+    path.touch()
+    if n == 5:
+        (await mcp_client.call_tool("order", quantity=3)).expect({"status": "paid"})
+"""
+    result = run(pytester, test, *WITHOUT_ASYNCIO, "-p", "xdist", "-n", "2")
+    result.assert_outcomes(passed=5, failed=1)
+    result.stdout.fnmatch_lines(["*MCP wire: features over in-memory*"])
+    drives = [path.name.split("-")[1:] for path in pytester.path.glob("drive-*")]
+    assert {worker for worker, _ in drives} == {"gw0", "gw1"}
+    assert len({pid for _, pid in drives}) == len(drives) == 2
+
+
+def test_killing_pytest_leaves_no_process(pytester: pytest.Pytester) -> None:
+    path = pytester.makepyfile(
+        test_it=HEAD
+        + """
+@pytest.mark.mcp(transports=["stdio"])
+async def test_order(mcp_client):
+    await mcp_client.ping()
+    pathlib.Path("pids").write_text(f"{mcp_client._drive.pid} {mcp_client.pid}")
+    pathlib.Path("pids").rename("ready")
+    await mcp_client.call("sleep", {"seconds": 600})
+"""
+    )
+    runner = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *WITHOUT_ASYNCIO, str(path)],
+        cwd=pytester.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )
+    try:
+        ready = pytester.path / "ready"
+        _until(ready.exists, 120, runner)
+        pids = [int(pid) for pid in ready.read_text().split()]
+        assert all(_lives(pid) for pid in pids)
+        runner.send_signal(signal.SIGKILL)
+        runner.wait()
+        _until(lambda: not any(_lives(pid) for pid in pids), 30)
+    finally:
+        runner.kill()
+
+
+def _lives(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def _until(fact: Callable[[], bool], seconds: float, runner: "Optional[subprocess.Popen[bytes]]" = None) -> None:
+    deadline = time.monotonic() + seconds
+    while not fact():
+        assert runner is None or runner.poll() is None, "pytest ended by itself"
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
