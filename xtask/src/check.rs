@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{fuzz, peers, programs};
+use crate::{bindings, fuzz, peers, programs};
 
 /// Runs every stage and prints a table of them; true if all passed.
 pub(crate) fn check(root: &Path) -> bool {
@@ -25,11 +25,19 @@ pub(crate) fn check(root: &Path) -> bool {
     let built = build.outcome.passed();
     stages.push(build);
     stages.extend(peers.join().expect("the thread that installs the peers does not panic"));
+    let bindings = built.then(|| {
+        let root = root.to_owned();
+        thread::spawn(move || timed("bindings", || bindings::bindings(&root, &[])))
+    });
     stages.push(if built {
         // Also without its peers: whatever does not need the missing one still says something.
         cargo(root, "tests", &["test", "--workspace", "--no-fail-fast"], None)
     } else {
-        Stage { name: "tests", took: Duration::ZERO, outcome: Outcome::NotRun { needs: "build" } }
+        not_run("tests", "build")
+    });
+    stages.push(match bindings {
+        Some(bindings) => bindings.join().expect("the thread that tests the bindings does not panic"),
+        None => not_run("bindings", "build"),
     });
     println!("\n==> fuzz: every target for {FUZZ_SECONDS} s");
     stages.push(timed("fuzz", || fuzz::fuzz(root, &fuzz::Plan::all(FUZZ_SECONDS))));
@@ -83,6 +91,10 @@ impl fmt::Display for Stage {
             Outcome::NotRun { needs } => write!(formatter, "not run, it needs {needs}"),
         }
     }
+}
+
+fn not_run(name: &'static str, needs: &'static str) -> Stage {
+    Stage { name, took: Duration::ZERO, outcome: Outcome::NotRun { needs } }
 }
 
 fn timed(name: &'static str, work: impl FnOnce() -> Result<(), String>) -> Stage {

@@ -1,6 +1,7 @@
 //! The chores of this repository, as `cargo xtask …`. Knows cargo, npm and pip by their command lines; knows nothing of MCP.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who started it")]
 
+mod bindings;
 mod check;
 mod fuzz;
 mod peers;
@@ -16,6 +17,8 @@ usage: cargo xtask <chore>
   peers [NAME…]   only installs the real servers that the tests run against, and says where they are
   fuzz [--seconds N] [TARGET…]
                   looks for inputs that break the parsers (lines, sse, jsonrpc, suite), a minute if not told otherwise
+  bindings [--release | --program PATH] [--bench] [NAME…]
+                  builds the packages for other languages, and tests what they install (python)
   bench           the benchmarks, in the release profile";
 
 fn main() -> ExitCode {
@@ -25,6 +28,7 @@ fn main() -> ExitCode {
         ["check"] => check::check(root()),
         ["peers", names @ ..] => install_peers(names),
         ["fuzz", arguments @ ..] => fuzz(arguments),
+        ["bindings", arguments @ ..] => test_bindings(arguments),
         ["bench"] => bench(),
         ["help" | "-h" | "--help"] => {
             println!("{USAGE}");
@@ -55,6 +59,16 @@ fn install_peers(names: &[&str]) -> bool {
 
 fn fuzz(arguments: &[&str]) -> bool {
     match fuzz::parse(arguments).and_then(|plan| fuzz::fuzz(root(), &plan)) {
+        Ok(()) => true,
+        Err(failure) => {
+            eprintln!("{failure}");
+            false
+        }
+    }
+}
+
+fn test_bindings(arguments: &[&str]) -> bool {
+    match bindings::bindings(root(), arguments) {
         Ok(()) => true,
         Err(failure) => {
             eprintln!("{failure}");

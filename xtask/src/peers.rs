@@ -158,7 +158,7 @@ fn require_tools(stale: &[(&Peer, String)]) -> Result<(), String> {
 }
 
 /// What a program answers to `--version`, or nothing if it cannot be started.
-fn version_of(program: &str) -> Option<String> {
+pub(crate) fn version_of(program: &str) -> Option<String> {
     let output = Command::new(program).arg("--version").stdin(Stdio::null()).output().ok()?;
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
@@ -197,7 +197,7 @@ fn install_python(peer: &Peer) -> Result<(), String> {
 }
 
 /// Runs a command in silence; what it printed becomes the error if it fails.
-fn run(command: &mut Command) -> Result<(), String> {
+pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let program = command.get_program().display().to_string();
     let first = command.get_args().next().unwrap_or(OsStr::new("")).display().to_string();
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("cannot start {program}: {error}"))?;

@@ -1,0 +1,71 @@
+//! `cargo xtask bindings`: each package for another language, built with the program inside, installed from the built artefact, and
+//! tested there. Knows cargo; the languages know their own tools.
+
+mod python;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use crate::peers;
+
+type Chore = fn(&Path, &Path) -> Result<(), String>;
+
+const TESTS: [(&str, Chore); 1] = [("python", python::test)];
+const BENCHES: [(&str, Chore); 1] = [("python", python::bench)];
+
+/// Runs what the arguments ask for: names of bindings (all if there are none), `--release` or `--program PATH` for what goes into
+/// them, and `--bench` instead of the tests.
+///
+/// # Errors
+/// One text that tells of every binding that failed.
+pub(crate) fn bindings(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    let (mut chores, mut names, mut profile, mut program) = (TESTS, Vec::new(), Profile::Development, None);
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match *argument {
+            "--bench" => chores = BENCHES,
+            "--release" => profile = Profile::Release,
+            "--program" => program = Some(arguments.next().ok_or("--program needs a path")?),
+            flag if flag.starts_with("--") => return Err(format!("no flag is called {flag}; there are --release, --program and --bench")),
+            name => names.push(name),
+        }
+    }
+    if let Some(unknown) = names.iter().find(|name| chores.iter().all(|(known, _)| known != *name)) {
+        return Err(format!("no binding is called `{unknown}`; there are {}", chores.map(|(name, _)| name).join(", ")));
+    }
+    let program = match program {
+        Some(path) => std::path::absolute(path).map_err(|error| format!("{path} is no path: {error}"))?,
+        None => build(root, profile)?,
+    };
+    let mut failures = Vec::new();
+    for (name, chore) in chores {
+        if names.is_empty() || names.contains(&name) {
+            let started = Instant::now();
+            match chore(root, &program) {
+                Ok(()) => println!("bindings: {name} passed in {:.1} s", started.elapsed().as_secs_f64()),
+                Err(why) => failures.push(format!("{name}: {why}")),
+            }
+        }
+    }
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Profile {
+    /// What the tests of this repository have anyhow built.
+    Development,
+    /// What is shipped.
+    Release,
+}
+
+fn build(root: &Path, profile: Profile) -> Result<PathBuf, String> {
+    let mut build = Command::new("cargo");
+    build.args(["build", "--quiet", "--package", "mcproof-cli"]).current_dir(root);
+    if profile == Profile::Release {
+        build.arg("--release");
+    }
+    peers::run(&mut build)?;
+    let folder = if profile == Profile::Release { "release" } else { "debug" };
+    Ok(root.join("target").join(folder).join("mcproof"))
+}
