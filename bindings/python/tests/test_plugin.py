@@ -12,6 +12,8 @@ from typing import Callable, List, Optional
 
 import pytest
 
+from mcproof._binary import find_binary
+
 pytest_plugins = ["pytester"]
 
 FEATURES = Path(__file__).with_name("features.py")
@@ -25,6 +27,17 @@ def mcp_server():
     return mcproof.App({str(FEATURES)!r} + ":server")
 """
 
+# A server that starts at once, where it does not matter which one it is.
+DEMO = """
+import os, pathlib
+import pytest
+from mcproof._binary import find_binary
+
+@pytest.fixture
+def mcp_server():
+    return [find_binary(), "demo", "shop"]
+"""
+
 
 def run(pytester: pytest.Pytester, test: str, *arguments: str, head: str = HEAD) -> pytest.RunResult:
     """Runs pytest in a process of its own, without any plugin but ours and those that are named."""
@@ -36,10 +49,6 @@ WITHOUT_ASYNCIO = ("-p", "no:asyncio")
 FAILING = """
 async def test_order(mcp_client):
     (await mcp_client.call_tool("order", quantity=3)).expect({"status": "paid"})
-"""
-PASSING = """
-async def test_order(mcp_client):
-    (await mcp_client.call_tool("order", quantity=3)).expect({"status": "pending"})
 """
 
 
@@ -60,10 +69,14 @@ def test_a_failure_shows_the_frames(pytester: pytest.Pytester, plugins: List[str
 
 
 def test_a_passing_test_shows_the_wire_if_asked(pytester: pytest.Pytester) -> None:
-    result = run(pytester, PASSING, *WITHOUT_ASYNCIO, "--mcp-trace")
+    test = """
+async def test_stock(mcp_client):
+    await mcp_client.call_tool("check_inventory", product_id="PROD-123")
+"""
+    result = run(pytester, test, *WITHOUT_ASYNCIO, "--mcp-trace", head=DEMO)
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["*MCP wire: features over in-memory*", "*→ tools/call*"])
-    result = run(pytester, PASSING, *WITHOUT_ASYNCIO)
+    result.stdout.fnmatch_lines(["*MCP wire: mcproof-demo-shop over stdio*", "*→ tools/call*"])
+    result = run(pytester, test, *WITHOUT_ASYNCIO, head=DEMO)
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*MCP wire*")
 
@@ -99,27 +112,27 @@ async def test_order(mcp_client):
 def test_a_test_without_a_server_is_told_how_to_name_one(pytester: pytest.Pytester) -> None:
     result = run(pytester, "def test_it(mcp_client): pass", head="")
     result.stdout.fnmatch_lines(["*no server to test: write a fixture `mcp_server`*"])
-    pytester.makeini(f"[pytest]\nmcp_server = {FEATURES}:server\n")
+    pytester.makeini(f"[pytest]\nmcp_server = {find_binary()} demo shop\n")
     run(pytester, "def test_it(mcp_client): mcp_client.ping()", head="").assert_outcomes(passed=1)
 
 
 def test_snapshots_are_new_then_written_then_held(pytester: pytest.Pytester) -> None:
     test = """
 async def test_order(mcp_client, mcp_snapshot):
-    order = (await mcp_client.call_tool("order", quantity=int(os.environ["QUANTITY"]))).payload
-    mcp_snapshot(order, redact=["$.quantity"])
+    order = await mcp_client.call_tool("create_order", product_id="PROD-123", quantity=int(os.environ["QUANTITY"]))
+    mcp_snapshot(order.payload, redact=["$.created_at"])
 """
     os.environ["QUANTITY"] = "3"
     try:
-        new = run(pytester, test, *WITHOUT_ASYNCIO)
+        new = run(pytester, test, *WITHOUT_ASYNCIO, head=DEMO)
         new.assert_outcomes(failed=1)
-        run(pytester, test, *WITHOUT_ASYNCIO, "--mcp-update-snapshots").assert_outcomes(passed=1)
+        run(pytester, test, *WITHOUT_ASYNCIO, "--mcp-update-snapshots", head=DEMO).assert_outcomes(passed=1)
         assert (pytester.path / "__snapshots__/test_it/test_order.json").is_file()
-        run(pytester, test, *WITHOUT_ASYNCIO).assert_outcomes(passed=1)
+        run(pytester, test, *WITHOUT_ASYNCIO, head=DEMO).assert_outcomes(passed=1)
         os.environ["QUANTITY"] = "4"
-        differs = run(pytester, test, *WITHOUT_ASYNCIO)
+        differs = run(pytester, test, *WITHOUT_ASYNCIO, head=DEMO)
         differs.assert_outcomes(failed=1)
-        differs.stdout.fnmatch_lines(["E *ORD-4*"])
+        differs.stdout.fnmatch_lines(["E *quantity*3*4*"])
     finally:
         del os.environ["QUANTITY"]
 
@@ -132,11 +145,11 @@ async def test_order(mcp_client, n):
     path = pathlib.Path("drive-%s-%d" % (os.environ["PYTEST_XDIST_WORKER"], mcp_client._drive.pid))
     path.touch()
     if n == 5:
-        (await mcp_client.call_tool("order", quantity=3)).expect({"status": "paid"})
+        (await mcp_client.call_tool("check_inventory", product_id="PROD-123")).expect({"available": 7})
 """
-    result = run(pytester, test, *WITHOUT_ASYNCIO, "-p", "xdist", "-n", "2")
+    result = run(pytester, test, *WITHOUT_ASYNCIO, "-p", "xdist", "-n", "2", head=DEMO)
     result.assert_outcomes(passed=5, failed=1)
-    result.stdout.fnmatch_lines(["*MCP wire: features over in-memory*"])
+    result.stdout.fnmatch_lines(["*MCP wire: mcproof-demo-shop over stdio*"])
     drives = [path.name.split("-")[1:] for path in pytester.path.glob("drive-*")]
     assert {worker for worker, _ in drives} == {"gw0", "gw1"}
     assert len({pid for _, pid in drives}) == len(drives) == 2

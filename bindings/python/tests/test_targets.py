@@ -72,21 +72,22 @@ async def test_a_server_that_dies_is_told() -> None:
 
 async def test_a_contract_is_held_against_a_lock_file(tmp_path: Path) -> None:
     lock = tmp_path / "mcproof.lock"
-    server = [*SERVE[:-1], f"{Path(__file__).parent}/guide/servers.py:numbered"]
-    subprocess.run([find_binary(), "lock", "--lock", str(lock), "--", *server, "one"], check=True, capture_output=True)
-    async with test_client([*server, "one"]) as client:
+    demo = [find_binary(), "demo"]
+    subprocess.run([find_binary(), "lock", "--lock", str(lock), "--", *demo, "shop"], check=True, capture_output=True)
+    async with test_client([*demo, "shop"]) as client:
         await client.assert_contract(lock)
         assert (await client.diff(lock))["ok"]
-    async with test_client([*server, "other"]) as client:
-        with pytest.raises(mcproof.ContractBroken, match="one-tool"):
+    async with test_client([*demo, "tracker"]) as client:
+        with pytest.raises(mcproof.ContractBroken, match="check_inventory"):
             await client.assert_contract(lock)
 
 
 async def test_a_check_explores_a_server_that_can_be_started() -> None:
-    async with test_client(SERVE) as client:
-        report = await client.check(only=["tool-has-description"])
-        assert {finding.rule for finding in report.findings} == {"tool-has-description"}
-        assert "order" in report.text
+    async with test_client([find_binary(), "demo", "shop"]) as client:
+        report = await client.check()
+        report.assert_ok()
+        assert "passed" in report.text
+        assert [finding.rule for finding in (await client.check(only=["tool-has-description"])).findings] == []
 
 
 def _check(target: Any, transport: Optional[str], expected: Dict[str, Any], **options: Any) -> None:

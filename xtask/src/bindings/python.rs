@@ -30,7 +30,7 @@ pub(crate) fn test(root: &Path, program: &Path) -> Result<(), String> {
     place.pytest(&installed, &["-n", "2", "tests"])?;
 
     let installed = place.install(&before, &wheel)?;
-    place.pytest(&installed, &["-k", "not stdio and not http", "tests/guide", "tests/test_client.py"])
+    place.pytest(&installed, &["-k", "not stdio and not http", "tests/guide", "tests/test_client.py", "tests/test_sdks.py"])
 }
 
 /// Builds and installs the wheel, and prints how long its calls take.

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+from importlib.metadata import version as _version
 
 from ._client import Client, expect, snapshot, test_client
 from ._drive import end_all
@@ -49,6 +49,7 @@ from ._server import Server
 from ._sync import SyncClient, sync_test_client
 from ._targets import App
 
+__version__ = _version("mcproof")
 create_test_client = test_client
 
 __all__ = [

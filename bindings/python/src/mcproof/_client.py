@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Set, Type, TypeVar, Union, cast
 
 from ._answers import Elicitation, Roots, Sampling, answer, declare
-from ._drive import Drive, any_drive, drive_of_this_loop
+from ._drive import Drive, any_drive, drive_of_this_loop, running_loop
 from ._errors import BadInput, ContractBroken, DriveError, ExpectationFailed, Gone, McproofError, Refused, ToolError
 from ._relay import Endpoint, era_of
 from ._results import (
@@ -229,6 +229,8 @@ class Client:
                 drive.request_now("close", {"session": self.session, "patience": "short"})
             drive.sessions.pop(self.session, None)
             self._closed = ClosedServer({})
+        elif loop is running_loop():
+            self._track(self.aclose())
         elif loop.is_running():
             asyncio.run_coroutine_threadsafe(self.aclose(), loop).result(60)
         else:

@@ -16,6 +16,7 @@ import subprocess
 import threading
 import time
 from collections import deque
+from importlib.metadata import version
 from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Protocol, Union
 
 from ._binary import find_binary
@@ -75,6 +76,8 @@ class Drive:
         self._unsent_bytes = 0
         self._drained: Optional["asyncio.Future[None]"] = None
         self._gone: Optional[DriveError] = None
+        # Threads without a loop take turns: whoever reads gets the lines of all.
+        self._pump = threading.Lock()
         self._hello()
 
     @property
@@ -119,34 +122,10 @@ class Drive:
     def request_now(self, method: str, params: Mapping[str, Any], seconds: float = NOW_SECONDS) -> Any:
         """The result of a request that needs no event loop to go on meanwhile: what arrives for others is kept for later."""
         loop = self.loop
-        if loop is not None and loop.is_running() and _running_loop() is not loop:
+        if loop is not None and loop.is_running() and running_loop() is not loop:
             return asyncio.run_coroutine_threadsafe(self.request(method, params), loop).result(seconds)
-        answer = _Answer()
-        ident = self._request(method, params, answer)
-        deadline = time.monotonic() + seconds
-        while answer.message is None:
-            if answer.lost is not None:
-                raise answer.lost
-            left = deadline - time.monotonic()
-            if left <= 0:
-                self._waiters[ident] = None
-                raise DriveError(f"mcproof drive did not answer `{method}` within {seconds:.0f} s")
-            _wait(self._out, self._in if self._unsent else None, left)
-            self._flush()
-            for message in self._read():
-                if message.get("id") == ident and "method" not in message:
-                    self._waiters.pop(ident, None)
-                    answer.message = message
-                else:
-                    self._backlog.append(message)
-        if self._backlog and loop is not None and loop.is_running():
-            loop.call_soon(self._deliver_backlog)
-        if "error" in answer.message:
-            raise from_wire(answer.message["error"])
-        return answer.message.get("result")
-
-    def request_and_forget(self, method: str, params: Mapping[str, Any]) -> None:
-        self._request(method, params, None)
+        with self._pump:
+            return self._pumped(method, params, seconds)
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
         self.send_line('{"jsonrpc":"2.0","method":"%s","params":%s}\n' % (method, _encode(params)))
@@ -207,9 +186,7 @@ class Drive:
 
     def _hello(self) -> None:
         width = min(max(shutil.get_terminal_size((100, 24)).columns, 60), 160)
-        from . import __version__
-
-        hello = {"protocol": PROTOCOL, "driver": f"mcproof-python {__version__}", "width": width, "color": False, "unicode": True}
+        hello = {"protocol": PROTOCOL, "driver": f"mcproof-python {version('mcproof')}", "width": width, "color": False, "unicode": True}
         try:
             self.request_now("hello", hello, 30.0)
         except DriveError:
@@ -218,6 +195,32 @@ class Drive:
         except Exception as error:
             self.end()
             raise DriveError(f"{self.binary} does not speak version {PROTOCOL} of the drive protocol: {error}") from error
+
+    def _pumped(self, method: str, params: Mapping[str, Any], seconds: float) -> Any:
+        answer = _Answer()
+        ident = self._request(method, params, answer)
+        deadline = time.monotonic() + seconds
+        while answer.message is None:
+            if answer.lost is not None:
+                raise answer.lost
+            left = deadline - time.monotonic()
+            if left <= 0:
+                self._waiters[ident] = None
+                raise DriveError(f"mcproof drive did not answer `{method}` within {seconds:.0f} s")
+            _wait(self._out, self._in if self._unsent else None, left)
+            self._flush()
+            for message in self._read():
+                if message.get("id") == ident and "method" not in message:
+                    self._waiters.pop(ident, None)
+                    answer.message = message
+                else:
+                    self._backlog.append(message)
+        loop = self.loop
+        if self._backlog and loop is not None and loop.is_running():
+            loop.call_soon(self._deliver_backlog)
+        if "error" in answer.message:
+            raise from_wire(answer.message["error"])
+        return answer.message.get("result")
 
     def _request(self, method: str, params: Mapping[str, Any], waiter: _Waiter) -> int:
         if self._gone is not None:
@@ -365,7 +368,7 @@ def drive_of_this_loop() -> Drive:
 
 def any_drive() -> Drive:
     """A drive for what needs no session and no event loop."""
-    loop = _running_loop()
+    loop = running_loop()
     with _turn:
         _drives[:] = [drive for drive in _drives if drive.alive]
         if loop is None:
@@ -392,7 +395,8 @@ def _forget_all() -> None:
     _drives.clear()
 
 
-def _running_loop() -> Optional[asyncio.AbstractEventLoop]:
+def running_loop() -> Optional[asyncio.AbstractEventLoop]:
+    """The event loop that runs in this thread, if one does."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
