@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from pathlib import Path
 from typing import Any, Dict, List
 
 import pytest
@@ -216,6 +217,23 @@ async def test_a_server_object_that_crashes_is_told() -> None:
 
     with pytest.raises(mcproof.OpenError, match="no database"):
         await test_client(Crashing(), connect_timeout=5).open()
+
+
+async def test_an_opening_that_is_given_up_leaves_no_process(tmp_path: Path) -> None:
+    script = f"echo $$ > {tmp_path}/pid; exec sleep 600"
+    client = test_client(["sh", "-c", script])
+    opening = asyncio.ensure_future(client.open())
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        await asyncio.sleep(0.01)
+    opening.cancel()
+    await client.aclose()
+    pid = int((tmp_path / "pid").read_text())
+    for _ in range(3000):
+        if not Path(f"/proc/{pid}").exists():
+            break
+        await asyncio.sleep(0.01)
+    else:
+        raise AssertionError(f"process {pid} still lives")
 
 
 def test_plain_functions_have_a_client_too() -> None:

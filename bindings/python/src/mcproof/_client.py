@@ -182,7 +182,9 @@ class Client:
             self._relay = Endpoint(drive, self.session, self._server)
         try:
             opened = cast(JsonObject, await drive.request("open", self._open_params))
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                drive.abandon(self.session)
             await self._end_relay()
             drive.sessions.pop(self.session, None)
             raise

@@ -101,7 +101,7 @@ class Drive:
         self.loop = loop
         self._drained = None
         for session in left:
-            self._request("close", {"session": session, "patience": "short"}, None)
+            self.abandon(session)
         loop.add_reader(self._out, self._on_readable)
         if self._unsent:
             loop.add_writer(self._in, self._on_writable)
@@ -126,6 +126,11 @@ class Drive:
             return asyncio.run_coroutine_threadsafe(self.request(method, params), loop).result(seconds)
         with self._pump:
             return self._pumped(method, params, seconds)
+
+    def abandon(self, session: str) -> None:
+        """Closes a session that nobody waits for any more."""
+        if self._gone is None:
+            self._request("close", {"session": session, "patience": "short"}, None)
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
         self.send_line('{"jsonrpc":"2.0","method":"%s","params":%s}\n' % (method, _encode(params)))
