@@ -49,21 +49,23 @@ WITHOUT_ASYNCIO = ("-p", "no:asyncio")
 FAILING = """
 async def test_order(mcp_client):
     (await mcp_client.call_tool("order", quantity=3)).expect({"status": "paid"})
+
+def test_plain(mcp_client):
+    mcp_client.call_tool("order", quantity=3).expect({"status": "paid"})
 """
 
 
 @pytest.mark.parametrize("plugins", [WITHOUT_ASYNCIO, ("-o", "asyncio_mode=auto")])
 def test_a_failure_shows_the_frames(pytester: pytest.Pytester, plugins: List[str]) -> None:
     result = run(pytester, FAILING, *plugins)
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
-        [
-            'E *expected "paid", found "pending"*',
-            "*MCP wire: features over in-memory*",
-            "*→ tools/call*order*",
-            "*← #* result *",
-        ]
-    )
+    result.assert_outcomes(failed=2)
+    shown = [
+        'E *expected "paid", found "pending"*',
+        "*MCP wire: features over in-memory*",
+        "*→ tools/call*order*",
+        "*← #* result *",
+    ]
+    result.stdout.fnmatch_lines([*shown, "*test_plain*", *shown])
     # What is ours is not shown as the place of the failure.
     result.stdout.no_fnmatch_line("*_client.py*")
 

@@ -27,6 +27,9 @@ mcp(transports=["memory", "stdio", "http", "sse"], server=…, **options): runs 
 
 _opened = pytest.StashKey[List[Client]]()
 _current: List[pytest.Item] = []
+# More than one where a test runs pytest inside of itself.
+_configs: List[pytest.Config] = []
+TITLE = "MCP wire"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,12 +41,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
+    _configs.append(config)
     if _remember not in _client.observers:
         _client.observers.append(_remember)
 
 
-def pytest_unconfigure() -> None:
-    end_all()
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if config in _configs:
+        _configs.remove(config)
+    if not _configs:
+        end_all()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -178,21 +185,12 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
             reporter.write_line(text)
 
 
-TITLE = "MCP wire"
-_config: List[pytest.Config] = []
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
-    _config[:] = [session.config]
-
-
 def _terminal() -> Any:
-    return _config[0].pluginmanager.getplugin("terminalreporter") if _config else None
+    return _configs[-1].pluginmanager.getplugin("terminalreporter") if _configs else None
 
 
 def _trace_is_on() -> bool:
-    return bool(_config and _config[0].getoption("--mcp-trace"))
+    return bool(_configs and _configs[-1].getoption("--mcp-trace"))
 
 
 def _remember(client: Client) -> None:
