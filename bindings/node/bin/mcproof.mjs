@@ -1,0 +1,21 @@
+#!/usr/bin/env node
+// `npx mcproof …`: the program itself, with the same arguments, streams and exit.
+import { spawn } from "node:child_process";
+import { binary } from "../dist/binary.js";
+
+const child = spawn(binary(), process.argv.slice(2), { stdio: "inherit" });
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+  process.on(signal, () => child.kill(signal));
+}
+child.on("error", (error) => {
+  console.error(`cannot start mcproof: ${error.message}`);
+  process.exitCode = 70;
+});
+child.on("exit", (code, signal) => {
+  if (signal) {
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+  } else {
+    process.exitCode = code ?? 70;
+  }
+});

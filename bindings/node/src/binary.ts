@@ -1,0 +1,20 @@
+// Where the `mcproof` program is. Knows names of packages and one variable, not what the program does.
+import { createRequire } from "node:module";
+
+/** The program of this machine's platform package, or the one that the variable `MCPROOF_BINARY` names. */
+export function binary(): string {
+  const named = process.env["MCPROOF_BINARY"];
+  if (named) {
+    return named;
+  }
+  const name = `@mcproof/cli-${process.platform}-${process.arch}`;
+  const program = process.platform === "win32" ? "mcproof.exe" : "mcproof";
+  try {
+    return createRequire(import.meta.url).resolve(`${name}/bin/${program}`);
+  } catch {
+    throw new Error(
+      `the package ${name} is not installed, which holds the mcproof program; ` +
+        "install without --no-optional, or name a program in MCPROOF_BINARY",
+    );
+  }
+}

@@ -1,0 +1,486 @@
+// One session with a server: what tests call. Each method is one request to the engine.
+import { Drive, type RequestOptions } from "./drive.js";
+import { McproofError, type Diagnostic, type RpcError } from "./errors.js";
+import { encode, type Expectation } from "./expectation.js";
+import { Relay } from "./relay.js";
+import { resolve, type Target } from "./target.js";
+import { remember, touch } from "./witness.js";
+import type {
+  CallToolResult,
+  Frame,
+  Prompt,
+  Resource,
+  ResourceContents,
+  ResourceTemplate,
+  ServerCapabilities,
+  ServerInfo,
+  Tool,
+} from "./types.js";
+
+type Params = Record<string, unknown>;
+
+/** Answers what the server asks; what it throws becomes the JSON-RPC error (`code`, `message` and `data` of it). */
+// biome-ignore lint/suspicious/noExplicitAny: the params are what the server sent
+export type Callback = (params: any) => unknown;
+
+/** What the server may ask for. What is not named is refused, and not declared as a capability. */
+export interface Answers {
+  roots?: string[] | Callback;
+  /** Values (the schema's defaults fill in what they leave out), a word, or a function that gives the result. */
+  elicitation?: Record<string, unknown> | "accept" | "decline" | "cancel" | Callback;
+  /** A text, a whole result, `"reject"`, or a function that gives the result. */
+  sampling?: string | Record<string, unknown> | Callback;
+}
+
+export interface ClientOptions {
+  /** `auto` asks the server; a server object that has `connect` is taken to be of the legacy era. */
+  era?: "auto" | "legacy" | "modern";
+  protocolVersion?: string;
+  timeouts?: { connectMs?: number; requestMs?: number; callbackMs?: number };
+  client?: { name?: string; version?: string; capabilities?: Record<string, unknown> };
+  answers?: Answers;
+  /** What `setAnswers` will answer later: declared at the handshake, and refused until then. */
+  laterAnswers?: (keyof Answers)[];
+  /** Texts that must not show in any transcript. */
+  secrets?: string[];
+  /** Prints each frame to stderr as it is seen; so does the variable `MCPROOF_TRACE`. */
+  trace?: boolean;
+}
+
+export interface CallOptions {
+  timeoutMs?: number;
+  /** How long progress of the server may extend the wait, in all. */
+  maxMs?: number;
+  onProgress?: (progress: Progress) => void;
+  /** Sent as `_meta`. */
+  meta?: Record<string, unknown>;
+  signal?: AbortSignal;
+}
+
+export interface Progress {
+  progress: number;
+  total?: number;
+  message?: string;
+}
+
+/** A raw result, and where it is in the transcript. */
+export interface Answer<Result = Record<string, unknown>> {
+  result: Result;
+  elapsedMs: number;
+  frame: number;
+  http: { status: number; headers: [string, string][] } | undefined;
+}
+
+/** The answer to a call, with what tests look at. */
+// biome-ignore lint/suspicious/noExplicitAny: the payload is what the tool gave
+export interface ToolAnswer<Payload = any> extends Answer<CallToolResult> {
+  /** The structured content, else the one text block as JSON if it parses, else its text, else null. */
+  payload: Payload;
+  /** All text blocks, or null if there is none. */
+  text: string | null;
+  isError: boolean;
+}
+
+export interface Verdict {
+  ok: boolean;
+  differences?: { path: string; expected: unknown; actual: unknown }[];
+  diagnostic?: Diagnostic;
+  text?: string;
+}
+
+export interface CheckOptions {
+  only?: string[];
+  skip?: string[];
+  strict?: boolean;
+  hosts?: boolean;
+  browser?: boolean;
+  /** Tools that may be called, besides those that say they only read. */
+  call?: string | string[];
+}
+
+export interface Report {
+  ok: boolean;
+  text: string;
+  findings: { rule: string; severity: string; message: string; remedy?: string; text: string }[];
+  report: Record<string, unknown>;
+}
+
+export interface Contract {
+  key: string;
+  contract: Record<string, unknown>;
+  hashes: { tools: string; full: string };
+}
+
+export interface Transcript {
+  text: string;
+  frames: Frame[];
+  faults: Diagnostic[];
+  dropped: number;
+}
+
+export interface Ended {
+  exit?: { code?: number; signal?: string };
+  forced?: boolean;
+  left_behind?: unknown[];
+  faults?: Diagnostic[];
+}
+
+interface Opened {
+  era: "legacy" | "modern";
+  transport: string;
+  protocol_version: string;
+  server_info?: ServerInfo;
+  capabilities?: ServerCapabilities;
+  instructions?: string;
+  result: Record<string, unknown>;
+  url?: string;
+  pid?: number;
+}
+
+interface RawAnswer {
+  result: unknown;
+  elapsed_ms: number;
+  frame: number;
+  http?: Answer["http"];
+}
+
+export class Client {
+  readonly #drive: Drive;
+  readonly #session: string;
+  readonly #handlers = new Map<string, Set<Callback>>();
+  #opened: Opened | undefined;
+  #callbacks: Answers = {};
+  #closing: Promise<Ended> | undefined;
+  #ended: string | undefined;
+  #lastFrame: number | undefined;
+
+  /** Starts or finds the server, and shakes hands. */
+  static async open(target: Target, options: ClientOptions = {}): Promise<Client> {
+    const client = new Client(target, options);
+    await client.#opening;
+    return client;
+  }
+
+  readonly #opening: Promise<void>;
+
+  private constructor(target: Target, options: ClientOptions) {
+    this.#drive = Drive.shared();
+    const resolved = resolve(target, this.#drive.environment());
+    const trace = options.trace ?? Boolean(process.env["MCPROOF_TRACE"]);
+
+    let relay: Relay | undefined;
+    const session = this.#drive.newSession({
+      told: (method, params) => {
+        if (method !== "relay/write") {
+          this.#told(method, params, relay);
+        } else if ("message" in params) {
+          relay?.write(params["message"]);
+        } else {
+          relay?.writeBroken(params["data"] as string);
+        }
+      },
+      asked: async (method, params) => this.#asked(method, params),
+    });
+    this.#session = session;
+    const drive = this.#drive;
+    if ("served" in resolved) {
+      relay = new Relay({
+        received: (message) => drive.notify("relay/received", { session, message }),
+        closed: (reason) => drive.notify("relay/closed", { session, reason: reason ?? "closed by the server" }),
+      });
+    }
+
+    const { timeouts, client } = options;
+    const served = "served" in resolved ? resolved.served : undefined;
+    touch(this);
+    this.#opening = this.#drive
+      .request<Opened>("open", {
+        session,
+        target: "wire" in resolved ? resolved.wire : { relay: "messages" },
+        era: options.era ?? (typeof served === "object" ? "legacy" : undefined),
+        protocol_version: options.protocolVersion,
+        timeouts: timeouts && { connect_ms: timeouts.connectMs, request_ms: timeouts.requestMs, callback_ms: timeouts.callbackMs },
+        client,
+        answers: this.#policies(options.answers),
+        later_answers: options.laterAnswers,
+        push: trace ? ["notifications", "frames"] : undefined,
+        secrets: options.secrets,
+      })
+      .then((opened) => {
+        this.#opened = opened;
+      });
+    // After `open` went out: what a server says of itself belongs to the session.
+    if (served) {
+      void relay?.serve(served);
+    }
+  }
+
+  /** The name of the session in the engine. */
+  get session(): string {
+    return this.#session;
+  }
+
+  get era(): "legacy" | "modern" {
+    return this.#known.era;
+  }
+
+  /** `in-memory`, `stdio`, `http` or `sse`. */
+  get transport(): string {
+    return this.#known.transport;
+  }
+
+  get protocolVersion(): string {
+    return this.#known.protocol_version;
+  }
+
+  get url(): string | undefined {
+    return this.#known.url;
+  }
+
+  get pid(): number | undefined {
+    return this.#known.pid;
+  }
+
+  get lastFrame(): number | undefined {
+    return this.#lastFrame;
+  }
+
+  getServerVersion(): ServerInfo | undefined {
+    return this.#known.server_info;
+  }
+
+  getServerCapabilities(): ServerCapabilities | undefined {
+    return this.#known.capabilities;
+  }
+
+  getInstructions(): string | undefined {
+    return this.#known.instructions;
+  }
+
+  /** The whole result of the handshake. */
+  get handshake(): Record<string, unknown> {
+    return this.#known.result;
+  }
+
+  /** Calls a tool. A result with `isError` is a result: `expect(…).toBeToolError()`. */
+  // biome-ignore lint/suspicious/noExplicitAny: the payload is what the tool gave
+  async call<Payload = any>(tool: string, args: object = {}, options: CallOptions = {}): Promise<ToolAnswer<Payload>> {
+    const answer = await this.#ask<RawAnswer & { payload: Payload; text: string | null; is_error: boolean }>(
+      "call",
+      { tool, arguments: args },
+      options,
+    );
+    return this.#noted(
+      { ...this.#answer<CallToolResult>(answer), payload: answer.payload, text: answer.text, isError: answer.is_error },
+      answer,
+    );
+  }
+
+  /** As the SDK's client has it: the raw result. */
+  async callTool(params: { name: string; arguments?: object; _meta?: Record<string, unknown> }, options: CallOptions = {}): Promise<CallToolResult> {
+    const meta = params._meta ?? options.meta;
+    const answer = await this.call(params.name, params.arguments, meta ? { ...options, meta } : options);
+    return answer.result;
+  }
+
+  /** All pages. */
+  async listTools(options?: CallOptions): Promise<{ tools: Tool[] }> {
+    return { tools: await this.#list("tools", options) };
+  }
+
+  async listResources(options?: CallOptions): Promise<{ resources: Resource[] }> {
+    return { resources: await this.#list("resources", options) };
+  }
+
+  async listResourceTemplates(options?: CallOptions): Promise<{ resourceTemplates: ResourceTemplate[] }> {
+    return { resourceTemplates: await this.#list("templates", options) };
+  }
+
+  async listPrompts(options?: CallOptions): Promise<{ prompts: Prompt[] }> {
+    return { prompts: await this.#list("prompts", options) };
+  }
+
+  async readResource({ uri }: { uri: string }, options?: CallOptions): Promise<{ contents: ResourceContents[]; [member: string]: unknown }> {
+    return this.#result("read", { uri }, options);
+  }
+
+  async getPrompt(params: { name: string; arguments?: Record<string, string> }, options?: CallOptions): Promise<{ messages: { role: string; content: unknown }[]; [member: string]: unknown }> {
+    return this.#result("prompt", { name: params.name, arguments: params.arguments }, options);
+  }
+
+  async complete(params: { ref: object; argument: { name: string; value: string }; context?: object }, options?: CallOptions): Promise<{ completion: { values: string[]; total?: number; hasMore?: boolean } }> {
+    return this.#result("complete", params, options);
+  }
+
+  async ping(options?: CallOptions): Promise<Record<string, unknown>> {
+    return this.#result("ping", {}, options);
+  }
+
+  /** Any request. */
+  async request<Result = Record<string, unknown>>(request: { method: string; params?: object }, options?: CallOptions): Promise<Answer<Result>> {
+    const answer = await this.#ask<RawAnswer>("request", { method: request.method, params: request.params }, options);
+    return this.#noted(this.#answer<Result>(answer), answer);
+  }
+
+  /** Any notification; it is out once this resolves. */
+  async notification(notification: { method: string; params?: object }): Promise<void> {
+    await this.#ask("notify", { method: notification.method, params: notification.params });
+  }
+
+  /** Sends a message or bytes as they stand. An error that the server answers with is the answer here. */
+  async raw(message: object | string | Uint8Array, options: { wait?: boolean; timeoutMs?: number } = {}): Promise<Partial<Answer> & { error?: RpcError }> {
+    let sent: Params;
+    if (typeof message === "string") {
+      sent = { bytes: message };
+    } else if (message instanceof Uint8Array) {
+      sent = { bytes: { base64: Buffer.from(message).toString("base64") } };
+    } else {
+      sent = { message };
+    }
+    const { error, ...answer } = await this.#ask<Partial<RawAnswer> & { error?: RpcError }>("raw", { ...sent, wait: options.wait }, options);
+    const given = answer.frame === undefined ? {} : this.#answer(answer as RawAnswer);
+    return error ? { ...given, error } : given;
+  }
+
+  /** Calls `handler` with the params of each notification of this method; gives back what ends that. */
+  onNotification(method: string, handler: Callback): () => void {
+    const handlers = this.#handlers.get(method) ?? new Set();
+    this.#handlers.set(method, handlers.add(handler));
+    return () => handlers.delete(handler);
+  }
+
+  /** The next notification of this method, each given once; one that came before is not missed. */
+  async waitForNotification(method: string, options: { timeoutMs?: number } = {}): Promise<{ method: string; params: Record<string, unknown>; frame: number }> {
+    return this.#ask("wait", { method, ...(options.timeoutMs === undefined ? {} : { timeout_ms: options.timeoutMs }) });
+  }
+
+  /** Changes what the server is answered. */
+  async setAnswers(answers: Answers): Promise<void> {
+    await this.#ask("answers", { answers: this.#policies(answers) });
+  }
+
+  /** Holds a value against an expectation in the language of the suites, with the wire of this session in the difference. */
+  async expect(value: unknown, expectation: Expectation): Promise<Verdict> {
+    return this.#ask("expect", { value, expectation: encode(expectation) });
+  }
+
+  /** The wire, as failures show it and as data. */
+  async transcript(options: { since?: number; last?: number } = {}): Promise<Transcript> {
+    return this.#drive.request("transcript", { session: this.#session, frames: true, text: true, ...options });
+  }
+
+  /** Judges what has been on the wire of this session. To have a server explored, see the function `check`. */
+  async check(options: CheckOptions = {}): Promise<Report> {
+    return this.#ask("check", checkParams(options));
+  }
+
+  /** What the server promises to this kind of client. */
+  async contract(): Promise<Contract> {
+    return this.#ask("contract", {});
+  }
+
+  async hash(): Promise<Contract["hashes"]> {
+    return this.#ask("hash", {});
+  }
+
+  /** Compares with the contract in a lock file. */
+  async diff(lock: string, options: { deny?: "breaking" | "any" } = {}): Promise<{ ok: boolean; diff: Record<string, unknown>; text: string }> {
+    return this.#ask("diff", { lock, deny: options.deny });
+  }
+
+  /** Ends the session in good order, and the server if the session started it. */
+  close(): Promise<Ended> {
+    // Who has ended has ended all sessions: nothing is left to close.
+    const closed = (): Promise<Ended> => (this.#drive.ended ? Promise.resolve({}) : this.#drive.request("close", { session: this.#session }));
+    this.#closing ??= closed().finally(() => this.#drive.forget(this.#session));
+    return this.#closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  get #known(): Opened {
+    if (!this.#opened) {
+      throw new McproofError("the session is not open");
+    }
+    return this.#opened;
+  }
+
+  #ask<T = unknown>(method: string, params: Params, options: CallOptions = {}): Promise<T> {
+    touch(this);
+    const request: Params = { session: this.#session, ...params };
+    const { timeoutMs, maxMs, onProgress, meta, signal } = options;
+    if (timeoutMs !== undefined) request["timeout_ms"] = timeoutMs;
+    if (maxMs !== undefined) request["max_ms"] = maxMs;
+    if (meta !== undefined) request["meta"] = meta;
+    if (onProgress) request["progress"] = true;
+    const more: RequestOptions = { signal, progress: onProgress && ((progress) => onProgress(progress as unknown as Progress)) };
+    return this.#drive.request<T>(method, request, more);
+  }
+
+  async #result<T>(method: string, params: Params, options?: CallOptions): Promise<T> {
+    const answer = await this.#ask<RawAnswer>(method, params, options);
+    return this.#noted(this.#answer<T>(answer), answer).result;
+  }
+
+  async #list<T>(what: string, options?: CallOptions): Promise<T[]> {
+    const { items } = await this.#ask<{ items: T[] }>("list", { what }, options);
+    return items;
+  }
+
+  #answer<Result>(answer: RawAnswer): Answer<Result> {
+    return { result: answer.result as Result, elapsedMs: answer.elapsed_ms, frame: answer.frame, http: answer.http };
+  }
+
+  /** Notes which frame both the answer and the raw result in it are. */
+  #noted<T extends { result: unknown }>(given: T, { frame }: RawAnswer): T {
+    this.#lastFrame = Math.max(this.#lastFrame ?? 0, frame);
+    const origin = { session: this.#session, frame };
+    remember(given, origin);
+    remember(given.result, origin);
+    return given;
+  }
+
+  #policies(answers: Answers | undefined): Params | undefined {
+    if (!answers) {
+      return undefined;
+    }
+    this.#callbacks = { ...this.#callbacks, ...answers };
+    const policies = Object.entries(answers).map(([what, answer]) => [what, typeof answer === "function" ? "callback" : answer]);
+    return Object.fromEntries(policies) as Params;
+  }
+
+  async #asked(method: string, params: unknown): Promise<unknown> {
+    const what = { "elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots" }[method];
+    const answer = what && this.#callbacks[what as keyof Answers];
+    if (typeof answer !== "function") {
+      throw new Error(`no callback answers ${method}`);
+    }
+    return answer(params);
+  }
+
+  #told(method: string, params: Params, relay: Relay | undefined): void {
+    if (method === "relay/end") {
+      relay?.end();
+    } else if (method === "session/frame") {
+      process.stderr.write(`${params["text"]}\n`);
+    } else if (method === "session/ended") {
+      this.#ended = params["reason"] as string;
+    } else if (method === "session/notification") {
+      this.#lastFrame = Math.max(this.#lastFrame ?? 0, params["frame"] as number);
+      for (const handler of this.#handlers.get(params["method"] as string) ?? []) {
+        handler(params["params"]);
+      }
+    }
+  }
+
+  /** Why the connection is over, if it is and nobody closed it. */
+  get ended(): string | undefined {
+    return this.#ended;
+  }
+}
+
+export function checkParams({ call, ...options }: CheckOptions): Params {
+  return { ...options, ...(call === undefined ? {} : { call: Array.isArray(call) ? call.join(",") : call }) };
+}

@@ -1,0 +1,43 @@
+// The plugin for vitest: importing it registers the matchers, and failures of the importing file show the wire.
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from "vitest";
+import { matchers, type McproofMatchers } from "./matchers.js";
+import { describeTransportWith, type DescribeTransport } from "./suite.js";
+import { Witness } from "./witness.js";
+
+export * from "./index.js";
+
+declare module "vitest" {
+  interface Matchers<T> extends McproofMatchers<T> {}
+}
+
+expect.extend(matchers);
+
+beforeEach(({ task, onTestFailed, onTestFinished }) => {
+  const witness = new Witness();
+  onTestFinished(() => witness.end());
+  onTestFailed(async () => {
+    const errors = task.result?.errors ?? [];
+    const [first] = errors;
+    if (!first || errors.some((error) => showsWire(error.message))) {
+      return;
+    }
+    const transcript = await witness.transcript();
+    if (transcript !== "") {
+      first.message = `${first.message}\n\n${transcript}`;
+    }
+  });
+});
+
+/** Our own errors and matchers come with their frames. */
+function showsWire(message: string): boolean {
+  return /^ +wire {2}/m.test(message);
+}
+
+/** One suite over every transport. */
+export const describeTransport: DescribeTransport = describeTransportWith({
+  describe: (name, body) => void describe(name, body),
+  beforeAll,
+  afterAll,
+  beforeEach,
+  afterEach,
+});

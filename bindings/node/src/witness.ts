@@ -1,0 +1,67 @@
+// Which sessions a running test has talked to, so that its failure can show their frames. Knows sessions, no test runner.
+
+/** What a failure asks a session for. */
+export interface Session {
+  /** The last frame of it that this process knows of. */
+  readonly lastFrame: number | undefined;
+  transcript(options: { since?: number; last?: number }): Promise<{ text: string }>;
+}
+
+/** More would hide the failure itself. */
+const FRAMES = 40;
+
+const watching = new Set<Witness>();
+const origins = new WeakMap<object, Origin>();
+
+export interface Origin {
+  session: string;
+  frame: number;
+}
+
+/** Follows the sessions from its making until `end`. Tests that run at once see each other's frames in a session they share. */
+export class Witness {
+  readonly #seen = new Map<Session, number | undefined>();
+
+  constructor() {
+    watching.add(this);
+  }
+
+  end(): void {
+    watching.delete(this);
+  }
+
+  saw(session: Session): void {
+    if (!this.#seen.has(session)) {
+      this.#seen.set(session, session.lastFrame);
+    }
+  }
+
+  /** The wire of these sessions since then, or nothing if there was none. */
+  async transcript(): Promise<string> {
+    const texts = await Promise.all(
+      [...this.#seen].map(async ([session, since]) => {
+        const range = since === undefined ? { last: FRAMES } : { since, last: FRAMES };
+        // The failure itself is what matters: a session that has been forgotten since adds nothing to it.
+        return session.transcript(range).then(({ text }) => text.trimEnd(), () => "");
+      }),
+    );
+    return texts.filter((text) => text !== "").join("\n\n");
+  }
+}
+
+export function touch(session: Session): void {
+  for (const witness of watching) {
+    witness.saw(session);
+  }
+}
+
+/** Remembers which answer a value is, for matchers that are given the value alone. */
+export function remember(value: unknown, origin: Origin): void {
+  if (typeof value === "object" && value !== null) {
+    origins.set(value, origin);
+  }
+}
+
+export function originOf(value: unknown): Origin | undefined {
+  return typeof value === "object" && value !== null ? origins.get(value) : undefined;
+}
