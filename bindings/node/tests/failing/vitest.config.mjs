@@ -1,0 +1,1 @@
+export default { test: { include: ["failing/*.test.ts"], testTimeout: 60_000 } };

@@ -1,0 +1,108 @@
+// What people see of a failing test, and what is left of a test runner that is killed.
+import { spawn, type ChildProcess } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, it } from "vitest";
+
+const here = dirname(new URL(import.meta.url).pathname);
+const programs = createRequire(import.meta.url);
+
+const runners = {
+  vitest: { script: join(dirname(programs.resolve("vitest/package.json")), "vitest.mjs"), config: "failing/vitest.config.mjs" },
+  jest: { script: join(dirname(programs.resolve("jest/package.json")), "bin/jest.js"), config: "failing/jest.config.json" },
+};
+
+function start(runner: "vitest" | "jest", { filter, config = runners[runner].config, env = {} }: { filter?: string; config?: string; env?: Record<string, string> }): ChildProcess {
+  const flags = [...(runner === "vitest" ? ["run"] : []), "--config", config, ...(filter ? [filter] : [])];
+  // The variables of this vitest are not for the other.
+  const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(VITEST|JEST|TEST$|NODE_ENV$|NODE_OPTIONS$)/.test(name)));
+  const node = runner === "jest" ? ["--experimental-vm-modules", "--no-warnings"] : [];
+  return spawn(process.execPath, [...node, runners[runner].script, ...flags], { cwd: here, env: { ...clean, NO_COLOR: "1", ...env }, detached: true });
+}
+
+async function output(child: ChildProcess): Promise<{ text: string; code: number | null }> {
+  let text = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk;
+    });
+  }
+  const code = await new Promise<number | null>((resolve) => child.on("close", resolve));
+  return { text, code };
+}
+
+it("a failing vitest test shows the frames of its session, once", async () => {
+  const { text, code } = await output(start("vitest", { filter: "failing/plain" }));
+  expect(code, text).toBe(1);
+  expect(text).toContain("Tests  4 failed | 1 passed");
+  const call = (args: string): RegExp => new RegExp(`→ tools/call #\\d+ .*${args}`);
+  expect(text).toMatch(call('"a":20,"b":22'));
+  expect(text).toMatch(call('"a":7,"b":0'));
+  expect(text).toMatch(/→ no\/such\/method #\d+/);
+  expect(text).toMatch(call('"a":500,"b":5'));
+  expect(text).not.toMatch(/"a":1000,"b":1\b/);
+  // The plain assertion fails in the summary and nowhere else.
+  expect(text.match(call('"a":20,"b":22').source)).toHaveLength(1);
+  expect(text).not.toContain("Serialized Error");
+});
+
+it("a failing jest test shows the frames of its session", async () => {
+  const { text, code } = await output(start("jest", {}));
+  expect(code, text).toBe(1);
+  expect(text).toContain('Expected: "43"');
+  expect(text).toMatch(/→ tools\/call #\d+ .*"a":20,"b":22/);
+});
+
+it("jest runs the matchers and suites", async () => {
+  const { text, code } = await output(start("jest", { config: "jest/jest.config.json" }));
+  expect(code, text).toBe(0);
+  expect(text).toMatch(/Tests: +3 passed/);
+});
+
+it("a test runner that is killed leaves no process", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "mcproof-"));
+  try {
+    const file = join(folder, "pids.json");
+    const runner = start("vitest", { filter: "failing/stuck", env: { PIDS_FILE: file } });
+    await until("the servers run", () => existsSync(file) && readFileSync(file, "utf8").endsWith("]"));
+    const [worker, ...servers] = JSON.parse(readFileSync(file, "utf8")) as number[];
+    const engines = children(worker ?? 0);
+    expect(servers).toHaveLength(2);
+    expect(engines).not.toHaveLength(0);
+    for (const each of [...servers, ...engines]) {
+      expect(isAlive(each), `process ${each}`).toBe(true);
+    }
+    // The worker as well: vitest's own is not what is tried here.
+    for (const each of [runner.pid, worker]) {
+      process.kill(each ?? 0, "SIGKILL");
+    }
+    await until("all processes are gone", () => [...servers, ...engines].every((each) => !isAlive(each)));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  const deadline = Date.now() + 30_000;
+  while (!holds()) {
+    expect(Date.now(), what).toBeLessThan(deadline);
+    await sleep(50);
+  }
+}
+
+/** A process that nobody has waited for yet is dead. */
+function isAlive(pid: number): boolean {
+  try {
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+function children(pid: number): number[] {
+  const tasks = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
+  return tasks.trim().split(/\s+/).filter(Boolean).map(Number);
+}
