@@ -1,6 +1,7 @@
 //! `cargo xtask bindings`: each package for another language, built with the program inside, installed from the built artefact, and
 //! tested there. Knows cargo; the languages know their own tools.
 
+mod node;
 mod python;
 
 use std::path::{Path, PathBuf};
@@ -11,8 +12,8 @@ use crate::peers;
 
 type Chore = fn(&Path, &Path) -> Result<(), String>;
 
-const TESTS: [(&str, Chore); 1] = [("python", python::test)];
-const BENCHES: [(&str, Chore); 1] = [("python", python::bench)];
+const TESTS: [(&str, Chore); 2] = [("python", python::test), ("node", node::test)];
+const BENCHES: [(&str, Chore); 2] = [("python", python::bench), ("node", node::bench)];
 
 /// Runs what the arguments ask for: names of bindings (all if there are none), `--release` or `--program PATH` for what goes into
 /// them, and `--bench` instead of the tests.

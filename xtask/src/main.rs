@@ -18,7 +18,7 @@ usage: cargo xtask <chore>
   fuzz [--seconds N] [TARGET…]
                   looks for inputs that break the parsers (lines, sse, jsonrpc, suite), a minute if not told otherwise
   bindings [--release | --program PATH] [--bench] [NAME…]
-                  builds the packages for other languages, and tests what they install (python)
+                  builds the packages for other languages, and tests what they install (python, node)
   bench           the benchmarks, in the release profile";
 
 fn main() -> ExitCode {

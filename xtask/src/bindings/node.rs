@@ -1,0 +1,150 @@
+//! The npm package: packed with a program inside, installed into an empty project, and tested there. Knows npm and the package's
+//! own scripts, not what they bring.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::peers;
+
+/// Packs the package with `program` inside, and runs its tests where it is installed from the tarballs.
+///
+/// # Errors
+/// A text that says which step failed, with what it printed.
+pub(crate) fn test(root: &Path, program: &Path) -> Result<(), String> {
+    let place = Place::of(root);
+    place.install(&place.pack(program)?)?;
+    // The types first: a test that does not compile would otherwise fail in words of the runner.
+    peers::run(place.node("typescript/bin/tsc").args(["--project", "."]))?;
+    peers::run(place.node("vitest/vitest.mjs").arg("run"))
+}
+
+/// Packs and installs it, and prints how long its calls and suites take.
+///
+/// # Errors
+/// A text that says which step failed, with what it printed.
+pub(crate) fn bench(root: &Path, program: &Path) -> Result<(), String> {
+    let place = Place::of(root);
+    place.install(&place.pack(program)?)?;
+    for bench in ["latency.mjs", "suites.mjs"] {
+        let status = place.command("node").arg(Path::new("benches").join(bench)).status();
+        let status = status.map_err(|error| format!("cannot start node: {error}"))?;
+        if !status.success() {
+            return Err(format!("{bench} ended with {status}"));
+        }
+    }
+    Ok(())
+}
+
+struct Place {
+    source: PathBuf,
+    /// The tarballs, and what compiles and tests them: modules are also looked for in the folders above the project.
+    target: PathBuf,
+    /// Has the tarballs installed, and nothing else.
+    project: PathBuf,
+}
+
+impl Place {
+    fn of(root: &Path) -> Self {
+        let target = root.join("target/bindings/node");
+        Self { source: root.join("bindings/node"), project: target.join("project"), target }
+    }
+
+    /// Gives back the tarballs.
+    fn pack(&self, program: &Path) -> Result<Vec<PathBuf>, String> {
+        self.install_tools()?;
+        for old in self.tarballs()? {
+            fs::remove_file(&old).map_err(|error| cannot("remove", &old, &error))?;
+        }
+        let script = self.source.join("scripts/pack.mjs");
+        peers::run(Command::new("node").arg(script).arg("--binary").arg(program).arg("--out").arg(&self.target))?;
+        self.tarballs()
+    }
+
+    fn tarballs(&self) -> Result<Vec<PathBuf>, String> {
+        let mut tarballs = Vec::new();
+        for entry in fs::read_dir(&self.target).map_err(|error| cannot("read", &self.target, &error))? {
+            let path = entry.map_err(|error| cannot("read", &self.target, &error))?.path();
+            if path.extension().is_some_and(|extension| extension == "tgz") {
+                tarballs.push(path);
+            }
+        }
+        Ok(tarballs)
+    }
+
+    /// The compiler, the test runners and the SDKs, as the lock file of the tests has them; once per lock file.
+    fn install_tools(&self) -> Result<(), String> {
+        fs::create_dir_all(&self.target).map_err(|error| cannot("create", &self.target, &error))?;
+        let lock = self.source.join("tests/package-lock.json");
+        let wanted = fs::read_to_string(&lock).map_err(|error| cannot("read", &lock, &error))?;
+        if wanted.contains("\"resolved\":") {
+            return Err(format!("{} names a registry; write it again as peers/README.md says", lock.display()));
+        }
+        let stamp = self.target.join("installed");
+        if fs::read_to_string(&stamp).is_ok_and(|present| present == wanted) {
+            return Ok(());
+        }
+        for file in TOOLS {
+            let (from, to) = (self.source.join("tests").join(file), self.target.join(file));
+            fs::copy(&from, &to).map_err(|error| cannot("copy", &from, &error))?;
+        }
+        peers::run(npm("ci").current_dir(&self.target))?;
+        fs::write(&stamp, wanted).map_err(|error| cannot("write", &stamp, &error))
+    }
+
+    /// Installs the tarballs into an empty project, and puts the tests and benchmarks beside them.
+    fn install(&self, tarballs: &[PathBuf]) -> Result<(), String> {
+        match fs::remove_dir_all(&self.project) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot("remove", &self.project, &error)),
+            _ => {}
+        }
+        copy(&self.source.join("tests"), &self.project)?;
+        copy(&self.source.join("benches"), &self.project.join("benches"))?;
+        let manifest = self.project.join("package.json");
+        fs::write(&manifest, "{ \"private\": true, \"type\": \"module\" }\n").map_err(|error| cannot("write", &manifest, &error))?;
+        peers::run(npm("install").args(["--offline", "--no-package-lock"]).args(tarballs).current_dir(&self.project))
+    }
+
+    /// A tool on the project.
+    fn node(&self, tool: &str) -> Command {
+        let mut command = self.command("node");
+        command.arg(self.target.join("node_modules").join(tool));
+        command
+    }
+
+    /// The program is the installed one, whatever the developer's shell says.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.project).env_remove("MCPROOF_BINARY");
+        command
+    }
+}
+
+/// What belongs to the tools, which lie one folder above the project.
+const TOOLS: [&str; 2] = ["package.json", "package-lock.json"];
+
+fn npm(verb: &str) -> Command {
+    let mut command = Command::new("npm");
+    command.args([verb, "--ignore-scripts", "--no-audit", "--no-fund"]);
+    command
+}
+
+/// Copies a folder, but for what describes the tools or was installed by hand.
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    fs::create_dir_all(to).map_err(|error| cannot("create", to, &error))?;
+    for entry in fs::read_dir(from).map_err(|error| cannot("read", from, &error))? {
+        let entry = entry.map_err(|error| cannot("read", from, &error))?;
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() && entry.file_name() != "node_modules" {
+            copy(&path, &target)?;
+        } else if path.is_file() && TOOLS.iter().all(|tool| entry.file_name() != *tool) {
+            fs::copy(&path, &target).map_err(|error| cannot("copy", &path, &error))?;
+        }
+    }
+    Ok(())
+}
+
+fn cannot(verb: &str, path: &Path, error: &io::Error) -> String {
+    format!("cannot {verb} {}: {error}", path.display())
+}
