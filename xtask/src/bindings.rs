@@ -70,3 +70,19 @@ fn build(root: &Path, profile: Profile) -> Result<PathBuf, String> {
     let folder = if profile == Profile::Release { "release" } else { "debug" };
     Ok(root.join("target").join(folder).join("mcproof"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_done_is_told_before_anything_is_built() {
+        let check = |arguments: &[&str], expected: &str| {
+            let failure = bindings(Path::new("/nowhere"), arguments).unwrap_err();
+            assert!(failure.contains(expected), "{arguments:?}: {failure}");
+        };
+        check(&["nobody"], "no binding is called `nobody`; there are node");
+        check(&["node", "--relase"], "no flag is called --relase; there are --release");
+        check(&["--program"], "--program needs a path");
+    }
+}

@@ -25,6 +25,7 @@ pub(crate) fn check(root: &Path) -> bool {
     let built = build.outcome.passed();
     stages.push(build);
     stages.extend(peers.join().expect("the thread that installs the peers does not panic"));
+    // Packing and installing mostly waits, so it does that beside the tests.
     let bindings = built.then(|| {
         let root = root.to_owned();
         thread::spawn(move || timed("bindings", || bindings::bindings(&root, &[])))

@@ -20,7 +20,7 @@ import type {
 type Params = Record<string, unknown>;
 
 /** Answers what the server asks; what it throws becomes the JSON-RPC error (`code`, `message` and `data` of it). */
-// biome-ignore lint/suspicious/noExplicitAny: the params are what the server sent
+// The params are what the server sent.
 export type Callback = (params: any) => unknown;
 
 /** What the server may ask for. What is not named is refused, and not declared as a capability. */
@@ -72,7 +72,7 @@ export interface Answer<Result = Record<string, unknown>> {
 }
 
 /** The answer to a call, with what tests look at. */
-// biome-ignore lint/suspicious/noExplicitAny: the payload is what the tool gave
+// The payload is what the tool gave.
 export interface ToolAnswer<Payload = any> extends Answer<CallToolResult> {
   /** The structured content, else the one text block as JSON if it parses, else its text, else null. */
   payload: Payload;
@@ -168,12 +168,19 @@ export class Client {
     const resolved = resolve(target, this.#drive.environment());
     const trace = options.trace ?? Boolean(process.env["MCPROOF_TRACE"]);
 
+    const served = "served" in resolved ? resolved.served : undefined;
     let relay: Relay | undefined;
     const session = this.#drive.newSession({
       told: (method, params) => {
         if (method !== "relay/write") {
           this.#told(method, params, relay);
-        } else if ("message" in params) {
+          return;
+        }
+        // Not before: what a server says of itself belongs to a session that the engine knows.
+        if (served && relay?.isIdle) {
+          void relay.serve(served);
+        }
+        if ("message" in params) {
           relay?.write(params["message"]);
         } else {
           relay?.writeBroken(params["data"] as string);
@@ -183,7 +190,7 @@ export class Client {
     });
     this.#session = session;
     const drive = this.#drive;
-    if ("served" in resolved) {
+    if (served) {
       relay = new Relay({
         received: (message) => drive.notify("relay/received", { session, message }),
         closed: (reason) => drive.notify("relay/closed", { session, reason: reason ?? "closed by the server" }),
@@ -191,7 +198,6 @@ export class Client {
     }
 
     const { timeouts, client } = options;
-    const served = "served" in resolved ? resolved.served : undefined;
     touch(this);
     this.#opening = this.#drive
       .request<Opened>("open", {
@@ -209,10 +215,6 @@ export class Client {
       .then((opened) => {
         this.#opened = opened;
       });
-    // After `open` went out: what a server says of itself belongs to the session.
-    if (served) {
-      void relay?.serve(served);
-    }
   }
 
   /** The name of the session in the engine. */
@@ -263,7 +265,7 @@ export class Client {
   }
 
   /** Calls a tool. A result with `isError` is a result: `expect(…).toBeToolError()`. */
-  // biome-ignore lint/suspicious/noExplicitAny: the payload is what the tool gave
+  // The payload is what the tool gave.
   async call<Payload = any>(tool: string, args: object = {}, options: CallOptions = {}): Promise<ToolAnswer<Payload>> {
     const answer = await this.#ask<RawAnswer & { payload: Payload; text: string | null; is_error: boolean }>(
       "call",

@@ -24,6 +24,8 @@ export interface RequestOptions {
 interface Pending extends RequestOptions {
   resolve(result: unknown): void;
   reject(error: Error): void;
+  /** Called once it is answered. */
+  done?: () => void;
   /** Where the caller stands: the stack of an error that comes from a pipe would tell nothing. */
   caller: { stack?: string };
 }
@@ -71,10 +73,11 @@ export class Drive {
     this.#child.on("error", (error) => this.#end(`cannot start ${program}: ${error.message}`));
     this.#child.on("close", (code, signal) => this.#end(`mcproof drive ended with ${signal ?? `exit code ${code}`}`));
     this.#hold(false);
-    this.request("hello", { protocol: PROTOCOL, driver: "mcproof-node", width: process.stdout.columns || 120 }).catch(
-      // Whatever is wrong with it, the next request fails for the same reason.
-      () => undefined,
-    );
+    const hello = { protocol: PROTOCOL, driver: "mcproof-node", width: process.stdout.columns || 120 };
+    this.request("hello", hello).catch((error: McproofError) => {
+      this.#end(`${program} does not speak protocol ${PROTOCOL} of mcproof drive: ${error.message}`);
+      this.#child.stdin.end();
+    });
   }
 
   get ended(): boolean {
@@ -117,12 +120,16 @@ export class Drive {
       }
       this.#last += 1;
       const id = this.#last;
-      this.#pending.set(id, { resolve: resolve as (result: unknown) => void, reject, caller, ...options });
+      const pending: Pending = { resolve: resolve as (result: unknown) => void, reject, caller, ...options };
+      this.#pending.set(id, pending);
       this.#write({ jsonrpc: "2.0", id, method, params });
       const { signal } = options;
-      if (signal) {
+      if (signal?.aborted) {
+        this.notify("cancel", { id, reason: String(signal.reason) });
+      } else if (signal) {
         const cancel = (): void => this.notify("cancel", { id, reason: String(signal.reason) });
-        signal.aborted ? cancel() : signal.addEventListener("abort", cancel, { once: true });
+        signal.addEventListener("abort", cancel);
+        pending.done = () => signal.removeEventListener("abort", cancel);
       }
     });
   }
@@ -168,6 +175,7 @@ export class Drive {
       return;
     }
     this.#pending.delete(id);
+    pending.done?.();
     if (this.#pending.size === 0) {
       this.#hold(false);
     }
@@ -202,6 +210,7 @@ export class Drive {
     this.#ended = true;
     const error = new McproofError(this.#stderr ? `${why}\n${this.#stderr}` : why);
     for (const pending of this.#pending.values()) {
+      pending.done?.();
       pending.reject(error);
     }
     this.#pending.clear();

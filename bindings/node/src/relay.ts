@@ -7,15 +7,14 @@ export interface Transport {
   close(): Promise<void>;
   onclose?: (() => void) | undefined;
   onerror?: ((error: Error) => void) | undefined;
-  // The two versions type the message differently.
-  // biome-ignore lint/suspicious/noExplicitAny: what is passed is what came over the wire, whatever it is
+  // The two versions type the message differently; what is passed is what came over the wire.
   onmessage?: ((message: any, extra?: any) => void) | undefined;
   sessionId?: string | undefined;
 }
 
 /** A server object of an SDK: `McpServer` or `Server`. */
 export interface Connectable {
-  // biome-ignore lint/suspicious/noExplicitAny: the SDKs' `Transport`, of either version
+  // `Transport` of either version.
   connect(transport: any): Promise<void>;
   close?(): Promise<void>;
 }
@@ -37,13 +36,20 @@ export class Relay implements Transport {
   /** What the engine wrote before the server listened. */
   #early: unknown[] | undefined = [];
   #closed = false;
+  #served = false;
 
   constructor(wire: Wire) {
     this.#wire = wire;
   }
 
+  /** No server has been connected to it. */
+  get isIdle(): boolean {
+    return !this.#served;
+  }
+
   /** Connects the server. A failure to do so is the server's end, with the reason in the transcript. */
   async serve(server: Connectable | Serve): Promise<void> {
+    this.#served = true;
     try {
       const made = typeof server === "function" ? await server(this) : server;
       if (isConnectable(made)) {
@@ -87,7 +93,7 @@ export class Relay implements Transport {
     }
   }
 
-  /** The engine wrote what is no JSON: to a server object there is no way to hand it but its own parser's error. */
+  /** The engine wrote what is no message: a server object has no parser of its own, so it is told of an error. */
   writeBroken(text: string): void {
     try {
       this.write(JSON.parse(text));

@@ -10,7 +10,7 @@ export interface JsonSchema {
   items?: JsonSchema;
   enum?: unknown[];
   description?: string;
-  // biome-ignore lint/suspicious/noExplicitAny: every keyword of every dialect
+  // Every keyword of every dialect.
   [keyword: string]: any;
 }
 

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { check, McproofError, shutdown, spawn, testClient, type Client, type Target } from "mcproof";
 import { afterEach, describe, expect, it } from "vitest";
@@ -186,6 +189,19 @@ describe("servers of their own", () => {
     expect((await server.stop()).left_behind).toEqual([]);
   });
 
+  it("are found by their names in a configuration file", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "mcproof-"));
+    try {
+      const config = join(folder, "mcp.json");
+      writeFileSync(config, JSON.stringify({ mcpServers: { tracker: { command: process.execPath, args: [script("server-stdio")] } } }));
+      await using client = await testClient({ server: "tracker", config });
+      expect(client.getServerVersion()?.name).toBe("tracker");
+      expect((await failure(testClient({ server: "nobody", config }))).message).toContain("nobody");
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
   it("see what the test has set in the environment meanwhile", async () => {
     await (await testClient(calculator1())).close();
     process.env["MCPROOF_TEST_ANSWER"] = "42";
@@ -210,6 +226,22 @@ describe("servers of their own", () => {
     expect(JSON.stringify(contract)).toContain("divide");
     expect(await client.hash()).toEqual(hashes);
   });
+});
+
+it("a program that is not mcproof is told by its name", async () => {
+  await shutdown();
+  const named = process.env["MCPROOF_BINARY"];
+  try {
+    for (const [program, words] of [["/nowhere/mcproof", "cannot start /nowhere/mcproof"], ["/bin/false", "ended with exit code 1"]] as const) {
+      process.env["MCPROOF_BINARY"] = program;
+      expect((await failure(testClient(calculator1()))).message).toContain(words);
+    }
+  } finally {
+    delete process.env["MCPROOF_BINARY"];
+    if (named) {
+      process.env["MCPROOF_BINARY"] = named;
+    }
+  }
 });
 
 it("the engine starts again after its end", async () => {
