@@ -193,7 +193,7 @@ export class Client {
     if (served) {
       relay = new Relay({
         received: (message) => drive.notify("relay/received", { session, message }),
-        closed: (reason) => drive.notify("relay/closed", { session, reason: reason ?? "closed by the server" }),
+        closed: (reason) => drive.notify("relay/closed", { session, reason }),
       });
     }
 
@@ -466,7 +466,7 @@ export class Client {
     if (method === "relay/end") {
       relay?.end();
     } else if (method === "session/frame") {
-      process.stderr.write(`${params["text"]}\n`);
+      process.stderr.write(`${(params["text"] as string).trimEnd()}\n`);
     } else if (method === "session/ended") {
       this.#ended = params["reason"] as string;
     } else if (method === "session/notification") {

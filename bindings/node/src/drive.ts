@@ -31,6 +31,8 @@ interface Pending extends RequestOptions {
 }
 
 const PROTOCOL = 1;
+/** As it was before a test came with timers of its own. */
+const later = setImmediate;
 
 export class Drive {
   static #shared: Drive | undefined;
@@ -56,6 +58,7 @@ export class Drive {
   readonly #pending = new Map<number, Pending>();
   readonly #listeners = new Map<string, Listener>();
   readonly #environment = { ...process.env };
+  #unwritten = "";
   #partial = "";
   #stderr = "";
   #last = 0;
@@ -138,10 +141,18 @@ export class Drive {
     this.#write({ jsonrpc: "2.0", method, params });
   }
 
+  /** Goes out with what else this turn of the event loop has to say: each write wakes the engine. */
   #write(message: Json): void {
-    if (!this.#ended) {
-      this.#child.stdin.write(`${JSON.stringify(message)}\n`);
+    if (this.#unwritten === "") {
+      later(() => {
+        const lines = this.#unwritten;
+        this.#unwritten = "";
+        if (!this.#ended) {
+          this.#child.stdin.write(lines);
+        }
+      });
     }
+    this.#unwritten += `${JSON.stringify(message)}\n`;
   }
 
   #read(chunk: string): void {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { check, McproofError, shutdown, spawn, testClient, type Client, type Target } from "mcproof";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { calculator1, calculator2 } from "./servers.mjs";
 
 const script = (name: string): string => new URL(`guide/dist/${name}.js`, import.meta.url).pathname;
@@ -60,7 +60,7 @@ describe("a server object of this process", () => {
 
   it("has tools, resources and prompts", async () => {
     const client = await start(calculator1());
-    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["add", "divide", "ask", "count", "hang"]);
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["add", "divide", "ask", "think", "count", "hang"]);
     expect((await client.listResources()).resources).toMatchObject([{ uri: "calculator://readme" }]);
     expect((await client.listResourceTemplates()).resourceTemplates).toEqual([]);
     expect((await client.readResource({ uri: "calculator://readme" })).contents[0]?.text).toBe("Adds.");
@@ -96,6 +96,20 @@ describe("what a server asks and says unasked", () => {
   ])("is answered by %j", async (elicitation, text) => {
     const client = await start(calculator1(), { answers: { elicitation } });
     expect((await client.call("ask")).text).toBe(text);
+  });
+
+  it.each([
+    ["declared values", { sampling: "four", roots: ["file:///sums"] }],
+    [
+      "functions",
+      {
+        sampling: ({ maxTokens }: { maxTokens: number }) => ({ role: "assistant", model: `m${maxTokens}`, content: { type: "text", text: "four" } }),
+        roots: async () => ({ roots: [{ uri: "file:///sums" }] }),
+      },
+    ],
+  ])("is answered for models and folders by %s", async (_, answers) => {
+    const client = await start(calculator1(), { answers });
+    expect((await client.call("think")).text).toBe("four in file:///sums");
   });
 
   it("is answered differently later", async () => {
@@ -175,6 +189,35 @@ describe("the raw wire", () => {
     expect(result["tools"]).toHaveLength(4);
     expect(frame).toBeGreaterThan(0);
     expect((await client.transcript()).text).toContain("not json");
+  });
+});
+
+describe("the wire of a server in memory", () => {
+  it("may be broken without breaking the test", async () => {
+    const client = await start(calculator1());
+    await client.raw("not json\n", { wait: false });
+    await client.raw(Uint8Array.of(0xff, 0x0a), { wait: false });
+    expect((await client.call("divide", { a: 1, b: 2 })).text).toBe("0.5");
+  });
+
+  it("is printed as it happens, if asked", async () => {
+    const written = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+    const client = await start(calculator1(), { trace: true, secrets: ["hunter2"] });
+    await client.call("divide", { a: 1, b: 2, note: "hunter2" });
+    const text = written.mock.calls.join("");
+    written.mockRestore();
+    expect(text).toMatch(/^\+\d.* → .*"name":"divide".*\n\+/m);
+    expect(text).not.toContain("hunter2");
+  });
+
+  it("does not mind a clock that the test has stopped", async () => {
+    vi.useFakeTimers();
+    try {
+      const client = await start(calculator1);
+      expect((await client.call("divide", { a: 1, b: 2 })).text).toBe("0.5");
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });
 

@@ -1,5 +1,5 @@
 // What people see of a failing test, and what is left of a test runner that is killed.
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -60,6 +60,12 @@ it("jest runs the matchers and suites", async () => {
   const { text, code } = await output(start("jest", { config: "jest/jest.config.json" }));
   expect(code, text).toBe(0);
   expect(text).toMatch(/Tests: +3 passed/);
+});
+
+it("the package brings the program under its name", () => {
+  const mcproof = (...args: string[]) => spawnSync(join(here, "node_modules/.bin/mcproof"), args, { encoding: "utf8" });
+  expect(mcproof("--version").stdout).toMatch(/^mcproof \d/);
+  expect(mcproof("test", "no-such-file.yaml").status).toBe(2);
 });
 
 it("a test runner that is killed leaves no process", async () => {

@@ -20,6 +20,12 @@ export function calculator1() {
     });
     return text(`${asked.action} ${asked.content?.name}`);
   });
+  server.registerTool("think", { description: "Asks the model, and for the folders" }, async () => {
+    const messages = [{ role: "user", content: { type: "text", text: "What is 2 + 2?" } }];
+    const { content } = await server.server.createMessage({ messages, maxTokens: 10 });
+    const { roots } = await server.server.listRoots();
+    return text(`${content.text} in ${roots.map(({ uri }) => uri)}`);
+  });
   server.registerTool("count", { description: "Counts to three" }, async ({ _meta, sendNotification }) => {
     for (const progress of [1, 2, 3]) {
       await sendNotification({ method: "notifications/progress", params: { progressToken: _meta.progressToken, progress, total: 3 } });
