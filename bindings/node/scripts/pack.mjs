@@ -40,8 +40,8 @@ const packed = join(program, "bin", process.platform === "win32" ? "mcproof.exe"
 mkdirSync(dirname(packed));
 cpSync(binary, packed);
 if (process.platform === "linux") {
-  // Most of a development build is what only a debugger reads.
-  execFileSync("strip", ["--strip-debug", packed]);
+  // Half of a development build is what only a debugger reads; a release build has none of it.
+  execFileSync("strip", [packed]);
 }
 chmodSync(packed, 0o755);
 const { license } = manifest;

@@ -363,7 +363,7 @@ export class Client {
 
   /** Holds a value against an expectation in the language of the suites, with the wire of this session in the difference. */
   async expect(value: unknown, expectation: Expectation): Promise<Verdict> {
-    return this.#ask("expect", { value, expectation: encode(expectation) });
+    return this.#ask("expect", { value: value ?? null, expectation: encode(expectation) });
   }
 
   /** The wire, as failures show it and as data. */
@@ -441,6 +441,9 @@ export class Client {
     const origin = { session: this.#session, frame };
     remember(given, origin);
     remember(given.result, origin);
+    if ("payload" in given) {
+      remember(given.payload, origin);
+    }
     return given;
   }
 

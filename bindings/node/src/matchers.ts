@@ -36,7 +36,7 @@ type Matchers = { [Name in keyof McproofMatchers]: (received: unknown, ...given:
 
 export const matchers: Matchers = {
   async toMatchExpectation(received, expectation) {
-    const asked = isCall(received) ? { result: rawOf(received) } : { value: received };
+    const asked = isCall(received) ? { result: rawOf(received) } : { value: received ?? null };
     return outcome(await judge(received, asked, expectation), "to meet the expectation");
   },
 
@@ -79,7 +79,7 @@ export const matchers: Matchers = {
   },
 
   async toMatchSnapshotFile(received, file, options = {}) {
-    const value = isCall(received) ? rawOf(received) : received;
+    const value = isCall(received) ? rawOf(received) : (received ?? null);
     const { state, text } = await Drive.shared().request<{ state: string; text?: string }>("snapshot", { file, value, ...options });
     return outcome({ ok: state === "same" || state === "written", text: text ?? `${file} is new and was not reviewed` }, `to be what ${file} has`);
   },

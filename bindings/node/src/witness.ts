@@ -40,7 +40,7 @@ export class Witness {
   async transcript(): Promise<string> {
     const texts = await Promise.all(
       [...this.#seen].map(async ([session, since]) => {
-        const range = since === undefined ? { last: FRAMES } : { since, last: FRAMES };
+        const range = since === undefined ? { last: FRAMES } : { since: since + 1, last: FRAMES };
         // The failure itself is what matters: a session that has been forgotten since adds nothing to it.
         return session.transcript(range).then(({ text }) => text.trimEnd(), () => "");
       }),

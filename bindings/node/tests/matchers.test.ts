@@ -33,6 +33,8 @@ describe("matchers", () => {
     const text = await message(expect(answer).toMatchExpectation({ sum: 4 }));
     expect(text).toMatch(/sum/);
     expect(text).toMatch(/wire .*tools\/call/s);
+    expect(await message(expect(answer.payload).toMatchExpectation({ sum: 4 }))).toMatch(/wire .*tools\/call/s);
+    expect(await message(expect(answer.payload.total).toMatchExpectation(3))).toContain("null");
     expect(await message(expect(answer).not.toMatchExpectation({ sum: 3 }))).toContain("expected not to meet");
     expect(await message(expect(answer).toMatchExpectation({ sum: { $regx: "x" } }))).toContain("$regex");
   });

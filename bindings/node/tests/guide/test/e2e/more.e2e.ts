@@ -1,4 +1,4 @@
-// What the guide says of assertions, over every transport, on its server.
+// The tests of the guide and what else it says of assertions, over every transport, on one server each.
 import { describeTransport, startHttpServer, startSseServer, startStdioServer } from 'mcproof/vitest';
 import { expect, it } from 'vitest';
 
@@ -137,4 +137,5 @@ describeTransport(
 			).rejects.toThrow();
 		});
 	},
+	{ isolation: 'suite' },
 );
