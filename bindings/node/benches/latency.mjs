@@ -1,52 +1,61 @@
-// How long a call to a server in memory takes through this package, next to the SDK's own client over its InMemoryTransport.
-// Both take turns in one run, so that a busy machine is busy for both. Prints medians in microseconds, and their ratio.
+// How long a call takes through this package, next to the SDK's own client: to a server object in memory (where the SDK has its
+// InMemoryTransport) and to a server over stdio. Both take turns in one run, so that a busy machine is busy for both. Prints
+// medians in microseconds, and their ratio.
 import { performance } from "node:perf_hooks";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
-import { testClient } from "mcproof";
+import { binary, testClient } from "mcproof";
 import { z } from "zod";
 
 const ROUNDS = 40;
 const CALLS = 50;
 
 const [near, far] = InMemoryTransport.createLinkedPair();
-const sdk = new Client({ name: "bench", version: "1" });
-await Promise.all([server().connect(far), sdk.connect(near)]);
-// The list lets the SDK's client check results against their output schemas, as the engine's rules do with the transcript.
-await sdk.listTools();
-const ours = await testClient(server());
+await adder().connect(far);
+await compare("in memory", await sdk(near), await testClient(adder()), { name: "add", arguments: { a: 1, b: 2 } });
 
-const ways = {
-  sdk: () => sdk.callTool({ name: "add", arguments: { a: 1, b: 2 } }),
-  mcproof: () => ours.callTool({ name: "add", arguments: { a: 1, b: 2 } }),
-};
-const one = { sdk: [], mcproof: [] };
-const many = { sdk: [], mcproof: [] };
-for (let round = -5; round < ROUNDS; round += 1) {
-  for (const [name, call] of Object.entries(ways)) {
-    const singles = [];
-    for (let count = 0; count < CALLS; count += 1) {
+const [command, ...args] = [binary(), "demo", "tracker"];
+const stdio = new StdioClientTransport({ command, args });
+await compare("over stdio", await sdk(stdio), await testClient([command, ...args]), { name: "echo", arguments: { message: "hello" } });
+
+async function compare(what, theirs, ours, call) {
+  const ways = { sdk: () => theirs.callTool(call), mcproof: () => ours.callTool(call) };
+  const one = { sdk: [], mcproof: [] };
+  const many = { sdk: [], mcproof: [] };
+  // The first rounds warm both up.
+  for (let round = -5; round < ROUNDS; round += 1) {
+    for (const [name, way] of Object.entries(ways)) {
+      const singles = [];
+      for (let count = 0; count < CALLS; count += 1) {
+        const started = performance.now();
+        await way();
+        singles.push(performance.now() - started);
+      }
       const started = performance.now();
-      await call();
-      singles.push(performance.now() - started);
-    }
-    const started = performance.now();
-    await Promise.all(Array.from({ length: CALLS }, call));
-    const together = (performance.now() - started) / CALLS;
-    // The first rounds warm both up.
-    if (round >= 0) {
-      one[name].push(...singles);
-      many[name].push(together);
+      await Promise.all(Array.from({ length: CALLS }, way));
+      const together = (performance.now() - started) / CALLS;
+      if (round >= 0) {
+        one[name].push(...singles);
+        many[name].push(together);
+      }
     }
   }
+  print(`${what}, one call after the other`, one);
+  print(`${what}, ${CALLS} calls at once, each`, many);
+  await Promise.all([theirs.close(), ours.close()]);
 }
-print("one call after the other", one);
-print(`${CALLS} calls at once, each`, many);
-await ours.close();
-await sdk.close();
 
-function server() {
+async function sdk(transport) {
+  const client = new Client({ name: "bench", version: "1" });
+  await client.connect(transport);
+  // Once it knows the output schemas its client holds results against them, which is part of what its calls cost.
+  await client.listTools();
+  return client;
+}
+
+function adder() {
   const server = new McpServer({ name: "adder", version: "1" });
   const schemas = { inputSchema: { a: z.number(), b: z.number() }, outputSchema: { sum: z.number() } };
   server.registerTool("add", { description: "Adds", ...schemas }, ({ a, b }) => ({

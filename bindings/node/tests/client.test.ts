@@ -204,6 +204,7 @@ describe("the wire of a server in memory", () => {
     const written = vi.spyOn(process.stderr, "write").mockReturnValue(true);
     const client = await start(calculator1(), { trace: true, secrets: ["hunter2"] });
     await client.call("divide", { a: 1, b: 2, note: "hunter2" });
+    await client.close();
     const text = written.mock.calls.join("");
     written.mockRestore();
     expect(text).toMatch(/^\+\d.* → .*"name":"divide".*\n\+/m);
