@@ -147,6 +147,9 @@ interface RawAnswer {
 export class Client {
   readonly #drive: Drive;
   readonly #session: string;
+  /** The way to a server object. */
+  readonly #relay: Relay | undefined;
+  readonly #opening: Promise<void>;
   readonly #handlers = new Map<string, Set<Callback>>();
   #opened: Opened | undefined;
   #callbacks: Answers = {};
@@ -161,39 +164,21 @@ export class Client {
     return client;
   }
 
-  readonly #opening: Promise<void>;
-
   private constructor(target: Target, options: ClientOptions) {
     this.#drive = Drive.shared();
     const resolved = resolve(target, this.#drive.environment());
     const trace = options.trace ?? Boolean(process.env["MCPROOF_TRACE"]);
 
-    const served = "served" in resolved ? resolved.served : undefined;
-    let relay: Relay | undefined;
     const session = this.#drive.newSession({
-      told: (method, params) => {
-        if (method !== "relay/write") {
-          this.#told(method, params, relay);
-          return;
-        }
-        // Not before: what a server says of itself belongs to a session that the engine knows.
-        if (served && relay?.isIdle) {
-          void relay.serve(served);
-        }
-        if ("message" in params) {
-          relay?.write(params["message"]);
-        } else {
-          relay?.writeBroken(params["data"] as string);
-        }
-      },
+      told: (method, params) => this.#told(method, params),
       asked: async (method, params) => this.#asked(method, params),
     });
     this.#session = session;
-    const drive = this.#drive;
+    const served = "served" in resolved ? resolved.served : undefined;
     if (served) {
-      relay = new Relay({
-        received: (message) => drive.notify("relay/received", { session, message }),
-        closed: (reason) => drive.notify("relay/closed", { session, reason }),
+      this.#relay = new Relay(served, {
+        received: (message) => this.#drive.notify("relay/received", { session, message }),
+        closed: (reason) => this.#drive.notify("relay/closed", { session, reason }),
       });
     }
 
@@ -243,6 +228,12 @@ export class Client {
     return this.#known.pid;
   }
 
+  /** Why the connection is over, if it is and nobody closed it. */
+  get ended(): string | undefined {
+    return this.#ended;
+  }
+
+  /** The last frame of the transcript that is known here. */
   get lastFrame(): number | undefined {
     return this.#lastFrame;
   }
@@ -465,9 +456,13 @@ export class Client {
     return answer(params);
   }
 
-  #told(method: string, params: Params, relay: Relay | undefined): void {
-    if (method === "relay/end") {
-      relay?.end();
+  #told(method: string, params: Params): void {
+    if (method === "relay/write" && "message" in params) {
+      this.#relay?.write(params["message"]);
+    } else if (method === "relay/write") {
+      this.#relay?.writeBroken();
+    } else if (method === "relay/end") {
+      this.#relay?.end();
     } else if (method === "session/frame") {
       process.stderr.write(`${(params["text"] as string).trimEnd()}\n`);
     } else if (method === "session/ended") {
@@ -478,11 +473,6 @@ export class Client {
         handler(params["params"]);
       }
     }
-  }
-
-  /** Why the connection is over, if it is and nobody closed it. */
-  get ended(): string | undefined {
-    return this.#ended;
   }
 }
 

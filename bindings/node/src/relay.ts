@@ -33,31 +33,15 @@ export class Relay implements Transport {
   onmessage?: ((message: unknown) => void) | undefined;
   sessionId?: string | undefined;
   readonly #wire: Wire;
+  /** Not connected before the engine writes: what a server says of itself belongs to a session that the engine knows. */
+  #server: Connectable | Serve | undefined;
   /** What the engine wrote before the server listened. */
   #early: unknown[] | undefined = [];
   #closed = false;
-  #served = false;
 
-  constructor(wire: Wire) {
+  constructor(server: Connectable | Serve, wire: Wire) {
+    this.#server = server;
     this.#wire = wire;
-  }
-
-  /** No server has been connected to it. */
-  get isIdle(): boolean {
-    return !this.#served;
-  }
-
-  /** Connects the server. A failure to do so is the server's end, with the reason in the transcript. */
-  async serve(server: Connectable | Serve): Promise<void> {
-    this.#served = true;
-    try {
-      const made = typeof server === "function" ? await server(this) : server;
-      if (isConnectable(made)) {
-        await made.connect(this);
-      }
-    } catch (error) {
-      this.#finish(error instanceof Error ? (error.stack ?? error.message) : String(error));
-    }
   }
 
   async start(): Promise<void> {
@@ -82,6 +66,10 @@ export class Relay implements Transport {
 
   /** The engine wrote a message to the server. */
   write(message: unknown): void {
+    if (this.#server) {
+      void this.#connect(this.#server);
+      this.#server = undefined;
+    }
     if (this.#early) {
       this.#early.push(message);
       return;
@@ -93,18 +81,26 @@ export class Relay implements Transport {
     }
   }
 
-  /** The engine wrote what is no message: a server object has no parser of its own, so it is told of an error. */
-  writeBroken(text: string): void {
-    try {
-      this.write(JSON.parse(text));
-    } catch (error) {
-      this.onerror?.(error as Error);
-    }
+  /** The engine wrote what is no JSON: a server object has no parser of its own, so it is told of an error. */
+  writeBroken(): void {
+    this.onerror?.(new SyntaxError("the line is not JSON"));
   }
 
   /** The engine closed its side. */
   end(): void {
     this.#finish();
+  }
+
+  /** A failure to connect is the server's end, with the reason in the transcript. */
+  async #connect(server: Connectable | Serve): Promise<void> {
+    try {
+      const made = typeof server === "function" ? await server(this) : server;
+      if (isConnectable(made)) {
+        await made.connect(this);
+      }
+    } catch (error) {
+      this.#finish(error instanceof Error ? (error.stack ?? error.message) : String(error));
+    }
   }
 
   #finish(reason?: string): void {

@@ -6,8 +6,11 @@ import { Witness } from "./witness.js";
 
 export * from "./index.js";
 
-declare module "vitest" {
-  interface Matchers<T> extends McproofMatchers<T> {}
+// The one interface of its assertions whose type parameters are the same in every version.
+declare global {
+  namespace Chai {
+    interface Assertion extends McproofMatchers<void> {}
+  }
 }
 
 expect.extend(matchers);
