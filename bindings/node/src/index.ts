@@ -1,14 +1,16 @@
 // mcproof for JavaScript: tests MCP servers over the real wire, on the engine of the `mcproof` program.
-import { checkParams, Client, type CheckOptions, type ClientOptions, type Report } from "./client.js";
+import { checkParams, Client } from "./client.js";
 import { Drive } from "./drive.js";
 import { McproofError } from "./errors.js";
+import type { CheckOptions, ClientOptions, Report } from "./options.js";
 import { resolve, type Target, type WireTarget } from "./target.js";
 
 export { binary } from "./binary.js";
-export * from "./client.js";
+export { Client } from "./client.js";
 export * from "./errors.js";
 export type { Expectation } from "./expectation.js";
 export type { McproofMatchers } from "./matchers.js";
+export type * from "./options.js";
 export type { Connectable, Serve, Transport } from "./relay.js";
 export * from "./servers.js";
 export * from "./spawn.js";

@@ -1,9 +1,10 @@
 // Matchers for any runner with `expect.extend`. The engine judges; here is only which question each of them asks.
 import { check } from "./index.js";
-import { Client, type CheckOptions, type Verdict } from "./client.js";
+import { Client } from "./client.js";
 import { Drive } from "./drive.js";
 import { McproofError } from "./errors.js";
 import { encode, type Expectation } from "./expectation.js";
+import type { CheckOptions, Verdict } from "./options.js";
 import type { WireTarget } from "./target.js";
 import { originOf } from "./witness.js";
 

@@ -1,5 +1,6 @@
 // A server of one's own, started for a test and ended with it: one function per transport, one handle for all.
-import { Client, type ClientOptions } from "./client.js";
+import { Client } from "./client.js";
+import type { ClientOptions } from "./options.js";
 
 export interface E2EHandle {
   client: Client;

@@ -1,5 +1,6 @@
 // One suite over every transport. Knows the few functions that runners have in common, none of the runners.
-import { Client, type ClientOptions } from "./client.js";
+import { Client } from "./client.js";
+import type { ClientOptions } from "./options.js";
 import type { E2EHandle } from "./servers.js";
 import type { Target, WireTarget } from "./target.js";
 

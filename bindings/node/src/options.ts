@@ -1,0 +1,109 @@
+// What a client is told and what it gives back, as types. Does nothing.
+import type { Diagnostic } from "./errors.js";
+import type { CallToolResult, Frame } from "./types.js";
+
+/** Answers what the server asks; what it throws becomes the JSON-RPC error (`code`, `message` and `data` of it). */
+// The params are what the server sent.
+export type Callback = (params: any) => unknown;
+
+/** What the server may ask for. What is not named is refused, and not declared as a capability. */
+export interface Answers {
+  roots?: string[] | Callback;
+  /** Values (the schema's defaults fill in what they leave out), a word, or a function that gives the result. */
+  elicitation?: Record<string, unknown> | "accept" | "decline" | "cancel" | Callback;
+  /** A text, a whole result, `"reject"`, or a function that gives the result. */
+  sampling?: string | Record<string, unknown> | Callback;
+}
+
+export interface ClientOptions {
+  /** `auto` asks the server; a server object that has `connect` is taken to be of the legacy era. */
+  era?: "auto" | "legacy" | "modern";
+  protocolVersion?: string;
+  timeouts?: { connectMs?: number; requestMs?: number; callbackMs?: number };
+  client?: { name?: string; version?: string; capabilities?: Record<string, unknown> };
+  answers?: Answers;
+  /** What `setAnswers` will answer later: declared at the handshake, and refused until then. */
+  laterAnswers?: (keyof Answers)[];
+  /** Texts that must not show in any transcript. */
+  secrets?: string[];
+  /** Prints each frame to stderr as it is seen; so does the variable `MCPROOF_TRACE`. */
+  trace?: boolean;
+}
+
+export interface CallOptions {
+  timeoutMs?: number;
+  /** How long progress of the server may extend the wait, in all. */
+  maxMs?: number;
+  onProgress?: (progress: Progress) => void;
+  /** Sent as `_meta`. */
+  meta?: Record<string, unknown>;
+  signal?: AbortSignal;
+}
+
+export interface Progress {
+  progress: number;
+  total?: number;
+  message?: string;
+}
+
+/** A raw result, and where it is in the transcript. */
+export interface Answer<Result = Record<string, unknown>> {
+  result: Result;
+  elapsedMs: number;
+  frame: number;
+  http: { status: number; headers: [string, string][] } | undefined;
+}
+
+/** The answer to a call, with what tests look at. */
+// The payload is what the tool gave.
+export interface ToolAnswer<Payload = any> extends Answer<CallToolResult> {
+  /** The structured content, else the one text block as JSON if it parses, else its text, else null. */
+  payload: Payload;
+  /** All text blocks, or null if there is none. */
+  text: string | null;
+  isError: boolean;
+}
+
+export interface Verdict {
+  ok: boolean;
+  differences?: { path: string; expected: unknown; actual: unknown }[];
+  diagnostic?: Diagnostic;
+  text?: string;
+}
+
+export interface CheckOptions {
+  only?: string[];
+  skip?: string[];
+  strict?: boolean;
+  hosts?: boolean;
+  browser?: boolean;
+  /** Tools that may be called, besides those that say they only read. */
+  call?: string | string[];
+}
+
+export interface Report {
+  ok: boolean;
+  text: string;
+  findings: { rule: string; severity: string; message: string; remedy?: string; text: string }[];
+  report: Record<string, unknown>;
+}
+
+export interface Contract {
+  key: string;
+  contract: Record<string, unknown>;
+  hashes: { tools: string; full: string };
+}
+
+export interface Transcript {
+  text: string;
+  frames: Frame[];
+  faults: Diagnostic[];
+  dropped: number;
+}
+
+export interface Ended {
+  exit?: { code?: number; signal?: string };
+  forced?: boolean;
+  left_behind?: unknown[];
+  faults?: Diagnostic[];
+}
