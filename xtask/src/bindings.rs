@@ -81,7 +81,7 @@ mod tests {
             let failure = bindings(Path::new("/nowhere"), arguments).unwrap_err();
             assert!(failure.contains(expected), "{arguments:?}: {failure}");
         };
-        check(&["nobody"], "no binding is called `nobody`; there are node");
+        check(&["nobody"], "no binding is called `nobody`; there are python, node");
         check(&["node", "--relase"], "no flag is called --relase; there are --release");
         check(&["--program"], "--program needs a path");
     }
