@@ -5,6 +5,7 @@
 pub mod demo;
 pub mod hostile;
 pub mod oauth;
+pub mod patient;
 pub mod workshop;
 pub mod zoo;
 

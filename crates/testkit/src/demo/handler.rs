@@ -21,11 +21,12 @@ use rmcp::{
 
 use super::{
     DemoName, DemoOptions, analysis,
-    session::{Notes, Phase, Session, is_modern},
+    session::{Notes, Session, is_modern},
     shop::{self, Counting, Shop},
     tool::ToolResult,
     tracker::{self, Tracker},
 };
+use crate::patient::Phase;
 
 /// One demo and what it remembers for as long as the process lives. Each connection gets a handler of its own.
 #[derive(Clone)]

@@ -14,7 +14,6 @@ mod tracker;
 mod guard;
 mod http;
 mod sse;
-mod stream;
 
 pub use name::{DemoName, NAMES, UnknownDemo};
 
@@ -33,7 +32,8 @@ use tokio::{
     sync::oneshot,
 };
 
-use self::{guard::Guard, handler::Demo, stream::serve_transport};
+use self::{guard::Guard, handler::Demo};
+use crate::patient::serve_transport;
 
 /// The delay of a tool that takes its time, unless the options say otherwise.
 pub const DEFAULT_SLOW: Duration = Duration::from_millis(50);
@@ -117,7 +117,9 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let transport = AsyncRwTransport::new_server(input, output);
-    Ok(serve_transport(Demo::new(options).connect(), transport, stop).await?)
+    let handler = Demo::new(options).connect();
+    let phase = handler.phase().clone();
+    Ok(serve_transport(handler, phase, transport, stop).await?)
 }
 
 /// Binds the address in `options`, so that the port is known before anything is served. Without an HTTP transport in

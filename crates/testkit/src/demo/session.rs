@@ -17,7 +17,8 @@ use rmcp::{
     model::{LoggingLevel, ProtocolVersion},
     service::RequestContext,
 };
-use tokio::sync::watch;
+
+use crate::patient::Phase;
 
 /// Keys and values that a caller asked to remember.
 pub(crate) type Notes = HashMap<String, String>;
@@ -66,62 +67,6 @@ impl Session {
     pub(crate) fn wants(&self, level: LoggingLevel, context: &RequestContext<RoleServer>) -> bool {
         let least = if is_modern(context) { context.meta.log_level() } else { *self.level.lock().unwrap_or_else(PoisonError::into_inner) };
         least.is_some_and(|least| level as u8 >= least as u8)
-    }
-}
-
-/// How far a connection is. rmcp waits for every request that is under way when a connection ends, and does not tell
-/// the request: so that one that waits for something looks here.
-#[derive(Clone)]
-pub(crate) struct Phase(Arc<watch::Sender<Stage>>);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    Open,
-    /// The peer will say no more. What it asked is still answered.
-    Closing,
-    /// Nothing more is answered.
-    Closed,
-}
-
-impl Default for Phase {
-    fn default() -> Self {
-        Self(Arc::new(watch::Sender::new(Stage::Open)))
-    }
-}
-
-impl Phase {
-    /// The peer will say no more.
-    pub(crate) fn close(&self) {
-        self.advance(Stage::Closing);
-    }
-
-    /// Time is up.
-    pub(crate) fn end(&self) {
-        self.advance(Stage::Closed);
-    }
-
-    /// Resolves when there is no point in waiting for an event any longer.
-    pub(crate) async fn closing(&self) {
-        self.reached(Stage::Closing).await;
-    }
-
-    /// Resolves when there is no point in finishing work any longer.
-    pub(crate) async fn closed(&self) {
-        self.reached(Stage::Closed).await;
-    }
-
-    fn advance(&self, to: Stage) {
-        self.0.send_if_modified(|stage| {
-            let advances = *stage < to;
-            *stage = to.max(*stage);
-            advances
-        });
-    }
-
-    async fn reached(&self, stage: Stage) {
-        let mut changes = self.0.subscribe();
-        // `self` owns the sender, so that it outlives this wait.
-        let _owned = changes.wait_for(|now| *now >= stage).await;
     }
 }
 

@@ -35,8 +35,8 @@ use tokio::{
 use super::{
     handler::Demo,
     http::{LARGEST_BODY, health, is_json, refuse, well_formed},
-    stream::serve_transport,
 };
+use crate::patient::serve_transport;
 
 /// The methods of the endpoints.
 pub(crate) const METHODS: &str = "GET, POST, OPTIONS";
@@ -98,9 +98,10 @@ async fn open(State(hub): State<Hub>) -> Response {
     let (inbox, received) = mpsc::channel(QUEUE);
     let (outbox, sent) = mpsc::channel(QUEUE);
     let handler = hub.demo.connect();
+    let phase = handler.phase().clone();
     let service = tokio::spawn(async move {
         // The stream ends with its queue; a peer that broke the session needs no other word.
-        let _broken = serve_transport(handler, Queue { received, outbox }, std::future::pending()).await;
+        let _broken = serve_transport(handler, phase, Queue { received, outbox }, std::future::pending()).await;
     });
     hub.sessions.lock().insert(id.clone(), Session { inbox, service: service.abort_handle() });
     let first = format!("event: endpoint\ndata: /messages?session_id={id}\n\n");

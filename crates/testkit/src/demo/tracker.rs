@@ -22,9 +22,10 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast;
 
 use super::{
-    session::{Phase, Session},
+    session::Session,
     tool::{Arguments, Declaration, Effect, ToolError, ToolResult, input, output, read, text},
 };
+use crate::patient::Phase;
 
 const PROJECTS: &str = "tracker://projects";
 const ISSUE_TEMPLATE: &str = "tracker://issues/{id}";

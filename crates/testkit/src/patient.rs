@@ -1,27 +1,29 @@
-//! Serves a demo over any rmcp transport: a pair of byte streams, or the queue of an HTTP+SSE session.
-//! Knows when a connection opens and ends, not what is asked on it.
+//! Serves a handler over any rmcp transport: a pair of byte streams, or the queue of an HTTP+SSE session. The demos are served
+//! so, and `mcproof mcp`. Knows when a connection opens and ends, not what is asked on it.
 
 use std::{collections::HashSet, future::Future, io, sync::Arc, time::Duration};
 
 use rmcp::{
-    RoleServer, ServiceExt,
+    RoleServer, ServerHandler, ServiceExt,
     model::{ClientJsonRpcMessage, ClientNotification, ClientRequest, GetMeta, ProtocolVersion, RequestId, ServerJsonRpcMessage},
     service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage},
     transport::Transport,
 };
 use tokio::{sync::watch, time::Instant};
 
-use super::{handler::Handler, session::Phase};
-
 /// How long the requests that are under way may take when the peer ends the connection.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Serves `handler` until the peer ends the connection or `stop` resolves.
-pub(crate) async fn serve_transport<T>(handler: Handler, transport: T, stop: impl Future<Output = ()>) -> io::Result<()>
+/// Serves `handler` until the peer ends the connection or `stop` resolves. `phase` is told how far the connection is, so that
+/// requests of the handler that wait for something can give up in time.
+///
+/// # Errors
+/// If the transport breaks.
+pub async fn serve_transport<H, T>(handler: H, phase: Phase, transport: T, stop: impl Future<Output = ()>) -> io::Result<()>
 where
+    H: ServerHandler,
     T: Transport<RoleServer> + 'static,
 {
-    let phase = handler.phase().clone();
     let transport = Patient { transport, phase: phase.clone(), begun: Begun::Not, pending: Pending::default() };
     let mut stop = std::pin::pin!(stop);
     let running = tokio::select! {
@@ -47,6 +49,62 @@ where
         }
     };
     ended.map(drop).map_err(io::Error::other)
+}
+
+/// How far a connection is. rmcp waits for every request that is under way when a connection ends, and does not tell
+/// the request: so that one that waits for something looks here.
+#[derive(Clone)]
+pub struct Phase(Arc<watch::Sender<Stage>>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Open,
+    /// The peer will say no more. What it asked is still answered.
+    Closing,
+    /// Nothing more is answered.
+    Closed,
+}
+
+impl Default for Phase {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(Stage::Open)))
+    }
+}
+
+impl Phase {
+    /// The peer will say no more.
+    fn close(&self) {
+        self.advance(Stage::Closing);
+    }
+
+    /// Time is up.
+    fn end(&self) {
+        self.advance(Stage::Closed);
+    }
+
+    /// Resolves when there is no point in waiting for an event any longer.
+    pub async fn closing(&self) {
+        self.reached(Stage::Closing).await;
+    }
+
+    /// Resolves when there is no point in finishing work any longer.
+    pub async fn closed(&self) {
+        self.reached(Stage::Closed).await;
+    }
+
+    fn advance(&self, to: Stage) {
+        self.0.send_if_modified(|stage| {
+            let advances = *stage < to;
+            *stage = to.max(*stage);
+            advances
+        });
+    }
+
+    async fn reached(&self, stage: Stage) {
+        let mut changes = self.0.subscribe();
+        // `self` owns the sender, so that it outlives this wait.
+        let _owned = changes.wait_for(|now| *now >= stage).await;
+    }
 }
 
 /// A transport that spares rmcp what it takes badly, at both ends of a connection. Before the session is open, a
