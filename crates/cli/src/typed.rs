@@ -9,6 +9,11 @@ use std::collections::BTreeMap;
 /// Flags that the command to repeat has anyway, or has no use for.
 const LEFT_OUT: &[&str] = &[
     "coverage",
+    "only",
+    "skip",
+    "target",
+    "trace",
+    "update_baseline",
     "fail_fast",
     "filters",
     "jobs",
@@ -25,7 +30,7 @@ const LEFT_OUT: &[&str] = &[
     "watch",
 ];
 /// Flags whose values hold secrets after this sign.
-const SECRET: &[(&str, char)] = &[("env", '='), ("headers", ':')];
+const SECRET: &[(&str, char)] = &[("env", '='), ("header", ':'), ("headers", ':')];
 
 /// Flags whose values are secrets, unless they only say where one is.
 const WHOLLY_SECRET: &[&str] = &["bearer", "client_secret"];
@@ -43,12 +48,13 @@ impl Typed {
             let id = argument.get_id().as_str();
             let Some(values) = self.0.get(id).filter(|_| !LEFT_OUT.contains(&id)) else { continue };
             let values = values.iter().map(|value| without_secret(id, value));
-            match argument.get_long() {
+            let flag = argument.get_long().map(|long| format!("--{long}"));
+            match flag.or_else(|| argument.get_short().map(|short| format!("-{short}"))) {
                 None => repeat.server.extend(values),
-                Some(long) if argument.get_action().takes_values() => {
-                    repeat.flags.extend(values.flat_map(|value| [format!("--{long}"), value]));
+                Some(flag) if argument.get_action().takes_values() => {
+                    repeat.flags.extend(values.flat_map(|value| [flag.clone(), value]));
                 }
-                Some(long) => repeat.flags.push(format!("--{long}")),
+                Some(flag) => repeat.flags.push(flag),
             }
         }
         repeat

@@ -129,6 +129,28 @@ fn every_report_tells_the_finding() {
 }
 
 #[test]
+fn an_agent_reads_the_worst_first_and_can_repeat_it() {
+    let folder = folder();
+    let (code, stdout, stderr) =
+        check(&folder, &["--reporter", "agent", "--strict", "--call", "all", "-e", "TOKEN=secret", "--skip", "tools"]);
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    let repeat = format!("repeat: mcproof check --only {RULE} --strict --call all -e 'TOKEN=[redacted]' -- sh server.sh");
+    let first = format!("\n1. {RULE}: failure: a line on stdout is no message: `welcome");
+    for part in [
+        "FAILED: 1 failure, 0 warnings",
+        &first,
+        "   wire: ← welcome, this is run",
+        "   hint: write logs to stderr",
+        "not tested, because",
+        &repeat,
+    ] {
+        assert!(stdout.contains(part), "{part:?} is not in\n{stdout}");
+    }
+    let (code, stdout, _) = check(&folder, &["--reporter", "agent", "--skip", RULE]);
+    assert!(code == Some(0) && stdout.starts_with("PASSED: 0 failures"), "{stdout}");
+}
+
+#[test]
 fn json_fits_the_published_schema() {
     let schema: Value = serde_json::from_slice(&mcproof(&root(), &["schema", "check"]).stdout).unwrap();
     let (_, stdout, _) = check(&folder(), &["--json"]);

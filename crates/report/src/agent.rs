@@ -1,6 +1,10 @@
 //! A run in few words, for a coding agent: what failed, the likeliest cause first, each with one hint and the command that
 //! repeats it. Nothing of what passed.
 
+mod check;
+
+pub use check::write as write_check;
+
 use crate::escape::{self, escape};
 use crate::findings::{Finding, Findings, Shared, Title, place};
 use crate::repeat::Repeat;

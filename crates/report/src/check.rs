@@ -52,7 +52,7 @@ pub fn diagnosed(report: &CheckReport, ruling: &Ruling, finding: &Finding) -> Di
 }
 
 /// The rules that could not be tested, by reason.
-fn untested(report: &CheckReport, style: &Style) -> String {
+pub(crate) fn untested(report: &CheckReport, style: &Style) -> String {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for ruling in &report.rulings {
         if let Judged::Untestable { why } = &ruling.judged {
@@ -75,7 +75,7 @@ fn untested(report: &CheckReport, style: &Style) -> String {
 }
 
 /// `1 failure, 2 warnings, 0 notes; 80 rules kept, 3 not tested, 20 not applicable`
-fn counted(report: &CheckReport) -> String {
+pub(crate) fn counted(report: &CheckReport) -> String {
     let found = |severity| report.findings().filter(|(_, finding)| finding.severity == severity && !finding.accepted).count() as u64;
     let ruled = |wanted: fn(&Judged) -> bool| report.rulings.iter().filter(|ruling| wanted(&ruling.judged)).count() as u64;
     let accepted = report.findings().filter(|(_, finding)| finding.accepted).count();

@@ -1,5 +1,5 @@
-//! The command that runs one case again, as one would type it into a shell. Knows the flags that select a case; the others are
-//! given.
+//! The command that runs one case or judges one rule again, as one would type it into a shell. Knows the flags that select it;
+//! the others are given.
 
 use mcproof_record::CasePlan;
 
@@ -16,7 +16,16 @@ impl Repeat {
     /// `mcproof test shop.mcproof.yaml --filter 'name(=an order) & transport(=stdio)'`
     pub fn command(&self, case: &CasePlan) -> String {
         let filter = format!("{} & transport(={})", name_filter(&case.name), case.transport);
-        let mut words = vec!["mcproof".to_owned(), "test".into(), quoted(&case.suite), "--filter".into(), quoted(&filter)];
+        let words = vec!["mcproof".to_owned(), "test".into(), quoted(&case.suite), "--filter".into(), quoted(&filter)];
+        self.finish(words)
+    }
+
+    /// `mcproof check --only stdio-is-utf8 -- node server.js`
+    pub fn rule(&self, rule: &str) -> String {
+        self.finish(vec!["mcproof".to_owned(), "check".into(), "--only".into(), quoted(rule)])
+    }
+
+    fn finish(&self, mut words: Vec<String>) -> String {
         words.extend(self.flags.iter().map(|flag| quoted(flag)));
         if !self.server.is_empty() {
             words.push("--".into());
@@ -78,6 +87,7 @@ mod tests {
             flags: vec!["--era".into(), "modern".into(), "--var".into(), "q=two words".into()],
             server: vec!["node".into(), "my server.js".into()],
         };
+        assert_eq!(repeat.rule("r"), "mcproof check --only r --era modern --var 'q=two words' -- node 'my server.js'");
         let expected = "mcproof test a --filter 'name(=b) & transport(=stdio)' --era modern --var 'q=two words' -- node 'my server.js'";
         check("a", "b", &repeat, expected);
     }

@@ -5,11 +5,13 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporters::{ReporterArgs, Written};
 use crate::target::{Resolved, TargetArgs, Words};
+use crate::typed::Typed;
 use crate::{output, settings};
+use clap::Args as _;
 use mcproof_engine::check::{Explored, Inquiry, Permission, explore};
 use mcproof_engine::diagnosis::{self, Asker};
 use mcproof_engine::rules::{self, UnknownRule, hosts};
-use mcproof_record::{Baseline, CheckReport, Diagnostic, FORMAT_VERSION, Finding, Ruling, Severity, Take};
+use mcproof_record::{Baseline, CheckReport, Diagnostic, FORMAT_VERSION, Finding, Ruling, Severity, Take, Verdict};
 use mcproof_report::{Repeat, diagnostic, escape};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,6 +31,8 @@ use url::Url;
   mcproof check --hosts -- npx -y my-server
   mcproof explain stdio-only-messages-on-stdout")]
 pub(crate) struct Arguments {
+    #[command(flatten)]
+    typed: Typed,
     /// URL, or name of a server in .mcp.json; a command comes last, after `--`
     ///
     /// A command beside a URL starts the server that listens there; `${port}` in both is a free port.
@@ -85,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     rules.retain(|rule| !is_hosts(rule.id));
     rules.extend(&host_rules);
     let known = baseline.as_deref().map(|path| read_baseline(path, *update_baseline)).transpose()?;
-    let reporters = arguments.reports.open_for_check(&Repeat::default())?;
+    let reporters = arguments.reports.open_for_check()?;
     let began = Instant::now();
     let (target, takes) = match replay {
         Some(path) => {
@@ -112,8 +116,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(path) = &arguments.server.trace {
         write(path, &report)?;
     }
+    let least = if *strict { Severity::Warning } else { Severity::Error };
+    // Whoever is strict about hosts wants to be refused by none.
+    let counts = |ruling: &Ruling, finding: &Finding| finding.severity >= least || (*strict && is_hosts(&ruling.rule));
+    let has_failed =
+        report.findings().any(|(ruling, finding)| counts(ruling, finding) && !finding.accepted) || (*strict && !stale.is_empty());
     let file = arguments.file();
-    let written = reporters.write(&report, began.elapsed(), &file)?;
+    let verdict = if has_failed { Verdict::Fail } else { Verdict::Pass };
+    let written = reporters.write(&report, verdict, &arguments.repeat(), began.elapsed(), &file)?;
     if arguments.rules.hosts
         && let Some(cost) = hosts::cost(&report.takes)
     {
@@ -124,11 +134,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let diagnostic = Diagnostic::warning("stale-acceptance", message).hint("take it out, or run with --update-baseline");
         output::talk(&diagnostic::render(&diagnostic, &settings::style()));
     }
-    let least = if *strict { Severity::Warning } else { Severity::Error };
-    // Whoever is strict about hosts wants to be refused by none.
-    let counts = |ruling: &Ruling, finding: &Finding| finding.severity >= least || (*strict && is_hosts(&ruling.rule));
-    let has_failed =
-        report.findings().any(|(ruling, finding)| counts(ruling, finding) && !finding.accepted) || (*strict && !stale.is_empty());
     Ok(match (has_failed, written) {
         (true, _) => Exit::Failed,
         (false, Written::Incompletely) => Exit::BadInput,
@@ -160,6 +165,13 @@ impl Arguments {
                 Err(Failure::new(Exit::Unreachable, diagnostic))
             }
         }
+    }
+
+    /// What was typed, for the commands that judge single rules again.
+    fn repeat(&self) -> Repeat {
+        let mut repeat = self.typed.repeat(&Self::augment_args(clap::Command::new("check")));
+        repeat.flags.splice(0..0, self.target.clone());
+        repeat
     }
 
     /// Where services that want a file show the findings: the first word of the command that is one.

@@ -4,9 +4,9 @@ use super::destination::Destination;
 use super::{Form, ReporterArgs, Writer, Written, all, reporter, settle};
 use crate::failure::Failure;
 use crate::{output, settings};
-use mcproof_record::CheckReport;
+use mcproof_record::{CheckReport, Verdict};
 use mcproof_report::terminal::Detail;
-use mcproof_report::{Color, Repeat, Reporter, Style, check, sarif};
+use mcproof_report::{Color, Repeat, Reporter, Style, agent, check, sarif};
 use std::io::{self, Write as _};
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ struct Sink {
 enum Shape {
     Stdout,
     Text(Writer),
+    Agent(Writer),
     Document(Writer),
     Sarif(Writer),
     Run(Box<dyn Reporter>),
@@ -30,7 +31,7 @@ enum Shape {
 
 impl ReporterArgs {
     /// Opens all of them, so that a mistyped path costs no check.
-    pub(crate) fn open_for_check(&self, repeat: &Repeat) -> Result<CheckReporters, Failure> {
+    pub(crate) fn open_for_check(&self) -> Result<CheckReporters, Failure> {
         let (wanted, shares_stdout) = self.checked()?;
         let mut sinks = Vec::new();
         for wanted in &wanted {
@@ -38,9 +39,10 @@ impl ReporterArgs {
             let shape = match (wanted.form, &wanted.file) {
                 (Form::Terminal, None) => Shape::Stdout,
                 (Form::Terminal, Some(_)) => Shape::Text(destination.writer()?),
+                (Form::Agent, _) => Shape::Agent(destination.writer()?),
                 (Form::Json, _) => Shape::Document(destination.writer()?),
                 (Form::Sarif, _) => Shape::Sarif(destination.writer()?),
-                _ => Shape::Run(reporter(wanted, &destination, Detail::Normal, repeat, shares_stdout)?),
+                _ => Shape::Run(reporter(wanted, &destination, Detail::Normal, &Repeat::default(), shares_stdout)?),
             };
             sinks.push(Sink { name: wanted.name(), shape, destination });
         }
@@ -50,7 +52,14 @@ impl ReporterArgs {
 
 impl CheckReporters {
     /// Writes every report. `file` is where findings are shown by services that want a file.
-    pub(crate) fn write(self, report: &CheckReport, duration: Duration, file: &str) -> Result<Written, Failure> {
+    pub(crate) fn write(
+        self,
+        report: &CheckReport,
+        verdict: Verdict,
+        repeat: &Repeat,
+        duration: Duration,
+        file: &str,
+    ) -> Result<Written, Failure> {
         let mut settled = Vec::new();
         for Sink { name, shape, destination } in self.sinks {
             let outcome = match shape {
@@ -62,6 +71,7 @@ impl CheckReporters {
                     let style = Style { color: Color::Plain, width: settings::WIDTH, ..settings::style() };
                     writer.write_all(check::render(report, &style).as_bytes()).and_then(|()| writer.flush())
                 }
+                Shape::Agent(writer) => agent::write_check(writer, report, verdict, repeat),
                 Shape::Document(writer) => document(writer, report),
                 Shape::Sarif(writer) => document(writer, &sarif::document(report, file)),
                 Shape::Run(mut reporter) => check::as_run(report, duration).iter().try_for_each(|event| reporter.event(event)),

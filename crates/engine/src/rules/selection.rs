@@ -37,10 +37,16 @@ pub fn of_hosts(skip: &[String]) -> Result<Vec<&'static Rule>, UnknownRule> {
 /// Limits of hosts that are worth a note even if nobody asks about hosts.
 const LIMITS_OF_HOSTS: [&str; 2] = ["tool-name-fits-hosts", "tool-description-is-short"];
 
+/// No rule has so long a name, and a glob has to become an automaton of bearable size.
+const LONGEST: usize = 200;
+
 /// In the order of the catalogue.
 fn named(words: &[String]) -> Result<Vec<&'static Rule>, UnknownRule> {
     let mut found = vec![false; all().count()];
     for word in words.iter().flat_map(|words| words.split(',')).map(str::trim).filter(|word| !word.is_empty()) {
+        if word.len() > LONGEST {
+            return Err(UnknownRule { typed: word.chars().take(LONGEST).chain(['…']).collect(), near: None });
+        }
         let glob = Glob::new(word).map(|glob| glob.compile_matcher()).ok();
         let mut hits = 0;
         for (index, rule) in all().enumerate() {
@@ -78,5 +84,7 @@ mod tests {
         assert_eq!(of_hosts(&[]).unwrap().len(), ids("hosts", "").len() + LIMITS_OF_HOSTS.len());
         let unknown = select(&words("server-strats"), &[]).err().unwrap();
         assert_eq!((unknown.typed.as_str(), unknown.near), ("server-strats", Some("server-starts")));
+        let flood = select(&words(&"*é".repeat(1 << 20)), &[]).err().unwrap();
+        assert_eq!((flood.typed.chars().count(), flood.near), (LONGEST + 1, None));
     }
 }

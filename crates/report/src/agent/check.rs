@@ -1,0 +1,90 @@
+//! A check in few words: one paragraph for each rule that is broken, the worst first, with the frame that shows it, what to
+//! change, and the command that judges this rule again. What was not tested is said, what was kept is counted.
+
+use super::line;
+use crate::check::{counted, untested};
+use crate::diagnostic::wire;
+use crate::escape::escape;
+use crate::repeat::Repeat;
+use crate::style::Style;
+use crate::{Charset, Color};
+use mcproof_record::{CheckReport, Direction, Finding, Judged, Ruling, Severity, Verdict};
+use std::cmp::Reverse;
+use std::io::{self, Write};
+
+/// Findings of one rule: the same in other conversations is mostly the same mistake.
+const FINDINGS: usize = 3;
+/// The last frames that a finding cites: what the server did stands at their end.
+const FRAMES: usize = 3;
+
+/// Writes a check for an agent. `verdict` is what the exit code says.
+///
+/// # Errors
+/// The writer fails.
+pub fn write(mut writer: impl Write, report: &CheckReport, verdict: Verdict, repeat: &Repeat) -> io::Result<()> {
+    writer.write_all(text(report, verdict, repeat).as_bytes())?;
+    writer.flush()
+}
+
+fn text(report: &CheckReport, verdict: Verdict, repeat: &Repeat) -> String {
+    let mut broken: Vec<(&Ruling, Vec<&Finding>)> = report.rulings.iter().filter_map(broken).collect();
+    broken.sort_by_key(|(_, findings)| Reverse(findings.iter().map(|finding| finding.severity).max()));
+    let verdict = if verdict == Verdict::Fail { "FAILED" } else { "PASSED" };
+    let order = if broken.len() > 1 { "; the worst first" } else { "" };
+    let mut text = format!("{verdict}: {}{order}\n", counted(report));
+    for (index, (ruling, findings)) in broken.iter().enumerate() {
+        text += &paragraph(index + 1, report, ruling, findings, repeat);
+    }
+    // One line for each reason: whoever reads this wraps lines as it likes.
+    let untested = untested(report, &Style { color: Color::Plain, charset: Charset::Unicode, width: usize::MAX });
+    if !untested.is_empty() {
+        text.push('\n');
+        text += &untested;
+    }
+    text
+}
+
+/// A rule with those of its findings that are not accepted.
+fn broken(ruling: &Ruling) -> Option<(&Ruling, Vec<&Finding>)> {
+    let Judged::Broken { findings } = &ruling.judged else { return None };
+    let mut open: Vec<&Finding> = findings.iter().filter(|finding| !finding.accepted).collect();
+    open.sort_by_key(|finding| Reverse(finding.severity));
+    (!open.is_empty()).then_some((ruling, open))
+}
+
+fn paragraph(number: usize, report: &CheckReport, ruling: &Ruling, findings: &[&Finding], repeat: &Repeat) -> String {
+    let mut text = String::new();
+    for (index, finding) in findings.iter().take(FINDINGS).enumerate() {
+        let take = &report.takes[finding.take];
+        let severity = match finding.severity {
+            Severity::Error => "failure",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        };
+        let said = format!("{severity}: {} ({} {}, {})", finding.message, take.transport, take.revision, finding.keyword);
+        text += &match index {
+            0 => format!("\n{number}. {}\n", line(&format!("{}: {said}", ruling.rule))),
+            _ => format!("   also: {}\n", line(&said)),
+        };
+        let cited: Vec<_> = take.transcript.frames.iter().filter(|frame| finding.frames.contains(&frame.id)).collect();
+        for frame in cited.iter().skip(cited.len().saturating_sub(FRAMES)).filter(|_| index == 0) {
+            let arrow = match frame.direction {
+                Direction::ToServer => "→",
+                Direction::FromServer => "←",
+                Direction::Local => "•",
+            };
+            if let Some((said, _)) = wire::said(frame, &take.transcript.frames) {
+                text += &format!("   wire: {}\n", line(&format!("{arrow} {said}")));
+            }
+        }
+    }
+    if let Some(more) = findings.len().checked_sub(FINDINGS).filter(|more| *more > 0) {
+        text += &format!("   also: {more} more of this rule\n");
+    }
+    if let Some(first) = findings.first() {
+        text += &format!("   hint: {}\n", line(&first.remedy));
+    }
+    // Whole: half a command is none.
+    text += &format!("   repeat: {}\n", escape(&repeat.rule(&ruling.rule)));
+    text
+}
