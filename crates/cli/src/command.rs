@@ -11,6 +11,7 @@ mod init;
 pub(crate) mod inspect;
 mod list;
 mod lock;
+mod mcp;
 mod ping;
 mod plan;
 mod probe;
@@ -73,6 +74,8 @@ pub(crate) enum Command {
     Schema(schema::Arguments),
     /// Serve a test library of another language
     Drive(Box<drive::Arguments>),
+    /// Serve these commands to a coding agent, as an MCP server over stdio
+    Mcp(mcp::Arguments),
     /// Run a built-in demo server
     Demo(demo::Arguments),
 }
@@ -105,6 +108,7 @@ impl Command {
             Self::Ping(arguments) => ping::run(arguments, watching),
             Self::Schema(arguments) => schema::run(arguments),
             Self::Drive(arguments) => drive::run(arguments),
+            Self::Mcp(arguments) => mcp::run(arguments),
             Self::Demo(arguments) => demo::run(arguments),
         }
     }
@@ -131,6 +135,7 @@ impl Command {
             | Self::Review(_)
             | Self::Schema(_)
             | Self::Drive(_)
+            | Self::Mcp(_)
             | Self::Demo(_) => None,
         }
     }

@@ -36,6 +36,11 @@ pub(crate) fn help() -> String {
     text
 }
 
+/// What the exit code of another process of ours says.
+pub(crate) fn meaning(code: i32) -> Option<&'static str> {
+    MEANINGS.iter().find(|(exit, _)| i32::from(exit.code()) == code).map(|(_, meaning)| *meaning)
+}
+
 impl Exit {
     pub(crate) fn code(self) -> u8 {
         self as u8

@@ -24,6 +24,13 @@ pub(crate) fn line(frame: &Frame, style: &Style) -> String {
     format!("{dim}+{seconds:.3}s{dim:#} {arrow} {}\n", escape_line(&describe(&frame.body), WIDTH))
 }
 
+/// Whether a line is one of these, and not what somebody else said on stderr.
+pub(crate) fn is_line(text: &str) -> bool {
+    let Some((time, said)) = text.split_once(' ') else { return false };
+    let seconds = time.strip_prefix('+').and_then(|time| time.strip_suffix('s'));
+    seconds.is_some_and(|seconds| seconds.parse::<f64>().is_ok()) && said.starts_with(['→', '←', '•', '>', '<', '-'])
+}
+
 fn describe(body: &FrameBody) -> String {
     match body {
         FrameBody::Line { bytes, unterminated: false } => bytes.to_text().into_owned(),

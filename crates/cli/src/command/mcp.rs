@@ -1,0 +1,43 @@
+//! `mcproof mcp`: the verbs of the command line as an MCP server, so that a coding agent can test the server that it writes.
+
+mod answer;
+mod job;
+mod journal;
+mod server;
+mod tools;
+
+use crate::conversation::{self, Interrupts};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::settings;
+use mcproof_record::Diagnostic;
+use mcproof_testkit::patient::{Phase, serve_transport};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use server::Server;
+use std::io::ErrorKind;
+
+/// Serve these commands to a coding agent, as an MCP server over stdio
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example, as .mcp.json has it:
+  { \"mcpServers\": { \"mcproof\": { \"command\": \"mcproof\", \"args\": [\"mcp\"] } } }")]
+pub(crate) struct Arguments {}
+
+pub(crate) fn run(_: &Arguments) -> Result<Exit, Failure> {
+    let binary = settings::own_binary().ok_or_else(|| Failure::bad_input("no-binary", "the system does not tell where mcproof lies"))?;
+    conversation::run(async {
+        let mut interrupts = Interrupts::new()?;
+        let mut stopped = None;
+        let stop = async { stopped = Some(interrupts.next().await) };
+        let phase = Phase::default();
+        let (input, output) = rmcp::transport::stdio_pipes();
+        let server = Server::new(binary, phase.clone());
+        let served = serve_transport(server, phase, AsyncRwTransport::new_server(input, output), stop).await;
+        match served {
+            // A client that is gone has ended us, as clients do.
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Err(Failure::new(Exit::Failed, Diagnostic::error("transport-failed", format!("the pipe to the client broke: {error}"))))
+            }
+            _ => Ok(stopped.unwrap_or(Exit::Passed)),
+        }
+    })?
+}

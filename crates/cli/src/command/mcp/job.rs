@@ -1,0 +1,159 @@
+//! One command of ours, run in a process of its own until it is done, its time is over, or nobody waits for it any more; then it
+//! is killed with everything that it started. Knows what the process leaves, not what it means.
+
+use super::journal::Kept;
+use crate::wire;
+use mcproof_client::{Guardian, Launch, Tap, TapBounds, run_command};
+use mcproof_record::{CaseId, CasePlan, CheckReport, Event, FrameBody, Judged, Transcript};
+use mcproof_report::Style;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+#[derive(Debug)]
+pub(super) struct Job {
+    /// As the agent calls it.
+    pub(super) tool: String,
+    /// The command line, without the program.
+    pub(super) words: Vec<String>,
+    pub(super) env: Vec<(String, String)>,
+    pub(super) folder: Option<PathBuf>,
+    pub(super) wire: Wire,
+    pub(super) deadline: Duration,
+}
+
+/// Where the process leaves what was on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wire {
+    /// On stderr, as it happens, between its talk.
+    Stderr,
+    /// In a file, as a report of a check.
+    Check,
+    /// In a file, as the events of a run: the wire of the tests that failed.
+    Test,
+}
+
+/// What a process left.
+pub(super) struct Ran {
+    pub(super) end: End,
+    /// What it said on stdout.
+    pub(super) report: Vec<String>,
+    /// What it said on stderr.
+    pub(super) talk: Vec<String>,
+    pub(super) wire: Kept,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Code(i32),
+    Signal,
+    /// It had not ended in time.
+    Late,
+}
+
+/// What is kept of the output while the process runs: the first lines, up to a quarter of the bytes, and the newest.
+const OUTPUT: TapBounds = TapBounds { first: 8192, bytes: 4 << 20 };
+
+impl Job {
+    /// Cancel safe in the sense that matters: dropping it kills what runs.
+    ///
+    /// # Errors
+    /// The process could not be started.
+    pub(super) async fn run(&self, binary: &Path, guardian: &Guardian) -> Result<Ran, String> {
+        let folder = tempfile::tempdir().map_err(|error| format!("no folder for what was on the wire: {error}"))?;
+        let file = folder.path().join("wire");
+        let mut command = vec![binary.display().to_string()];
+        command.extend(self.flags(&file));
+        let launch = Launch { command, env: self.env.clone(), folder: self.folder.clone(), ..Launch::default() };
+        let tap = Tap::with(OUTPUT, Vec::new(), None);
+        let ended = run_command(&launch, guardian, &tap, self.deadline).await.map_err(|failure| failure.to_string())?;
+        let end = match ended {
+            None => End::Late,
+            Some(exit) => exit.code.map_or(End::Signal, End::Code),
+        };
+        let mut ran = Ran { end, report: Vec::new(), talk: Vec::new(), wire: Kept::default() };
+        ran.take_output(&tap.transcript());
+        match self.wire {
+            Wire::Stderr => {}
+            Wire::Check => read_check(&file, &mut ran.wire),
+            Wire::Test => read_events(&file, &mut ran.wire),
+        }
+        Ok(ran)
+    }
+
+    /// The words, with those flags that say where the wire goes, before any `--`.
+    fn flags(&self, file: &Path) -> Vec<String> {
+        let mut words = self.words.clone();
+        let flag = match self.wire {
+            Wire::Stderr => None,
+            Wire::Check => Some(format!("--trace={}", file.display())),
+            Wire::Test => Some(format!("--reporter=json={}", file.display())),
+        };
+        words.splice(1..1, ["--color=never".to_owned()].into_iter().chain(flag));
+        words
+    }
+}
+
+impl Ran {
+    fn take_output(&mut self, output: &Transcript) {
+        for frame in &output.frames {
+            match &frame.body {
+                FrameBody::Stdout { bytes } => self.report.push(bytes.to_text().into_owned()),
+                FrameBody::Stderr { bytes } => {
+                    let text = bytes.to_text();
+                    if wire::is_line(&text) {
+                        self.wire.push(&text);
+                    } else {
+                        self.talk.push(text.into_owned());
+                    }
+                }
+                // It stands where lines were not kept.
+                FrameBody::Note { text } => self.report.push(text.clone()),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The conversations of a check, those with findings first. Nothing where the check did not get to its end.
+fn read_check(file: &Path, wire: &mut Kept) {
+    let report = File::open(file).ok().and_then(|file| serde_json::from_reader(BufReader::new(file)).ok());
+    let Some(CheckReport { rulings, takes, .. }) = report else { return };
+    let findings = rulings.iter().filter_map(|ruling| match &ruling.judged {
+        Judged::Broken { findings } => Some(findings),
+        _ => None,
+    });
+    let cited: BTreeSet<usize> = findings.flatten().map(|finding| finding.take).collect();
+    let mut takes: Vec<_> = takes.iter().enumerate().collect();
+    takes.sort_by_key(|(index, _)| !cited.contains(index));
+    for (_, take) in takes {
+        wire.push(&format!("== {} ({} {})", take.name, take.transport, take.revision));
+        show(&take.transcript, wire);
+    }
+}
+
+/// The conversations of the tests that failed, as far as a run got.
+fn read_events(file: &Path, wire: &mut Kept) {
+    let Ok(file) = File::open(file) else { return };
+    let mut planned: BTreeMap<CaseId, CasePlan> = BTreeMap::new();
+    for event in BufReader::new(file).lines().map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok()) {
+        match event {
+            Event::RunStarted { cases, .. } => planned = cases.into_iter().map(|case| (case.id, case)).collect(),
+            Event::CaseFinished(outcome) => {
+                for session in &outcome.transcripts {
+                    let case = planned.get(&outcome.id).map(|case| format!("{} > {} [{}], ", case.suite, case.name, case.transport));
+                    wire.push(&format!("== {}{}", case.unwrap_or_default(), session.server));
+                    show(&session.transcript, wire);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn show(transcript: &Transcript, wire: &mut Kept) {
+    let style = Style::default();
+    transcript.frames.iter().for_each(|frame| wire.push(wire::line(frame, &style).trim_end()));
+}

@@ -1,0 +1,129 @@
+//! The MCP server itself: which methods it has, and when a call is over. Knows the protocol; what a tool does is others'.
+
+use super::answer::{self, Answer};
+use super::journal::Journal;
+use super::tools::{self, Asked};
+use mcproof_client::Guardian;
+use mcproof_testkit::patient::Phase;
+use rmcp::model::{
+    CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
+    CompleteResult, ConstString as _, CustomRequest, CustomResult, ErrorCode, Implementation, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use std::path::PathBuf;
+
+const INSTRUCTIONS: &str = "\
+Tests MCP servers over the real wire. Say which one with `command` (starts it) or `server` (URL, or name in .mcp.json).
+Go on in this order: list (does it start?), call (does a tool work?), check (what breaks clients?), test (its suites, *.mcproof.yaml).
+Answers end with the number of the operation: transcript shows its wire, explain says what a rule asks for.";
+
+pub(super) struct Server {
+    binary: PathBuf,
+    /// How far the connection is.
+    phase: Phase,
+    guardian: Guardian,
+    journal: Journal,
+    tools: Vec<Tool>,
+}
+
+impl Server {
+    /// `binary` is this program.
+    pub(super) fn new(binary: PathBuf, phase: Phase) -> Self {
+        Self { binary, phase, guardian: Guardian::of_whole_process(), journal: Journal::default(), tools: tools::all() }
+    }
+
+    async fn answer(&self, asked: Asked, context: &RequestContext<RoleServer>) -> Answer {
+        let job = match asked {
+            Asked::Transcript(page) => return answer::of_page(page, &self.journal),
+            Asked::Explain(rule) => return answer::of_rules(rule.as_deref()),
+            Asked::Run(job) => job,
+        };
+        // Whichever comes first, dropping the run kills it.
+        let ran = tokio::select! {
+            ran = job.run(&self.binary, &self.guardian) => ran,
+            () = context.ct.cancelled() => return Answer::error("cancelled"),
+            () = self.phase.closed() => return Answer::error("the client has left"),
+        };
+        match ran {
+            Ok(ran) => answer::of_job(&job, ran, &self.journal),
+            Err(why) => Answer::error(why),
+        }
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let identity = Implementation::new("mcproof", env!("CARGO_PKG_VERSION")).with_title("mcproof");
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        ServerConfig::new(capabilities).with_server_info(identity).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        // All tools are one page, so that no cursor was ever handed out.
+        match request.and_then(|request| request.cursor) {
+            None => Ok(ListToolsResult::with_all_items(self.tools.clone())),
+            Some(cursor) => Err(ErrorData::invalid_params(format!("Unknown cursor: {cursor}"), None)),
+        }
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn call_tool(&self, request: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+        let unknown = || ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None);
+        let tool = self.tools.iter().find(|tool| tool.name == request.name).ok_or_else(unknown)?;
+        let answer = match tools::read(tool, request.arguments.unwrap_or_default()) {
+            Ok(asked) => self.answer(asked, &context).await,
+            Err(mistakes) => Answer::error(mistakes),
+        };
+        Ok(CallToolResult::from(answer).into())
+    }
+
+    // What is not declared is not served.
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    async fn complete(&self, _request: CompleteRequestParams, _context: RequestContext<RoleServer>) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+
+    /// A request lands here if rmcp does not know its method, or knows it and cannot read its parameters.
+    async fn on_custom_request(&self, request: CustomRequest, _context: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
+        let method = request.method.as_str();
+        Err(if method == CallToolRequestMethod::VALUE {
+            ErrorData::invalid_params(format!("The parameters of {method} cannot be read"), None)
+        } else {
+            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("Method not found: {method}"), None)
+        })
+    }
+}
