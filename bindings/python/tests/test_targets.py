@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,8 @@ from mcproof._targets import resolve
 from . import features
 
 FEATURES = Path(__file__).with_name("features.py")
+# Starts at once, where it does not matter which server it is.
+DEMO = [find_binary(), "demo", "shop"]
 SERVE = [sys.executable, "-m", "mcproof.serve", f"{FEATURES}:server"]
 
 
@@ -30,12 +33,12 @@ async def test_an_app_is_reached_over_every_transport(transport: str) -> None:
 
 
 async def test_a_command_is_a_list_or_a_text() -> None:
-    async with test_client(SERVE) as client:
+    async with test_client(DEMO) as client:
         assert client.transport == "stdio" and client.pid
         pid = client.pid
     assert not Path(f"/proc/{pid}").exists()
-    async with test_client(" ".join(SERVE)) as client:
-        assert client.server_info["name"] == "features"
+    async with test_client(shlex.join(DEMO)) as client:
+        assert client.server_info["name"] == "mcproof-demo-shop"
 
 
 async def test_sessions_share_a_server_that_was_started_for_them() -> None:
@@ -50,9 +53,9 @@ async def test_sessions_share_a_server_that_was_started_for_them() -> None:
 
 async def test_a_name_is_looked_up_in_the_configuration(tmp_path: Path) -> None:
     config = tmp_path / "mcp.json"
-    config.write_text(json.dumps({"mcpServers": {"mine": {"command": SERVE[0], "args": SERVE[1:]}}}))
+    config.write_text(json.dumps({"mcpServers": {"mine": {"command": DEMO[0], "args": DEMO[1:]}}}))
     async with test_client("mine", config=config) as client:
-        assert client.server_info["name"] == "features"
+        assert client.server_info["name"] == "mcproof-demo-shop"
 
 
 async def test_a_server_that_does_not_start_is_told_with_its_last_words() -> None:
@@ -63,27 +66,26 @@ async def test_a_server_that_does_not_start_is_told_with_its_last_words() -> Non
 
 
 async def test_a_server_that_dies_is_told() -> None:
-    async with test_client(SERVE) as client:
+    async with test_client(DEMO) as client:
         assert client.pid is not None
         os.kill(client.pid, 9)
         with pytest.raises(mcproof.Unanswered, match="SIGKILL|signal 9|killed"):
-            await client.call_tool("greet", name="Ann")
+            await client.call_tool("check_inventory", product_id="PROD-123")
 
 
 async def test_a_contract_is_held_against_a_lock_file(tmp_path: Path) -> None:
     lock = tmp_path / "mcproof.lock"
-    demo = [find_binary(), "demo"]
-    subprocess.run([find_binary(), "lock", "--lock", str(lock), "--", *demo, "shop"], check=True, capture_output=True)
-    async with test_client([*demo, "shop"]) as client:
+    subprocess.run([find_binary(), "lock", "--lock", str(lock), "--", *DEMO], check=True, capture_output=True)
+    async with test_client(DEMO) as client:
         await client.assert_contract(lock)
         assert (await client.diff(lock))["ok"]
-    async with test_client([*demo, "tracker"]) as client:
+    async with test_client([*DEMO[:-1], "tracker"]) as client:
         with pytest.raises(mcproof.ContractBroken, match="check_inventory"):
             await client.assert_contract(lock)
 
 
 async def test_a_check_explores_a_server_that_can_be_started() -> None:
-    async with test_client([find_binary(), "demo", "shop"]) as client:
+    async with test_client(DEMO) as client:
         report = await client.check()
         report.assert_ok()
         assert "rules kept" in report.text
