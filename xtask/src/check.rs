@@ -25,21 +25,14 @@ pub(crate) fn check(root: &Path) -> bool {
     let built = build.outcome.passed();
     stages.push(build);
     stages.extend(peers.join().expect("the thread that installs the peers does not panic"));
-    // Packing and installing mostly waits, so it does that beside the tests.
-    let bindings = built.then(|| {
-        let root = root.to_owned();
-        thread::spawn(move || timed("bindings", || bindings::bindings(&root, &[])))
-    });
     stages.push(if built {
         // Also without its peers: whatever does not need the missing one still says something.
         cargo(root, "tests", &["test", "--workspace", "--no-fail-fast"], None)
     } else {
         not_run("tests", "build")
     });
-    stages.push(match bindings {
-        Some(bindings) => bindings.join().expect("the thread that tests the bindings does not panic"),
-        None => not_run("bindings", "build"),
-    });
+    // Not beside the tests: it links the program anew that they start.
+    stages.push(if built { timed("bindings", || bindings::bindings(root, &[])) } else { not_run("bindings", "build") });
     println!("\n==> fuzz: every target for {FUZZ_SECONDS} s");
     stages.push(timed("fuzz", || fuzz::fuzz(root, &fuzz::Plan::all(FUZZ_SECONDS))));
     stages.push(cargo(root, "docs", &["doc", "--workspace", "--no-deps"], Some(("RUSTDOCFLAGS", "-D warnings"))));
