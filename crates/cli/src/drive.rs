@@ -34,6 +34,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
+use stdin::Lines;
 use targets::Targets;
 use tokio::sync::Notify;
 use tokio::time::interval;
@@ -69,7 +70,7 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(crate) async fn serve(network: &NetworkArgs) -> Result<Exit, Failure> {
     let mut interrupts = Interrupts::new()?;
     let outlet = Outlet::open()?;
-    let mut lines = stdin::lines()?;
+    let mut lines = Lines::open()?;
     let guardian = Guardian::of_whole_process();
     let drive = Rc::new(Drive {
         outlet: outlet.clone(),
@@ -87,7 +88,7 @@ pub(crate) async fn serve(network: &NetworkArgs) -> Result<Exit, Failure> {
     let (exit, patience) = loop {
         tokio::select! {
             biased;
-            line = lines.recv() => match line {
+            line = lines.next() => match line {
                 Some(line) => drive.accept(&line),
                 None => break (Exit::Passed, Patience::SHORT),
             },
@@ -165,27 +166,27 @@ impl Drive {
         });
     }
 
+    /// What is done is boxed: no request carries the room that the largest needs.
     async fn perform(self: &Rc<Self>, method: &str, params: &str, context: &Context) -> Done {
         match method {
             "hello" => done(self.greet(read(params)?)?),
-            "answers" => done(self.change_answers(read(params)?).await?),
-            "request" => done(self.request(read(params)?, context).await?),
-            "call" => done(self.call(read(params)?, context).await?),
-            "list" => done(self.list(read(params)?, context).await?),
-            "read" => done(self.read(read(params)?, context).await?),
-            "prompt" => done(self.prompt(read(params)?, context).await?),
-            "complete" => done(self.complete(read(params)?, context).await?),
-            "ping" => done(self.ping(read(params)?, context).await?),
-            "discover" => done(self.discover(read(params)?).await?),
-            "notify" => done(self.notify(read(params)?).await?),
-            "raw" => done(self.raw(read(params)?, context).await?),
-            "wait" => done(self.wait(read(params)?, context).await?),
+            "answers" => done(Box::pin(self.change_answers(read(params)?)).await?),
+            "request" => done(Box::pin(self.request(read(params)?, context)).await?),
+            "call" => done(Box::pin(self.call(read(params)?, context)).await?),
+            "list" => done(Box::pin(self.list(read(params)?, context)).await?),
+            "read" => done(Box::pin(self.read(read(params)?, context)).await?),
+            "prompt" => done(Box::pin(self.prompt(read(params)?, context)).await?),
+            "complete" => done(Box::pin(self.complete(read(params)?, context)).await?),
+            "ping" => done(Box::pin(self.ping(read(params)?, context)).await?),
+            "discover" => done(Box::pin(self.discover(read(params)?)).await?),
+            "notify" => done(Box::pin(self.notify(read(params)?)).await?),
+            "raw" => done(Box::pin(self.raw(read(params)?, context)).await?),
+            "wait" => done(Box::pin(self.wait(read(params)?, context)).await?),
             "spawn" => done(Box::pin(self.spawn(read(params)?)).await?),
             "stop" => done(Box::pin(self.stop(read(params)?)).await?),
-            "transcript" => done(self.transcript(read(params)?).await?),
+            "transcript" => done(Box::pin(self.transcript(read(params)?)).await?),
             "expect" => done(self.expect(read(params)?)?),
             "snapshot" => done(self.snapshot(read(params)?)?),
-            // Large, and seldom: the others need not carry their room with them.
             "check" => done(Box::pin(self.check(read(params)?, context)).await?),
             "contract" => done(Box::pin(self.contract(read(params)?, context)).await?),
             "hash" => done(Box::pin(self.contract(read(params)?, context)).await?.hashes),

@@ -1,5 +1,6 @@
-//! The way to the driver: lines from anywhere in the process. What the driver takes at once is written at once, anything else by
-//! a thread, so that a driver that does not read holds up nothing. Knows nothing of what lines say.
+//! The way to the driver: lines from anywhere in the process. The lines of one turn of the runtime go out together, at once as
+//! far as the driver takes them, the rest by a thread, so that a driver that does not read holds up nothing. Knows nothing of
+//! what lines say.
 
 use crate::failure::Failure;
 use crate::output;
@@ -7,45 +8,50 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
+use tokio::task::yield_now;
 
 /// A driver that leaves so much unread is taken to be gone.
 const MOST_UNREAD: usize = 256 << 20;
-/// What a pipe that takes anything takes as a whole (POSIX, `PIPE_BUF` on Linux).
-const SURE: usize = 4096;
+/// More than a pipe holds is for the thread.
+const MOST_A_TURN: usize = 64 << 10;
 
 #[derive(Clone)]
 pub(super) struct Outlet {
-    lines: Sender<Line>,
+    lines: Sender<Lines>,
     state: Arc<State>,
 }
 
 #[derive(Default)]
 struct State {
+    /// The lines of this turn. Held while they are written or queued, so that none overtakes another.
+    turn: Mutex<Vec<u8>>,
+    /// Told when a turn has its first line.
+    begun: Notify,
+    /// What the thread has.
     unread: AtomicUsize,
     closed: AtomicBool,
     written: Notify,
-    /// Held while a line is written or queued, so that none overtakes another.
-    turn: Mutex<()>,
 }
 
-enum Line {
+enum Lines {
     Text(Vec<u8>),
     /// Everything before it is written.
     Last,
 }
 
 impl Outlet {
+    /// Needs a runtime.
     pub(super) fn open() -> Result<Self, Failure> {
-        let (lines, queue) = mpsc::channel::<Line>();
+        let (lines, queue) = mpsc::channel::<Lines>();
         let state = Arc::new(State::default());
         let of_thread = Arc::clone(&state);
         let writes = move || {
             let mut bytes = Vec::new();
-            while let Ok(line) = queue.recv() {
-                let mut is_last = take(line, &mut bytes);
+            while let Ok(lines) = queue.recv() {
+                let mut is_last = take(lines, &mut bytes);
                 // What has come meanwhile goes out in one write.
-                while !is_last && let Ok(line) = queue.try_recv() {
-                    is_last = take(line, &mut bytes);
+                while !is_last && let Ok(lines) = queue.try_recv() {
+                    is_last = take(lines, &mut bytes);
                 }
                 if output::data(&bytes).is_err() {
                     of_thread.closed.store(true, Ordering::Relaxed);
@@ -59,23 +65,23 @@ impl Outlet {
         };
         let started = std::thread::Builder::new().name("outlet".into()).spawn(writes);
         started.map_err(|error| Failure::bad_input("no-thread", format!("the system gives no thread: {error}")))?;
-        Ok(Self { lines, state })
+        let outlet = Self { lines, state };
+        tokio::spawn(outlet.clone().write_turns(output::stdout_is_pipe()));
+        Ok(outlet)
     }
 
     /// Sends a line, with its line feed.
     pub(super) fn send(&self, line: Vec<u8>) {
-        let _turn = self.state.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        if line.len() <= SURE && self.state.unread.load(Ordering::Acquire) == 0 && output::takes_data() {
-            // A driver that is gone is noticed by its stdin.
-            let _ = output::data(&line);
-            return;
+        let mut turn = self.state.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if turn.is_empty() {
+            self.state.begun.notify_one();
+            *turn = line;
+        } else {
+            turn.extend_from_slice(&line);
         }
-        let unread = self.state.unread.fetch_add(line.len(), Ordering::Relaxed);
-        if unread > MOST_UNREAD {
-            self.close();
+        if turn.len() > MOST_A_TURN {
+            self.hand_over(&mut turn);
         }
-        // The thread lives as long as anybody can send.
-        let _ = self.lines.send(Line::Text(line));
     }
 
     /// Nothing more is wanted from the driver, or by it.
@@ -89,15 +95,42 @@ impl Outlet {
 
     /// Waits until everything is written, but not for a driver that does not read.
     pub(super) async fn finish(&self) {
-        let _ = self.lines.send(Line::Last);
+        self.hand_over(&mut self.state.turn.lock().unwrap_or_else(PoisonError::into_inner));
+        let _ = self.lines.send(Lines::Last);
         let _ = tokio::time::timeout(std::time::Duration::from_secs(1), self.state.written.notified()).await;
+    }
+
+    async fn write_turns(self, is_pipe: bool) {
+        loop {
+            self.state.begun.notified().await;
+            // Until nothing else is to be done: each write wakes the driver.
+            yield_now().await;
+            let mut turn = self.state.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            if is_pipe && self.state.unread.load(Ordering::Acquire) == 0 {
+                output::data_at_once(&mut turn);
+            }
+            self.hand_over(&mut turn);
+        }
+    }
+
+    /// Leaves the rest to the thread.
+    fn hand_over(&self, turn: &mut Vec<u8>) {
+        if turn.is_empty() {
+            return;
+        }
+        let unread = self.state.unread.fetch_add(turn.len(), Ordering::Relaxed);
+        if unread > MOST_UNREAD {
+            self.close();
+        }
+        // The thread lives as long as anybody can send.
+        let _ = self.lines.send(Lines::Text(std::mem::take(turn)));
     }
 }
 
-fn take(line: Line, bytes: &mut Vec<u8>) -> bool {
-    match line {
-        Line::Text(text) => bytes.extend_from_slice(&text),
-        Line::Last => return true,
+fn take(lines: Lines, bytes: &mut Vec<u8>) -> bool {
+    match lines {
+        Lines::Text(text) => bytes.extend_from_slice(&text),
+        Lines::Last => return true,
     }
     false
 }

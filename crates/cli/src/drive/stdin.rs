@@ -1,18 +1,143 @@
 //! The lines of the driver. Knows line feeds, not what stands between them.
 
 use crate::failure::Failure;
-use std::io::BufRead as _;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::fs::File;
+use std::io::{self, BufRead as _, ErrorKind, Read as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::FileTypeExt as _;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
+use tokio::task::consume_budget;
 
-/// Lines that wait for being looked at; a driver that writes faster has to wait.
+/// Lines of a terminal or a file that wait for being looked at.
 const MOST_WAITING: usize = 1024;
+/// What a pipe holds.
+const ROOM: usize = 64 << 10;
 
-/// The lines of stdin without their line feeds, until its end. A thread reads them: no other way leaves the terminal of a
-/// person as it was.
-pub(super) fn lines() -> Result<mpsc::Receiver<Vec<u8>>, Failure> {
+/// The lines of stdin without their line feeds, until its end. Empty ones are nothing, as on a terminal.
+pub(super) enum Lines {
+    /// Of a pipe or a socket: read by the runtime itself, which then wakes no thread and is woken by none.
+    Piped(Piped),
+    /// Of a terminal or a file, which cannot be waited for, or not without changing how they are.
+    Threaded(mpsc::Receiver<Vec<u8>>),
+}
+
+impl Lines {
+    /// Needs a runtime.
+    pub(super) fn open() -> Result<Self, Failure> {
+        Ok(match Piped::open() {
+            Some(piped) => Self::Piped(piped),
+            None => Self::Threaded(threaded()?),
+        })
+    }
+
+    /// The next one. Cancelling this loses none.
+    pub(super) async fn next(&mut self) -> Option<Vec<u8>> {
+        match self {
+            Self::Piped(piped) => piped.next().await,
+            Self::Threaded(lines) => lines.recv().await,
+        }
+    }
+}
+
+pub(super) struct Piped {
+    /// Left blocking: others may share it.
+    file: AsyncFd<File>,
+    room: Box<[u8]>,
+    /// What was read, and not all looked at yet.
+    bytes: Vec<u8>,
+    /// Where the next line begins.
+    begin: usize,
+    /// Up to here there is no line feed from there on.
+    searched: usize,
+    has_ended: bool,
+}
+
+impl Piped {
+    /// None where stdin is neither a pipe nor a socket.
+    fn open() -> Option<Self> {
+        let file = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
+        let kind = file.metadata().ok()?.file_type();
+        if !kind.is_fifo() && !kind.is_socket() {
+            return None;
+        }
+        // SAFETY: a file is open as long as it lives, has the same descriptor all the time, and this one is never replaced.
+        let file = unsafe { AsyncFd::register_with_interest(file, Interest::READABLE) }.ok()?;
+        let room = vec![0; ROOM].into_boxed_slice();
+        Some(Self { file, room, bytes: Vec::new(), begin: 0, searched: 0, has_ended: false })
+    }
+
+    async fn next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            // A driver that writes without a pause lets what it asked for be done all the same.
+            consume_budget().await;
+            match self.line() {
+                Some(line) if line.is_empty() => {}
+                Some(line) => return Some(line),
+                None if self.has_ended => return None,
+                None => self.fill().await,
+            }
+        }
+    }
+
+    /// The next line of what was read.
+    fn line(&mut self) -> Option<Vec<u8>> {
+        let found = self.bytes[self.searched..].iter().position(|byte| *byte == b'\n');
+        let end = match found {
+            Some(found) => self.searched + found,
+            // The last one may lack its line feed.
+            None if self.has_ended && self.begin < self.bytes.len() => self.bytes.len(),
+            None => {
+                self.searched = self.bytes.len();
+                return None;
+            }
+        };
+        let line = self.bytes[self.begin..end].trim_ascii_end().to_vec();
+        self.begin = (end + 1).min(self.bytes.len());
+        self.searched = self.begin;
+        Some(line)
+    }
+
+    /// Waits for more, and takes all of it.
+    async fn fill(&mut self) {
+        let Ok(mut ready) = self.file.readable().await else {
+            self.has_ended = true;
+            return;
+        };
+        let mut file = ready.get_inner();
+        // Whoever shares it may have been faster.
+        if !is_readable(file) {
+            ready.clear_ready();
+            return;
+        }
+        match file.read(&mut self.room) {
+            Ok(0) => self.has_ended = true,
+            Ok(count) => {
+                self.bytes.drain(..self.begin);
+                self.searched -= self.begin;
+                self.begin = 0;
+                self.bytes.extend_from_slice(&self.room[..count]);
+                if count < self.room.len() {
+                    ready.clear_ready();
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => ready.clear_ready(),
+            Err(_) => self.has_ended = true,
+        }
+    }
+}
+
+fn is_readable(file: &File) -> bool {
+    poll(&mut [PollFd::new(file.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO).is_ok_and(|count| count == 1)
+}
+
+fn threaded() -> Result<mpsc::Receiver<Vec<u8>>, Failure> {
     let (sender, lines) = mpsc::channel(MOST_WAITING);
     let reads = move || {
-        let mut stdin = std::io::BufReader::with_capacity(256 << 10, std::io::stdin().lock());
+        let mut stdin = io::BufReader::with_capacity(256 << 10, io::stdin().lock());
         loop {
             let mut line = Vec::new();
             match stdin.read_until(b'\n', &mut line) {
@@ -21,7 +146,6 @@ pub(super) fn lines() -> Result<mpsc::Receiver<Vec<u8>>, Failure> {
             }
             let end = line.trim_ascii_end().len();
             line.truncate(end);
-            // An empty line is nothing, as on a terminal.
             if !line.is_empty() && sender.blocking_send(line).is_err() {
                 return;
             }
