@@ -198,6 +198,61 @@ fn a_server_in_the_process_of_the_driver_is_relayed() {
     }
 }
 
+#[test]
+fn what_a_server_says_right_after_open_counts() {
+    let open = |era: &str| json!({ "jsonrpc": "2.0", "id": 1, "method": "open", "params": { "session": "r", "target": { "relay": "lines" }, "era": era } });
+    let told = |method: &str, params: Value| json!({ "jsonrpc": "2.0", "method": method, "params": params });
+    for era in ["legacy", "modern", "auto"] {
+        let mut driver = Driver::start();
+        // In one write, so that all of it is there before the session begins.
+        let last_words = told("relay/received", json!({ "session": "r", "data": "Traceback\n" }));
+        let closed = told("relay/closed", json!({ "session": "r", "reason": "no database" }));
+        driver.write(&format!("{}\n{last_words}\n{closed}", open(era)));
+        let text = driver.answer(1)["error"]["data"]["text"].as_str().unwrap().to_owned();
+        assert!(text.contains("no database") && text.contains("Traceback"), "{era}: {text}");
+    }
+}
+
+#[test]
+fn a_name_is_free_again_when_its_session_is_closed() {
+    let mut driver = Driver::start();
+    for _ in 0..2 {
+        let open = driver.send("open", json!({ "session": "r", "target": { "relay": "messages" }, "era": "legacy" }));
+        driver.told("relay/write");
+        // While it is opened.
+        driver.result("close", json!({ "session": "r" }));
+        assert_eq!(driver.answer(open)["error"]["data"]["diagnostic"]["code"], "session-closed");
+    }
+}
+
+#[test]
+fn lines_that_come_in_pieces_or_by_the_thousand_are_read_and_answered() {
+    let mut driver = Driver::start();
+    let ask = |driver: &mut Driver, word: &str, cuts: &[usize]| {
+        let line = json!({ "jsonrpc": "2.0", "id": 1, "method": "expect", "params": { "expectation": word, "value": word } }).to_string();
+        let mut rest = line.as_str();
+        for cut in cuts {
+            let (piece, after) = rest.split_at(*cut);
+            driver.write_bytes(piece.as_bytes());
+            rest = after;
+        }
+        driver.write_bytes(format!("{rest}\r\n\n").as_bytes());
+        assert_eq!(driver.line()["result"]["ok"], true);
+    };
+    ask(&mut driver, "x", &[1, 20]);
+    // More than a pipe holds.
+    ask(&mut driver, &"long ".repeat(100_000), &[70_000]);
+    ask(&mut driver, "y", &[]);
+    // Nobody reads the answers until all is asked.
+    let ids: Vec<u64> = (0..3000).map(|number| driver.send("expect", json!({ "expectation": number, "value": "x".repeat(100) }))).collect();
+    for id in ids {
+        assert_eq!(driver.answer(id)["result"]["ok"], false);
+    }
+    // The last line lacks its line feed.
+    driver.write_bytes(br#"{"jsonrpc":"2.0","id":9,"method":"shutdown"}"#);
+    assert_eq!(driver.end(), Some(0));
+}
+
 /// Plays the server of a relay in messages: what our client sent last.
 fn sent(driver: &mut Driver) -> Value {
     driver.told("relay/write")["params"]["message"].clone()

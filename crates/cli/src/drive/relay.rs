@@ -28,12 +28,16 @@ struct Inlet {
 }
 
 impl Relays {
-    /// Both ends of a relay, as the session has them.
-    pub(super) fn open(&self, session: &str, form: RelayForm, outlet: &Outlet, tap: &Tap) -> (Input, Output) {
+    /// Both ends of a relay, as the session has them. From here on the driver may say what the server wrote.
+    pub(super) fn open(&self, session: &str, form: RelayForm, outlet: &Outlet, tap: &Tap) -> Result<(Input, Output), Trouble> {
+        let mut relays = self.0.borrow_mut();
+        if relays.contains_key(session) {
+            return Err(Trouble::bad("name-taken", format!("the session `{session}` is being closed: wait for the answer to `close`")));
+        }
         let (bytes, received) = mpsc::unbounded_channel();
-        self.0.borrow_mut().insert(session.to_owned(), Inlet { bytes: Some(bytes), tap: tap.clone() });
+        relays.insert(session.to_owned(), Inlet { bytes: Some(bytes), tap: tap.clone() });
         let output = Output { session: session.to_owned(), form, outlet: outlet.clone(), has_ended: false };
-        (Input { received, rest: Vec::new(), read: 0 }, output)
+        Ok((Input { received, rest: Vec::new(), read: 0 }, output))
     }
 
     pub(super) fn receive(&self, received: RelayReceivedParams) -> Result<(), Trouble> {

@@ -1,5 +1,6 @@
 //! The sessions of a driver: opened, used by many requests at once, closed. Knows nothing of what is asked over them.
 
+use super::relay::{Input, Output};
 use super::targets::duration;
 use super::trouble::Trouble;
 use super::{Drive, envelope};
@@ -9,7 +10,7 @@ use mcproof_client::{Answers, ConnectOptions, Exit, Fault, Patience, Session, Sh
 use mcproof_engine::diagnosis::{self, Asker};
 use mcproof_record::drive::{
     AnswersParams, CloseParams, Closed, Ended, ExitStatus, Nothing, Notified, OpenParams, Opened, PatienceName, Progressed, Push,
-    RelayForm, SeenFrame, SessionOnly,
+    SeenFrame, SessionOnly,
 };
 use mcproof_record::{Diagnostic, Frame, FrameBody};
 use serde_json::Value;
@@ -60,15 +61,15 @@ pub(super) struct Opening {
     place: OwnedRwLockWriteGuard<Option<Session>>,
     target: Target,
     options: ConnectOptions,
-    relay: Option<RelayForm>,
+    relay: Option<(Input, Output)>,
 }
 
 impl Drive {
-    /// Gives a session its name, so that what comes behind may be about it.
+    /// Gives a session its name, and its relay if it has one, so that what comes behind may be about it.
     pub(super) fn take_seat(&self, params: OpenParams) -> Result<Opening, Trouble> {
         let OpenParams { session: name, target, era, protocol_version, timeouts, client, answers, later_answers, push, secrets } = params;
         if name.is_empty() {
-            return Err(Trouble::bad("bad-params", "`session` is missing: the name that the session is to have"));
+            return Err(Trouble::bad("bad-params", "`session` is empty: it is the name that the session is to have"));
         }
         if self.sessions.open.borrow().contains_key(&name) {
             return Err(Trouble::bad("name-taken", format!("there is a session `{name}` already")));
@@ -105,10 +106,11 @@ impl Drive {
             faults: RefCell::default(),
             has_ended: Cell::new(false),
         });
+        let relay = target.relay.map(|form| self.relays.open(&name, form, &self.outlet, &seat.tap)).transpose()?;
         let place = Arc::clone(&seat.session).try_write_owned().expect("nobody knows it yet");
         self.sessions.past.borrow_mut().retain(|past| past.name != name);
         self.sessions.open.borrow_mut().insert(name, Rc::clone(&seat));
-        Ok(Opening { seat, place, target: reached, options, relay: target.relay })
+        Ok(Opening { seat, place, target: reached, options, relay })
     }
 
     fn observer(&self, name: &str) -> Box<dyn Fn(&Frame) + Send + Sync> {
@@ -126,10 +128,7 @@ impl Drive {
         let mut closing = seat.closing.subscribe();
         let opens = async {
             match relay {
-                Some(form) => {
-                    let (input, output) = self.relays.open(&seat.name, form, &self.outlet, &seat.tap);
-                    open_in_memory(input, output, &options, &seat.tap).await
-                }
+                Some((input, output)) => open_in_memory(input, output, &options, &seat.tap).await,
                 None => open_session(&target, &options, &seat.tap).await,
             }
         };
@@ -219,7 +218,6 @@ impl Drive {
         seat.closing.send_replace(true);
         let session = seat.session.write().await.take();
         let Some(session) = session else {
-            self.retire(seat);
             return Ok(closed(&ShutdownReport::default(), Vec::new()));
         };
         *seat.faults.borrow_mut() = session.faults();

@@ -33,9 +33,12 @@ impl Driver {
     }
 
     pub(crate) fn write(&mut self, line: &str) {
-        let stdin = self.stdin.as_mut().unwrap();
-        stdin.write_all(line.as_bytes()).unwrap();
-        stdin.write_all(b"\n").unwrap();
+        self.write_bytes(format!("{line}\n").as_bytes());
+    }
+
+    /// A piece of a line, or several lines.
+    pub(crate) fn write_bytes(&mut self, bytes: &[u8]) {
+        self.stdin.as_mut().unwrap().write_all(bytes).unwrap();
     }
 
     /// Sends a request and gives its id.
