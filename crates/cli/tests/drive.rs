@@ -113,6 +113,8 @@ fn garbage_is_refused_and_the_drive_goes_on() {
     check(r#"{"jsonrpc":"2.0","id":1,"method":"open","params":{"session":"s","target":{}}}"#, -32602);
     check(r#"{"jsonrpc":"2.0","id":1,"method":"open","params":{"session":"s","target":{"url":"x","relay":"lines"}}}"#, -32602);
     check(r#"{"jsonrpc":"2.0","id":1,"method":"call","params":{"session":"s","tool":"x"}}"#, 5);
+    check(r#"{"jsonrpc":"2.0","id":1,"method":"call","params":{"session":"s"}}"#, -32602);
+    check(r#"{"jsonrpc":"2.0","id":1,"method":"open","params":{"target":{"relay":"lines"}}}"#, -32602);
     driver.tell("relay/received", json!({ "session": "nobody", "data": "x" }));
     assert_eq!(driver.result("hello", json!({ "protocol": 1 }))["protocol"], 1);
     assert_eq!(driver.result("shutdown", json!({})), json!({}));
@@ -448,7 +450,9 @@ fn messages_keep_the_published_schema() {
         let told = json!({ "method": method, "result": result });
         assert!(results.is_valid(&told), "{method}: {told:#}");
     }
-    assert!(!requests.is_valid(&json!({ "method": "call", "params": { "sesion": "s" } })));
+    for params in [json!({ "session": "s", "tool": "t", "tol": 1 }), json!({ "session": "s" }), json!({ "tool": "t" })] {
+        assert!(!requests.is_valid(&json!({ "method": "call", "params": params })), "{params}");
+    }
     let error = driver.error("call", json!({ "session": "s", "tool": "nope" }));
     assert!(errors.is_valid(&error["data"]), "{error:#}");
     let push = driver.told("session/frame");

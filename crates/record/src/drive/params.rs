@@ -1,4 +1,5 @@
-//! What a driver may say. Members that are not known are refused, so that a misspelt option does not pass for a default.
+//! What a driver may say. Members that are not known are refused, so that a misspelt option does not pass for a default; so are
+//! requests that lack what they mean.
 
 use crate::Raw;
 use serde::{Deserialize, Serialize};
@@ -6,14 +7,20 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Declares params: all may be read, and none has members that are not named.
+/// Declares params: none has members that are not named, and what `needs` lists has to be there.
 macro_rules! params {
-    ($($(#[$doc:meta])* pub struct $name:ident { $($body:tt)* })*) => {$(
+    ($($(#[$doc:meta])* pub struct $name:ident {
+        $(needs { $($needed:tt)* })?
+        $($(#[$field_doc:meta])* pub $field:ident: $kind:ty,)*
+    })*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, Default, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-        #[serde(deny_unknown_fields, default)]
-        pub struct $name { $($body)* }
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            $($($needed)*)?
+            $($(#[$field_doc])* #[serde(default)] pub $field: $kind,)*
+        }
     )*};
 }
 
@@ -29,11 +36,17 @@ pub struct Asked {
 
 /// Declares params with the members of [`Asked`] besides their own.
 macro_rules! asking {
-    ($($(#[$doc:meta])* pub struct $name:ident { $($(#[$field_doc:meta])* pub $field:ident: $kind:ty,)* })*) => {$(
+    ($($(#[$doc:meta])* pub struct $name:ident {
+        $(needs { $($needed:tt)* })?
+        $($(#[$field_doc:meta])* pub $field:ident: $kind:ty,)*
+    })*) => {$(
         params! {
             $(#[$doc])*
             pub struct $name {
-                pub session: String,
+                needs {
+                    pub session: String,
+                    $($($needed)*)?
+                }
                 $($(#[$field_doc])* pub $field: $kind,)*
                 /// Longest wait for the answer.
                 pub timeout_ms: Option<f64>,
@@ -186,9 +199,11 @@ params! {
     }
 
     pub struct OpenParams {
-        /// A name of the driver's choice.
-        pub session: String,
-        pub target: DriveTarget,
+        needs {
+            /// A name of the driver's choice.
+            pub session: String,
+            pub target: DriveTarget,
+        }
         pub era: EraName,
         pub protocol_version: Option<String>,
         pub timeouts: Timeouts,
@@ -203,24 +218,32 @@ params! {
     }
 
     pub struct AnswersParams {
-        pub session: String,
-        pub answers: DriveAnswers,
+        needs {
+            pub session: String,
+            pub answers: DriveAnswers,
+        }
     }
 
     pub struct CompleteArgument {
-        pub name: String,
-        pub value: String,
+        needs {
+            pub name: String,
+            pub value: String,
+        }
     }
 
     pub struct NotifyParams {
-        pub session: String,
-        pub method: String,
+        needs {
+            pub session: String,
+            pub method: String,
+        }
         pub params: Option<Map<String, Value>>,
     }
 
     /// A message or bytes, sent as they stand.
     pub struct RawParams {
-        pub session: String,
+        needs {
+            pub session: String,
+        }
         pub message: Option<Map<String, Value>>,
         pub bytes: Option<Raw>,
         /// Whether an answer is waited for.
@@ -229,16 +252,20 @@ params! {
     }
 
     pub struct WaitParams {
-        pub session: String,
-        pub method: String,
+        needs {
+            pub session: String,
+            pub method: String,
+        }
         pub timeout_ms: Option<f64>,
     }
 
     pub struct SpawnParams {
-        /// A name of the driver's choice.
-        pub server: String,
-        pub command: Vec<String>,
-        pub url: String,
+        needs {
+            /// A name of the driver's choice.
+            pub server: String,
+            pub command: Vec<String>,
+            pub url: String,
+        }
         pub env: BTreeMap<String, String>,
         pub cwd: Option<String>,
         pub port_from: Option<String>,
@@ -246,11 +273,15 @@ params! {
     }
 
     pub struct NameOnly {
-        pub server: String,
+        needs {
+            pub server: String,
+        }
     }
 
     pub struct SessionOnly {
-        pub session: String,
+        needs {
+            pub session: String,
+        }
     }
 
     pub struct TranscriptParams {
@@ -268,7 +299,9 @@ params! {
 
     /// A value or the result of a call, and what is expected of it.
     pub struct ExpectParams {
-        pub expectation: Value,
+        needs {
+            pub expectation: Value,
+        }
         pub value: Option<Value>,
         pub result: Option<Value>,
         /// Whose wire the diagnosis shows.
@@ -282,7 +315,9 @@ params! {
     }
 
     pub struct SnapshotParams {
-        pub file: String,
+        needs {
+            pub file: String,
+        }
         pub value: Value,
         /// Rules, paths and patterns, as in suites.
         pub redact: Vec<String>,
@@ -306,50 +341,66 @@ params! {
     }
 
     pub struct ContractParams {
-        pub session: String,
+        needs {
+            pub session: String,
+        }
         pub timeout_ms: Option<f64>,
     }
 
     pub struct DiffParams {
-        pub session: String,
-        pub lock: String,
+        needs {
+            pub session: String,
+            pub lock: String,
+        }
         pub deny: Denied,
         pub timeout_ms: Option<f64>,
     }
 
     pub struct CloseParams {
-        pub session: String,
+        needs {
+            pub session: String,
+        }
         pub patience: PatienceName,
     }
 
     /// The request that nobody wants answered any more.
     pub struct CancelParams {
-        pub id: Value,
+        needs {
+            pub id: Value,
+        }
         pub reason: Option<String>,
     }
 
     /// What the server wrote: bytes, or a message.
     pub struct RelayReceivedParams {
-        pub session: String,
+        needs {
+            pub session: String,
+        }
         pub data: Option<Raw>,
         #[cfg_attr(feature = "schema", schemars(with = "Option<Value>"))]
         pub message: Option<Box<RawValue>>,
     }
 
     pub struct RelayClosedParams {
-        pub session: String,
+        needs {
+            pub session: String,
+        }
         pub reason: Option<String>,
     }
 }
 
 asking! {
     pub struct RequestParams {
-        pub method: String,
+        needs {
+            pub method: String,
+        }
         pub params: Option<Map<String, Value>>,
     }
 
     pub struct CallParams {
-        pub tool: String,
+        needs {
+            pub tool: String,
+        }
         pub arguments: Option<Map<String, Value>>,
         /// Whether a result with `isError` is an error.
         pub raise_errors: bool,
@@ -360,17 +411,23 @@ asking! {
     }
 
     pub struct ReadParams {
-        pub uri: String,
+        needs {
+            pub uri: String,
+        }
     }
 
     pub struct PromptParams {
-        pub name: String,
+        needs {
+            pub name: String,
+        }
         pub arguments: Option<Map<String, Value>>,
     }
 
     pub struct CompleteParams {
-        pub r#ref: Value,
-        pub argument: CompleteArgument,
+        needs {
+            pub r#ref: Value,
+            pub argument: CompleteArgument,
+        }
         pub context: Option<Map<String, Value>>,
     }
 
