@@ -83,7 +83,12 @@ fn what_goes_wrong_is_told_with_the_wire() {
     assert_eq!((&unopened["code"], &unopened["data"]["diagnostic"]["code"]), (&json!(1), &json!("server-exited")));
     assert!(unopened["data"]["text"].as_str().unwrap().contains("no database"), "{unopened:#}");
     let silent = json!({ "session": "y", "target": { "command": ["sleep", "60"] }, "era": "legacy", "timeouts": { "connect_ms": 200 } });
-    assert_eq!(driver.error("open", silent)["data"]["diagnostic"]["code"], "no-answer");
+    let diagnostic = driver.error("open", silent)["data"]["diagnostic"].clone();
+    // The next step is in the words of this protocol.
+    assert_eq!(
+        (&diagnostic["code"], &diagnostic["hint"]),
+        (&json!("no-answer"), &json!("raise `timeouts.connect_ms` if the server starts slowly"))
+    );
     // One that dies answers what is in flight, and is told of.
     let died = "read line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"serverInfo\":{\"name\":\"n\",\"version\":\"1\"}}}'; read line; read line; exit 7";
     driver.result("open", json!({ "session": "z", "target": { "command": ["sh", "-c", died] }, "era": "legacy" }));

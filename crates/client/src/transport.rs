@@ -246,7 +246,7 @@ pub enum Closed {
     Exited(Exit),
     #[error("server closed its stdout, but is still running")]
     StdoutClosed,
-    #[error("server closed the event stream")]
+    #[error("server closed the stream")]
     StreamEnded,
     #[error("event stream broke: {0}")]
     StreamBroken(Broken),

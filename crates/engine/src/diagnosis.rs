@@ -18,14 +18,17 @@ const STDERR: usize = 12;
 pub enum Asker {
     /// A suite: its keys.
     Suite,
+    /// A test library that drives sessions: the members of its requests.
+    Driver,
     /// A command line: its flags.
     CommandLine,
 }
 
 impl Asker {
-    fn says(self, suite: &str, command_line: &str) -> Option<String> {
+    fn says(self, suite: &str, driver: &str, command_line: &str) -> Option<String> {
         Some(match self {
             Self::Suite => suite.to_owned(),
+            Self::Driver => driver.to_owned(),
             Self::CommandLine => command_line.to_owned(),
         })
     }
@@ -33,6 +36,7 @@ impl Asker {
     fn credentials(self) -> Option<String> {
         self.says(
             "send credentials: `auth: { bearer: \"${env.TOKEN}\" }`, or `auth: { client_id: …, client_secret: \"${env.SECRET}\" }`",
+            "send credentials: `headers: { \"Authorization\": \"Bearer …\" }` in `target`, and the token in `secrets`",
             "send a token with --bearer env:NAME, get one for a machine with --auth client-credentials, or sign in on a terminal",
         )
     }
@@ -49,6 +53,7 @@ impl Asker {
         };
         self.says(
             &format!("raise `limits: {{ {key}: … }}` if the server may send so much"),
+            &format!("start `mcproof drive` with a larger {flag} if the server may send so much"),
             &format!("raise {flag} if the server may send so much"),
         )
     }
@@ -76,9 +81,11 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
     use ConnectFailure as F;
     let by_hand = || target.command().map(|command| format!("run `{}` by hand to see what it prints", shell_line(command)));
     let own = |text: &str| Some(text.to_owned());
+    let flags = |flags: &str, members: &str| asker.says(flags, members, flags);
     let slow_start = || {
         asker.says(
             "raise `timeouts.connect` if the server starts slowly",
+            "raise `timeouts.connect_ms` if the server starts slowly",
             "watch the wire with -v, or raise --connect-timeout if the server starts slowly",
         )
     };
@@ -91,7 +98,7 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
             Some(format!("check the spelling of `{program}`, and that it is installed and on the PATH of this shell")),
         ),
         F::Start(StartFailure::NoFolder(_)) => {
-            ("no-such-folder", asker.says("correct `cwd`; it is relative to the suite file", "correct --cwd"))
+            ("no-such-folder", asker.says("correct `cwd`; it is relative to the suite file", "correct `cwd` in `target`", "correct --cwd"))
         }
         F::Start(_) => ("server-not-started", by_hand()),
         F::Exited { .. } => ("server-exited", missing_piece(transcript, asker).or_else(by_hand)),
@@ -113,6 +120,7 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
                 CallFailure::Unanswered(Unanswered::Unreachable(broken)) if target.is_over_tls() && broken.bound.is_none() => {
                     diagnostic.hint = asker.says(
                         "check the URL; `tls: { ca: … }` names an authority to trust, `cert` the certificate to show, `proxy` the way out",
+                        "check the URL; `mcproof drive` takes --cacert for an authority to trust, --cert for the certificate to show, --proxy for the way out",
                         "check the URL; --cacert names an authority to trust, --cert the certificate to show, --proxy the way out",
                     );
                 }
@@ -120,18 +128,33 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
             }
             return diagnostic;
         }
-        F::Refused { .. } => ("handshake-refused", own("try another era or revision: --era, --protocol-version")),
+        F::Refused { .. } => (
+            "handshake-refused",
+            flags("try another era or revision: --era, --protocol-version", "try another `era` or `protocol_version`"),
+        ),
         F::BadResult { .. } => ("handshake-invalid", None),
-        F::OtherVersion { found, .. } => ("version-mismatch", Some(format!("ask for that revision: --protocol-version {found}"))),
-        F::UnknownVersion { .. } | F::NoCommonVersion { .. } => {
-            ("version-mismatch", own("ask for a revision that the server speaks, with --protocol-version"))
-        }
+        F::OtherVersion { found, .. } => (
+            "version-mismatch",
+            flags(
+                &format!("ask for that revision: --protocol-version {found}"),
+                &format!("ask for that revision: `\"protocol_version\": \"{found}\"`"),
+            ),
+        ),
+        F::UnknownVersion { .. } | F::NoCommonVersion { .. } => (
+            "version-mismatch",
+            flags(
+                "ask for a revision that the server speaks, with --protocol-version",
+                "ask for a revision that the server speaks, with `protocol_version`",
+            ),
+        ),
         F::Sse(SseFailure::Unauthorized { .. }) => ("unauthorized", asker.credentials()),
         F::Sse(SseFailure::Unreachable(broken) | SseFailure::Ended(Some(broken))) if broken.bound.is_some() => {
             broken.bound.map_or(("no-event-stream", None), |bound| (code_of_bound(bound), asker.bound(bound)))
         }
         F::Sse(_) | F::SseTimedOut { .. } => ("no-event-stream", own("check that the URL is the one of the event stream, mostly `/sse`")),
-        F::NoModernSse => ("version-mismatch", own("use the `http` transport, or drop `--era modern`")),
+        F::NoModernSse => {
+            ("version-mismatch", flags("use the `http` transport, or drop `--era modern`", "use the `http` transport, or another `era`"))
+        }
     };
     finish(Diagnostic::error(code, failure.to_string()), hint, transcript)
 }
@@ -155,6 +178,7 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
             None => {
                 let hint = scene.asker.says(
                     "raise `timeouts.request`, or `timeout` of the step, if the server needs longer",
+                    "raise `timeouts.request_ms`, or `timeout_ms` of the request, if the server needs longer",
                     "raise --timeout if the server needs longer, or watch the wire with -v",
                 );
                 ("no-answer", hint)
@@ -354,7 +378,11 @@ fn missing_piece(transcript: &Transcript, asker: Asker) -> Option<String> {
             return Some("its port is taken: pass `${port}` to the server, so that mcproof chooses a free one".into());
         }
         let name = missing_variable(line)?;
-        asker.says(&format!("set `{name}` in `env` of the server"), &format!("set it: -e {name}=…"))
+        asker.says(
+            &format!("set `{name}` in `env` of the server"),
+            &format!("set `{name}` in `env` of `target`"),
+            &format!("set it: -e {name}=…"),
+        )
     })
 }
 

@@ -127,7 +127,7 @@ impl Drive {
             Ok(listed) => Ok(listed),
             Err(ListFailure::Rpc { error, frame, .. }) => Err(refused(&error, method, frame, &seat)),
             Err(failure) => {
-                let scene = Scene::of(session, &seat.tap, Asker::Suite).await;
+                let scene = Scene::of(session, &seat.tap, Asker::Driver).await;
                 Err(Trouble::unanswered(diagnosis::of_list_failure(&failure, method, &scene)))
             }
         });
@@ -191,7 +191,7 @@ impl Drive {
 }
 
 async fn unanswered(failure: &CallFailure, method: &str, session: &Session, seat: &Seat) -> Trouble {
-    let scene = Scene::of(session, &seat.tap, Asker::Suite).await;
+    let scene = Scene::of(session, &seat.tap, Asker::Driver).await;
     Trouble::unanswered(diagnosis::of_call_failure(failure, method, &scene))
 }
 

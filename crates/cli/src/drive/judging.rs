@@ -134,7 +134,7 @@ impl Drive {
             Explored { takes, unreachable: None } => Ok(takes),
             Explored { takes, unreachable: Some(failure) } => {
                 let transcript = takes.into_iter().next().map(|take| take.transcript).unwrap_or_default();
-                Err(Trouble::not_open(diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, Asker::Suite)))
+                Err(Trouble::not_open(diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, Asker::Driver)))
             }
         }
     }
@@ -151,7 +151,7 @@ impl Drive {
         let captures = self.with(&seat, async |session| match contract::of_session(session, timeout).await {
             Ok(shown) => Ok(shown),
             Err(CaptureFailure::List { method, failure }) => {
-                let scene = Scene::of(session, &seat.tap, Asker::Suite).await;
+                let scene = Scene::of(session, &seat.tap, Asker::Driver).await;
                 Err(Trouble::unanswered(diagnosis::of_list_failure(&failure, method, &scene)))
             }
             Err(failure) => Err(Trouble::unanswered(Diagnostic::error("restless-lists", failure.to_string()))),

@@ -65,7 +65,7 @@ impl Drive {
             Ok(holder) => holder,
             Err(failure) => {
                 servers.remove(&server);
-                return Err(Trouble::not_open(diagnosis::of_connect_failure(&failure, &target, &tap.transcript(), Asker::Suite)));
+                return Err(Trouble::not_open(diagnosis::of_connect_failure(&failure, &target, &tap.transcript(), Asker::Driver)));
             }
         };
         let url = holder.url().expect("it is reached over HTTP").clone();

@@ -135,7 +135,7 @@ impl Drive {
         let outcome = tokio::select! {
             biased;
             opened = opens => opened.map_err(|failure| {
-                Trouble::not_open(diagnosis::of_connect_failure(&failure, &target, &seat.tap.transcript(), Asker::Suite))
+                Trouble::not_open(diagnosis::of_connect_failure(&failure, &target, &seat.tap.transcript(), Asker::Driver))
             }),
             _ = closing.wait_for(|closing| *closing) => Err(Trouble::closed(&seat.name)),
         };
@@ -325,7 +325,7 @@ impl Seat {
             return Vec::new();
         }
         let transcript = self.tap.transcript();
-        faults.iter().map(|fault| diagnosis::of_fault(fault, &transcript, Asker::Suite)).collect()
+        faults.iter().map(|fault| diagnosis::of_fault(fault, &transcript, Asker::Driver)).collect()
     }
 }
 
