@@ -3,13 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(target_os = "linux")]
 
+mod processes;
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use processes::until;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
 
 const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
 const RULE: &str = "stdio-only-messages-on-stdout";
@@ -190,27 +192,6 @@ fn a_large_answer_is_read_in_pages() {
     }
     // A few are cut in two by the ends of lines.
     assert!(digits > 4_900, "{digits}");
-}
-
-/// Processes whose command line holds `marker`, zombies not counted.
-fn count(marker: &str) -> usize {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
-    let holds = |pid: &i32| {
-        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        String::from_utf8_lossy(&command).contains(marker) && !stat.contains(") Z ")
-    };
-    pids.filter(holds).count()
-}
-
-#[track_caller]
-fn until(marker: &str, is_so: impl Fn(usize) -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !is_so(count(marker)) {
-        assert!(Instant::now() < deadline, "{} processes", count(marker));
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// Begins a check of a server that never answers, has children and ignores SIGTERM; once all of that runs, lets `end` end it.

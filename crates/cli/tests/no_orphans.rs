@@ -3,31 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(target_os = "linux")]
 
+mod processes;
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use processes::until;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
-
-/// Processes whose command line holds `marker`, zombies not counted.
-fn count(marker: &str) -> usize {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
-    let holds = |pid: &i32| {
-        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        String::from_utf8_lossy(&command).contains(marker) && !stat.contains(") Z ")
-    };
-    pids.filter(holds).count()
-}
-
-fn until(marker: &str, expected: usize) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while count(marker) != expected {
-        assert!(Instant::now() < deadline, "{} processes instead of {expected}", count(marker));
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
 
 /// Starts `mcproof test` on a server that never answers, has children and ignores SIGTERM; ends mcproof with `signal`
 /// once all of that runs; then counts.
@@ -51,10 +33,10 @@ fn check(marker: &str, transports: &str, jobs: &str, servers: usize, signal: Sig
         .spawn()
         .unwrap();
     // Each server is a shell, which has the marker in its command line, and two that sleep.
-    until(marker, servers * 3);
+    until(marker, |count| count == servers * 3);
     kill(Pid::from_raw(i32::try_from(mcproof.id()).unwrap()), signal).unwrap();
     let status = mcproof.wait().unwrap();
-    until(marker, 0);
+    until(marker, |count| count == 0);
     status
 }
 
