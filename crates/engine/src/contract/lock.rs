@@ -25,7 +25,7 @@ pub fn write(lock: &ContractLock) -> String {
     text
 }
 
-/// Reads what [`write`] wrote, also earlier versions of it.
+/// Reads what [`write()`] wrote, also earlier versions of it.
 ///
 /// # Errors
 /// The text is something else, is newer, or was changed by hand without its hashes.
