@@ -4,7 +4,7 @@ use super::arguments::{self, Unusual};
 use super::visit::{Bird, Visit};
 use super::{Inquiry, Permission};
 use crate::rules::Conversation;
-use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, Session, TransportKind};
+use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, Session, Target, TransportKind};
 use mcproof_record::Take;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -98,17 +98,25 @@ pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, depth: Depth) -> Opt
         visit.end().await;
         return None;
     }
-    let slow = call(&mut visit, &tools).await;
-    if let Some(slow) = slow {
-        cancel(&mut visit, slow).await;
-    }
+    let usual = async {
+        if let Some(slow) = call(&mut visit, &tools).await {
+            cancel(&mut visit, slow).await;
+        }
+        visit
+    };
     if depth == Depth::Calls {
-        return Some(vec![visit.end().await]);
+        return Some(vec![usual.await.end().await]);
     }
     // What comes back of a huge text, on stderr mostly, would crowd out the rest of a transcript.
     let (huge, others): (Vec<_>, Vec<_>) = odd_calls(&tools).into_iter().partition(|(unusual, _)| *unusual == Unusual::Large);
-    let mut takes = try_odd(open, Some(visit), others).await;
-    takes.extend(try_odd(open, None, huge).await);
+    let usual = async { try_odd(open, Some(usual.await), others).await };
+    let huge = try_odd(open, None, huge);
+    let (mut takes, last) = match inquiry.target {
+        // In a process of its own, so that neither has to wait for the other.
+        Target::Stdio(_) => tokio::join!(usual, huge),
+        Target::Http { .. } => (usual.await, huge.await),
+    };
+    takes.extend(last);
     Some(takes)
 }
 
