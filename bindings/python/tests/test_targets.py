@@ -15,6 +15,7 @@ import pytest
 import mcproof
 from mcproof import App, Server, test_client
 from mcproof._binary import find_binary
+from mcproof._drive import Drive
 from mcproof._targets import resolve
 
 from . import features
@@ -139,5 +140,8 @@ def test_the_binary_is_the_one_that_the_variable_names(monkeypatch: pytest.Monke
     monkeypatch.setenv("MCPROOF_BINARY", str(binary))
     with pytest.raises(FileNotFoundError, match="MCPROOF_BINARY names"):
         find_binary()
-    binary.touch()
+    binary.write_text("#!/bin/sh\nexit 2\n")
+    binary.chmod(0o755)
     assert find_binary() == str(binary)
+    with pytest.raises(mcproof.DriveError, match="mcproof drive` cannot be used: .*exit code 2"):
+        Drive()

@@ -194,9 +194,9 @@ class Drive:
         hello = {"protocol": PROTOCOL, "driver": f"mcproof-python {version('mcproof')}", "width": width, "color": False, "unicode": True}
         try:
             self.request_now("hello", hello, 30.0)
-        except DriveError:
+        except DriveError as error:
             self.end()
-            raise
+            raise DriveError(f"`{self.binary} drive` cannot be used: {error}") from None
         except Exception as error:
             self.end()
             raise DriveError(f"{self.binary} does not speak version {PROTOCOL} of the drive protocol: {error}") from error
