@@ -8,7 +8,7 @@ mod peers;
 use peers::{Peer, names, root};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -53,7 +53,7 @@ struct Listening {
 impl Listening {
     fn start(peer: &Peer, transport: &str) -> Self {
         let start = peer.start(transport);
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = mcproof_testkit::free_port();
         let filled = |text: &str| text.replace("${port}", &port.to_string());
         let words: Vec<String> = start.command.iter().map(|word| filled(word)).collect();
         let mut command = Command::new(&words[0]);

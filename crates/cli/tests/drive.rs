@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod driver;
+mod processes;
 
 use driver::{Driver, MCPROOF};
+use processes::is_running;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -403,10 +405,6 @@ fn a_request_is_cancelled_and_progress_is_passed_on() {
     assert!(text.as_str().unwrap().contains("enough"), "{text}");
 }
 
-fn is_alive(pid: u64) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
-}
-
 #[test]
 fn whatever_ends_the_driver_leaves_nothing_behind() {
     // What tells of the end: its pipe, the guardian of a drive that was killed, or that the parent is gone.
@@ -417,7 +415,7 @@ fn whatever_ends_the_driver_leaves_nothing_behind() {
         let spawned =
             driver.result("spawn", json!({ "server": "w", "command": demo("shop", &["--http", "--port", "${port}"]), "url": url }));
         let pids = [opened["pid"].as_u64().unwrap(), spawned["pid"].as_u64().unwrap()];
-        assert!(pids.into_iter().all(is_alive));
+        assert!(pids.into_iter().all(is_running));
         // Kept: with the shell its stdin stays open.
         let mut kept = None;
         if end == "pipe" {
@@ -428,12 +426,12 @@ fn whatever_ends_the_driver_leaves_nothing_behind() {
             kept = Some(driver);
         }
         for _ in 0..200 {
-            if !pids.into_iter().any(is_alive) {
+            if !pids.into_iter().any(is_running) {
                 break;
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        assert!(!pids.into_iter().any(is_alive), "{end}: a server is left behind");
+        assert!(!pids.into_iter().any(is_running), "{end}: a server is left behind");
         drop(kept);
     }
 }

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[cfg(target_os = "linux")]
+mod processes;
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -438,9 +441,8 @@ fn wait_for(mark: &str, stderr: &mut impl std::io::BufRead) -> String {
 /// A process that has ended counts as gone, whether or not somebody has collected it.
 #[cfg(target_os = "linux")]
 fn wait_until_gone(pid: Pid) {
-    let is_running = || std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    while is_running() {
+    while processes::is_running(pid) {
         assert!(std::time::Instant::now() < deadline, "process {pid} is still there");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }

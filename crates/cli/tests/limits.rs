@@ -3,7 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+mod heard;
+
+use std::io::{BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -26,19 +28,7 @@ fn serve(answer: String) -> String {
 fn converse(stream: TcpStream, answer: &str) -> Option<()> {
     let mut stream = BufReader::new(stream);
     loop {
-        let (mut length, mut line) = (0, String::new());
-        while line != "\r\n" {
-            line.clear();
-            if stream.read_line(&mut line).ok()? == 0 {
-                return None;
-            }
-            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().ok()?;
-            }
-        }
-        let mut body = vec![0; length];
-        stream.read_exact(&mut body).ok()?;
-        let message: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        let message = heard::message(&mut stream)?;
         stream.get_mut().write_all(answer.replace("ID", &message["id"].to_string()).as_bytes()).ok()?;
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "certificates are valid from now on")]
 
+mod heard;
 mod secure;
 
 use serde_json::Value;

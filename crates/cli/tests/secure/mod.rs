@@ -2,12 +2,13 @@
 
 #![allow(dead_code, reason = "each test binary uses some of these")]
 
+use super::heard;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -53,19 +54,7 @@ pub(crate) fn serve_with(folder: &Path, change: impl FnOnce(&mut CertificatePara
 fn converse(stream: TcpStream, config: Arc<ServerConfig>) -> Option<()> {
     let mut stream = BufReader::new(StreamOwned::new(ServerConnection::new(config).ok()?, stream));
     loop {
-        let (mut length, mut line) = (0, String::new());
-        while line != "\r\n" {
-            line.clear();
-            if stream.read_line(&mut line).ok()? == 0 {
-                return None;
-            }
-            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().ok()?;
-            }
-        }
-        let mut body = vec![0; length];
-        stream.read_exact(&mut body).ok()?;
-        let message: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        let message = heard::message(&mut stream)?;
         let tool = r#"{"name":"echo","inputSchema":{"type":"object"}}"#;
         let result = match message["method"].as_str() {
             Some("tools/list") => format!(r#"{{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{tool}]}}"#),
