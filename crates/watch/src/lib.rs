@@ -1,0 +1,8 @@
+//! The monitor: probes servers on a timer, decides what each result means, tells people, and shows it. A monitor is a probe
+//! that comes again; what a probe is, only the engine knows.
+
+pub mod config;
+pub mod incident;
+pub mod moment;
+pub mod state;
+pub mod store;

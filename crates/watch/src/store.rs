@@ -1,0 +1,160 @@
+//! The database: SQLite in a file, or Postgres. One set of tables and one set of statements for both; where they differ, the
+//! dialect says how. Knows rows, not what they mean.
+
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::{AnyPool, ConnectOptions as _, Executor as _};
+use std::path::Path;
+use std::str::FromStr as _;
+use std::time::Duration;
+
+const SCHEMA: &str = include_str!("store/schema.sql");
+/// The version of the tables, as the store itself says it.
+const VERSION: i64 = 1;
+/// For a connection of the pool to become free.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    Sqlite,
+    Postgres,
+}
+
+#[derive(Clone, Debug)]
+pub struct Store {
+    pub(crate) pool: AnyPool,
+    pub(crate) dialect: Dialect,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreFailure {
+    #[error("`{0}` is no database: it begins with `sqlite:` or `postgres://`")]
+    Address(String),
+    #[error("the database was written by a newer version of this program (tables of version {0}, this one knows {VERSION})")]
+    Newer(i64),
+    #[error("{0}")]
+    Database(#[from] sqlx::Error),
+}
+
+impl Store {
+    /// Opens a database, and makes its tables if it has none.
+    ///
+    /// # Errors
+    /// The address is none, the database cannot be reached, or its tables are newer than this program.
+    pub async fn open(address: &str) -> Result<Self, StoreFailure> {
+        sqlx::any::install_default_drivers();
+        let dialect = match address.split_once(':') {
+            Some(("sqlite", _)) => Dialect::Sqlite,
+            Some(("postgres" | "postgresql", _)) => Dialect::Postgres,
+            _ => return Err(StoreFailure::Address(address.to_owned())),
+        };
+        let options = AnyConnectOptions::from_str(&dialect.address(address))?.disable_statement_logging();
+        let pool = AnyPoolOptions::new()
+            .max_connections(dialect.connections())
+            .acquire_timeout(PATIENCE)
+            .after_connect(move |connection, _| {
+                Box::pin(async move {
+                    for statement in dialect.preparation() {
+                        connection.execute(*statement).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .connect_with(options)
+            .await?;
+        let store = Self { pool, dialect };
+        store.prepare().await?;
+        Ok(store)
+    }
+
+    async fn prepare(&self) -> Result<(), StoreFailure> {
+        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        if self.dialect == Dialect::Postgres {
+            // Several processes may start at once.
+            transaction.execute("SELECT pg_advisory_xact_lock(7130)").await?;
+        }
+        transaction.execute("CREATE TABLE IF NOT EXISTS layout (version BIGINT NOT NULL)").await?;
+        let version: Option<i64> = sqlx::query_scalar("SELECT version FROM layout").fetch_optional(&mut *transaction).await?;
+        match version {
+            Some(version) if version > VERSION => return Err(StoreFailure::Newer(version)),
+            Some(_) => {}
+            None => {
+                let schema = self.dialect.spelled(SCHEMA);
+                for statement in schema.split(';').map(str::trim).filter(|statement| !statement.is_empty()) {
+                    sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut *transaction).await?;
+                }
+                sqlx::query("INSERT INTO layout (version) VALUES ($1)").bind(VERSION).execute(&mut *transaction).await?;
+            }
+        }
+        Ok(transaction.commit().await?)
+    }
+}
+
+impl Dialect {
+    fn address(self, address: &str) -> String {
+        match self {
+            Self::Sqlite if !address.contains('?') => format!("{address}?mode=rwc"),
+            _ => address.to_owned(),
+        }
+    }
+
+    /// SQLite has one writer at a time whatever we do.
+    fn connections(self) -> u32 {
+        match self {
+            Self::Sqlite => 4,
+            Self::Postgres => 8,
+        }
+    }
+
+    /// What each connection is told first.
+    fn preparation(self) -> &'static [&'static str] {
+        match self {
+            // A commit is to be on the disk before anybody is told of what it says.
+            Self::Sqlite => &["PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA busy_timeout = 10000"],
+            // A process that froze in the middle must not hide rows from the others.
+            Self::Postgres => &[
+                "SET idle_in_transaction_session_timeout = '5s'",
+                "SET tcp_keepalives_idle = 10",
+                "SET tcp_keepalives_interval = 5",
+                "SET tcp_keepalives_count = 3",
+            ],
+        }
+    }
+
+    /// Begins a transaction that will write.
+    pub(crate) fn begin(self) -> &'static str {
+        match self {
+            Self::Sqlite => "BEGIN IMMEDIATE",
+            Self::Postgres => "BEGIN",
+        }
+    }
+
+    fn spelled(self, schema: &str) -> String {
+        let lines = schema.lines().filter(|line| !line.trim_start().starts_with("--"));
+        let schema = lines.collect::<Vec<_>>().join("\n");
+        match self {
+            Self::Sqlite => schema,
+            Self::Postgres => schema.replace("BLOB", "BYTEA"),
+        }
+    }
+}
+
+/// The database that a path names.
+pub fn sqlite(path: &Path) -> String {
+    format!("sqlite:{}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_new_database_gets_its_tables_and_an_old_one_is_opened_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let address = sqlite(&folder.path().join("watch.db"));
+        for _ in 0..2 {
+            let store = Store::open(&address).await.unwrap();
+            let count: i64 = sqlx::query_scalar("SELECT count(*) FROM target").fetch_one(&store.pool).await.unwrap();
+            assert_eq!(count, 0);
+        }
+    }
+}
