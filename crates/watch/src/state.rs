@@ -1,7 +1,145 @@
 //! What is known of a target, and what one more result changes about it. Pure: reads no clock, and does no I/O.
 
+mod availability;
+mod certificate;
+mod latency;
+mod objective;
 mod observation;
+mod process;
+mod surface;
 mod words;
 
 pub use observation::{Observation, ProcessFacts, Verdict};
+pub use surface::{Announcement, Drift};
 pub use words::{Availability, Surface};
+
+use crate::incident::{Class, Detail, Severity};
+use crate::moment::Moment;
+use availability::Course;
+use mcproof_record::ChangeLevel;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Everything that is remembered of a target between two results. Kept in the store, as JSON.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TargetState {
+    course: Course,
+    surface: surface::Course,
+    certificate: certificate::Course,
+    latency: latency::Course,
+    objective: objective::Course,
+    process: process::Course,
+    /// The last result of each region, so that none counts twice.
+    last: BTreeMap<String, (Moment, u32)>,
+}
+
+/// What is expected of a target.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    pub every: Duration,
+    /// Where it is probed from; one place if empty.
+    pub regions: Vec<String>,
+    /// Share of good probes that is promised, in percent.
+    pub objective: Option<f64>,
+    /// The hash of the contract that a lock promises.
+    pub locked: Option<String>,
+}
+
+/// What has to follow from a result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Probe it again out of turn.
+    Confirm {
+        /// From there; from the same place if missing.
+        region: Option<String>,
+        after: Duration,
+    },
+    /// Look at those that share a host with it, out of turn: is it alone?
+    AskNeighbours,
+    Open {
+        class: Class,
+        severity: Severity,
+        title: String,
+        detail: Detail,
+        /// When the first sign of it was seen.
+        since: Moment,
+    },
+    /// What is open of this class matters more than it did.
+    Escalate {
+        class: Class,
+        severity: Severity,
+        title: String,
+    },
+    Resolve {
+        class: Class,
+        reason: String,
+    },
+    /// Remember the contract that was seen; nobody is told.
+    Baseline {
+        hash: String,
+    },
+    /// The contract changed: what that means is for those who can read contracts.
+    Drift(Drift),
+}
+
+impl TargetState {
+    pub fn availability(&self) -> Availability {
+        self.course.shown()
+    }
+
+    pub fn surface(&self) -> Surface {
+        self.surface.shown()
+    }
+
+    /// The hash of the contract that it has, as far as that was agreed or seen twice.
+    pub fn contract(&self) -> Option<&str> {
+        self.surface.accepted()
+    }
+
+    /// A change of the contract was looked at. What does not break anybody is told, and forgotten after a day.
+    pub fn weigh(&mut self, level: ChangeLevel, is_suspicious: bool, now: Moment) {
+        self.surface.weigh(level, is_suspicious, now);
+    }
+
+    /// A person agrees with the contract as it is now.
+    pub fn agree(&mut self) {
+        self.surface.agree();
+    }
+}
+
+/// Folds one result into the state. Results that were folded before, or that are older than one of the same region, change
+/// nothing.
+pub fn observe(
+    state: &mut TargetState,
+    policy: &Policy,
+    observation: &Observation,
+    announcement: Option<&Announcement>,
+    now: Moment,
+) -> Vec<Effect> {
+    let this = (observation.slot, observation.attempt);
+    if state.last.get(&observation.region).is_some_and(|last| *last >= this) {
+        return Vec::new();
+    }
+    state.last.insert(observation.region.clone(), this);
+    let mut effects = state.course.fold(policy, observation, now);
+    if observation.verdict == Verdict::Inconclusive {
+        return effects;
+    }
+    effects.extend(state.surface.fold(policy, observation, announcement, now));
+    effects.extend(state.certificate.fold(observation, now));
+    effects.extend(state.latency.fold(observation, now));
+    let is_told = state.course.is_told();
+    effects.extend(state.objective.fold(policy, observation, is_told, now));
+    effects.extend(state.process.fold(observation, now));
+    effects
+}
+
+/// There has been no result for too long.
+pub fn go_blind(state: &mut TargetState, target: &str, last_result: Moment, now: Moment) -> Vec<Effect> {
+    state.course.go_blind(target, last_result, now)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,263 @@
+//! Whether a target works. A first failure is confirmed before anybody is told, recovery takes two passes, several regions
+//! vote, and who goes up and down all the time is told of once.
+
+use super::{Availability, Effect, Observation, Policy, Verdict};
+use crate::incident::{Class, Detail, Severity};
+use crate::moment::Moment;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// After the first failure: when it is looked at again.
+const CONFIRMATIONS: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(15)];
+/// Failures in a row until a target counts as down: the first one and its confirmations.
+const FAILURES: u32 = 3;
+/// Until what came up again is looked at once more.
+const SECOND_LOOK: Duration = Duration::from_secs(5);
+/// Out of turn, for one slot: our own faults must not keep a target busy.
+const MOST_ATTEMPTS: u32 = 6;
+/// So many outages within this time are one story.
+const FLAPS: usize = 3;
+const FLAPPING_WINDOW: Duration = Duration::from_secs(3_600);
+/// Without any failure, until flapping is over.
+const CALM: Duration = Duration::from_secs(1_800);
+/// An outage of this length is no flapping.
+const LASTING: Duration = Duration::from_secs(600);
+/// A vote counts for so many intervals.
+const FRESH_INTERVALS: u32 = 2;
+const FRESH_MARGIN: Duration = Duration::from_secs(30);
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Course {
+    stage: Stage,
+    /// The newest conclusive result of each region.
+    votes: BTreeMap<String, Vote>,
+    /// When each of the last outages began that were told or would have been.
+    outages: Vec<Moment>,
+    flapping: Option<Flapping>,
+    blind_since: Option<Moment>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Stage {
+    #[default]
+    Unknown,
+    Ok,
+    Suspect {
+        since: Moment,
+        failures: u32,
+    },
+    Down {
+        since: Moment,
+    },
+    Recovering {
+        since: Moment,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Vote {
+    at: Moment,
+    is_up: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Flapping {
+    last_failure: Moment,
+    /// Since when it has not worked at all.
+    failing_since: Option<Moment>,
+}
+
+impl Course {
+    pub(super) fn shown(&self) -> Availability {
+        if self.blind_since.is_some() {
+            return Availability::Blind;
+        }
+        if self.flapping.is_some() {
+            return Availability::Flapping;
+        }
+        match self.stage {
+            Stage::Unknown => Availability::Unknown,
+            Stage::Ok => Availability::Ok,
+            Stage::Suspect { .. } => Availability::Suspect,
+            Stage::Down { .. } => Availability::Down,
+            Stage::Recovering { .. } => Availability::Recovering,
+        }
+    }
+
+    /// Whether people know already that it does not work.
+    pub(super) fn is_told(&self) -> bool {
+        self.flapping.is_some() || matches!(self.stage, Stage::Down { .. } | Stage::Recovering { .. })
+    }
+
+    pub(super) fn fold(&mut self, policy: &Policy, observation: &Observation, now: Moment) -> Vec<Effect> {
+        if observation.verdict == Verdict::Inconclusive {
+            // What we were about to learn is still to be learned.
+            let is_waiting = matches!(self.stage, Stage::Suspect { .. } | Stage::Recovering { .. });
+            let again = Effect::Confirm { region: None, after: CONFIRMATIONS[1] };
+            return if is_waiting && observation.attempt < MOST_ATTEMPTS { vec![again] } else { Vec::new() };
+        }
+        let mut effects = Vec::new();
+        if self.blind_since.take().is_some() {
+            effects.push(Effect::Resolve { class: Class::Blind, reason: "results arrive again".into() });
+        }
+        self.votes.insert(observation.region.clone(), Vote { at: observation.at, is_up: observation.verdict.is_up() });
+        if self.flapping.is_some() {
+            self.fold_flapping(observation, now, &mut effects);
+        } else if observation.verdict.is_up() {
+            self.pass(policy, now, &mut effects);
+        } else {
+            self.fail(policy, observation, now, &mut effects);
+        }
+        effects
+    }
+
+    fn pass(&mut self, policy: &Policy, now: Moment, effects: &mut Vec<Effect>) {
+        match self.stage {
+            Stage::Unknown | Stage::Ok => self.stage = Stage::Ok,
+            // One place that sees it working is no proof while most others do not.
+            Stage::Suspect { .. } if self.most_fail(policy, now) => {}
+            Stage::Suspect { .. } => self.stage = Stage::Ok,
+            Stage::Down { .. } | Stage::Recovering { .. } if self.most_fail(policy, now) => {}
+            Stage::Down { since } => {
+                self.stage = Stage::Recovering { since };
+                effects.push(Effect::Confirm { region: None, after: SECOND_LOOK });
+            }
+            Stage::Recovering { since } => {
+                self.stage = Stage::Ok;
+                effects
+                    .push(Effect::Resolve { class: Class::Availability, reason: format!("works again, after {}", span(now.since(since))) });
+            }
+        }
+    }
+
+    fn fail(&mut self, policy: &Policy, observation: &Observation, now: Moment, effects: &mut Vec<Effect>) {
+        match self.stage {
+            Stage::Unknown | Stage::Ok => {
+                self.stage = Stage::Suspect { since: observation.at, failures: 1 };
+                effects.push(Effect::Confirm { region: elsewhere(policy, &observation.region), after: CONFIRMATIONS[0] });
+                effects.push(Effect::AskNeighbours);
+            }
+            Stage::Suspect { since, failures } => {
+                let failures = failures + 1;
+                self.stage = Stage::Suspect { since, failures };
+                if failures < FAILURES {
+                    let after = CONFIRMATIONS[1].saturating_sub(now.since(since)).max(CONFIRMATIONS[0]);
+                    effects.push(Effect::Confirm { region: elsewhere(policy, &observation.region), after });
+                } else if self.most_fail(policy, now) {
+                    self.stage = Stage::Down { since };
+                    self.go_down(observation, since, now, effects);
+                }
+            }
+            Stage::Recovering { since } => self.stage = Stage::Down { since },
+            Stage::Down { .. } => {}
+        }
+    }
+
+    fn go_down(&mut self, observation: &Observation, since: Moment, now: Moment, effects: &mut Vec<Effect>) {
+        self.outages.retain(|began| now.since(*began) <= FLAPPING_WINDOW);
+        self.outages.push(since);
+        if self.outages.len() < FLAPS {
+            effects.push(outage(observation, since));
+            return;
+        }
+        self.flapping = Some(Flapping { last_failure: now, failing_since: Some(since) });
+        let first = self.outages[0];
+        effects.push(Effect::Open {
+            class: Class::Flapping,
+            severity: Severity::Page,
+            title: format!("{} goes down and comes up again, {} times since {first}", observation.target, self.outages.len()),
+            detail: detail(observation),
+            since: first,
+        });
+    }
+
+    /// Meanwhile only what lasts is told: that it is down for good, or that it is calm again.
+    fn fold_flapping(&mut self, observation: &Observation, now: Moment, effects: &mut Vec<Effect>) {
+        let Some(flapping) = &mut self.flapping else { return };
+        if observation.verdict.is_up() {
+            flapping.failing_since = None;
+            if now.since(flapping.last_failure) >= CALM {
+                self.flapping = None;
+                self.outages.clear();
+                self.stage = Stage::Ok;
+                let reason = format!("no failure for {}", span(CALM));
+                effects.push(Effect::Resolve { class: Class::Flapping, reason });
+            }
+            return;
+        }
+        flapping.last_failure = now;
+        let since = *flapping.failing_since.get_or_insert(observation.at);
+        if now.since(since) >= LASTING {
+            self.flapping = None;
+            self.stage = Stage::Down { since };
+            effects.push(outage(observation, since));
+            effects.push(Effect::Resolve { class: Class::Flapping, reason: format!("it stays down, for {} now", span(now.since(since))) });
+        }
+    }
+
+    /// The strict majority of those votes that are fresh.
+    fn most_fail(&self, policy: &Policy, now: Moment) -> bool {
+        let freshness = policy.every * FRESH_INTERVALS + FRESH_MARGIN;
+        let fresh = || self.votes.values().filter(|vote| now.since(vote.at) <= freshness);
+        fresh().filter(|vote| !vote.is_up).count() * 2 > fresh().count()
+    }
+
+    pub(super) fn go_blind(&mut self, target: &str, last_result: Moment, now: Moment) -> Vec<Effect> {
+        if self.blind_since.is_some() {
+            return Vec::new();
+        }
+        self.blind_since = Some(now);
+        let message = format!("there has been no result since {last_result}, so that nobody knows whether it works");
+        vec![Effect::Open {
+            class: Class::Blind,
+            severity: Severity::Page,
+            title: format!("monitoring of {target} is blind"),
+            detail: Detail {
+                message,
+                hint: Some("look at the monitor first: its own network, its load, its logs".into()),
+                ..Detail::default()
+            },
+            since: last_result,
+        }]
+    }
+}
+
+/// Another region where there is one.
+fn elsewhere(policy: &Policy, region: &str) -> Option<String> {
+    let at = policy.regions.iter().position(|one| one == region)?;
+    let next = &policy.regions[(at + 1) % policy.regions.len()];
+    (next != region).then(|| next.clone())
+}
+
+fn outage(observation: &Observation, since: Moment) -> Effect {
+    let layer = observation.layer.as_deref().map(|layer| format!(" ({layer})")).unwrap_or_default();
+    Effect::Open {
+        class: Class::Availability,
+        severity: Severity::Page,
+        title: format!("{} is down: {}{layer}", observation.target, observation.message),
+        detail: detail(observation),
+        since,
+    }
+}
+
+pub(super) fn detail(observation: &Observation) -> Detail {
+    Detail {
+        layer: observation.layer.clone(),
+        reason: Some(observation.reason.clone()).filter(|reason| !reason.is_empty()),
+        message: observation.message.clone(),
+        hint: observation.hint.clone(),
+        members: Vec::new(),
+    }
+}
+
+/// `3 h 5 min`, in the two largest units.
+pub(crate) fn span(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let parts = [(seconds / 86_400, "d"), (seconds / 3_600 % 24, "h"), (seconds / 60 % 60, "min"), (seconds % 60, "s")];
+    let first = parts.iter().position(|(count, _)| *count > 0).unwrap_or(parts.len() - 1);
+    let shown = parts[first..].iter().take(2).filter(|(count, unit)| *count > 0 || *unit == "s" && first == parts.len() - 1);
+    shown.map(|(count, unit)| format!("{count} {unit}")).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,391 @@
+use super::*;
+use std::collections::BTreeSet;
+
+const SECOND: i64 = 1_000;
+const MINUTE: i64 = 60 * SECOND;
+const HOUR: i64 = 60 * MINUTE;
+
+/// What a probe at this time would show.
+type Weather<'a> = &'a dyn Fn(i64, &mut Observation);
+
+/// Runs a target on a timer, with the confirmations that it asks for, and tells what people would hear of: minute (or `m:ss`)
+/// and effect.
+struct Sky {
+    policy: Policy,
+    state: TargetState,
+    heard: Vec<String>,
+}
+
+impl Sky {
+    fn new(policy: Policy) -> Self {
+        Self { policy: Policy { every: Duration::from_secs(60), ..policy }, state: TargetState::default(), heard: Vec::new() }
+    }
+
+    fn run(&mut self, until: i64, announced: impl Fn(i64) -> Option<Announcement>, weather: Weather<'_>) {
+        let regions = if self.policy.regions.is_empty() { vec!["here".to_owned()] } else { self.policy.regions.clone() };
+        let mut due: BTreeSet<(i64, String, i64, u32)> = regions.iter().map(|region| (0, region.clone(), 0, 0)).collect();
+        let mut attempts = 0;
+        while let Some((at, region, slot, attempt)) = due.pop_first().filter(|(at, ..)| *at < until) {
+            if attempt == 0 {
+                attempts = 0;
+                due.insert((at + MINUTE, region.clone(), at + MINUTE, 0));
+            }
+            let mut observation = observation(&region, slot, attempt, at);
+            weather(at, &mut observation);
+            let announcement = announced(at);
+            for effect in observe(&mut self.state, &self.policy, &observation, announcement.as_ref(), Moment(at)) {
+                match effect {
+                    Effect::Confirm { region: wanted, after } => {
+                        attempts += 1;
+                        let at = at + crate::moment::millis(after);
+                        due.insert((at, wanted.unwrap_or_else(|| region.clone()), slot, attempts));
+                    }
+                    Effect::AskNeighbours | Effect::Baseline { .. } => {}
+                    other => self.hear(at, &other),
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, at: i64, effect: &Effect) {
+        let told = match effect {
+            Effect::Open { class, severity, .. } => format!("{severity} {class}"),
+            Effect::Escalate { class, severity, .. } => format!("{severity} more {class}"),
+            Effect::Resolve { class, .. } => format!("end {class}"),
+            Effect::Drift(drift) => {
+                let how = if drift.is_mixed { "mixed" } else { "changed" };
+                format!("{how}{} {}>{}", if drift.is_announced { " as announced" } else { "" }, drift.old, drift.new)
+            }
+            Effect::Confirm { .. } | Effect::AskNeighbours | Effect::Baseline { .. } => unreachable!("not told"),
+        };
+        self.heard.push(format!("{}:{:02} {told}", at / MINUTE, at % MINUTE / SECOND));
+    }
+}
+
+fn observation(region: &str, slot: i64, attempt: u32, at: i64) -> Observation {
+    Observation {
+        target: "shop".into(),
+        slot: Moment(slot),
+        region: region.into(),
+        attempt,
+        at: Moment(at),
+        verdict: Verdict::Up,
+        reason: String::new(),
+        layer: None,
+        message: String::new(),
+        hint: None,
+        duration: Duration::from_millis(20),
+        phases: Vec::new(),
+        contract: None,
+        certificate_ends: None,
+        process: None,
+    }
+}
+
+fn check(policy: Policy, until: i64, weather: Weather<'_>, expected: &[&str]) {
+    let mut sky = Sky::new(policy);
+    sky.run(until, |_| None, weather);
+    assert_eq!(sky.heard, expected);
+}
+
+/// `.` up, `x` down, `?` inconclusive: one letter for each minute; the last one goes on.
+fn minutes(letters: &str) -> impl Fn(i64, &mut Observation) {
+    let letters: Vec<char> = letters.chars().collect();
+    move |at, observation| {
+        let minute = usize::try_from(at / MINUTE).unwrap().min(letters.len() - 1);
+        observation.verdict = match letters[minute] {
+            'x' => Verdict::Down,
+            '?' => Verdict::Inconclusive,
+            _ => Verdict::Up,
+        };
+    }
+}
+
+#[test]
+fn an_outage_is_confirmed_before_it_is_told_and_recovery_takes_two_passes() {
+    let rows: [(&str, &[&str]); 8] = [
+        ("....", &[]),
+        (".xxx.", &["1:15 page availability", "4:05 end availability"]),
+        // From the first probe on.
+        ("x.", &["0:15 page availability", "1:05 end availability"]),
+        // Back for one look only.
+        ("xx.xx.", &["0:15 page availability", "2:05 end availability", "3:15 page availability", "5:05 end availability"]),
+        // Our own faults say nothing: no page, no end.
+        (".???.", &[]),
+        ("x???.", &["0:15 page availability", "4:05 end availability"]),
+        (".x", &["1:15 page availability"]),
+        ("", &[]),
+    ];
+    for (letters, expected) in rows {
+        let letters = if letters.is_empty() { "." } else { letters };
+        check(Policy::default(), 10 * MINUTE, &minutes(letters), expected);
+    }
+}
+
+#[test]
+fn a_single_failure_is_no_outage() {
+    let blip = |at: i64, observation: &mut Observation| {
+        if at == 2 * MINUTE || at == 2 * MINUTE + 5 * SECOND {
+            observation.verdict = Verdict::Down;
+        }
+    };
+    check(Policy::default(), 10 * MINUTE, &blip, &[]);
+}
+
+#[test]
+fn a_confirmation_that_we_could_not_make_is_made_later() {
+    let weather = |at: i64, observation: &mut Observation| {
+        observation.verdict = match at {
+            0..=59_999 => Verdict::Up,
+            60_000..=64_999 => Verdict::Down,
+            65_000..=69_999 => Verdict::Inconclusive,
+            _ => Verdict::Down,
+        };
+    };
+    check(Policy::default(), 3 * MINUTE, &weather, &["1:25 page availability"]);
+}
+
+#[test]
+fn regions_vote_by_strict_majority() {
+    let policy = |regions: &[&str]| Policy { regions: regions.iter().map(|&region| region.to_owned()).collect(), ..Policy::default() };
+    let down_in = |places: &'static [&'static str]| {
+        move |at: i64, observation: &mut Observation| {
+            if at >= MINUTE && places.contains(&observation.region.as_str()) {
+                observation.verdict = Verdict::Down;
+            }
+        }
+    };
+    check(policy(&["eu", "us"]), 10 * MINUTE, &down_in(&["eu"]), &[]);
+    check(policy(&["eu", "us", "ap"]), 10 * MINUTE, &down_in(&["eu"]), &[]);
+    for places in [&["eu", "us"][..], &["eu", "us", "ap"]] {
+        let mut sky = Sky::new(policy(&["ap", "eu", "us"]));
+        sky.run(10 * MINUTE, |_| None, &down_in(places));
+        assert_eq!(sky.heard.len(), 1, "{:?}", sky.heard);
+        assert!(sky.heard[0].ends_with("page availability") && sky.heard[0].starts_with("1:"), "{:?}", sky.heard);
+    }
+}
+
+#[test]
+fn who_goes_up_and_down_all_the_time_is_told_of_once() {
+    // Two outages of their own, then the third one is a pattern.
+    let weather = |at: i64, observation: &mut Observation| {
+        if at < 60 * MINUTE && at / MINUTE % 6 < 2 {
+            observation.verdict = Verdict::Down;
+        }
+    };
+    let expected = [
+        "0:15 page availability",
+        "2:05 end availability",
+        "6:15 page availability",
+        "8:05 end availability",
+        "12:15 page flapping",
+        "85:00 end flapping",
+    ];
+    check(Policy::default(), 3 * HOUR, &weather, &expected);
+    // What then stays down is down.
+    let weather = |at: i64, observation: &mut Observation| {
+        if at > 20 * MINUTE && at < 60 * MINUTE || at / MINUTE % 6 < 2 && at < 20 * MINUTE {
+            observation.verdict = Verdict::Down;
+        }
+    };
+    let mut sky = Sky::new(Policy::default());
+    sky.run(2 * HOUR, |_| None, &weather);
+    assert_eq!(sky.heard[5..], ["31:00 page availability", "31:00 end flapping", "60:05 end availability"], "{:?}", sky.heard);
+}
+
+#[test]
+fn blindness_is_told_and_hides_what_was_known_until_there_are_results_again() {
+    let mut sky = Sky::new(Policy::default());
+    sky.run(5 * MINUTE, |_| None, &minutes("x"));
+    assert_eq!(sky.state.availability(), Availability::Down);
+    let told = go_blind(&mut sky.state, "shop", Moment(4 * MINUTE), Moment(8 * MINUTE));
+    assert!(matches!(&told[..], [Effect::Open { class: Class::Blind, .. }]), "{told:?}");
+    assert_eq!(go_blind(&mut sky.state, "shop", Moment(4 * MINUTE), Moment(9 * MINUTE)), []);
+    assert_eq!(sky.state.availability(), Availability::Blind);
+    let mut still = observation("here", 10 * MINUTE, 0, 10 * MINUTE);
+    still.verdict = Verdict::Down;
+    let effects = observe(&mut sky.state, &sky.policy, &still, None, Moment(10 * MINUTE));
+    assert!(matches!(&effects[..], [Effect::Resolve { class: Class::Blind, .. }]), "{effects:?}");
+    assert_eq!(sky.state.availability(), Availability::Down);
+}
+
+#[test]
+fn a_result_counts_once() {
+    let mut state = TargetState::default();
+    let policy = Policy { every: Duration::from_secs(60), ..Policy::default() };
+    let mut down = observation("here", MINUTE, 0, MINUTE);
+    down.verdict = Verdict::Down;
+    assert_eq!(observe(&mut state, &policy, &down, None, Moment(MINUTE)).len(), 2);
+    let before = state.clone();
+    for late in [down.clone(), observation("here", 0, 0, 2 * MINUTE)] {
+        assert_eq!(observe(&mut state, &policy, &late, None, Moment(2 * MINUTE)), []);
+        assert_eq!(state, before);
+    }
+}
+
+/// One letter for the contract of each probe, in the order in which they come, confirmations included; the last one goes on.
+fn contracts(letters: &'static str) -> impl Fn(i64, &mut Observation) {
+    let next = std::cell::Cell::new(0);
+    move |_, observation| {
+        let at = next.replace(next.get() + 1).min(letters.len() - 1);
+        observation.contract = Some(letters[at..=at].to_owned());
+    }
+}
+
+#[test]
+fn a_contract_that_is_new_is_seen_twice_before_it_counts() {
+    let rows: [(&str, &[&str]); 6] = [
+        ("a", &[]),
+        ("aaab", &["3:05 changed a>b"]),
+        // Once is nothing.
+        ("aabaaaaaaaaa", &[]),
+        // Changed, and changed back.
+        ("aabbbbbbbbaaaaaa", &["2:05 changed a>b", "9:05 end contract"]),
+        // A second change is compared with what was last agreed, and ends together with the first.
+        ("aabbbcccccccccc", &["2:05 changed a>b", "4:05 changed b>c"]),
+        ("aaaabababab", &["5:00 mixed a>b"]),
+    ];
+    for (letters, expected) in rows {
+        check(Policy::default(), 15 * MINUTE, &contracts(letters), expected);
+    }
+}
+
+#[test]
+fn a_fleet_with_two_contracts_is_mixed_until_it_agrees() {
+    check(Policy::default(), 40 * MINUTE, &contracts("aaababababaaaaaaaaaaaa"), &["4:00 mixed a>b", "18:00 end mixed-fleet"]);
+    check(
+        Policy::default(),
+        40 * MINUTE,
+        &contracts("aaababababbbbbbbbbbbbb"),
+        &["4:00 mixed a>b", "17:00 end mixed-fleet", "17:00 changed a>b"],
+    );
+}
+
+#[test]
+fn a_change_that_a_deployment_announced_is_quiet() {
+    let deployed = |at: i64| (3 * MINUTE..10 * MINUTE).contains(&at).then(|| Announcement { expected: Some("b".into()) });
+    let mut sky = Sky::new(Policy::default());
+    sky.run(20 * MINUTE, deployed, &contracts("aaaababababbbbbbb"));
+    assert_eq!(sky.heard, ["7:05 changed as announced a>b"]);
+    // Another one than it announced is a surprise.
+    let mut sky = Sky::new(Policy::default());
+    sky.run(20 * MINUTE, deployed, &contracts("aaaaccccc"));
+    assert_eq!(sky.heard, ["4:05 changed a>c"]);
+    assert_eq!(sky.state.surface(), Surface::Changed);
+    sky.state.agree();
+    assert_eq!((sky.state.surface(), sky.state.contract()), (Surface::Ok, Some("c")));
+}
+
+#[test]
+fn what_breaks_nobody_is_over_after_a_day() {
+    let mut sky = Sky::new(Policy::default());
+    let weather = contracts("aab");
+    sky.run(5 * MINUTE, |_| None, &weather);
+    sky.state.weigh(ChangeLevel::Compatible, false, Moment(5 * MINUTE));
+    let mut later = observation("here", 25 * HOUR, 0, 25 * HOUR);
+    later.contract = Some("b".into());
+    let effects = observe(&mut sky.state, &sky.policy, &later, None, Moment(25 * HOUR));
+    assert!(matches!(&effects[..], [Effect::Resolve { class: Class::Contract, .. }]), "{effects:?}");
+}
+
+#[test]
+fn a_lock_says_what_was_promised_before_anything_was_seen() {
+    check(Policy { locked: Some("a".into()), ..Policy::default() }, 5 * MINUTE, &contracts("b"), &["0:05 changed a>b"]);
+}
+
+#[test]
+fn the_end_of_a_certificate_is_told_in_three_steps() {
+    let ends = 30 * 24 * HOUR;
+    let mut state = TargetState::default();
+    let mut heard = Vec::new();
+    for hour in 0..31 * 24 {
+        let now = Moment(hour * HOUR);
+        let mut seen = observation("here", now.0, 0, now.0);
+        seen.certificate_ends = Some(if hour == 30 * 24 + 5 { Moment(ends + 90 * 24 * HOUR) } else { Moment(ends) });
+        for effect in observe(&mut state, &Policy { every: Duration::from_secs(3_600), ..Policy::default() }, &seen, None, now) {
+            let told = match effect {
+                Effect::Open { severity, .. } => format!("open {severity}"),
+                Effect::Escalate { severity, .. } => format!("more {severity}"),
+                Effect::Resolve { .. } => "end".to_owned(),
+                other => format!("{other:?}"),
+            };
+            heard.push((hour / 24, told));
+        }
+        if hour == 30 * 24 + 5 {
+            break;
+        }
+    }
+    let expected = [(9, "open notify"), (23, "more page"), (29, "more page"), (30, "end")];
+    assert_eq!(heard, expected.map(|(day, told)| (day, told.to_owned())));
+}
+
+#[test]
+fn slow_is_measured_by_what_is_usual() {
+    let slow = |from: i64, until: i64, millis: u64| {
+        move |at: i64, observation: &mut Observation| {
+            // What is usual is not the same each time.
+            let usual = 20 + u64::try_from(at / MINUTE).unwrap() % 7;
+            let is_slow = at >= from && at < until;
+            observation.duration = Duration::from_millis(if is_slow { millis } else { usual });
+        }
+    };
+    check(Policy::default(), 5 * HOUR, &slow(2 * HOUR, 2 * HOUR + 30 * MINUTE, 300), &["124:00 notify latency", "155:00 end latency"]);
+    // Not by much, and not for long.
+    check(Policy::default(), 5 * HOUR, &slow(2 * HOUR, 3 * HOUR, 60), &[]);
+    check(Policy::default(), 5 * HOUR, &slow(2 * HOUR, 2 * HOUR + 4 * MINUTE, 900), &[]);
+}
+
+#[test]
+fn failures_that_use_up_the_budget_are_told_once() {
+    let policy = || Policy { objective: Some(99.0), ..Policy::default() };
+    // Every third probe fails, but no failure is confirmed.
+    let weather = |at: i64, observation: &mut Observation| {
+        if at > HOUR && at < 2 * HOUR && at % (3 * MINUTE) == 0 {
+            observation.verdict = Verdict::Down;
+        }
+    };
+    let mut sky = Sky::new(policy());
+    sky.run(10 * HOUR, |_| None, &weather);
+    assert_eq!(sky.heard.len(), 2, "{:?}", sky.heard);
+    assert!(sky.heard[0].ends_with("page objective") && sky.heard[1].ends_with("end objective"), "{:?}", sky.heard);
+    // A single failure of a day is within three nines by far.
+    let once = |at: i64, observation: &mut Observation| {
+        if at == HOUR {
+            observation.verdict = Verdict::Down;
+        }
+    };
+    check(Policy { objective: Some(99.9), ..Policy::default() }, 10 * HOUR, &once, &[]);
+}
+
+#[test]
+fn a_process_that_grows_or_dies_again_and_again_is_told() {
+    let with = |memory: fn(u64) -> u64, restarts: fn(i64) -> bool| {
+        move |at: i64, observation: &mut Observation| {
+            let minute = u64::try_from(at / MINUTE).unwrap();
+            observation.process = Some(ProcessFacts { resident: memory(minute), restarted: restarts(at / MINUTE) });
+        }
+    };
+    let never = |_: i64| false;
+    check(Policy::default(), 2 * HOUR, &with(|minute| (50 << 20) + (minute << 20), never), &["34:00 notify memory"]);
+    // What is freed again is no growth.
+    check(Policy::default(), 2 * HOUR, &with(|minute| (50 + minute % 8 * 20) << 20, never), &[]);
+    let often = |minute: i64| (10..30).contains(&minute) && minute % 5 == 0;
+    check(Policy::default(), 2 * HOUR, &with(|_| 50 << 20, often), &["20:00 page restarts", "41:00 end restarts"]);
+}
+
+#[test]
+fn spans_are_told_in_their_two_largest_units() {
+    for (seconds, expected) in
+        [(0, "0 s"), (59, "59 s"), (60, "1 min"), (61, "1 min 1 s"), (3_600, "1 h"), (3_665, "1 h 1 min"), (90_061, "1 d 1 h")]
+    {
+        assert_eq!(availability::span(Duration::from_secs(seconds)), expected, "{seconds}");
+    }
+}
+
+#[test]
+fn a_state_of_version_1_is_read_by_every_later_reader() {
+    let written = r#"{"course":{"stage":{"down":{"since":5}},"votes":{"eu":{"at":7,"is_up":false}},"outages":[5]},"surface":{"accepted":"a"},"last":{"eu":[60000,2]}}"#;
+    let state: TargetState = serde_json::from_str(written).unwrap();
+    assert_eq!((state.availability(), state.contract()), (Availability::Down, Some("a")));
+    assert_eq!(serde_json::from_str::<TargetState>(&serde_json::to_string(&state).unwrap()).unwrap(), state);
+}
