@@ -3,6 +3,7 @@
 
 pub mod config;
 pub mod incident;
+pub mod maintenance;
 pub mod moment;
 pub mod state;
 pub mod store;

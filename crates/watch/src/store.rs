@@ -1,6 +1,9 @@
 //! The database: SQLite in a file, or Postgres. One set of tables and one set of statements for both; where they differ, the
 //! dialect says how. Knows rows, not what they mean.
 
+pub mod incidents;
+pub(crate) mod packed;
+
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::{AnyPool, ConnectOptions as _, Executor as _};
 use std::path::Path;

@@ -1,0 +1,100 @@
+//! Planned work: when nobody is told. Windows stand in the configuration, or were announced over the API.
+
+use crate::config::{Config, When, Window};
+use crate::moment::Moment;
+use croner::Cron;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use sqlx::{Any, Row as _, Transaction};
+use std::str::FromStr as _;
+
+/// A window that was announced over the API, and is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Planned {
+    targets: Vec<String>,
+    tags: Vec<String>,
+}
+
+pub(crate) async fn announced(transaction: &mut Transaction<'_, Any>, now: Moment) -> Result<Vec<Planned>, sqlx::Error> {
+    let query = sqlx::query("SELECT targets, tags FROM maintenance WHERE starts <= $1 AND ends > $1").bind(now.0);
+    let rows = query.fetch_all(&mut **transaction).await?;
+    let list = |text: String| serde_json::from_str::<Vec<String>>(&text).unwrap_or_default();
+    rows.into_iter().map(|row| Ok(Planned { targets: list(row.try_get(0)?), tags: list(row.try_get(1)?) })).collect()
+}
+
+/// Whether a target is under maintenance.
+pub(crate) fn covers(config: &Config, planned: &[Planned], target: &str, tags: &[String], now: Moment) -> bool {
+    planned.iter().any(|planned| means(&planned.targets, &planned.tags, target, tags))
+        || config.maintenance.iter().any(|window| means(&window.targets, &window.tags, target, tags) && is_open(window, now))
+}
+
+fn means(targets: &[String], among: &[String], target: &str, tags: &[String]) -> bool {
+    let is_named = targets.is_empty() || targets.iter().any(|name| name == target);
+    is_named && (among.is_empty() || among.iter().any(|tag| tags.contains(tag)))
+}
+
+/// Whether a window is open; one whose expression cannot be read never is: the reader of the configuration refuses it.
+pub fn is_open(window: &Window, now: Moment) -> bool {
+    match &window.when {
+        When::Once { from, until } => (*from..*until).contains(&now),
+        When::Cron { expression, zone, lasts } => {
+            let begin = || {
+                let now = Timestamp::from_millisecond(now.0).ok()?.to_zoned(TimeZone::get(zone).ok()?);
+                let begin = Cron::from_str(expression).ok()?.find_previous_occurrence(&now, true).ok()?;
+                Some(Moment(begin.timestamp().as_second() * 1_000))
+            };
+            begin().is_some_and(|begin| now < begin + *lasts)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn check(when: When, at: &str, expected: bool) {
+        let now = Moment(at.parse::<Timestamp>().unwrap().as_millisecond());
+        let window = Window { name: "w".into(), targets: Vec::new(), tags: Vec::new(), when: when.clone() };
+        assert_eq!(is_open(&window, now), expected, "{when:?} at {at}");
+    }
+
+    #[test]
+    fn a_window_is_open_from_its_begin_until_its_end() {
+        let nightly =
+            |lasts| When::Cron { expression: "30 2 * * *".into(), zone: "Europe/Berlin".into(), lasts: Duration::from_secs(lasts) };
+        for (at, expected) in [
+            ("2026-11-21T01:29:59Z", false),
+            ("2026-11-21T01:30:00Z", true),
+            ("2026-11-21T02:29:59Z", true),
+            ("2026-11-21T02:30:00Z", false),
+            // In summer it is an hour earlier.
+            ("2026-07-21T00:30:00Z", true),
+            ("2026-07-21T01:45:00Z", false),
+        ] {
+            check(nightly(3_600), at, expected);
+        }
+        // Longer than a day: always.
+        check(nightly(90_000), "2026-11-21T15:00:00Z", true);
+        let once = When::Once { from: Moment(1_000), until: Moment(2_000) };
+        check(once.clone(), "1970-01-01T00:00:01Z", true);
+        check(once, "1970-01-01T00:00:02Z", false);
+        let broken = When::Cron { expression: "what".into(), zone: "UTC".into(), lasts: Duration::from_secs(60) };
+        check(broken, "2026-11-21T01:30:00Z", false);
+    }
+
+    #[test]
+    fn a_window_means_the_targets_that_it_names() {
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        for (targets, among, expected) in [
+            (&[][..], &[][..], true),
+            (&["shop"], &[], true),
+            (&["other"], &[], false),
+            (&[], &["prod"], true),
+            (&[], &["test"], false),
+            (&["shop"], &["test"], false),
+        ] {
+            assert_eq!(means(&words(targets), &words(among), "shop", &words(&["prod"])), expected, "{targets:?} {among:?}");
+        }
+    }
+}

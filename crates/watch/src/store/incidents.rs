@@ -1,0 +1,334 @@
+//! Turns what the state machines ask for into incidents and into what people are to be told, in the transaction of the caller:
+//! a page is written together with the change of state that it tells of, or not at all.
+//!
+//! Many targets that fail at once make one incident, the storm, and those of the single targets become parts of it that nobody
+//! is told of. During maintenance, and while a target is muted, incidents are kept all the same; what is still open afterwards
+//! is told then ([`tell_what_is_owed`]).
+
+mod drift;
+mod storm;
+
+use super::{Dialect, Store};
+use crate::config::Config;
+use crate::incident::{Class, Detail, Severity};
+use crate::maintenance::{self, Planned};
+use crate::moment::Moment;
+use crate::state::{Effect, TargetState};
+use sqlx::any::AnyRow;
+use sqlx::{Any, Row as _, Transaction};
+use uuid::{ContextV7, Timestamp, Uuid};
+
+/// What came of the results of one target: its new state, and what follows.
+#[derive(Debug)]
+pub struct Turn {
+    pub target: String,
+    /// Where the results came from.
+    pub region: String,
+    pub state: TargetState,
+    pub effects: Vec<Effect>,
+    /// The scheduled time of the newest result.
+    pub last_slot: Option<Moment>,
+    /// When the newest result came that says anything about the target.
+    pub last_result: Option<Moment>,
+    /// Of the newest result, if it was kept.
+    pub evidence: Option<String>,
+}
+
+/// What the incidents of one transaction have in common.
+struct Scene<'a> {
+    config: &'a Config,
+    now: Moment,
+    ids: ContextV7,
+    planned: Vec<Planned>,
+}
+
+/// What is known of a target besides its state.
+struct Subject {
+    host: String,
+    tags: Vec<String>,
+    is_quiet: bool,
+}
+
+/// Writes the states, and everything that follows from the effects. `Confirm` and `Baseline` are the caller's.
+///
+/// # Errors
+/// The database refused.
+pub async fn apply(transaction: &mut Transaction<'_, Any>, config: &Config, turns: &mut [Turn], now: Moment) -> Result<(), sqlx::Error> {
+    let mut scene = Scene { config, now, ids: ContextV7::new(), planned: Vec::new() };
+    if turns.iter().any(|turn| turn.effects.iter().any(is_told)) {
+        scene.planned = maintenance::announced(transaction, now).await?;
+    }
+    let mut drifts = Vec::new();
+    for turn in &mut *turns {
+        drifts.push(drift::weigh(transaction, &scene, turn).await?);
+    }
+    write_states(transaction, turns).await?;
+    for (turn, drifts) in turns.iter().zip(drifts) {
+        let Some(subject) = scene.subject(transaction, &turn.target).await? else { continue };
+        for effect in turn.effects.iter().chain(&drifts) {
+            scene.follow(transaction, turn, &subject, effect).await?;
+        }
+    }
+    Ok(())
+}
+
+fn is_told(effect: &Effect) -> bool {
+    !matches!(effect, Effect::Confirm { .. } | Effect::AskNeighbours | Effect::Baseline { .. })
+}
+
+/// Many rows for one statement: both databases take only so many values.
+const ROWS: usize = 100;
+
+async fn write_states(transaction: &mut Transaction<'_, Any>, turns: &[Turn]) -> Result<(), sqlx::Error> {
+    for some in turns.chunks(ROWS) {
+        let rows = (0..some.len()).map(|row| {
+            let value = |column: usize, kind: &str| format!("CAST(${} AS {kind})", row * 7 + column);
+            let texts = (1..=5).map(|column| value(column, "TEXT"));
+            format!("({})", texts.chain((6..=7).map(|column| value(column, "BIGINT"))).collect::<Vec<_>>().join(", "))
+        });
+        let statement = format!(
+            "WITH new(name, state, availability, surface, contract, slot, result) AS (VALUES {}) \
+             UPDATE target SET state = new.state, availability = new.availability, surface = new.surface, \
+             contract = COALESCE(new.contract, target.contract), \
+             last_slot = CASE WHEN new.slot > target.last_slot THEN new.slot ELSE target.last_slot END, \
+             last_result = CASE WHEN new.result > target.last_result THEN new.result ELSE target.last_result END \
+             FROM new WHERE target.name = new.name",
+            rows.collect::<Vec<_>>().join(", ")
+        );
+        let mut query = sqlx::query(sqlx::AssertSqlSafe(statement));
+        for turn in some {
+            query = query
+                .bind(&turn.target)
+                .bind(serde_json::to_string(&turn.state).expect("a state has text keys only"))
+                .bind(turn.state.availability().word())
+                .bind(turn.state.surface().word())
+                .bind(turn.state.contract())
+                .bind(turn.last_slot.map_or(0, |slot| slot.0))
+                .bind(turn.last_result.map_or(0, |at| at.0));
+        }
+        query.execute(&mut **transaction).await?;
+    }
+    Ok(())
+}
+
+/// What is to be opened.
+struct Opening<'a> {
+    subject: &'a str,
+    class: Class,
+    severity: Severity,
+    title: &'a str,
+    detail: &'a Detail,
+    since: Moment,
+    parent: Option<String>,
+    evidence: Option<&'a str>,
+}
+
+impl Scene<'_> {
+    async fn subject(&self, transaction: &mut Transaction<'_, Any>, target: &str) -> Result<Option<Subject>, sqlx::Error> {
+        let row = sqlx::query("SELECT host, tags, muted_until FROM target WHERE name = $1")
+            .bind(target)
+            .fetch_optional(&mut **transaction)
+            .await?;
+        row.map(|row| self.read_subject(target, &row)).transpose()
+    }
+
+    fn read_subject(&self, target: &str, row: &AnyRow) -> Result<Subject, sqlx::Error> {
+        let tags: Vec<String> = serde_json::from_str(&row.try_get::<String, _>("tags")?).unwrap_or_default();
+        let is_muted = row.try_get::<i64, _>("muted_until")? > self.now.0;
+        let is_quiet = is_muted || maintenance::covers(self.config, &self.planned, target, &tags, self.now);
+        Ok(Subject { host: row.try_get("host")?, tags, is_quiet })
+    }
+
+    async fn follow(
+        &self,
+        transaction: &mut Transaction<'_, Any>,
+        turn: &Turn,
+        subject: &Subject,
+        effect: &Effect,
+    ) -> Result<(), sqlx::Error> {
+        match effect {
+            Effect::Open { class, severity, title, detail, since } => {
+                let parent = storm::of(transaction, self, turn, subject, *class).await?;
+                let (class, severity, since) = (*class, *severity, *since);
+                let evidence = turn.evidence.as_deref();
+                let opening = Opening { subject: &turn.target, class, severity, title, detail, since, parent, evidence };
+                if let Some(incident) = self.open(transaction, &opening).await? {
+                    let route = opening.parent.is_none().then(|| self.route(severity, &subject.tags)).flatten();
+                    match route {
+                        Some(_) if subject.is_quiet => {
+                            self.note(transaction, &incident, "suppressed", "nobody is told during maintenance, or while it is muted")
+                                .await?;
+                        }
+                        Some(route) => self.send(transaction, &incident, "trigger", &route).await?,
+                        None => {}
+                    }
+                }
+            }
+            Effect::Escalate { class, severity, title } => {
+                let statement = "UPDATE incident SET severity = $1, title = $2 \
+                                 WHERE subject = $3 AND class = $4 AND resolved IS NULL RETURNING id";
+                let query = sqlx::query_scalar::<_, String>(statement);
+                let bound = query.bind(severity.word()).bind(title).bind(&turn.target).bind(class.word());
+                if let Some(incident) = bound.fetch_optional(&mut **transaction).await? {
+                    self.note(transaction, &incident, "escalated", title).await?;
+                    if let (Some(route), false) = (self.route(*severity, &subject.tags), subject.is_quiet) {
+                        let kind = if self.was_told(transaction, &incident).await? { "update" } else { "trigger" };
+                        self.send(transaction, &incident, kind, &route).await?;
+                    }
+                }
+            }
+            Effect::Resolve { class, reason } => self.resolve(transaction, &turn.target, *class, reason).await?,
+            Effect::AskNeighbours => storm::ask_neighbours(transaction, self, turn, subject).await?,
+            Effect::Confirm { .. } | Effect::Baseline { .. } | Effect::Drift(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Nothing if one of its class is open already.
+    async fn open(&self, transaction: &mut Transaction<'_, Any>, opening: &Opening<'_>) -> Result<Option<String>, sqlx::Error> {
+        let id = self.id();
+        let statement = "INSERT INTO incident (id, subject, class, severity, title, detail, since, opened, parent, evidence) \
+                         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING";
+        let written = sqlx::query(statement)
+            .bind(&id)
+            .bind(opening.subject)
+            .bind(opening.class.word())
+            .bind(opening.severity.word())
+            .bind(opening.title)
+            .bind(serde_json::to_string(opening.detail).expect("a detail has text keys only"))
+            .bind(opening.since.0)
+            .bind(self.now.0)
+            .bind(opening.parent.as_deref())
+            .bind(opening.evidence)
+            .execute(&mut **transaction)
+            .await?;
+        if written.rows_affected() == 0 {
+            return Ok(None);
+        }
+        self.note(transaction, &id, "opened", opening.title).await?;
+        Ok(Some(id))
+    }
+
+    /// Ends what is open of this class, and the storm that it was the last part of.
+    async fn resolve(&self, transaction: &mut Transaction<'_, Any>, subject: &str, class: Class, reason: &str) -> Result<(), sqlx::Error> {
+        let statement = "UPDATE incident SET resolved = $1 WHERE subject = $2 AND class = $3 AND resolved IS NULL RETURNING id, parent";
+        let query = sqlx::query(statement).bind(self.now.0).bind(subject).bind(class.word());
+        let Some(row) = query.fetch_optional(&mut **transaction).await? else { return Ok(()) };
+        self.ended(transaction, &row.try_get::<String, _>("id")?, reason).await?;
+        if let Some(parent) = row.try_get::<Option<String>, _>("parent")? {
+            let statement = "UPDATE incident SET resolved = $1 WHERE id = $2 AND resolved IS NULL \
+                             AND NOT EXISTS (SELECT 1 FROM incident part WHERE part.parent = $2 AND part.resolved IS NULL)";
+            let ended = sqlx::query(statement).bind(self.now.0).bind(&parent).execute(&mut **transaction).await?;
+            if ended.rows_affected() > 0 {
+                self.ended(transaction, &parent, "the last of its targets works again").await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells those who were told of its begin.
+    async fn ended(&self, transaction: &mut Transaction<'_, Any>, incident: &str, reason: &str) -> Result<(), sqlx::Error> {
+        self.note(transaction, incident, "resolved", reason).await?;
+        let statement = "SELECT route FROM outbox WHERE incident = $1 AND kind = 'trigger' ORDER BY id LIMIT 1";
+        let route: Option<String> = sqlx::query_scalar(statement).bind(incident).fetch_optional(&mut **transaction).await?;
+        match route {
+            Some(route) => self.send(transaction, incident, "resolve", &route).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn was_told(&self, transaction: &mut Transaction<'_, Any>, incident: &str) -> Result<bool, sqlx::Error> {
+        let statement = "SELECT count(*) FROM outbox WHERE incident = $1";
+        Ok(sqlx::query_scalar::<_, i64>(statement).bind(incident).fetch_one(&mut **transaction).await? > 0)
+    }
+
+    async fn send(&self, transaction: &mut Transaction<'_, Any>, incident: &str, kind: &str, route: &str) -> Result<(), sqlx::Error> {
+        let statement = "INSERT INTO outbox (id, incident, kind, route, created, due) VALUES ($1, $2, $3, $4, $5, $5)";
+        let query = sqlx::query(statement).bind(self.id()).bind(incident).bind(kind).bind(route).bind(self.now.0);
+        query.execute(&mut **transaction).await.map(drop)
+    }
+
+    async fn note(&self, transaction: &mut Transaction<'_, Any>, incident: &str, kind: &str, text: &str) -> Result<(), sqlx::Error> {
+        let statement = "INSERT INTO incident_event (incident, at, kind, text) VALUES ($1, $2, $3, $4)";
+        sqlx::query(statement).bind(incident).bind(self.now.0).bind(kind).bind(text).execute(&mut **transaction).await.map(drop)
+    }
+
+    /// Whom to tell, as the outbox keeps it.
+    fn route(&self, severity: Severity, tags: &[String]) -> Option<String> {
+        let matches = |route: &&crate::config::Route| {
+            (route.severities.is_empty() || route.severities.contains(&severity))
+                && (route.tags.is_empty() || route.tags.iter().any(|tag| tags.contains(tag)))
+        };
+        let route = self.config.routes.iter().find(matches)?;
+        (!route.channels.is_empty()).then(|| serde_json::to_string(&route.channels).expect("names are text"))
+    }
+
+    /// In the order in which they are made.
+    fn id(&self) -> String {
+        let millis = u64::try_from(self.now.0).unwrap_or(0);
+        let nanos = u32::try_from(millis % 1_000 * 1_000_000).unwrap_or(0);
+        Uuid::new_v7(Timestamp::from_unix(&self.ids, millis / 1_000, nanos)).to_string()
+    }
+}
+
+/// Writes the pages that were held back, for what is still open and no longer under maintenance or muted. True if there were any.
+///
+/// # Errors
+/// The database refused.
+pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> Result<bool, sqlx::Error> {
+    let mut transaction = store.pool.begin_with(store.dialect.begin()).await?;
+    let mut scene = Scene { config, now, ids: ContextV7::new(), planned: Vec::new() };
+    let statement = "SELECT incident.id, incident.subject, incident.severity, target.host, target.tags, target.muted_until \
+                     FROM incident JOIN target ON target.name = incident.subject \
+                     WHERE incident.resolved IS NULL AND incident.parent IS NULL AND incident.acknowledged IS NULL \
+                     AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.incident = incident.id)";
+    let owed = sqlx::query(statement).fetch_all(&mut *transaction).await?;
+    if owed.is_empty() {
+        return Ok(false);
+    }
+    scene.planned = maintenance::announced(&mut transaction, now).await?;
+    let mut is_any = false;
+    for row in owed {
+        let subject = scene.read_subject(&row.try_get::<String, _>("subject")?, &row)?;
+        let severity = Severity::of_word(&row.try_get::<String, _>("severity")?).unwrap_or(Severity::Page);
+        if let (Some(route), false) = (scene.route(severity, &subject.tags), subject.is_quiet) {
+            scene.send(&mut transaction, &row.try_get::<String, _>("id")?, "trigger", &route).await?;
+            is_any = true;
+        }
+    }
+    transaction.commit().await?;
+    Ok(is_any)
+}
+
+/// A person takes care of an incident: there are no more reminders. Who takes a changed contract for good ends its incident.
+/// False if it is not open, or was acknowledged before.
+///
+/// # Errors
+/// The database refused.
+pub async fn acknowledge(store: &Store, config: &Config, incident: &str, who: &str, now: Moment) -> Result<bool, sqlx::Error> {
+    let mut transaction = store.pool.begin_with(store.dialect.begin()).await?;
+    let scene = Scene { config, now, ids: ContextV7::new(), planned: Vec::new() };
+    let statement = "UPDATE incident SET acknowledged = $1, acknowledged_by = $2 \
+                     WHERE id = $3 AND acknowledged IS NULL AND resolved IS NULL RETURNING subject, class";
+    let query = sqlx::query(statement).bind(now.0).bind(who).bind(incident);
+    let Some(row) = query.fetch_optional(&mut *transaction).await? else { return Ok(false) };
+    scene.note(&mut transaction, incident, "acknowledged", &format!("by {who}")).await?;
+    if row.try_get::<String, _>("class")? == Class::Contract.word() {
+        let target: String = row.try_get("subject")?;
+        let locked = match store.dialect {
+            Dialect::Sqlite => "SELECT state FROM target WHERE name = $1",
+            Dialect::Postgres => "SELECT state FROM target WHERE name = $1 FOR UPDATE",
+        };
+        let state: String = sqlx::query_scalar(locked).bind(&target).fetch_one(&mut *transaction).await?;
+        let mut state: TargetState = serde_json::from_str(&state).unwrap_or_default();
+        state.agree();
+        let turn = Turn { target, region: String::new(), state, effects: Vec::new(), last_slot: None, last_result: None, evidence: None };
+        write_states(&mut transaction, std::slice::from_ref(&turn)).await?;
+        scene.resolve(&mut transaction, &turn.target, Class::Contract, &format!("{who} takes the contract as it is now")).await?;
+    }
+    transaction.commit().await?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! What a change of a contract means for those who call the server, and how much that matters.
+
+use super::{Scene, Turn};
+use crate::incident::{Class, Detail, Severity};
+use crate::state::{Drift, Effect};
+use crate::store::packed;
+use mcproof_engine::contract::{Extent, Side, diff};
+use mcproof_record::{ChangeLevel, Contract, ContractChange, ContractDiff};
+use sqlx::{Any, Transaction};
+use std::collections::BTreeMap;
+
+/// Changes that are told one by one.
+const MOST_TOLD: usize = 3;
+
+/// Looks at each change of the contract, keeps it, tells the state how much it matters, and says what to open.
+pub(super) async fn weigh(transaction: &mut Transaction<'_, Any>, scene: &Scene<'_>, turn: &mut Turn) -> Result<Vec<Effect>, sqlx::Error> {
+    let drifts: Vec<Drift> =
+        turn.effects.iter().filter_map(|effect| if let Effect::Drift(drift) = effect { Some(drift.clone()) } else { None }).collect();
+    let mut opened = Vec::new();
+    for drift in drifts {
+        let found = compare(transaction, &turn.target, &drift).await?;
+        let weight = Weight::of(found.as_ref());
+        keep(transaction, scene, &turn.target, &drift, weight, found.as_ref()).await?;
+        if drift.is_announced {
+            continue;
+        }
+        turn.state.weigh(weight.level(), weight == Weight::Suspicious, scene.now);
+        let changes = found.as_ref().map_or(&[][..], |found| found.changes.as_slice());
+        let target = &turn.target;
+        let title = match (drift.is_mixed, weight) {
+            (true, _) => format!("{target} shows two contracts by turns: its instances are not the same"),
+            (false, Weight::Breaking) => format!("the contract of {target} changed in a way that breaks callers"),
+            (false, Weight::Suspicious) => format!("the texts of {target} that models read have changed"),
+            (false, Weight::Compatible | Weight::Cosmetic) => format!("the contract of {target} changed, nothing that worked breaks"),
+        };
+        let class = if drift.is_mixed { Class::MixedFleet } else { Class::Contract };
+        let hint = if drift.is_mixed {
+            "if a deployment is going on, announce it; otherwise one of the instances was left behind"
+        } else {
+            "if this is meant, acknowledge it; announce the next deployment and it will be quiet"
+        };
+        let detail = Detail { layer: Some("contract".into()), message: told(changes), hint: Some(hint.into()), ..Detail::default() };
+        opened.push(Effect::Open { class, severity: weight.severity(), title, detail, since: scene.now });
+    }
+    Ok(opened)
+}
+
+/// The worst of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Weight {
+    Cosmetic,
+    Compatible,
+    Breaking,
+    /// Texts that models read: a server that was taken over changes these first.
+    Suspicious,
+}
+
+impl Weight {
+    /// What cannot be compared may break anything.
+    fn of(found: Option<&ContractDiff>) -> Self {
+        let Some(found) = found else { return Self::Breaking };
+        found.changes.iter().map(Self::of_change).max().unwrap_or(Self::Cosmetic)
+    }
+
+    fn of_change(change: &ContractChange) -> Self {
+        let is_text = change.suspicion.is_some() || matches!(change.code.as_str(), "description-changed" | "instructions-changed");
+        match change.level {
+            _ if is_text => Self::Suspicious,
+            ChangeLevel::Breaking => Self::Breaking,
+            ChangeLevel::Compatible => Self::Compatible,
+            ChangeLevel::Cosmetic => Self::Cosmetic,
+        }
+    }
+
+    fn level(self) -> ChangeLevel {
+        match self {
+            Self::Cosmetic => ChangeLevel::Cosmetic,
+            Self::Compatible => ChangeLevel::Compatible,
+            Self::Breaking | Self::Suspicious => ChangeLevel::Breaking,
+        }
+    }
+
+    fn severity(self) -> Severity {
+        match self {
+            Self::Cosmetic | Self::Compatible => Severity::Notify,
+            Self::Breaking => Severity::Page,
+            Self::Suspicious => Severity::Security,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Cosmetic => "cosmetic",
+            Self::Compatible => "compatible",
+            Self::Breaking => "breaking",
+            Self::Suspicious => "security",
+        }
+    }
+}
+
+/// Nothing if one of the two is not known any more.
+async fn compare(transaction: &mut Transaction<'_, Any>, target: &str, drift: &Drift) -> Result<Option<ContractDiff>, sqlx::Error> {
+    let (Some(old), Some(new)) = (contract(transaction, target, &drift.old).await?, contract(transaction, target, &drift.new).await?)
+    else {
+        return Ok(None);
+    };
+    // Which kind of client a contract is for stands in neither: both were seen by the same probe.
+    let key = "modern/minimal".to_owned();
+    let (old, new) = (BTreeMap::from([(key.clone(), old)]), BTreeMap::from([(key, new)]));
+    let side = |name, contracts| Side { name, contracts, extent: Extent::Whole };
+    Ok(Some(diff(side("before", &old), side("now", &new))))
+}
+
+async fn contract(transaction: &mut Transaction<'_, Any>, target: &str, hash: &str) -> Result<Option<Contract>, sqlx::Error> {
+    let query = sqlx::query_scalar::<_, Vec<u8>>("SELECT body FROM contract WHERE target = $1 AND hash = $2");
+    let body = query.bind(target).bind(hash).fetch_optional(&mut **transaction).await?;
+    Ok(body.and_then(|body| packed::unpack(&body)))
+}
+
+async fn keep(
+    transaction: &mut Transaction<'_, Any>,
+    scene: &Scene<'_>,
+    target: &str,
+    drift: &Drift,
+    weight: Weight,
+    found: Option<&ContractDiff>,
+) -> Result<(), sqlx::Error> {
+    let statement = "INSERT INTO contract_change (id, target, at, old_hash, new_hash, level, announced, diff) \
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    sqlx::query(statement)
+        .bind(scene.id())
+        .bind(target)
+        .bind(scene.now.0)
+        .bind(&drift.old)
+        .bind(&drift.new)
+        .bind(if drift.is_mixed { "mixed-fleet" } else { weight.word() })
+        .bind(i64::from(drift.is_announced))
+        .bind(found.map_or_else(Vec::new, packed::pack))
+        .execute(&mut **transaction)
+        .await
+        .map(drop)
+}
+
+fn told(changes: &[ContractChange]) -> String {
+    if changes.is_empty() {
+        return "what changed cannot be told: one of the two contracts is not kept any more".into();
+    }
+    let first: Vec<String> = changes.iter().take(MOST_TOLD).map(|change| format!("{}: {}", change.subject, change.reason)).collect();
+    let more = changes.len().saturating_sub(MOST_TOLD);
+    if more > 0 { format!("{}; and {more} more", first.join("; ")) } else { first.join("; ") }
+}

@@ -1,0 +1,271 @@
+use super::*;
+use crate::config::{Retention, Route, When, Window};
+use crate::state::{Announcement, Observation, Policy, Verdict, observe};
+use crate::store::{packed, sqlite};
+use mcproof_record::{Contract, ContractHashes};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const MINUTE: i64 = 60_000;
+
+/// A store with targets, and what is done to them.
+struct World {
+    store: Store,
+    config: Config,
+    states: BTreeMap<String, TargetState>,
+    _folder: tempfile::TempDir,
+}
+
+fn config() -> Config {
+    let route = |severities: &[Severity], tags: &[&str], channels: &[&str]| Route {
+        severities: severities.to_vec(),
+        tags: tags.iter().map(|&tag| tag.to_owned()).collect(),
+        channels: channels.iter().map(|&name| name.to_owned()).collect(),
+        remind_every: None,
+    };
+    Config {
+        database: String::new(),
+        listen: None,
+        public_url: None,
+        region: "here".into(),
+        targets: BTreeMap::new(),
+        channels: BTreeMap::new(),
+        routes: vec![
+            route(&[], &["quiet"], &[]),
+            route(&[Severity::Page, Severity::Security], &[], &["pager", "mail"]),
+            route(&[], &[], &["chat"]),
+        ],
+        maintenance: Vec::new(),
+        heartbeat: None,
+        canaries: Vec::new(),
+        retention: Retention::default(),
+        allow_private: false,
+        seal: None,
+        login: crate::config::Login::default(),
+        otlp: None,
+    }
+}
+
+impl World {
+    async fn new(targets: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&sqlite(&folder.path().join("watch.db"))).await.unwrap();
+        for (name, host) in targets {
+            let statement = "INSERT INTO target (name, source, definition, host, every, tags, public, state, availability, surface, since) \
+                             VALUES ($1, 'config', '', $2, 60000, '[]', 0, '{}', 'ok', 'ok', 0)";
+            sqlx::query(statement).bind(*name).bind(*host).execute(&store.pool).await.unwrap();
+            let statement = "INSERT INTO schedule (target, region, slot, due) VALUES ($1, 'here', 120000, 120000)";
+            sqlx::query(statement).bind(*name).execute(&store.pool).await.unwrap();
+        }
+        Self { store, config: config(), states: BTreeMap::new(), _folder: folder }
+    }
+
+    /// One result, folded and written.
+    async fn see(&mut self, target: &str, at: i64, change: impl FnOnce(&mut Observation)) {
+        self.see_announced(target, at, None, change).await;
+    }
+
+    async fn see_announced(&mut self, target: &str, at: i64, announced: Option<&Announcement>, change: impl FnOnce(&mut Observation)) {
+        let mut observation = Observation {
+            target: target.into(),
+            slot: Moment(at),
+            region: "here".into(),
+            attempt: 0,
+            at: Moment(at),
+            verdict: Verdict::Up,
+            reason: String::new(),
+            layer: None,
+            message: "connection refused".into(),
+            hint: None,
+            duration: Duration::ZERO,
+            phases: Vec::new(),
+            contract: None,
+            certificate_ends: None,
+            process: None,
+        };
+        change(&mut observation);
+        let mut state = self.states.get(target).cloned().unwrap_or_default();
+        let policy = Policy { every: Duration::from_secs(60), ..Policy::default() };
+        let effects = observe(&mut state, &policy, &observation, announced, Moment(at));
+        let (last_slot, last_result) = (Some(Moment(at)), Some(Moment(at)));
+        let mut turns = [Turn { target: target.into(), region: "here".into(), state, effects, last_slot, last_result, evidence: None }];
+        let mut transaction = self.store.pool.begin_with("BEGIN IMMEDIATE").await.unwrap();
+        apply(&mut transaction, &self.config, &mut turns, Moment(at)).await.unwrap();
+        transaction.commit().await.unwrap();
+        let [turn] = turns;
+        self.states.insert(target.into(), turn.state);
+    }
+
+    async fn fail(&mut self, target: &str, at: i64) {
+        for after in [0, 5_000, 15_000] {
+            self.see(target, at + after, |observation| observation.verdict = Verdict::Down).await;
+        }
+    }
+
+    async fn recover(&mut self, target: &str, at: i64) {
+        for after in [0, 5_000] {
+            self.see(target, at + after, |_| ()).await;
+        }
+    }
+
+    /// What people are told, in its order: what, of whom, to whom.
+    async fn outbox(&self) -> Vec<String> {
+        let statement = "SELECT outbox.kind, incident.subject, incident.class, outbox.route \
+                         FROM outbox JOIN incident ON incident.id = outbox.incident ORDER BY outbox.id";
+        let rows = sqlx::query(statement).fetch_all(&self.store.pool).await.unwrap();
+        let text = |row: &AnyRow, at: usize| row.get::<String, _>(at);
+        rows.iter().map(|row| format!("{} {} {} {}", text(row, 0), text(row, 1), text(row, 2), text(row, 3))).collect()
+    }
+
+    async fn texts(&self, statement: &'static str) -> Vec<String> {
+        sqlx::query_scalar(statement).fetch_all(&self.store.pool).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn an_outage_is_told_once_and_its_end_to_the_same_people() {
+    let mut world = World::new(&[("shop", "a:1")]).await;
+    world.fail("shop", MINUTE).await;
+    world.see("shop", 2 * MINUTE, |observation| observation.verdict = Verdict::Down).await;
+    world.recover("shop", 3 * MINUTE).await;
+    let route = r#"["pager","mail"]"#;
+    assert_eq!(world.outbox().await, [format!("trigger shop availability {route}"), format!("resolve shop availability {route}")]);
+    let events = world.texts("SELECT kind FROM incident_event ORDER BY at").await;
+    assert_eq!(events, ["opened", "resolved"]);
+    assert_eq!(world.texts("SELECT availability FROM target").await, ["ok"]);
+    // Another outage is another incident.
+    world.fail("shop", 10 * MINUTE).await;
+    assert_eq!(world.texts("SELECT id FROM incident").await.len(), 2);
+}
+
+#[tokio::test]
+async fn nobody_is_told_during_maintenance_until_it_is_over() {
+    let mut world = World::new(&[("shop", "a:1"), ("desk", "b:1")]).await;
+    let when = When::Once { from: Moment(0), until: Moment(5 * MINUTE) };
+    world.config.maintenance = vec![Window { name: "w".into(), targets: vec!["shop".into()], tags: Vec::new(), when }];
+    world.fail("shop", MINUTE).await;
+    world.fail("desk", MINUTE).await;
+    assert_eq!(world.outbox().await.len(), 1);
+    assert!(!tell_what_is_owed(&world.store, &world.config, Moment(4 * MINUTE)).await.unwrap());
+    assert!(tell_what_is_owed(&world.store, &world.config, Moment(5 * MINUTE)).await.unwrap());
+    assert!(!tell_what_is_owed(&world.store, &world.config, Moment(6 * MINUTE)).await.unwrap());
+    let told = world.outbox().await;
+    assert_eq!(told[1], r#"trigger shop availability ["pager","mail"]"#);
+    // What began and ended meanwhile is nobody's business.
+    let mut world = World::new(&[("shop", "a:1")]).await;
+    sqlx::query("UPDATE target SET muted_until = 300000").execute(&world.store.pool).await.unwrap();
+    world.fail("shop", MINUTE).await;
+    world.recover("shop", 3 * MINUTE).await;
+    tell_what_is_owed(&world.store, &world.config, Moment(6 * MINUTE)).await.unwrap();
+    assert_eq!(world.outbox().await, Vec::<String>::new());
+    assert_eq!(world.texts("SELECT kind FROM incident_event ORDER BY at").await, ["opened", "suppressed", "resolved"]);
+}
+
+#[tokio::test]
+async fn many_on_one_host_are_one_storm_and_one_page() {
+    let names: Vec<String> = (0..8).map(|number| format!("t{number}")).collect();
+    let targets: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "a:1")).collect();
+    let mut world = World::new(&targets).await;
+    // All are seen failing before the first one is confirmed.
+    for name in &names {
+        world.see(name, MINUTE, |observation| observation.verdict = Verdict::Down).await;
+    }
+    for after in [5_000, 15_000] {
+        for name in &names {
+            world.see(name, MINUTE + after, |observation| observation.verdict = Verdict::Down).await;
+        }
+    }
+    assert_eq!(world.outbox().await, [r#"trigger host:a:1 storm ["pager","mail"]"#]);
+    let parents = world.texts("SELECT COALESCE(parent, 'none') FROM incident WHERE class = 'availability'").await;
+    assert_eq!(parents.len(), 8);
+    assert!(parents.iter().all(|parent| *parent == parents[0] && parent != "none"), "{parents:?}");
+    for name in &names {
+        assert_eq!(world.outbox().await.len(), 1, "before {name}");
+        world.recover(name, 10 * MINUTE).await;
+    }
+    assert_eq!(world.outbox().await[1..], [r#"resolve host:a:1 storm ["pager","mail"]"#]);
+}
+
+#[tokio::test]
+async fn a_few_among_many_that_work_are_no_storm() {
+    let names: Vec<String> = (0..20).map(|number| format!("t{number:02}")).collect();
+    let targets: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "a:1")).collect();
+    let mut world = World::new(&targets).await;
+    for after in [0, 5_000, 15_000] {
+        for (number, name) in names.iter().enumerate() {
+            let verdict = if number < 6 { Verdict::Down } else { Verdict::Up };
+            world.see(name, MINUTE + after, |observation| observation.verdict = verdict).await;
+        }
+    }
+    let told = world.outbox().await;
+    assert_eq!(told.len(), 6, "{told:?}");
+    assert!(told.iter().all(|told| told.contains(" availability ")), "{told:?}");
+}
+
+#[tokio::test]
+async fn who_shares_a_host_with_one_that_fails_is_looked_at_out_of_turn() {
+    let mut world = World::new(&[("t0", "a:1"), ("t1", "a:1"), ("t2", "b:1")]).await;
+    world.see("t0", MINUTE, |observation| observation.verdict = Verdict::Down).await;
+    let statement = "SELECT target || ' ' || slot || ' ' || attempt || ' ' || due FROM schedule ORDER BY target";
+    assert_eq!(world.texts(statement).await, ["t0 120000 0 120000", "t1 60000 9 60000", "t2 60000 9 60000"]);
+}
+
+/// Tools with their descriptions.
+fn contract(tools: &[(&str, &str)]) -> Contract {
+    let tools =
+        tools.iter().map(|(name, description)| json!({ "name": name, "description": description, "inputSchema": { "type": "object" } }));
+    Contract { tools: Some(tools.collect()), capabilities: serde_json::from_value(json!({ "tools": {} })).unwrap(), ..Contract::default() }
+}
+
+/// The first of the contracts is seen, then the other one.
+async fn after_change(from: &Contract, to: &Contract, announced: Option<&Announcement>) -> World {
+    let mut world = World::new(&[("shop", "a:1")]).await;
+    for (hash, contract) in [("a", from), ("b", to)] {
+        let contract = Contract { hashes: ContractHashes { full: hash.into(), ..ContractHashes::default() }, ..contract.clone() };
+        let statement = "INSERT INTO contract (target, hash, first_seen, body) VALUES ('shop', $1, 0, $2)";
+        sqlx::query(statement).bind(hash).bind(packed::pack(&contract)).execute(&world.store.pool).await.unwrap();
+    }
+    for (at, hash) in [(1, "a"), (2, "b"), (3, "b")] {
+        let see = |observation: &mut Observation| observation.contract = Some(hash.into());
+        world.see_announced("shop", at * MINUTE, announced, see).await;
+    }
+    world
+}
+
+#[tokio::test]
+async fn a_changed_contract_is_told_as_loudly_as_it_matters() {
+    let before = contract(&[("buy", "Buys."), ("sell", "Sells.")]);
+    let rows = [
+        (contract(&[("buy", "Buys.")]), "breaking", "page", r#"trigger shop contract ["pager","mail"]"#),
+        (
+            contract(&[("buy", "Buys."), ("sell", "Sells."), ("new", "Is new.")]),
+            "compatible",
+            "notify",
+            r#"trigger shop contract ["chat"]"#,
+        ),
+        (contract(&[("buy", "Buys gold."), ("sell", "Sells.")]), "security", "security", r#"trigger shop contract ["pager","mail"]"#),
+    ];
+    for (after, level, severity, told) in rows {
+        let world = after_change(&before, &after, None).await;
+        assert_eq!(world.texts("SELECT level FROM contract_change").await, [level]);
+        assert_eq!(world.texts("SELECT severity FROM incident").await, [severity]);
+        assert_eq!(world.outbox().await, [told]);
+        assert_eq!(world.texts("SELECT surface || ' ' || contract FROM target").await, ["changed b"]);
+    }
+    let quiet = after_change(&before, &contract(&[]), Some(&Announcement { expected: None })).await;
+    assert_eq!(quiet.texts("SELECT level || announced FROM contract_change").await, ["breaking1"]);
+    assert_eq!(quiet.outbox().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn who_acknowledges_a_changed_contract_takes_it_as_it_is() {
+    let world = after_change(&contract(&[("buy", "Buys.")]), &contract(&[]), None).await;
+    let id = world.texts("SELECT id FROM incident").await.remove(0);
+    assert!(acknowledge(&world.store, &world.config, &id, "ann", Moment(9 * MINUTE)).await.unwrap());
+    assert!(!acknowledge(&world.store, &world.config, &id, "bob", Moment(9 * MINUTE)).await.unwrap());
+    assert_eq!(world.texts("SELECT surface FROM target").await, ["ok"]);
+    assert_eq!(world.texts("SELECT acknowledged_by FROM incident WHERE resolved IS NOT NULL").await, ["ann"]);
+    let told = world.outbox().await;
+    assert_eq!(told.last().map(String::as_str), Some(r#"resolve shop contract ["pager","mail"]"#));
+}
