@@ -5,5 +5,6 @@ pub mod config;
 pub mod incident;
 pub mod maintenance;
 pub mod moment;
+pub mod schedule;
 pub mod state;
 pub mod store;
