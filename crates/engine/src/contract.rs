@@ -10,7 +10,7 @@ mod profile;
 mod schema;
 mod trace;
 
-pub use capture::{CaptureFailure, Captured, capture, of_session, versions};
+pub use capture::{CaptureFailure, Captured, ToolsSeen, capture, changes_told, complete, of_session, versions};
 pub use diff::{Extent, Side, diff};
 pub use hash::{full_hash, tools_hash};
 pub use kept::kept;

@@ -7,10 +7,11 @@ mod promise;
 
 pub use promise::Promise;
 
+use crate::contract::{ToolsSeen, changes_told};
 use crate::diagnosis::{self, Asker, Scene};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use mcproof_client::{ConnectFailure, ConnectOptions, Handshake, Patience, Session, StartFailure, Tap, Target, open_session};
-use mcproof_record::{Diagnostic, ProbeReport, ProbeVerdict, ProbedHandshake, Severity};
+use mcproof_record::{Contract, Diagnostic, ProbeReport, ProbeVerdict, ProbedHandshake, Severity};
 use phases::Course;
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
@@ -29,6 +30,17 @@ pub struct ProbePlan {
     pub least_days: Option<u32>,
     /// What the server has promised; it is looked at as the client that the promise is for.
     pub promise: Option<Promise>,
+    pub extent: ProbeExtent,
+}
+
+/// How much of what a server offers is looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProbeExtent {
+    /// Its tools; all of it only where that is compared with a promise.
+    #[default]
+    Tools,
+    /// The whole contract.
+    Contract,
 }
 
 /// What came of a probe.
@@ -36,6 +48,8 @@ pub struct Probed {
     pub report: ProbeReport,
     /// Why there was no session, if there was none.
     pub failure: Option<ConnectFailure>,
+    /// Where all of it was looked at.
+    pub contract: Option<Contract>,
 }
 
 /// Frames that tell noise from a session are told one by one up to here.
@@ -46,15 +60,19 @@ pub async fn probe(plan: &ProbePlan, tap: &Tap, now: SystemTime) -> Probed {
     let mut report = ProbeReport::new(tap.redacted(plan.name.clone()));
     let options = plan.promise.as_ref().map_or_else(|| plan.options.clone(), |promise| promise.options(&plan.options));
     let opened = open_session(&plan.target, &options, tap).await;
-    let mut course = Course::default();
+    let (mut course, mut contract) = (Course::default(), None);
     let failure = match opened {
         Ok(session) => {
             course.handshake = Some(tap.elapsed());
             report.handshake = Some(shaken(session.handshake()));
-            list(plan, &session, &mut course, &mut report).await;
+            let seen = list(plan, &session, &mut course, &mut report).await;
             // The time of this is not the server's: it lists more than a client needs.
-            if let (Some(promise), true) = (&plan.promise, report.verdict.is_up()) {
-                promise.compare(&session, plan, &mut report).await;
+            if report.verdict.is_up() {
+                contract = match (&plan.promise, plan.extent) {
+                    (Some(promise), _) => promise.compare(&session, plan, seen, &mut report).await,
+                    (None, ProbeExtent::Contract) => promise::whole(&session, plan, &[], seen, &mut report).await,
+                    (None, ProbeExtent::Tools) => None,
+                };
             }
             for fault in session.faults().iter().take(MOST_FAULTS) {
                 let fault = diagnosis::of_fault(fault, &tap.transcript(), Asker::CommandLine);
@@ -77,13 +95,12 @@ pub async fn probe(plan: &ProbePlan, tap: &Tap, now: SystemTime) -> Probed {
         report.blame(diagnostic, ProbeVerdict::Unhealthy);
     }
     (report.phases, report.duration) = phases::of(&plan.target, tap, &course);
-    Probed { report, failure }
+    Probed { report, failure, contract }
 }
 
-async fn list(plan: &ProbePlan, session: &Session, course: &mut Course, report: &mut ProbeReport) {
-    if session.handshake().capabilities.get("tools").is_none() {
-        return;
-    }
+async fn list(plan: &ProbePlan, session: &Session, course: &mut Course, report: &mut ProbeReport) -> Option<ToolsSeen> {
+    session.handshake().capabilities.get("tools")?;
+    let told = changes_told(session);
     let began = session.tap().elapsed();
     match session.list("tools/list", "tools", plan.timeout).await {
         Ok(listed) => {
@@ -91,11 +108,13 @@ async fn list(plan: &ProbePlan, session: &Session, course: &mut Course, report: 
             let all: Vec<Value> = listed.items.into_iter().chain(listed.rejected.into_iter().map(|(tool, _)| tool)).collect();
             report.tools = Some(all.len());
             report.contract = Some(promise::found(session, plan, &all));
+            Some(ToolsSeen { tools: all, told })
         }
         Err(failure) => {
             course.failed = Some(session.tap().elapsed());
             let scene = Scene::of(session, session.tap(), Asker::CommandLine).await;
             report.blame(diagnosis::of_list_failure(&failure, "tools/list", &scene), ProbeVerdict::Unhealthy);
+            None
         }
     }
 }

@@ -38,6 +38,7 @@ use parity::Wires;
 use ports::Addresses;
 use queue::Queue;
 pub use selection::{Order, Pick, Plan, Selection, plan};
+pub use sessions::target_of;
 pub use shard::{Shard, case_key, folder_name};
 use std::num::NonZeroU32;
 use std::path::PathBuf;

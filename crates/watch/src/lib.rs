@@ -2,9 +2,12 @@
 //! that comes again; what a probe is, only the engine knows.
 
 pub mod config;
+pub mod histogram;
 pub mod incident;
 pub mod maintenance;
 pub mod moment;
+pub mod prober;
 pub mod schedule;
 pub mod state;
 pub mod store;
+pub mod worker;

@@ -1,13 +1,26 @@
 //! The database: SQLite in a file, or Postgres. One set of tables and one set of statements for both; where they differ, the
 //! dialect says how. Knows rows, not what they mean.
 
+mod commit;
+mod contracts;
+mod days;
 pub mod incidents;
 pub(crate) mod packed;
+mod results;
+mod schedule;
+mod values;
+
+pub use commit::{Committed, Finished};
+pub use contracts::SeenContract;
+pub use results::{ProbeEvidence, evidence_id};
+pub use schedule::{Lease, Source, Synced};
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::{AnyPool, ConnectOptions as _, Executor as _};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::str::FromStr as _;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const SCHEMA: &str = include_str!("store/schema.sql");
@@ -26,6 +39,17 @@ pub enum Dialect {
 pub struct Store {
     pub(crate) pool: AnyPool,
     pub(crate) dialect: Dialect,
+    pub(crate) fence: Fence,
+    /// Days whose partition is there; always empty in SQLite, which has none.
+    days: Arc<Mutex<BTreeSet<i64>>>,
+}
+
+/// What keeps results away from the tables whose lease somebody else has by now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fence {
+    Up,
+    /// Only to prove that a test notices.
+    Down,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -64,9 +88,15 @@ impl Store {
             })
             .connect_with(options)
             .await?;
-        let store = Self { pool, dialect };
+        let store = Self { pool, dialect, fence: Fence::Up, days: Arc::default() };
         store.prepare().await?;
         Ok(store)
+    }
+
+    /// The same store with another fence.
+    #[must_use]
+    pub fn fenced(self, fence: Fence) -> Self {
+        Self { fence, ..self }
     }
 
     async fn prepare(&self) -> Result<(), StoreFailure> {
@@ -123,6 +153,14 @@ impl Dialect {
         }
     }
 
+    /// Ends a statement that reads what this transaction is about to change. SQLite has one writer anyway.
+    pub(crate) fn lock(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Postgres => "FOR UPDATE",
+        }
+    }
+
     /// Begins a transaction that will write.
     pub(crate) fn begin(self) -> &'static str {
         match self {
@@ -136,7 +174,7 @@ impl Dialect {
         let schema = lines.collect::<Vec<_>>().join("\n");
         match self {
             Self::Sqlite => schema,
-            Self::Postgres => schema.replace("BLOB", "BYTEA"),
+            Self::Postgres => schema.replace("BLOB", "BYTEA").replace("/* by day */", "PARTITION BY RANGE (slot)"),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::target::{Resolved, TargetArgs, Words};
 use crate::{contracts, diagnosis, duration, output, settings};
 use mcproof_client::{Tap, Target};
-use mcproof_engine::probe::{ProbePlan, Probed, Promise, persist, probe};
+use mcproof_engine::probe::{ProbeExtent, ProbePlan, Probed, Promise, persist, probe};
 use mcproof_record::ProbeVerdict;
 use mcproof_report::{diagnostic, probe as lines};
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
             exit = interrupts.next() => Ok(Err(exit)),
         }
     })??;
-    let (Probed { mut report, failure }, tap) = match probed {
+    let (Probed { mut report, failure, .. }, tap) = match probed {
         Ok(probed) => probed,
         Err(exit) => return Ok(exit),
     };
@@ -121,6 +121,7 @@ impl Arguments {
             timeout: resolved.timeout,
             least_days: self.min_days,
             promise: self.lock.as_deref().map(|path| promise(path, resolved)).transpose()?,
+            extent: ProbeExtent::Tools,
         })
     }
 

@@ -2,6 +2,7 @@
 //! no bytes. Knows nothing of what the connection is for.
 
 use crate::Tap;
+use std::io;
 use std::time::{Duration, Instant};
 
 /// One connection, or the attempt at one: what it did not come to is not there.
@@ -25,6 +26,8 @@ pub struct Dialed {
     pub certificate: Option<Vec<u8>>,
     /// Whether the certificate was checked.
     pub is_verified: bool,
+    /// Why there was no TCP connection, as the system numbers it.
+    pub refusal: Option<i32>,
 }
 
 /// A connection that is being made. When this is dropped, finished or not, the tap has its facts.
@@ -41,6 +44,10 @@ impl<'a> Dialing<'a> {
 
     pub(super) fn named(&mut self) {
         self.facts.name = Some(self.lap());
+    }
+
+    pub(super) fn refused(&mut self, error: &io::Error) {
+        self.facts.refusal = error.raw_os_error();
     }
 
     pub(super) fn connected(&mut self) {

@@ -264,6 +264,7 @@ impl Pool {
         let (host, port) = self.proxy.as_ref().map_or((self.host.as_str(), self.port), |proxy| (proxy.host.as_str(), proxy.port));
         let mut dialing = Dialing::begin(&self.tap);
         let mut stream = reach(host, port, &mut dialing).await.map_err(|error| {
+            dialing.refused(&error);
             let whom = self.proxy.as_ref().map_or_else(|| self.authority(), |proxy| format!("the proxy {}", proxy.address()));
             match error.kind() {
                 io::ErrorKind::ConnectionRefused => format!("connection to {whom} refused"),

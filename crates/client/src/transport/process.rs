@@ -74,7 +74,12 @@ pub enum StartFailure {
     #[error("the working folder {} does not exist", .0.display())]
     NoFolder(PathBuf),
     #[error("`{program}` could not be started: {reason}")]
-    Other { program: String, reason: String },
+    Other {
+        program: String,
+        reason: String,
+        /// As the system numbers it.
+        number: Option<i32>,
+    },
 }
 
 /// How long a server may take to end by itself.
@@ -138,7 +143,11 @@ impl Process {
         watcher: Option<OutputWatcher>,
     ) -> Result<(Self, ChildStdin, ChildStdout), StartFailure> {
         let (program, arguments) = launch.command.split_first().ok_or(StartFailure::Empty)?;
-        let other = |reason: String| StartFailure::Other { program: program.clone(), reason };
+        let other = |error: &std::io::Error| StartFailure::Other {
+            program: program.clone(),
+            reason: error.to_string(),
+            number: error.raw_os_error(),
+        };
         if let Some(folder) = launch.folder.as_ref().filter(|folder| !folder.is_dir()) {
             return Err(StartFailure::NoFolder(folder.clone()));
         }
@@ -154,7 +163,7 @@ impl Process {
         let start = Instant::now();
         let Spawned { group, mut child, stdin } = guardian.spawn(command).await.map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => StartFailure::NotFound { program: program.clone() },
-            _ => other(error.to_string()),
+            _ => other(&error),
         })?;
         let pid = child.id().expect("a child that was not waited for has an id");
         tap.record(Direction::Local, FrameBody::Spawned { pid, command: launch.command.clone() });

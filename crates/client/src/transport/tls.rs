@@ -2,7 +2,7 @@
 //! of its versions.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
@@ -26,6 +26,7 @@ pub struct Tls {
     authorities: Vec<CertificateDer<'static>>,
     identity: Option<Identity>,
     verification: Verification,
+    tickets: Tickets,
     loaded: Arc<OnceLock<Result<Arc<ClientConfig>, String>>>,
 }
 
@@ -36,6 +37,14 @@ pub enum Verification {
     Full,
     /// Anybody may pass for the server.
     Off,
+}
+
+/// Whether what an earlier handshake left behind makes later ones short.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Tickets {
+    #[default]
+    Kept,
+    Dropped,
 }
 
 #[derive(Clone)]
@@ -97,6 +106,12 @@ impl Tls {
         self.loaded = Arc::default();
     }
 
+    /// From here on each connection is the first one: the server has to show its certificate again.
+    pub fn drop_tickets(&mut self) {
+        self.tickets = Tickets::Dropped;
+        self.loaded = Arc::default();
+    }
+
     pub(super) fn verification(&self) -> Verification {
         self.verification
     }
@@ -127,6 +142,9 @@ impl Tls {
             }
         };
         config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
+        if self.tickets == Tickets::Dropped {
+            config.resumption = Resumption::disabled();
+        }
         Ok(config)
     }
 

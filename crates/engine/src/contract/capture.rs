@@ -52,14 +52,41 @@ const LISTS: [(&str, &str, &str, &str, &str); 4] = [
 /// # Errors
 /// A list could not be had.
 pub async fn capture(session: &Session, versions: &[String], timeout: Duration) -> Result<Captured, CaptureFailure> {
+    complete(session, versions, timeout, None).await
+}
+
+/// The tools of a session that has listed them, and how many changes it had been told of before.
+pub struct ToolsSeen {
+    pub tools: Vec<Value>,
+    pub told: usize,
+}
+
+/// Like [`capture`], without listing the tools again if they were listed and have not changed since.
+///
+/// # Errors
+/// As [`capture`].
+pub async fn complete(
+    session: &Session,
+    versions: &[String],
+    timeout: Duration,
+    mut seen: Option<ToolsSeen>,
+) -> Result<Captured, CaptureFailure> {
     let handshake = session.handshake();
     let mut lists = Vec::new();
     await_announcement(session).await;
     for reading in 0.. {
-        let before = changes_told(session);
         lists.clear();
-        for (method, key, capability, _, _) in LISTS {
-            lists.push(if offers(handshake, capability) { Some(list(session, method, key, timeout).await?) } else { None });
+        let (before, tools) = match seen.take() {
+            Some(seen) => (seen.told, Some(seen.tools)),
+            None => (changes_told(session), None),
+        };
+        let known = tools.into_iter().map(Some).chain(std::iter::repeat(None));
+        for ((method, key, capability, _, _), known) in LISTS.into_iter().zip(known) {
+            lists.push(match known {
+                Some(known) => Some(known),
+                None if offers(handshake, capability) => Some(list(session, method, key, timeout).await?),
+                None => None,
+            });
         }
         if changes_told(session) == before {
             break;
@@ -219,7 +246,8 @@ async fn await_announcement(session: &Session) {
     }
 }
 
-fn changes_told(session: &Session) -> usize {
+/// How often the server has said that a list of its is not what it was.
+pub fn changes_told(session: &Session) -> usize {
     let tells = |method: &str| LISTS.iter().any(|(_, _, _, change, _)| *change == method);
     session.notifications().iter().filter(|notification| tells(&notification.method)).count()
 }

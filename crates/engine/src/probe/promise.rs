@@ -1,7 +1,7 @@
 //! The contract of a server that is probed: its hash, and whether it is what a lock says. Knows locks, not their files.
 
 use super::ProbePlan;
-use crate::contract::{self, Extent, Profile, Side, Visitor, capture, diff, tools_hash};
+use crate::contract::{CaptureFailure, Extent, Profile, Side, ToolsSeen, Visitor, complete, diff, tools_hash};
 use crate::diagnosis::{self, Asker, Scene};
 use mcproof_client::{Answers, ConnectOptions, Era, EraChoice, Session, Target, TransportKind};
 use mcproof_record::{
@@ -36,27 +36,32 @@ impl Promise {
         Some(Self { lock: name.to_owned(), key: key.clone(), visitor, contract: contract.clone() })
     }
 
+    /// The full hash of what is promised.
+    pub fn hash(&self) -> &str {
+        &self.contract.hashes.full
+    }
+
     pub(super) fn options(&self, options: &ConnectOptions) -> ConnectOptions {
         self.visitor.options(options)
     }
 
     /// Looks at everything that the server offers, and blames what is not as promised.
-    pub(super) async fn compare(&self, session: &Session, plan: &ProbePlan, report: &mut ProbeReport) {
+    pub(super) async fn compare(
+        &self,
+        session: &Session,
+        plan: &ProbePlan,
+        seen: Option<ToolsSeen>,
+        report: &mut ProbeReport,
+    ) -> Option<Contract> {
         // A legacy server tells its revisions one handshake at a time; one handshake is all that there is.
         let versions = match self.visitor.era {
             Era::Legacy => self.contract.protocol_versions.as_slice(),
             Era::Modern => &[],
         };
-        let captured = match capture(session, versions, plan.timeout).await {
-            Ok(captured) => captured.contract,
-            Err(contract::CaptureFailure::List { method, failure }) => {
-                let scene = Scene::of(session, session.tap(), Asker::CommandLine).await;
-                return report.blame(diagnosis::of_list_failure(&failure, method, &scene), ProbeVerdict::Unhealthy);
-            }
-            Err(failure) => return report.blame(Diagnostic::error("lists-change", failure.to_string()), ProbeVerdict::Unhealthy),
-        };
+        let captured = whole(session, plan, versions, seen, report).await?;
         let hashes = captured.hashes.clone();
-        let (old, new) = (BTreeMap::from([(self.key.clone(), self.contract.clone())]), BTreeMap::from([(self.key.clone(), captured)]));
+        let (old, new) =
+            (BTreeMap::from([(self.key.clone(), self.contract.clone())]), BTreeMap::from([(self.key.clone(), captured.clone())]));
         let old = Side { name: &self.lock, contracts: &old, extent: Extent::Whole };
         let mut found = diff(old, Side { name: &plan.name, contracts: &new, extent: Extent::Whole });
         // A new version of the server is no change of what it promises.
@@ -72,7 +77,28 @@ impl Promise {
             key: self.key.clone(),
             changes: found.changes,
         });
+        Some(captured)
     }
+}
+
+/// Everything that the server offers; what cannot be had is blamed.
+pub(super) async fn whole(
+    session: &Session,
+    plan: &ProbePlan,
+    versions: &[String],
+    seen: Option<ToolsSeen>,
+    report: &mut ProbeReport,
+) -> Option<Contract> {
+    let diagnostic = match complete(session, versions, plan.timeout, seen).await {
+        Ok(captured) => return Some(captured.contract),
+        Err(CaptureFailure::List { method, failure }) => {
+            let scene = Scene::of(session, session.tap(), Asker::CommandLine).await;
+            diagnosis::of_list_failure(&failure, method, &scene)
+        }
+        Err(failure) => Diagnostic::error("lists-change", failure.to_string()),
+    };
+    report.blame(diagnostic, ProbeVerdict::Unhealthy);
+    None
 }
 
 fn told(lock: &str, first: &ContractChange, count: usize) -> Diagnostic {

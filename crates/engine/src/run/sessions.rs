@@ -310,34 +310,54 @@ impl<'a> Sessions<'a> {
     async fn target(&self, binding: &Binding) -> Result<(Target, Option<Turn>), Diagnostic> {
         let mut scope = self.builtins();
         if binding.port_from.is_none() && needs_port(binding) {
-            let port = self.addresses.free_port();
-            let port = port.map_err(|error| Diagnostic::error("no-free-port", format!("no free port on 127.0.0.1: {error}")))?;
-            scope.insert("port".into(), json!(port));
+            scope.insert("port".into(), json!(free_port(&self.addresses)?));
         }
         let launch = binding.launch.as_ref().map(|launch| self.launch(launch, &scope)).transpose()?;
-        let template = match (&binding.url, launch) {
-            (Some(template), launch) => (template, launch),
-            (None, launch) => return Ok((Target::Stdio(launch.expect("the parser takes no binding without command and url")), None)),
-        };
-        let (template, launch) = template;
-        let parse = |text: &str| Url::parse(text).map_err(|error| Diagnostic::error("bad-url", format!("`{text}` is no URL: {error}")));
-        let (url, locate) = match &binding.port_from {
-            Some(pattern) => {
-                let locate = locate(pattern.clone(), template.clone());
-                // Only its form counts: the real port is not known before the server tells it.
-                let scope = Map::from_iter([("port".to_owned(), json!(1))]);
-                (parse(&fill(template, &scope)?)?, Some(locate))
+        let target = reached(binding, launch, &scope)?;
+        let turn = match &target {
+            Target::Http { endpoint, .. } if is_fixed(binding) => {
+                Some(self.addresses.turn(&endpoint.url[url::Position::BeforeHost..url::Position::AfterPort]).await)
             }
-            None => (parse(&fill(template, &scope)?)?, None),
+            _ => None,
         };
-        let turn = match is_fixed(binding) {
-            true => Some(self.addresses.turn(&url[url::Position::BeforeHost..url::Position::AfterPort]).await),
-            false => None,
-        };
-        let endpoint = Endpoint { url, headers: binding.headers.clone() };
-        let kind = Some(binding.transport);
-        Ok((Target::Http { endpoint, kind, launch, locate }, turn))
+        Ok((target, turn))
     }
+}
+
+/// Where a server is, once its command is filled in.
+fn reached(binding: &Binding, launch: Option<Launch>, scope: &Map<String, Value>) -> Result<Target, Diagnostic> {
+    let Some(template) = &binding.url else {
+        return Ok(Target::Stdio(launch.expect("the parser takes no binding without command and url")));
+    };
+    let parse = |text: &str| Url::parse(text).map_err(|error| Diagnostic::error("bad-url", format!("`{text}` is no URL: {error}")));
+    let (url, locate) = match &binding.port_from {
+        Some(pattern) => {
+            let locate = locate(pattern.clone(), template.clone());
+            // Only its form counts: the real port is not known before the server tells it.
+            let scope = Map::from_iter([("port".to_owned(), json!(1))]);
+            (parse(&fill(template, &scope)?)?, Some(locate))
+        }
+        None => (parse(&fill(template, scope)?)?, None),
+    };
+    let endpoint = Endpoint { url, headers: binding.headers.clone() };
+    Ok(Target::Http { endpoint, kind: Some(binding.transport), launch, locate })
+}
+
+/// The server of a binding outside of a run, such as one that is monitored. Where it is started by us, its port is a free one.
+///
+/// # Errors
+/// The binding has variables that nobody knows there, or is no URL; or there is no free port.
+pub fn target_of(binding: &Binding, own_binary: Option<&Path>) -> Result<Target, Diagnostic> {
+    let mut scope = Map::new();
+    if binding.port_from.is_none() && needs_port(binding) {
+        scope.insert("port".into(), json!(free_port(&Addresses::default())?));
+    }
+    let launch = binding.launch.as_ref().map(|launch| fill_launch(launch, own_binary, &scope)).transpose()?;
+    reached(binding, launch, &scope)
+}
+
+fn free_port(addresses: &Addresses) -> Result<u16, Diagnostic> {
+    addresses.free_port().map_err(|error| Diagnostic::error("no-free-port", format!("no free port on 127.0.0.1: {error}")))
 }
 
 /// The command with its variables filled in.

@@ -45,10 +45,17 @@ fn names_spread_over_the_interval() {
 #[derive(Clone, Copy, Debug)]
 enum Happening {
     /// Nobody is there.
-    Waits { millis: i64 },
+    Waits {
+        millis: i64,
+    },
     /// It is probed, if it is due.
-    Probed { millis: i64, confirm: Option<u64> },
-    Interval { millis: u64 },
+    Probed {
+        millis: i64,
+        confirm: Option<u64>,
+    },
+    Interval {
+        millis: u64,
+    },
 }
 
 fn happenings() -> impl Strategy<Value = Vec<Happening>> {

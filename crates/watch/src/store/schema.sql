@@ -20,6 +20,7 @@ CREATE TABLE target (
     last_result BIGINT NOT NULL DEFAULT 0,
     muted_until BIGINT NOT NULL DEFAULT 0,
     since BIGINT NOT NULL,
+    created BIGINT NOT NULL DEFAULT 0,
     removed BIGINT
 );
 CREATE INDEX target_by_host ON target (host, availability);
@@ -33,6 +34,8 @@ CREATE TABLE schedule (
     -- 0 for the scheduled probe, then 1 and 2 for those that confirm its failure.
     attempt BIGINT NOT NULL DEFAULT 0,
     due BIGINT NOT NULL,
+    -- How long a lease is, since a probe takes its time.
+    patience BIGINT NOT NULL DEFAULT 60000,
     lease_until BIGINT NOT NULL DEFAULT 0,
     worker TEXT NOT NULL DEFAULT '',
     -- Grows with each lease: who has an older one may no longer write.
@@ -60,7 +63,7 @@ CREATE TABLE result (
     -- The key of the report and the transcript in `evidence`.
     evidence TEXT,
     PRIMARY KEY (target, slot, region, attempt)
-);
+) /* by day */;
 
 -- The report and the transcript of a probe that failed, or that saw something new: JSON, deflated.
 CREATE TABLE evidence (

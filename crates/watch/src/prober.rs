@@ -1,0 +1,335 @@
+//! One probe of a target, and what it says about the target: facts for the state machines, evidence for people. What a probe is,
+//! only the engine knows; here is decided whose fault a failure is.
+
+mod ours;
+
+use crate::config::{TargetKind, TargetSpec};
+use crate::moment::Moment;
+use crate::state::{Observation, Policy, Verdict};
+use crate::store::{Finished, Lease, ProbeEvidence, SeenContract};
+use mcproof_client::{ConnectOptions, Guardian, HttpQuestion, Network, Tap, TapBounds, Target, ask_elsewhere};
+use mcproof_engine::contract;
+use mcproof_engine::probe::{ProbeExtent, ProbePlan, Probed, Promise, probe};
+use mcproof_engine::run::target_of;
+use mcproof_engine::suite::plan::{Binding, Server};
+use mcproof_record::{Diagnostic, Phase, ProbeReport, ProbeVerdict, Severity};
+use ours::Canaries;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::timeout;
+use url::Url;
+
+/// Of the wire of a probe that is kept: enough to see what went wrong, and little enough for thousands at once.
+const KEPT: TapBounds = TapBounds { first: 64, bytes: 200 << 10 };
+/// Of what a server said, as people are told it.
+const MOST_CHARACTERS: usize = 500;
+/// What the contract is told by, and not by whether the server works.
+const DRIFT: &str = "contract-changed";
+
+/// How probes reach the world. Clones share what they know.
+#[derive(Clone)]
+pub struct Prober {
+    network: Network,
+    guardian: Guardian,
+    /// What a command that begins with `mcproof` starts.
+    own_binary: Option<PathBuf>,
+    canaries: Arc<Canaries>,
+    prepared: Arc<Mutex<BTreeMap<String, Arc<Prepared>>>>,
+    /// The contract of each target that was written last.
+    written: Arc<Mutex<BTreeMap<String, String>>>,
+}
+
+/// A target with all that does not change from probe to probe.
+struct Prepared {
+    spec: Arc<TargetSpec>,
+    options: ConnectOptions,
+    promise: Result<Option<Promise>, String>,
+}
+
+/// What a probe came to, before it is somebody's result.
+struct Outcome {
+    verdict: Verdict,
+    layer: Option<String>,
+    report: ProbeReport,
+    contract: Option<mcproof_record::Contract>,
+}
+
+impl Prober {
+    /// `canaries` are `host:port` that can be reached as long as our own network works.
+    pub fn new(mut network: Network, guardian: Guardian, own_binary: Option<PathBuf>, canaries: Vec<String>) -> Self {
+        // Whoever comes back with a ticket is not shown the certificate.
+        network.tls.drop_tickets();
+        let canaries = Arc::new(Canaries::new(canaries));
+        Self { network, guardian, own_binary, canaries, prepared: Arc::default(), written: Arc::default() }
+    }
+
+    /// Probes within the deadline of the target, whatever the server does.
+    pub async fn probe(&self, spec: &Arc<TargetSpec>, lease: &Lease, now: Moment) -> Finished {
+        let prepared = self.prepared(spec);
+        let tap = Tap::with(KEPT, Vec::new(), None);
+        let outcome = match timeout(spec.deadline(), self.attempt(&prepared, &tap, now)).await {
+            Ok(outcome) => outcome,
+            Err(_) => hung(spec, &tap),
+        };
+        self.finished(&prepared, lease, now, outcome, &tap)
+    }
+
+    /// The contract that came with a result is in the store: it need not be sent again.
+    pub fn remember(&self, finished: &Finished) {
+        if let Some(contract) = &finished.contract {
+            lock(&self.written).insert(finished.lease.target.clone(), contract.hash.clone());
+        }
+    }
+
+    fn prepared(&self, spec: &Arc<TargetSpec>) -> Arc<Prepared> {
+        let mut prepared = lock(&self.prepared);
+        match prepared.get(&spec.name) {
+            Some(known) if Arc::ptr_eq(&known.spec, spec) => Arc::clone(known),
+            _ => {
+                let fresh = Arc::new(self.prepare(spec));
+                prepared.insert(spec.name.clone(), Arc::clone(&fresh));
+                fresh
+            }
+        }
+    }
+
+    fn prepare(&self, spec: &Arc<TargetSpec>) -> Prepared {
+        let mut options = ConnectOptions {
+            timeout: Some(spec.timeout),
+            guardian: self.guardian.clone(),
+            network: Network { connect: spec.timeout.min(self.network.connect), ..self.network.clone() },
+            ..ConnectOptions::default()
+        };
+        let mut promise = Ok(None);
+        if let TargetKind::Server(server) = &spec.kind {
+            let reach = server.bindings.first().map(|binding| binding.reach.clone()).unwrap_or_default();
+            (options.era, options.protocol_version) = (server.era, server.protocol_version.clone());
+            options.limits = reach.limits.limits();
+            options.authorization = reach.authorization;
+            if let Some(mut tls) = reach.tls {
+                tls.drop_tickets();
+                options.network.tls = tls;
+            }
+            options.network.proxies = reach.proxy.unwrap_or(options.network.proxies);
+            promise = self.promise(spec, server);
+        }
+        Prepared { spec: Arc::clone(spec), options, promise }
+    }
+
+    /// What a lock promises, as far as one conversation can show it.
+    fn promise(&self, spec: &TargetSpec, server: &Server) -> Result<Option<Promise>, String> {
+        let Some(path) = &spec.lock else { return Ok(None) };
+        let shown = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
+        let lock = contract::parse(&text).map_err(|failure| format!("{shown} is no lock: {failure}"))?;
+        let binding = server.bindings.first().ok_or("there is no way to the server")?;
+        let target = target_of(binding, self.own_binary.as_deref()).map_err(|diagnostic| diagnostic.message)?;
+        let promise = Promise::choose(&shown, &lock, &target, server.era);
+        promise.map(Some).ok_or_else(|| format!("{shown} holds no contract for this transport and era"))
+    }
+
+    async fn attempt(&self, prepared: &Prepared, tap: &Tap, now: Moment) -> Outcome {
+        let spec = &prepared.spec;
+        match &spec.kind {
+            TargetKind::Monitor(url) => self.ask_monitor(prepared, url, tap).await,
+            TargetKind::Server(server) => {
+                let (binding, promise) = match (server.bindings.first(), &prepared.promise) {
+                    (Some(binding), Ok(promise)) => (binding, promise.clone()),
+                    (None, _) => return not_ours(spec, Diagnostic::error("no-binding", "there is no way to the server")),
+                    (_, Err(reason)) => {
+                        let diagnostic = Diagnostic::error("lock-unusable", reason.clone()).hint("lock it again, or leave out `lock`");
+                        return not_ours(spec, diagnostic);
+                    }
+                };
+                match target_of(binding, self.own_binary.as_deref()) {
+                    Ok(target) => self.ask_server(prepared, binding, target, promise, tap, now).await,
+                    Err(diagnostic) => not_ours(spec, diagnostic),
+                }
+            }
+        }
+    }
+
+    async fn ask_server(
+        &self,
+        prepared: &Prepared,
+        binding: &Binding,
+        target: Target,
+        promise: Option<Promise>,
+        tap: &Tap,
+        now: Moment,
+    ) -> Outcome {
+        for secret in target.secrets() {
+            tap.keep_secret(secret);
+        }
+        let plan = ProbePlan {
+            name: prepared.spec.name.clone(),
+            target,
+            options: prepared.options.clone(),
+            timeout: prepared.spec.timeout,
+            least_days: None,
+            promise,
+            extent: ProbeExtent::Contract,
+        };
+        let time = UNIX_EPOCH + Duration::from_millis(now.0.unsigned_abs());
+        let Probed { report, failure, contract } = probe(&plan, tap, time).await;
+        let is_remote = binding.launch.is_none();
+        let url = match &plan.target {
+            Target::Http { endpoint, .. } => Some(&endpoint.url),
+            Target::Stdio(_) => None,
+        };
+        let (verdict, layer) = match verdict_of(&report) {
+            Verdict::Down => {
+                let is_ours = ours::is_ours(failure.as_ref(), tap)
+                    || is_remote && report.verdict == ProbeVerdict::Unreachable && self.cut_off(url, tap).await;
+                let verdict = if is_ours { Verdict::Inconclusive } else { Verdict::Down };
+                (verdict, Some(layer_of(&report, url, failure.is_some(), tap)))
+            }
+            verdict => (verdict, None),
+        };
+        Outcome { verdict, layer, report, contract }
+    }
+
+    /// Another monitor: what counts is that it says that it is well.
+    async fn ask_monitor(&self, prepared: &Prepared, url: &str, tap: &Tap) -> Outcome {
+        let mut report = ProbeReport::new(prepared.spec.name.clone());
+        let Ok(url) = Url::parse(url) else {
+            return not_ours(&prepared.spec, Diagnostic::error("bad-url", format!("`{url}` is no URL")));
+        };
+        let question = HttpQuestion { method: "GET".into(), ..HttpQuestion::default() };
+        let asked = ask_elsewhere(&url, &question, &prepared.options, tap, prepared.spec.timeout).await;
+        report.duration = tap.elapsed();
+        let verdict = match asked {
+            Ok(answer) if answer.head.status == 200 => Verdict::Up,
+            Ok(answer) => {
+                let text = String::from_utf8_lossy(&answer.body);
+                let message = format!("status {}: {}", answer.head.status, text.lines().next().unwrap_or_default());
+                report.blame(Diagnostic::error("monitor-unwell", message), ProbeVerdict::Unhealthy);
+                Verdict::Down
+            }
+            Err(failure) => {
+                report.blame(Diagnostic::error("unreachable", failure.to_string()), ProbeVerdict::Unreachable);
+                let is_ours = ours::is_ours(None, tap) || self.cut_off(Some(&url), tap).await;
+                if is_ours { Verdict::Inconclusive } else { Verdict::Down }
+            }
+        };
+        let layer = (!verdict.is_up()).then(|| layer_of(&report, Some(&url), verdict != Verdict::Up, tap));
+        Outcome { verdict, layer, report, contract: None }
+    }
+
+    /// Whether nothing at all can be reached, or the system says that there is no way.
+    async fn cut_off(&self, url: Option<&Url>, tap: &Tap) -> bool {
+        let is_loopback = url.is_some_and(ours::is_loopback);
+        let has_connected = tap.connections().iter().any(|dialed| dialed.tcp.is_some());
+        if is_loopback || has_connected {
+            return false;
+        }
+        match self.canaries.reachable().await {
+            Some(is_reachable) => !is_reachable,
+            None => ours::has_no_route(tap),
+        }
+    }
+
+    fn finished(&self, prepared: &Prepared, lease: &Lease, now: Moment, outcome: Outcome, tap: &Tap) -> Finished {
+        let Outcome { verdict, layer, report, contract } = outcome;
+        let cause = cause_of(&report);
+        let hash = contract.as_ref().map(|contract| contract.hashes.full.clone());
+        let is_new = hash.is_some() && lock(&self.written).get(&lease.target) != hash.as_ref();
+        let observation = Observation {
+            target: lease.target.clone(),
+            slot: lease.turn.slot,
+            region: lease.region.clone(),
+            attempt: lease.turn.attempt,
+            at: now,
+            verdict,
+            reason: cause.map(|cause| cause.code.clone()).unwrap_or_default(),
+            layer,
+            message: cause.map(|cause| shortened(&cause.message)).unwrap_or_default(),
+            hint: cause.and_then(|cause| cause.hint.as_deref()).map(shortened),
+            duration: report.duration,
+            phases: report.phases.iter().map(|phase| (phase.phase, phase.duration)).collect(),
+            contract: hash,
+            certificate_ends: report.tls.as_ref().and_then(|tls| ends(&tls.certificate.as_ref()?.not_after)),
+            process: None,
+        };
+        let locked = prepared.promise.as_ref().ok().and_then(Option::as_ref).map(|promise| promise.hash().to_owned());
+        let spec = &prepared.spec;
+        let policy = Policy { every: spec.every, regions: spec.regions.clone(), objective: spec.objective, locked };
+        let evidence = (!verdict.is_up() || is_new).then(|| ProbeEvidence { report, transcript: tap.transcript() }.packed());
+        let contract = contract.filter(|_| is_new).map(|contract| SeenContract::new(&contract));
+        Finished { lease: lease.clone(), policy, observation, evidence, contract }
+    }
+}
+
+/// What is wrong with the server. That it promises something else is not: others tell that, and by more than one sighting.
+fn verdict_of(report: &ProbeReport) -> Verdict {
+    match cause_of(report).map(|cause| cause.severity) {
+        Some(Severity::Error) => Verdict::Down,
+        Some(Severity::Warning) => Verdict::Warning,
+        Some(Severity::Note) | None => Verdict::Up,
+    }
+}
+
+/// The first error, or else the first warning.
+fn cause_of(report: &ProbeReport) -> Option<&Diagnostic> {
+    let of = |severity| report.diagnostics.iter().find(|diagnostic| diagnostic.severity == severity && diagnostic.code != DRIFT);
+    of(Severity::Error).or_else(|| of(Severity::Warning))
+}
+
+/// How far it came.
+fn layer_of(report: &ProbeReport, url: Option<&Url>, has_no_session: bool, tap: &Tap) -> String {
+    let reached = |phase: Phase| report.phases.iter().any(|one| one.phase == phase);
+    let code = cause_of(report).map(|cause| cause.code.as_str());
+    let phase = match url {
+        _ if code == Some("certificate-expires") => Phase::Tls,
+        _ if code == Some("lists-change") => return "contract".into(),
+        _ if !has_no_session => Phase::List,
+        None if !reached(Phase::Spawn) => Phase::Spawn,
+        None => Phase::Handshake,
+        Some(url) => {
+            let connections = tap.connections();
+            let any = |is_there: fn(&mcproof_client::Dialed) -> bool| connections.iter().any(is_there);
+            match () {
+                () if connections.is_empty() && reached(Phase::Spawn) => Phase::Listen,
+                () if any(|dialed| dialed.ready.is_some()) => Phase::Handshake,
+                () if any(|dialed| dialed.tcp.is_some()) => Phase::Tls,
+                () if url.domain().is_some() && !any(|dialed| dialed.name.is_some()) => Phase::Dns,
+                () => Phase::Connect,
+            }
+        }
+    };
+    phase.to_string()
+}
+
+/// The configuration is at fault, or this machine.
+fn not_ours(spec: &TargetSpec, diagnostic: Diagnostic) -> Outcome {
+    let mut report = ProbeReport::new(spec.name.clone());
+    report.blame(diagnostic, ProbeVerdict::Unreachable);
+    Outcome { verdict: Verdict::Inconclusive, layer: None, report, contract: None }
+}
+
+/// What should have ended by itself did not.
+fn hung(spec: &TargetSpec, tap: &Tap) -> Outcome {
+    let mut report = ProbeReport::new(spec.name.clone());
+    let message = format!("the conversation was not over within {} s", spec.deadline().as_secs());
+    report.blame(Diagnostic::error("probe-hung", message).hint("look at what it waited for in the transcript"), ProbeVerdict::Unhealthy);
+    report.duration = tap.elapsed();
+    Outcome { verdict: Verdict::Down, layer: Some(Phase::Handshake.to_string()), report, contract: None }
+}
+
+fn ends(not_after: &str) -> Option<Moment> {
+    let time: jiff::Timestamp = not_after.parse().ok()?;
+    Some(Moment::from(SystemTime::try_from(time).ok()?))
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MOST_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

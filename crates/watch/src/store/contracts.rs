@@ -1,0 +1,49 @@
+//! Contracts that targets were seen with: each version once, compressed.
+
+use super::values::Values;
+use super::{Store, StoreFailure, packed};
+use crate::moment::Moment;
+use mcproof_record::Contract;
+use sqlx::AnyConnection;
+
+/// A contract that the store may not know yet.
+#[derive(Clone, Debug)]
+pub struct SeenContract {
+    pub hash: String,
+    body: Vec<u8>,
+}
+
+impl SeenContract {
+    pub fn new(contract: &Contract) -> Self {
+        Self { hash: contract.hashes.full.clone(), body: packed::pack(contract) }
+    }
+}
+
+impl Store {
+    /// The contract of this hash, if that target ever had it.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn contract(&self, target: &str, hash: &str) -> Result<Option<Contract>, StoreFailure> {
+        let statement = "SELECT body FROM contract WHERE target = $1 AND hash = $2";
+        let body: Option<Vec<u8>> = sqlx::query_scalar(statement).bind(target).bind(hash).fetch_optional(&self.pool).await?;
+        Ok(body.and_then(|body| packed::unpack(&body)))
+    }
+}
+
+pub(super) async fn insert<'a>(
+    connection: &mut AnyConnection,
+    seen: impl Iterator<Item = (&'a str, Moment, &'a SeenContract)>,
+) -> Result<(), StoreFailure> {
+    let mut values = Values::default();
+    for (target, at, contract) in seen {
+        values.row(|row| {
+            row.add(target.to_owned()).add(contract.hash.clone()).add(at.0).add(contract.body.clone());
+        });
+    }
+    if !values.is_empty() {
+        let statement = "INSERT INTO contract (target, hash, first_seen, body) VALUES {} ON CONFLICT DO NOTHING";
+        values.query(statement).execute(connection).await?;
+    }
+    Ok(())
+}

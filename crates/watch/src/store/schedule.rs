@@ -1,0 +1,366 @@
+//! Who is probed when, and by whom: targets and their turns. A turn is leased for a while; who leased it is told by the epoch.
+
+use super::values::Values;
+use super::{Dialect, Store, StoreFailure};
+use crate::config::{TargetKind, TargetSpec};
+use crate::moment::{Moment, millis};
+use crate::schedule::{Grid, Turn};
+use sqlx::{AnyConnection, Row as _};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use url::Url;
+
+/// Rows in one statement.
+const ROWS: usize = 400;
+/// For a probe to be committed after it has ended.
+const MARGIN: Duration = Duration::from_secs(10);
+
+/// A turn that is ours until the lease ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    pub target: String,
+    pub region: String,
+    pub turn: Turn,
+    pub epoch: i64,
+    pub until: Moment,
+}
+
+/// Where a target comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    Config,
+    Api,
+}
+
+impl Source {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Config => "config",
+            Self::Api => "api",
+        }
+    }
+}
+
+/// What a change of the targets came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Synced {
+    pub added: usize,
+    pub changed: usize,
+    pub removed: usize,
+}
+
+impl TargetSpec {
+    pub fn grid(&self) -> Grid {
+        Grid::new(&self.name, self.every)
+    }
+
+    /// What it shares with others when that fails: `host:port`, or `local` for what runs on this machine.
+    pub fn host(&self) -> String {
+        let text = match &self.kind {
+            TargetKind::Server(server) => {
+                server.bindings.first().filter(|binding| binding.launch.is_none()).and_then(|one| one.url.as_deref())
+            }
+            TargetKind::Monitor(url) => Some(url.as_str()),
+        };
+        let url = text.and_then(|text| Url::parse(text).ok());
+        let host = url.as_ref().and_then(|url| Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?)));
+        host.unwrap_or_else(|| "local".to_owned())
+    }
+
+    /// Longest time of a probe: the handshake and the lists have their time each, and what ends a session a little.
+    pub fn deadline(&self) -> Duration {
+        self.timeout * 2 + Duration::from_secs(2)
+    }
+
+    fn lease(&self) -> Duration {
+        self.deadline() + MARGIN
+    }
+
+    /// Where it is probed from.
+    fn places<'a>(&'a self, own: &'a str) -> Vec<&'a str> {
+        if self.regions.is_empty() { vec![own] } else { self.regions.iter().map(String::as_str).collect() }
+    }
+}
+
+impl Store {
+    /// Makes the targets of the configuration those that are given. What did not change keeps its turns, what became shorter or
+    /// longer goes on without a gap, and what is gone is probed no more. `region` is our own.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn sync_targets(&self, targets: &[&TargetSpec], region: &str, now: Moment) -> Result<Synced, StoreFailure> {
+        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        let known = known(&mut transaction).await?;
+        let mut synced = Synced::default();
+        for part in targets.chunks(ROWS) {
+            let rows = part.iter().map(|target| (*target, &[] as &[u8]));
+            let one = put(&mut transaction, self.dialect, rows, Source::Config, &known, region, now).await?;
+            synced = Synced { added: synced.added + one.added, changed: synced.changed + one.changed, ..synced };
+        }
+        let named: BTreeSet<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+        let is_gone =
+            |(name, known): &(&String, &Known)| known.source == Source::Config.word() && !known.removed && !named.contains(name.as_str());
+        for (name, _) in known.iter().filter(is_gone) {
+            remove(&mut transaction, name, now).await?;
+            synced.removed += 1;
+        }
+        transaction.commit().await?;
+        Ok(synced)
+    }
+
+    /// Adds a target over the API, or changes it. `definition` is what it is made from again after a restart.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn put_target(&self, target: &TargetSpec, definition: &[u8], region: &str, now: Moment) -> Result<(), StoreFailure> {
+        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        let known = known(&mut transaction).await?;
+        put(&mut transaction, self.dialect, [(target, definition)].into_iter(), Source::Api, &known, region, now).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// A target is probed no more. What is known of it stays.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn remove_target(&self, name: &str, now: Moment) -> Result<(), StoreFailure> {
+        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        remove(&mut transaction, name, now).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// Takes up to `limit` turns that are due, the oldest first. What is leased to somebody else is left alone until that lease
+    /// has ended.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn lease(&self, region: &str, worker: &str, now: Moment, limit: usize) -> Result<Vec<Lease>, StoreFailure> {
+        let skip = match self.dialect {
+            Dialect::Sqlite => "",
+            Dialect::Postgres => "FOR UPDATE SKIP LOCKED",
+        };
+        let statement = format!(
+            "UPDATE schedule SET lease_until = $1 + patience, worker = $2, epoch = epoch + 1 WHERE (target, region) IN \
+             (SELECT target, region FROM schedule WHERE region = $3 AND due <= $1 AND lease_until <= $1 ORDER BY due LIMIT $4 {skip}) \
+             RETURNING target, slot, attempt, due, epoch, lease_until"
+        );
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows =
+            sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).bind(worker).bind(region).bind(limit).fetch_all(&self.pool).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(Lease {
+                    target: row.try_get(0)?,
+                    region: region.to_owned(),
+                    turn: turn(row, 1)?,
+                    epoch: row.try_get(4)?,
+                    until: Moment(row.try_get(5)?),
+                })
+            })
+            .collect()
+    }
+
+    /// When there is something to lease next: a turn becomes due, or a lease ends.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn next_due(&self, region: &str, now: Moment) -> Result<Option<Moment>, StoreFailure> {
+        const FREE: &str = "SELECT due FROM schedule WHERE region = $1 AND lease_until <= $2 ORDER BY due LIMIT 1";
+        const LEASED: &str =
+            "SELECT lease_until FROM schedule WHERE region = $1 AND due <= $2 AND lease_until > $2 ORDER BY lease_until LIMIT 1";
+        let free: Option<i64> = sqlx::query_scalar(FREE).bind(region).bind(now.0).fetch_optional(&self.pool).await?;
+        let leased: Option<i64> = sqlx::query_scalar(LEASED).bind(region).bind(now.0).fetch_optional(&self.pool).await?;
+        Ok(free.into_iter().chain(leased).min().map(Moment))
+    }
+
+    /// Leases that were not used are given back, as if they had never been taken.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn release(&self, leases: &[Lease]) -> Result<(), StoreFailure> {
+        for part in leases.chunks(ROWS) {
+            let mut values = Values::default();
+            for lease in part {
+                values.row(|row| {
+                    row.add(lease.target.as_str()).add(lease.region.as_str()).add(lease.epoch);
+                });
+            }
+            let statement = "UPDATE schedule SET lease_until = 0 FROM (VALUES {}) AS v \
+                 WHERE schedule.target = v.column1 AND schedule.region = v.column2 AND schedule.epoch = v.column3";
+            values.query(statement).execute(&self.pool).await?;
+        }
+        Ok(())
+    }
+
+    /// A process that has SQLite for itself has also all leases that an earlier one left behind.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn free_leases(&self) -> Result<(), StoreFailure> {
+        if self.dialect == Dialect::Sqlite {
+            sqlx::query("UPDATE schedule SET lease_until = 0, epoch = epoch + 1 WHERE lease_until > 0").execute(&self.pool).await?;
+        }
+        Ok(())
+    }
+
+    /// Everybody's turn is now, for whoever wants results at once. What is probed counts for the slot before the one that waits,
+    /// as its next attempt.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn hurry(&self, region: &str, now: Moment) -> Result<(), StoreFailure> {
+        let statement = "UPDATE schedule SET slot = o.slot, attempt = o.attempt, due = $1 FROM (\
+             SELECT s.target, s.region, s.epoch, s.slot - t.every AS slot, \
+             (SELECT COALESCE(MAX(r.attempt), 0) + 1 FROM result r \
+             WHERE r.target = s.target AND r.slot = s.slot - t.every AND r.region = s.region) AS attempt \
+             FROM schedule s JOIN target t ON t.name = s.target \
+             WHERE s.region = $2 AND s.attempt = 0 AND s.due > $1 AND s.lease_until <= $1) AS o \
+             WHERE schedule.target = o.target AND schedule.region = o.region AND schedule.epoch = o.epoch";
+        sqlx::query(statement).bind(now.0).bind(region).execute(&self.pool).await?;
+        Ok(())
+    }
+}
+
+/// What the store knows of a target, as far as a change of its configuration matters.
+struct Known {
+    source: String,
+    /// Milliseconds.
+    every: i64,
+    removed: bool,
+    turns: BTreeMap<String, KnownTurn>,
+}
+
+struct KnownTurn {
+    turn: Turn,
+    patience: i64,
+    epoch: i64,
+}
+
+async fn known(connection: &mut AnyConnection) -> Result<BTreeMap<String, Known>, StoreFailure> {
+    let mut known = BTreeMap::new();
+    for row in sqlx::query("SELECT name, source, every, removed FROM target").fetch_all(&mut *connection).await? {
+        let removed: Option<i64> = row.try_get(3)?;
+        let one = Known { source: row.try_get(1)?, every: row.try_get(2)?, removed: removed.is_some(), turns: BTreeMap::new() };
+        known.insert(row.try_get(0)?, one);
+    }
+    let turns = "SELECT target, region, slot, attempt, due, patience, epoch FROM schedule";
+    for row in sqlx::query(turns).fetch_all(&mut *connection).await? {
+        let (target, region): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        if let Some(one) = known.get_mut(&target) {
+            one.turns.insert(region, KnownTurn { turn: turn(&row, 2)?, patience: row.try_get(5)?, epoch: row.try_get(6)? });
+        }
+    }
+    Ok(known)
+}
+
+/// Slot, attempt and due, in three columns from `first` on.
+fn turn(row: &sqlx::any::AnyRow, first: usize) -> Result<Turn, sqlx::Error> {
+    let attempt: i64 = row.try_get(first + 1)?;
+    let attempt = u32::try_from(attempt).unwrap_or_default();
+    Ok(Turn { slot: Moment(row.try_get(first)?), attempt, due: Moment(row.try_get(first + 2)?) })
+}
+
+async fn put<'a>(
+    connection: &mut AnyConnection,
+    dialect: Dialect,
+    targets: impl Iterator<Item = (&'a TargetSpec, &'a [u8])> + Clone,
+    source: Source,
+    known: &BTreeMap<String, Known>,
+    region: &str,
+    now: Moment,
+) -> Result<Synced, StoreFailure> {
+    let mut synced = Synced::default();
+    let (mut rows, mut turns, mut patience) = (Values::default(), Values::default(), Values::default());
+    for (target, definition) in targets {
+        let (every, grid, lease) = (millis(target.every), target.grid(), millis(target.lease()));
+        let before = known.get(&target.name);
+        match before {
+            Some(before) if !before.removed => synced.changed += usize::from(before.every != every),
+            _ => synced.added += 1,
+        }
+        let tags = serde_json::to_string(&target.tags).expect("names are JSON");
+        rows.row(|row| {
+            row.add(target.name.as_str()).add(source.word()).add(definition.to_vec()).add(target.host()).add(every).add(tags);
+            row.add(i64::from(target.public)).add("{}").add("unknown").add("unknown").add(now.0).add(now.0);
+        });
+        let places = target.places(region);
+        for place in &places {
+            let turn = match before.and_then(|before| Some((before, before.turns.get(*place)?))) {
+                None => Turn::first(grid, now),
+                Some((before, turn)) if before.every != every => {
+                    let moved = turn.turn.moved(grid, now);
+                    if moved != turn.turn {
+                        move_turn(connection, &target.name, place, moved, turn.epoch, now).await?;
+                    }
+                    turn.turn
+                }
+                Some((_, turn)) => turn.turn,
+            };
+            turns.row(|row| {
+                row.add(target.name.as_str())
+                    .add((*place).to_owned())
+                    .add(turn.slot.0)
+                    .add(i64::from(turn.attempt))
+                    .add(turn.due.0)
+                    .add(lease);
+            });
+        }
+        for (place, turn) in before.iter().flat_map(|before| &before.turns) {
+            if !places.contains(&place.as_str()) && !target.regions.is_empty() {
+                let delete = "DELETE FROM schedule WHERE target = $1 AND region = $2";
+                sqlx::query(delete).bind(target.name.as_str()).bind(place.as_str()).execute(&mut *connection).await?;
+            } else if turn.patience != lease {
+                patience.row(|row| {
+                    row.add(target.name.as_str()).add(place.as_str()).add(lease);
+                });
+            }
+        }
+    }
+    if !rows.is_empty() {
+        // A row that says the same is not written again, so that a reload of thousands costs no more than reading them.
+        let same = match dialect {
+            Dialect::Sqlite => "IS NOT",
+            Dialect::Postgres => "IS DISTINCT FROM",
+        };
+        let statement = format!(
+            "INSERT INTO target (name, source, definition, host, every, tags, public, state, availability, surface, since, created) \
+             VALUES {{}} ON CONFLICT (name) DO UPDATE SET source = excluded.source, definition = excluded.definition, host = excluded.host, \
+             every = excluded.every, tags = excluded.tags, public = excluded.public, removed = NULL, \
+             created = CASE WHEN target.removed IS NULL THEN target.created ELSE excluded.created END \
+             WHERE (target.source, target.definition, target.host, target.every, target.tags, target.public) {same} \
+             (excluded.source, excluded.definition, excluded.host, excluded.every, excluded.tags, excluded.public) \
+             OR target.removed IS NOT NULL"
+        );
+        rows.query(&statement).execute(&mut *connection).await?;
+    }
+    if !turns.is_empty() {
+        let statement = "INSERT INTO schedule (target, region, slot, attempt, due, patience) VALUES {} ON CONFLICT DO NOTHING";
+        turns.query(statement).execute(&mut *connection).await?;
+    }
+    if !patience.is_empty() {
+        let statement = "UPDATE schedule SET patience = v.column3 FROM (VALUES {}) AS v \
+             WHERE schedule.target = v.column1 AND schedule.region = v.column2";
+        patience.query(statement).execute(&mut *connection).await?;
+    }
+    Ok(synced)
+}
+
+/// Unless somebody has leased it meanwhile: what follows from that probe is on the new grid anyway.
+async fn move_turn(
+    connection: &mut AnyConnection,
+    target: &str,
+    region: &str,
+    turn: Turn,
+    epoch: i64,
+    now: Moment,
+) -> Result<(), StoreFailure> {
+    let statement = "UPDATE schedule SET slot = $1, due = $2 WHERE target = $3 AND region = $4 AND epoch = $5 AND lease_until <= $6";
+    sqlx::query(statement).bind(turn.slot.0).bind(turn.due.0).bind(target).bind(region).bind(epoch).bind(now.0).execute(connection).await?;
+    Ok(())
+}
+
+async fn remove(connection: &mut AnyConnection, name: &str, now: Moment) -> Result<(), StoreFailure> {
+    sqlx::query("UPDATE target SET removed = $1 WHERE name = $2").bind(now.0).bind(name).execute(&mut *connection).await?;
+    sqlx::query("DELETE FROM schedule WHERE target = $1").bind(name).execute(&mut *connection).await?;
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! A real Postgres of our own: a cluster in a temporary folder, reached over a socket in it. It ends with this process.
+
+#![expect(dead_code, reason = "not every test stops its database")]
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Where distributions put the programs of the server when they are not on the PATH.
+const FOLDERS: &str = "/usr/lib/postgresql";
+/// For a server to start.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Whether what was committed survives a crash of the machine. A crash of the server it survives in any case.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    Full,
+    None,
+}
+
+pub(crate) struct Cluster {
+    folder: TempDir,
+    server: Option<Child>,
+    durability: Durability,
+}
+
+impl Cluster {
+    /// Must be called by a thread that lives as long as the cluster is needed: the server ends with it.
+    pub(crate) fn start(durability: Durability) -> Self {
+        let folder = tempfile::Builder::new().prefix("mcproof-pg-").tempdir().unwrap();
+        if is_root() {
+            assert!(Command::new("chown").arg("postgres").arg(folder.path()).status().unwrap().success());
+        }
+        let mut initdb = command("initdb");
+        initdb
+            .args(["--auth=trust", "--username=mcproof", "--no-sync", "--encoding=UTF8", "--locale=C", "-D"])
+            .arg(folder.path().join("data"));
+        let made = initdb.current_dir(folder.path()).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let mut cluster = Self { folder, server: None, durability };
+        cluster.resume();
+        cluster
+    }
+
+    /// Starts the server anew, and waits until it takes connections.
+    pub(crate) fn resume(&mut self) {
+        let mut postgres = command("postgres");
+        postgres.arg("-D").arg(self.folder.path().join("data")).arg("-k").arg(self.folder.path());
+        postgres.args(["-c", "listen_addresses=", "-c", "max_connections=60", "-c", "log_min_messages=fatal"]);
+        if self.durability == Durability::None {
+            postgres.args(["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]);
+        }
+        postgres.current_dir(self.folder.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.server = Some(postgres.spawn().unwrap());
+        let began = Instant::now();
+        while !self.is_ready() {
+            assert!(began.elapsed() < PATIENCE, "postgres does not start");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Stops the server in the middle of everything, as a crash would.
+    pub(crate) fn stop(&mut self) {
+        if let Some(mut server) = self.server.take() {
+            let pid = nix::unistd::Pid::from_raw(server.id().cast_signed());
+            nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGQUIT).unwrap();
+            server.wait().unwrap();
+        }
+    }
+
+    /// A new, empty database, and its address.
+    pub(crate) fn database(&self, name: &str) -> String {
+        let mut createdb = command("createdb");
+        createdb.arg("-h").arg(self.folder.path()).args(["-U", "mcproof", name]).current_dir(self.folder.path());
+        let made = createdb.output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        self.address(name)
+    }
+
+    pub(crate) fn address(&self, name: &str) -> String {
+        format!("postgres:///{name}?host={}&user=mcproof", self.folder.path().display())
+    }
+
+    fn is_ready(&self) -> bool {
+        let mut ready = command("pg_isready");
+        ready.arg("-q").arg("-h").arg(self.folder.path()).current_dir(self.folder.path());
+        ready.status().unwrap().success()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn is_root() -> bool {
+    // Its owner is whoever we are.
+    std::fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+/// A program of Postgres, which refuses to run as root. It gets the signal to end when we do.
+fn command(program: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "QUIT"]);
+    if is_root() {
+        command.args(["--reuid", "postgres", "--regid", "postgres", "--init-groups"]);
+    }
+    command.arg("--").arg(found(program));
+    command
+}
+
+fn found(program: &str) -> PathBuf {
+    let versions = std::fs::read_dir(FOLDERS).into_iter().flatten().flatten();
+    let mut programs: Vec<PathBuf> =
+        versions.map(|version| version.path().join("bin").join(program)).filter(|path| path.exists()).collect();
+    programs.sort();
+    programs.pop().unwrap_or_else(|| Path::new(program).to_owned())
+}
