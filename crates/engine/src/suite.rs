@@ -15,7 +15,7 @@ pub mod parse;
 pub mod plan;
 pub mod profile;
 pub mod reach;
-mod reader;
+pub mod reader;
 pub mod resilience;
 pub mod retries;
 mod scalar;
@@ -43,8 +43,7 @@ pub use size::{parse_head_size, parse_size};
 use std::collections::BTreeMap;
 use std::path::Path;
 pub(crate) use step::COUNTER;
-pub use suggest::did_you_mean;
-pub(crate) use suggest::listed;
+pub use suggest::{did_you_mean, listed};
 pub use template::{MissingVariable, interpolate, interpolate_text};
 pub(crate) use test::TMP;
 

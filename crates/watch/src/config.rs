@@ -1,8 +1,22 @@
 //! What a configuration file says, read and resolved: whom to probe, whom to tell. Inert data; only the reader knows YAML.
 
+mod channel;
+mod import;
+mod leaves;
+mod reader;
+mod route;
+mod target;
+mod window;
+
+pub use reader::{Loaded, config_schema, load};
+pub use window::{When, Window};
+
+use crate::incident::Severity;
+use crate::seal::SealKey;
+pub use crate::secret::Secret;
 use mcproof_engine::suite::plan::Server;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +26,7 @@ pub struct Config {
     pub database: String,
     /// Where the dashboard listens; nowhere if missing.
     pub listen: Option<SocketAddr>,
-    /// How people reach the dashboard: the links in pages begin with it.
+    /// How people reach the dashboard: the links in pages begin with it. Without a slash at its end.
     pub public_url: Option<String>,
     /// Where this process probes from.
     pub region: String,
@@ -31,11 +45,18 @@ pub struct Config {
     pub retention: Retention,
     /// Whether targets that were added over the API may have a private address.
     pub allow_private: bool,
-    /// The key that secrets in the store are sealed with: 32 bytes.
-    pub seal: Option<Secret>,
+    /// What secrets in the store are sealed with.
+    pub seal: Option<SealKey>,
     pub login: Login,
     /// OTLP over HTTP, such as `http://127.0.0.1:4318`.
     pub otlp: Option<String>,
+}
+
+impl Config {
+    /// Who is told of an incident: the first route for this severity, and for one of these tags.
+    pub fn route(&self, severity: Severity, tags: &[String]) -> Option<&Route> {
+        self.routes.iter().find(|route| route.covers(severity, tags))
+    }
 }
 
 /// A server, how to reach it, and what is expected of it.
@@ -70,16 +91,6 @@ pub enum TargetKind {
     Monitor(String),
 }
 
-/// A secret, and where it stands. Its `Debug` does not show it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub String);
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("[redacted]")
-    }
-}
-
 #[derive(Clone, Debug)]
 pub enum ChannelSpec {
     PagerDuty {
@@ -91,6 +102,7 @@ pub enum ChannelSpec {
         url: String,
         api_key: Secret,
     },
+    /// Its root, without `/api/v2/alerts`.
     Alertmanager {
         url: Secret,
     },
@@ -115,10 +127,10 @@ pub enum ChannelSpec {
     },
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Route {
     /// Empty: all.
-    pub severities: Vec<crate::incident::Severity>,
+    pub severities: Vec<Severity>,
     /// Empty: all. Otherwise targets with one of these tags.
     pub tags: Vec<String>,
     /// The first one is told; the next one if that did not work within two minutes.
@@ -127,29 +139,11 @@ pub struct Route {
     pub remind_every: Option<Duration>,
 }
 
-/// Planned work: nobody is told meanwhile.
-#[derive(Clone, Debug)]
-pub struct Window {
-    pub name: String,
-    /// Empty: all.
-    pub targets: Vec<String>,
-    /// Empty: all.
-    pub tags: Vec<String>,
-    pub when: When,
-}
-
-#[derive(Clone, Debug)]
-pub enum When {
-    Once {
-        from: crate::moment::Moment,
-        until: crate::moment::Moment,
-    },
-    /// A cron expression in a time zone of IANA.
-    Cron {
-        expression: String,
-        zone: String,
-        lasts: Duration,
-    },
+impl Route {
+    fn covers(&self, severity: Severity, tags: &[String]) -> bool {
+        let severe = self.severities.is_empty() || self.severities.contains(&severity);
+        severe && (self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag)))
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -158,7 +152,7 @@ pub struct Heartbeat {
     pub every: Duration,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retention {
     pub raw: Duration,
     pub five_minutes: Duration,
@@ -177,5 +171,8 @@ pub struct Login {
     /// Tokens that open the dashboard and the API.
     pub tokens: Vec<Secret>,
     /// A header in which a proxy in front of us says who the user is; taken only from these addresses.
-    pub proxy_header: Option<(String, Vec<std::net::IpAddr>)>,
+    pub proxy_header: Option<(String, Vec<IpAddr>)>,
 }
+
+#[cfg(test)]
+mod tests;

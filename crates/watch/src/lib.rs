@@ -1,13 +1,17 @@
 //! The monitor: probes servers on a timer, decides what each result means, tells people, and shows it. A monitor is a probe
 //! that comes again; what a probe is, only the engine knows.
 
+pub mod channel;
 pub mod config;
 pub mod histogram;
 pub mod incident;
 pub mod maintenance;
 pub mod moment;
+pub mod notifier;
 pub mod prober;
 pub mod schedule;
+pub mod seal;
+pub mod secret;
 pub mod state;
 pub mod store;
 pub mod worker;

@@ -5,6 +5,7 @@ mod commit;
 mod contracts;
 mod days;
 pub mod incidents;
+pub(crate) mod outbox;
 pub(crate) mod packed;
 mod results;
 mod schedule;

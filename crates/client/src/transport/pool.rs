@@ -204,6 +204,27 @@ impl Pool {
         }
     }
 
+    /// A new connection, ready for a request that is sent later, or not at all.
+    ///
+    /// # Errors
+    /// A sentence for people: refused, not trusted, or too slow.
+    pub(crate) async fn open(&self) -> Result<Lease, Broken> {
+        Ok(Lease(self.connect(&Progress::default()).await?))
+    }
+
+    /// Sends a request on a connection that [`Pool::open`] made.
+    ///
+    /// # Errors
+    /// As [`Pool::send`].
+    pub(crate) async fn send_on(&self, lease: Lease, mut request: Request<Body>) -> Result<(Response<Incoming>, Lease), Broken> {
+        let Lease(mut sender) = lease;
+        self.address(&mut request, &sender);
+        match sender.send(request).await {
+            Ok(response) => Ok((response, Lease(sender))),
+            Err(error) => Err(self.explain(&sender, &error.into_error())),
+        }
+    }
+
     pub(crate) fn give_back(&self, lease: Lease) {
         if let Sender::Single(single) = lease.0
             && !single.sender.is_closed()

@@ -50,10 +50,7 @@ impl Proxy {
             return Err(AddressFailure::Proxy(format!("`{}://` proxies are not supported, only `http://`", url.scheme())));
         }
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| AddressFailure::Proxy("its URL names no host".into()))?;
-        let authorization = (!url.username().is_empty()).then(|| {
-            let credentials = [decoded(url.username()), b":".to_vec(), decoded(url.password().unwrap_or_default())].concat();
-            format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(credentials))
-        });
+        let authorization = basic(&url);
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         Ok(Self { host, port: url.port().unwrap_or(80), authorization })
     }
@@ -61,6 +58,14 @@ impl Proxy {
     pub(super) fn address(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
+}
+
+/// The header that says what a URL says of a user (RFC 7617).
+pub(super) fn basic(url: &Url) -> Option<String> {
+    (!url.username().is_empty()).then(|| {
+        let credentials = [decoded(url.username()), b":".to_vec(), decoded(url.password().unwrap_or_default())].concat();
+        format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(credentials))
+    })
 }
 
 /// Undoes percent-encoding, with which the user info of a URL is written.

@@ -10,7 +10,7 @@ use mcproof_client::auth::{
 };
 use mcproof_record::Diagnostic;
 
-pub(crate) const AUTH_DOC: &str = "how to be let in: a token, or a client that gets one";
+pub const AUTH_DOC: &str = "how to be let in: a token, or a client that gets one";
 
 /// `auth:` of a server or a transport.
 pub static AUTH: Object<AuthDraft> = Object {
@@ -120,7 +120,7 @@ pub(crate) enum Auth {
 }
 
 /// What of a tree is written there in full and yet a secret: it must not come up in any report.
-pub(crate) fn literal_secrets(node: &Node) -> Vec<String> {
+pub fn literal_secrets(node: &Node) -> Vec<String> {
     let mut found = Vec::new();
     collect(node, &mut found);
     found

@@ -22,7 +22,7 @@ pub struct Key<T: 'static> {
     pub doc: &'static str,
     pub shape: Shape,
     pub presence: Presence,
-    pub(crate) read: fn(&mut Reader<'_>, &Node, &mut T) -> Result<(), Fault>,
+    pub read: fn(&mut Reader<'_>, &Node, &mut T) -> Result<(), Fault>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub enum Presence {
 pub enum Shape {
     Text,
     Duration,
+    /// Days or less, for what is kept.
+    Period,
     /// Names to durations.
     Durations,
     /// Bytes, with or without a unit.
@@ -48,6 +50,10 @@ pub enum Shape {
     Share,
     /// What keeps an answer from coming, or a list of such words.
     Mishaps,
+    /// A number above 0 and below 100.
+    Percentage,
+    /// RFC 3339.
+    Time,
     /// `true`, or what keeps an answer from coming.
     FlagOrMishaps,
     /// `true`.
@@ -70,6 +76,8 @@ pub enum Shape {
     WordOrWords(&'static [&'static str]),
     /// A list of texts.
     TextList,
+    /// A text, or a list of texts.
+    TextOrTexts,
     /// One of three words, or values for a form.
     Elicitation,
     /// A text or a result.
@@ -105,10 +113,13 @@ impl Shape {
         let text = match self {
             Self::Text => "text",
             Self::Duration => "a duration such as 5s",
+            Self::Period => "a period such as 7d",
             Self::Durations => "a map of names to durations such as 5s",
             Self::Size => "a size such as 16MiB",
             Self::Count => "a whole number of at least 1",
             Self::Share => "a number above 0, and 1 at most",
+            Self::Percentage => "a percentage such as 99.9",
+            Self::Time => "a time such as 2027-01-31T02:00:00Z",
             Self::Mishaps => return format!("one of {}, or a list of them", listed(Mishap::ALL.map(Mishap::word))),
             Self::FlagOrMishaps => return format!("`true`, or one or more of {}", listed(Mishap::ALL.map(Mishap::word))),
             Self::Flag => "`true`",
@@ -125,6 +136,7 @@ impl Shape {
             Self::ObjectOrNumber(object) => return format!("{} as a map, or a whole number", object.name()),
             Self::Word(words) => return format!("one of {}", listed(words.iter().copied())),
             Self::TextList => "a list of texts",
+            Self::TextOrTexts => "text or a list of texts",
             Self::Elicitation => "`accept`, `decline`, `cancel` or a map of values",
             Self::Sampling => "text, `reject` or a result as a map",
             Self::Any => "a value",
@@ -161,7 +173,7 @@ impl<T> Described for Object<T> {
 
 /// Why a value could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// It has not the declared shape; whoever knows the declaration says so.
     Shape,
     /// Its diagnostic is already given.
@@ -170,7 +182,7 @@ pub(crate) enum Fault {
 
 impl<T> Object<T> {
     /// Reads a map into a draft and reports all that is wrong with its keys. `false` if something was wrong.
-    pub(crate) fn read(&self, reader: &mut Reader<'_>, node: &Node, draft: &mut T) -> bool {
+    pub fn read(&self, reader: &mut Reader<'_>, node: &Node, draft: &mut T) -> bool {
         let entries = match &node.kind {
             Kind::Map(entries) => entries,
             Kind::Broken => return false,

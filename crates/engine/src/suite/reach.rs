@@ -10,9 +10,9 @@ use super::source::Span;
 use mcproof_client::{JsonLimits, Proxies, Proxy, Tls, TlsFailure, Verification};
 use mcproof_record::{Diagnostic, Place};
 
-pub(crate) const TLS_DOC: &str = "whom to trust, and which certificate to show";
-pub(crate) const PROXY_DOC: &str = "the URL of an HTTP proxy that leads to the server, or `none`";
-pub(crate) const LIMITS_DOC: &str = "how much the server may send";
+pub const TLS_DOC: &str = "whom to trust, and which certificate to show";
+pub const PROXY_DOC: &str = "the URL of an HTTP proxy that leads to the server, or `none`";
+pub const LIMITS_DOC: &str = "how much the server may send";
 
 /// `tls:` of a server or a transport.
 pub static TLS: Object<TlsDraft> = Object {

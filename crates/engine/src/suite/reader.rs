@@ -1,4 +1,4 @@
-//! Reads the leaves of a suite: texts, durations, lists. Fills in variables on the way, and collects what is wrong.
+//! Reads the leaves of a suite, or of another file of the same making: texts, durations, lists. Fills in variables on the way, and collects what is wrong.
 
 use super::Environment;
 use super::document::{Kind, Node};
@@ -13,11 +13,11 @@ use serde_json::{Map, Value};
 use std::path::Path;
 use std::time::Duration;
 
-pub(crate) struct Reader<'a> {
-    pub(crate) source: &'a Source,
-    pub(crate) folder: &'a Path,
-    pub(crate) environment: &'a Environment,
-    pub(crate) diagnostics: Vec<Diagnostic>,
+pub struct Reader<'a> {
+    pub source: &'a Source,
+    pub folder: &'a Path,
+    pub environment: &'a Environment,
+    pub diagnostics: Vec<Diagnostic>,
     /// Variables with a known value.
     pub(crate) known: Map<String, Value>,
     /// Variables that a run fills in.
@@ -25,7 +25,7 @@ pub(crate) struct Reader<'a> {
     /// Variables that a later step saves, with its line.
     pub(crate) later: Vec<(String, u32)>,
     /// The key whose value is being read.
-    pub(crate) key: Span,
+    pub key: Span,
     /// What proves less than it seems to. No mistake: the suite can be run.
     pub(crate) warnings: Vec<Diagnostic>,
     /// What steps do with the output of tools if they do not say.
@@ -37,7 +37,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(source: &'a Source, folder: &'a Path, environment: &'a Environment) -> Self {
+    pub fn new(source: &'a Source, folder: &'a Path, environment: &'a Environment) -> Self {
         Self {
             source,
             folder,
@@ -54,15 +54,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(crate) fn mistakes(&self) -> usize {
+    pub fn mistakes(&self) -> usize {
         self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count()
     }
 
-    pub(crate) fn report(&mut self, diagnostic: Diagnostic, span: Span) {
+    pub fn report(&mut self, diagnostic: Diagnostic, span: Span) {
         self.diagnostics.push(diagnostic.at(self.source.place(span)));
     }
 
-    pub(crate) fn error(&mut self, code: &str, message: impl Into<String>, span: Span) {
+    pub fn error(&mut self, code: &str, message: impl Into<String>, span: Span) {
         self.report(Diagnostic::error(code, message), span);
     }
 
@@ -78,13 +78,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(crate) fn wrong_type(&mut self, expected: &str, node: &Node) {
+    pub fn wrong_type(&mut self, expected: &str, node: &Node) {
         if node.kind != Kind::Broken {
             self.error("wrong-type", format!("expected {expected}, found {}", node.kind.noun()), node.span);
         }
     }
 
-    pub(crate) fn place(&self, span: Span) -> Place {
+    pub fn place(&self, span: Span) -> Place {
         self.source.place(span)
     }
 
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The value with its variables filled in for good.
-    pub(crate) fn final_value(&mut self, node: &Node) -> Node {
+    pub fn final_value(&mut self, node: &Node) -> Node {
         let scope = Scope { known: &self.known, environment: &self.environment.variables, open: &[], later: &self.later };
         resolve(node, Outcome::Final, scope, self.source, &mut self.diagnostics)
     }
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
         resolve(node, Outcome::Template, scope, self.source, &mut self.diagnostics)
     }
 
-    pub(crate) fn text(&mut self, node: &Node) -> Result<String, Fault> {
+    pub fn text(&mut self, node: &Node) -> Result<String, Fault> {
         let resolved = self.final_value(node);
         self.as_text(resolved)
     }
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(crate) fn texts(&mut self, node: &Node) -> Result<Vec<String>, Fault> {
+    pub fn texts(&mut self, node: &Node) -> Result<Vec<String>, Fault> {
         match &node.kind {
             Kind::Seq(items) => items.iter().map(|item| self.text(item)).collect(),
             Kind::Broken => Err(Fault::Reported),
@@ -134,7 +134,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A whole number that is not negative.
-    pub(crate) fn number(&mut self, node: &Node) -> Result<u64, Fault> {
+    pub fn number(&mut self, node: &Node) -> Result<u64, Fault> {
         let resolved = self.final_value(node);
         match &resolved.kind {
             Kind::Number(number) => number.as_u64().ok_or(Fault::Shape),
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(crate) fn duration(&mut self, node: &Node) -> Result<Duration, Fault> {
+    pub fn duration(&mut self, node: &Node) -> Result<Duration, Fault> {
         let resolved = self.final_value(node);
         let written = match &resolved.kind {
             Kind::Text(text) => text.clone(),
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(crate) fn flag(&mut self, node: &Node) -> Result<bool, Fault> {
+    pub fn flag(&mut self, node: &Node) -> Result<bool, Fault> {
         match node.kind {
             Kind::Bool(value) => Ok(value),
             Kind::Broken => Err(Fault::Reported),
@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A whole number of at least 1.
-    pub(crate) fn count(&mut self, node: &Node) -> Result<u32, Fault> {
+    pub fn count(&mut self, node: &Node) -> Result<u32, Fault> {
         let resolved = self.final_value(node);
         match &resolved.kind {
             Kind::Number(number) => {
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the `vars:` of a suite or a test.
-    pub(crate) fn read_variables(&mut self, node: &Node) {
+    pub fn read_variables(&mut self, node: &Node) {
         if let Some(variables) = node.get("vars")
             && self.variables(variables) == Err(Fault::Shape)
         {

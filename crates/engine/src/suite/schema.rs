@@ -1,4 +1,4 @@
-//! The JSON Schema of the suite format, made from the tables that read it. Editors complete and check suites with it; it sees
+//! The JSON Schema of the suite format, and of others that are declared in the same way, made from the tables that read them. Editors complete and check suites with it; it sees
 //! shapes and names, while `mcproof plan` sees what they mean together.
 
 use super::format::{Described, Presence, Shape};
@@ -10,18 +10,28 @@ use serde_json::{Map, Value, json};
 
 /// By JSON Schema 2020-12.
 pub fn suite_schema() -> Value {
+    let example = json!({
+        "server": { "stdio": "node server.js" },
+        "tests": [{ "name": "search finds coffee", "steps": [{ "call": "search", "with": { "query": "coffee" }, "expect": { "$text": "/coffee/" } }] }],
+    });
     let mut definitions = Definitions(Map::new());
-    definitions.0.insert("text".into(), json!({ "type": ["string", "number"] }));
     definitions.0.insert("matcher".into(), matcher());
-    let root = definitions.object(&SUITE);
+    whole(&SUITE, "mcproof suite", "Tests of an MCP server, which run over every transport that it has", example, definitions)
+}
+
+/// The schema of another format that is declared by tables.
+pub fn format_schema(root: &dyn Described, title: &str, about: &str, example: Value) -> Value {
+    whole(root, title, about, example, Definitions(Map::new()))
+}
+
+fn whole(root: &dyn Described, title: &str, about: &str, example: Value, mut definitions: Definitions) -> Value {
+    definitions.0.insert("text".into(), json!({ "type": ["string", "number"] }));
+    let root = definitions.object(root);
     let mut schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "mcproof suite",
-        "description": "Tests of an MCP server, which run over every transport that it has",
-        "examples": [{
-            "server": { "stdio": "node server.js" },
-            "tests": [{ "name": "search finds coffee", "steps": [{ "call": "search", "with": { "query": "coffee" }, "expect": { "$text": "/coffee/" } }] }],
-        }],
+        "title": title,
+        "description": about,
+        "examples": [example],
     });
     let members = schema.as_object_mut().expect("it was written as an object");
     members.extend(root);
@@ -86,6 +96,9 @@ impl Definitions {
                 "type": "string",
                 "pattern": r"^\s*(\d+(\.\d*)?\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\s*)+$|\$\{",
             }),
+            Shape::Period => json!({ "type": "string", "pattern": r"^\s*\d+\s*(d|days?|h|hours?)\s*$|\$\{" }),
+            Shape::Percentage => json!({ "anyOf": [{ "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 100 }, variable()] }),
+            Shape::Time => json!({ "anyOf": [{ "type": "string", "format": "date-time" }, variable()] }),
             Shape::Durations => json!({ "type": "object", "additionalProperties": self.shape(Shape::Duration) }),
             Shape::Size => json!({ "anyOf": [{ "type": "integer", "minimum": 1 }, { "type": "string" }] }),
             Shape::Count => json!({ "anyOf": [{ "type": "integer", "minimum": 1 }, variable()] }),
@@ -115,6 +128,7 @@ impl Definitions {
                 ],
             }),
             Shape::Word(words) => json!({ "anyOf": [{ "enum": words }, variable()] }),
+            Shape::TextOrTexts => json!({ "anyOf": [text(), { "type": "array", "items": text() }] }),
             Shape::TextList => json!({ "type": "array", "items": text() }),
             Shape::Elicitation => json!({ "anyOf": [{ "enum": ["accept", "decline", "cancel"] }, { "type": "object" }, variable()] }),
             Shape::Sampling => json!({ "type": ["string", "object"] }),

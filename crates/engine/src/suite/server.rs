@@ -312,7 +312,7 @@ pub struct BindingDraft {
 }
 
 /// Reads one server; `key` is where its name stands.
-pub(crate) fn read_server(reader: &mut Reader<'_>, name: &str, key: Span, node: &Node) -> Option<Server> {
+pub fn read_server(reader: &mut Reader<'_>, name: &str, key: Span, node: &Node) -> Option<Server> {
     let mut draft = ServerDraft::default();
     if !SERVER.read(reader, node, &mut draft) {
         return None;

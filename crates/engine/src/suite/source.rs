@@ -46,7 +46,7 @@ impl Source {
     }
 
     /// Puts stars in the place of secrets, so that no place that is shown tells them.
-    pub(crate) fn mask(&mut self, secrets: &[String]) {
+    pub fn mask(&mut self, secrets: &[String]) {
         // A shorter one would star out half of the file without hiding anything, as in the tap.
         for secret in secrets.iter().filter(|secret| secret.len() >= 4) {
             let stars = "*".repeat(secret.chars().count());

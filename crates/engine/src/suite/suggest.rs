@@ -20,7 +20,7 @@ pub fn did_you_mean<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a st
 }
 
 /// Names in backticks with commas between, cut when there are too many to read.
-pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const SHOWN: usize = 24;
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match names.len() {

@@ -1,0 +1,101 @@
+//! The services that tell people. A message becomes what a service wants by a pure function; the carrier brings it there.
+//! Knows nothing of who is to be told, nor of what happens if that fails.
+
+mod alertmanager;
+mod carrier;
+mod discord;
+mod jira;
+mod mail;
+mod message;
+mod pagerduty;
+mod slack;
+mod teams;
+mod webhook;
+
+pub use carrier::{Carrier, Setback};
+pub use mail::Mail;
+pub use message::{Kind, Message};
+pub use webhook::{SIGNATURE_HEADER, signature};
+
+use crate::config::{ChannelSpec, Secret};
+use serde_json::Value;
+use url::Url;
+
+/// What is brought to a service.
+#[derive(Clone, Debug)]
+pub enum Parcel {
+    Post(Post),
+    Mail(Box<Mail>),
+    /// The service has no such message.
+    Nothing,
+}
+
+/// A POST of JSON.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Post {
+    /// It may hold a secret.
+    pub url: Secret,
+    pub headers: Vec<(String, Secret)>,
+    pub body: Vec<u8>,
+}
+
+impl Post {
+    fn json(url: &str, body: &Value) -> Self {
+        Self { url: Secret(url.to_owned()), headers: Vec::new(), body: body.to_string().into_bytes() }
+    }
+
+    #[must_use]
+    fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), Secret(value.to_owned())));
+        self
+    }
+}
+
+/// The message as this channel wants it.
+///
+/// # Errors
+/// Says why the channel can never take it: a configuration that was never read, or an address that is none.
+pub fn pack(channel: &ChannelSpec, message: &Message) -> Result<Parcel, String> {
+    Ok(match channel {
+        ChannelSpec::PagerDuty { routing_key, url } => Parcel::Post(pagerduty::pack(url, routing_key, message)),
+        ChannelSpec::Jira { url, api_key } => Parcel::Post(jira::pack(url, api_key, message)?),
+        ChannelSpec::Alertmanager { url } => alertmanager::pack(url, message)?.map_or(Parcel::Nothing, Parcel::Post),
+        ChannelSpec::Slack { url } => Parcel::Post(slack::pack(url, message)),
+        ChannelSpec::Discord { url } => Parcel::Post(discord::pack(url, message)),
+        ChannelSpec::Teams { url } => Parcel::Post(teams::pack(url, message)),
+        ChannelSpec::Smtp { url, from, to } => Parcel::Mail(Box::new(mail::pack(url, from, to, message)?)),
+        ChannelSpec::Webhook { url, secret } => Parcel::Post(webhook::pack(url, secret.as_ref(), message)),
+    })
+}
+
+impl ChannelSpec {
+    /// As it is called in the configuration.
+    pub fn service(&self) -> &'static str {
+        match self {
+            Self::PagerDuty { .. } => "pagerduty",
+            Self::Jira { .. } => "jira",
+            Self::Alertmanager { .. } => "alertmanager",
+            Self::Slack { .. } => "slack",
+            Self::Discord { .. } => "discord",
+            Self::Teams { .. } => "teams",
+            Self::Smtp { .. } => "smtp",
+            Self::Webhook { .. } => "webhook",
+        }
+    }
+
+    /// Whether it keeps an alert open until it is told that all is well again, by a key. What may have reached it has to be
+    /// closed there; a resolve that it does not know is of no consequence.
+    pub fn keeps_alerts(&self) -> bool {
+        matches!(self, Self::PagerDuty { .. } | Self::Jira { .. } | Self::Alertmanager { .. })
+    }
+}
+
+/// A URL with another path behind its own.
+fn below(url: &str, segments: &[&str]) -> Result<Url, String> {
+    let mut url = Url::parse(url).map_err(|error| format!("its URL cannot be used: {error}"))?;
+    url.path_segments_mut().map_err(|()| "its URL cannot be used".to_owned())?.pop_if_empty().extend(segments);
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! Brings a parcel to its service: connects, looks whether it may still be sent, sends it, and says what came of that. Knows
+//! connections and statuses, not what the parcel says.
+
+use super::mail::Mail;
+use super::{Parcel, Post};
+use crate::moment::Moment;
+use lettre::transport::smtp::authentication::{Credentials, Mechanism};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
+use lettre::transport::smtp::extension::ClientId;
+use mcproof_client::{Errand, Network};
+use mcproof_report::escape;
+use std::time::Duration;
+use tokio::time::timeout;
+use url::Url;
+
+/// Connecting and sending together. With half of a lease before it, it ends before the lease does.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The way to the services.
+#[derive(Clone, Debug, Default)]
+pub struct Carrier {
+    network: Network,
+}
+
+/// Why a parcel was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Setback {
+    /// Another attempt may fare better.
+    Passing {
+        why: String,
+        /// How long the service wants to be left alone.
+        after: Option<Duration>,
+        /// The service may have taken it, and only its answer was lost.
+        maybe_taken: bool,
+    },
+    /// It will not be taken however often it is sent.
+    Refused(String),
+    /// Nothing was sent: whoever asked has no right to it any more.
+    TooLate,
+}
+
+/// How much of an answer is told.
+const EXCERPT: usize = 200;
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+impl Carrier {
+    pub fn new(network: Network) -> Self {
+        Self { network }
+    }
+
+    /// Brings a parcel to its service. `may_send` is asked when the connection is there, right before anything is sent. Gives
+    /// what the service answered, in a few words.
+    ///
+    /// # Errors
+    /// It was not taken, or nobody knows whether it was.
+    pub async fn deliver(&self, parcel: &Parcel, now: Moment, may_send: &(dyn Fn() -> bool + Sync)) -> Result<String, Setback> {
+        let mut is_sent = false;
+        let carried = async {
+            match parcel {
+                Parcel::Post(post) => self.post(post, now, may_send, &mut is_sent).await,
+                Parcel::Mail(mail) => send_mail(mail, may_send, &mut is_sent).await,
+                Parcel::Nothing => Ok("nothing to tell".to_owned()),
+            }
+        };
+        let outcome = timeout(PATIENCE, carried).await;
+        outcome.unwrap_or_else(|_| {
+            let why = match is_sent {
+                true => format!("no answer within {} s", PATIENCE.as_secs()),
+                false => format!("no connection within {} s", PATIENCE.as_secs()),
+            };
+            Err(Setback::Passing { why, after: None, maybe_taken: is_sent })
+        })
+    }
+
+    async fn post(&self, post: &Post, now: Moment, may_send: &(dyn Fn() -> bool + Sync), is_sent: &mut bool) -> Result<String, Setback> {
+        let url = Url::parse(&post.url.0).map_err(|_| Setback::Refused("its URL cannot be used".to_owned()))?;
+        let connected = Errand::connect(&url, &self.network).await.map_err(|broken| passing(broken.to_string(), false))?;
+        if !may_send() {
+            return Err(Setback::TooLate);
+        }
+        *is_sent = true;
+        let mut headers = vec![
+            ("content-type".to_owned(), "application/json".to_owned()),
+            ("accept".to_owned(), "application/json".to_owned()),
+            ("user-agent".to_owned(), concat!("mcproof/", env!("CARGO_PKG_VERSION")).to_owned()),
+        ];
+        headers.extend(post.headers.iter().map(|(name, value)| (name.clone(), value.0.clone())));
+        let sent = connected.send("POST", &headers, post.body.clone()).await;
+        let answer = sent.map_err(|broken| passing(broken.to_string(), true))?;
+        let text = String::from_utf8_lossy(&answer.body);
+        let excerpt: String = escape(text.trim()).chars().take(EXCERPT).collect();
+        let said = if excerpt.is_empty() { format!("status {}", answer.status) } else { format!("status {}: {excerpt}", answer.status) };
+        match answer.status {
+            200..=299 => Ok(said),
+            408 | 429 | 500..=599 => {
+                let after = answer.header("retry-after").and_then(|value| retry_after(value, now));
+                // A limit is kept before anything is done; other failures may come late.
+                Err(Setback::Passing { why: said, after, maybe_taken: answer.status != 429 })
+            }
+            _ => Err(Setback::Refused(said)),
+        }
+    }
+}
+
+fn passing(why: String, maybe_taken: bool) -> Setback {
+    Setback::Passing { why, after: None, maybe_taken }
+}
+
+/// Seconds, or a date (RFC 9110, 10.2.3).
+fn retry_after(value: &str, now: Moment) -> Option<Duration> {
+    let value = value.trim();
+    let wait = match value.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok()?,
+        Err(_) => {
+            let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(value).ok()?;
+            Moment(date.as_millisecond()).since(now)
+        }
+    };
+    Some(wait.min(LONGEST_WAIT))
+}
+
+async fn send_mail(mail: &Mail, may_send: &(dyn Fn() -> bool + Sync), is_sent: &mut bool) -> Result<String, Setback> {
+    let mut connection = connect(&mail.relay.0).await?;
+    if !may_send() {
+        connection.abort().await;
+        return Err(Setback::TooLate);
+    }
+    *is_sent = true;
+    let response = connection.send(&mail.envelope, &mail.letter).await.map_err(|error| of_smtp(&error, true))?;
+    let said = response.first_line().map(|line| escape(line).chars().take(EXCERPT).collect::<String>()).unwrap_or_default();
+    // It was taken: what becomes of the connection is of no consequence.
+    let _ = connection.quit().await;
+    Ok(format!("{} {said}", response.code()))
+}
+
+async fn connect(relay: &str) -> Result<AsyncSmtpConnection, Setback> {
+    let refused = |why: &str| Setback::Refused(why.to_owned());
+    let url = Url::parse(relay).map_err(|_| refused("the URL of the mail server cannot be used"))?;
+    let host = url.host_str().ok_or_else(|| refused("the URL of the mail server names no host"))?.trim_matches(['[', ']']).to_owned();
+    let tls = || TlsParameters::new(host.clone()).map_err(|error| refused(&format!("TLS cannot be set up: {error}")));
+    let wrapped = url.scheme() == "smtps";
+    let wish = url.query_pairs().find(|(key, _)| key == "tls").map(|(_, value)| value.into_owned());
+    let port = url.port().unwrap_or(if wrapped { 465 } else { 587 });
+    let hello = ClientId::default();
+    let wrapping = if wrapped { Some(tls()?) } else { None };
+    let connecting = AsyncSmtpConnection::connect_tokio1((host.as_str(), port), Some(PATIENCE), &hello, wrapping, None);
+    let mut connection = connecting.await.map_err(|error| of_smtp(&error, false))?;
+    let user = decoded(url.username());
+    if !wrapped {
+        // A password is never sent in the clear, unless the URL says so.
+        let required = wish.as_deref() == Some("required") || (!user.is_empty() && wish.is_none());
+        if connection.can_starttls() && wish.as_deref() != Some("none") {
+            connection.starttls(tls()?, &hello).await.map_err(|error| of_smtp(&error, false))?;
+        } else if required {
+            return Err(refused("the mail server offers no TLS; `?tls=none` in its URL goes without"));
+        }
+    }
+    if !user.is_empty() {
+        let credentials = Credentials::new(user, decoded(url.password().unwrap_or_default()));
+        connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await.map_err(|error| of_smtp(&error, false))?;
+    }
+    Ok(connection)
+}
+
+fn of_smtp(error: &lettre::transport::smtp::Error, maybe_taken: bool) -> Setback {
+    let mut why = error.to_string();
+    if let Some(source) = std::error::Error::source(error) {
+        why = format!("{why}: {source}");
+    }
+    let why: String = escape(&why).chars().take(EXCERPT).collect();
+    match error.is_permanent() {
+        true => Setback::Refused(why),
+        // What the server answered is an answer.
+        false => Setback::Passing { why, after: None, maybe_taken: maybe_taken && !error.is_transient() },
+    }
+}
+
+/// Undoes percent-encoding.
+fn decoded(text: &str) -> String {
+    url::form_urlencoded::parse(format!("x={}", text.replace('+', "%2B")).as_bytes())
+        .next()
+        .map(|(_, value)| value.into_owned())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_may_say_when_to_come_again() {
+        let now = Moment(1_445_412_480_000);
+        let check = |value: &str, seconds: Option<u64>| {
+            assert_eq!(retry_after(value, now).map(|wait| wait.as_secs()), seconds, "{value}");
+        };
+        check("30", Some(30));
+        check(" 2.5 ", Some(2));
+        check("0", Some(0));
+        check("-1", None);
+        check("soon", None);
+        check("1000000", Some(3600));
+        check("Wed, 21 Oct 2015 07:28:30 GMT", Some(30));
+        check("Wed, 21 Oct 2015 07:00:00 GMT", Some(0));
+    }
+
+    #[test]
+    fn users_and_passwords_of_urls_are_decoded() {
+        let check = |text: &str, expected: &str| assert_eq!(decoded(text), expected);
+        check("ann%40example.com", "ann@example.com");
+        check("a+b", "a+b");
+        check("", "");
+        check("p%26q", "p&q");
+    }
+}

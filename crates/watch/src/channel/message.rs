@@ -1,0 +1,194 @@
+//! What people are told, before it takes the form of a service. All that a server said is made harmless and short here:
+//! control characters become visible, and long texts end early.
+
+use crate::incident::{Class, Detail, Severity};
+use crate::moment::Moment;
+use mcproof_report::escape;
+use std::fmt;
+use std::time::Duration;
+
+/// Why somebody is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Trigger,
+    /// It is worse than it was, or something else.
+    Update,
+    /// Nobody has acknowledged it.
+    Reminder,
+    /// Somebody has.
+    Acknowledge,
+    Resolve,
+}
+
+impl Kind {
+    pub const ALL: [Self; 5] = [Self::Trigger, Self::Update, Self::Reminder, Self::Acknowledge, Self::Resolve];
+
+    /// As it is written in the outbox.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Trigger => "trigger",
+            Self::Update => "update",
+            Self::Reminder => "reminder",
+            Self::Acknowledge => "acknowledge",
+            Self::Resolve => "resolve",
+        }
+    }
+
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.word())
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Of this message, the same each time that it is tried.
+    pub id: String,
+    pub kind: Kind,
+    /// Of the incident: the key by which services know what belongs together.
+    pub incident: String,
+    /// A target, or the host or region of a storm.
+    pub subject: String,
+    pub class: Class,
+    pub severity: Severity,
+    pub title: String,
+    pub detail: Detail,
+    pub since: Moment,
+    pub resolved: Option<Moment>,
+    pub acknowledged_by: Option<String>,
+    /// The key of the report and the transcript.
+    pub evidence: Option<String>,
+    /// The root of the dashboard.
+    pub public_url: Option<String>,
+    /// When it is sent.
+    pub now: Moment,
+}
+
+/// Words of ours and of a server, with what they are.
+pub(super) struct Fact {
+    pub(super) label: &'static str,
+    pub(super) text: String,
+}
+
+/// Longer texts are cut, whatever a service would take: people read these on a phone.
+const LONGEST_TITLE: usize = 250;
+const LONGEST_TEXT: usize = 1000;
+const LONGEST_NAME: usize = 120;
+/// Of the targets of a storm.
+const MOST_MEMBERS: usize = 20;
+
+impl Message {
+    /// One line that says it all.
+    pub(super) fn headline(&self) -> String {
+        let (subject, title) = (short(&self.subject, LONGEST_NAME), short(&self.title, LONGEST_TITLE));
+        // Most titles name their target.
+        let what = if title.contains(&subject) { title } else { format!("{subject}: {title}") };
+        match self.kind {
+            Kind::Trigger => format!("[{}] {what}", self.severity),
+            Kind::Update => format!("[{}, changed] {what}", self.severity),
+            Kind::Reminder => format!("[{}, still open] {what}", self.severity),
+            Kind::Acknowledge => format!("[acknowledged by {}] {what}", self.who()),
+            Kind::Resolve => format!("[resolved] {what}"),
+        }
+    }
+
+    fn who(&self) -> String {
+        self.acknowledged_by.as_deref().map_or_else(|| "somebody".to_owned(), |who| short(who, LONGEST_NAME))
+    }
+
+    /// What happened, as the diagnostic says it.
+    pub(super) fn text(&self) -> String {
+        short(&self.detail.message, LONGEST_TEXT)
+    }
+
+    /// All else, in the order in which a person wants to know it. Links are not in it.
+    pub(super) fn facts(&self) -> Vec<Fact> {
+        let mut facts = Vec::new();
+        let mut fact = |label, text: String| facts.push(Fact { label, text });
+        fact("target", short(&self.subject, LONGEST_NAME));
+        fact("class", self.class.to_string());
+        if let Some(layer) = &self.detail.layer {
+            fact("failed at", short(layer, LONGEST_NAME));
+        }
+        if let Some(reason) = &self.detail.reason {
+            fact("reason", short(reason, LONGEST_NAME));
+        }
+        fact("since", self.since.to_string());
+        if let Some(resolved) = self.resolved {
+            fact("resolved", format!("{resolved}, after {}", span(resolved.since(self.since))));
+        } else if self.kind != Kind::Trigger {
+            fact("for", span(self.now.since(self.since)));
+        }
+        if !self.detail.members.is_empty() {
+            let shown: Vec<String> = self.detail.members.iter().take(MOST_MEMBERS).map(|name| short(name, LONGEST_NAME)).collect();
+            let rest = self.detail.members.len().saturating_sub(MOST_MEMBERS);
+            let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+            fact("targets", format!("{}{more}", shown.join(", ")));
+        }
+        if let Some(hint) = &self.detail.hint {
+            fact("hint", short(hint, LONGEST_TEXT));
+        }
+        if self.evidence.is_some() {
+            fact("replay", self.replay());
+        }
+        facts
+    }
+
+    /// How to judge the transcript again.
+    pub(super) fn replay(&self) -> String {
+        let file = self.evidence.as_deref().unwrap_or("evidence");
+        format!("download the evidence, then: mcproof probe --replay {file}.json")
+    }
+
+    /// The incident on the dashboard.
+    pub(super) fn link(&self) -> Option<String> {
+        self.public_url.as_ref().map(|root| format!("{root}/incidents/{}", self.incident))
+    }
+
+    /// The report and the transcript of the probe that failed.
+    pub(super) fn transcript(&self) -> Option<String> {
+        Some(format!("{}/evidence/{}", self.public_url.as_ref()?, self.evidence.as_ref()?))
+    }
+
+    /// All of it as plain text.
+    pub(super) fn plain(&self) -> String {
+        let mut lines = vec![self.text(), String::new()];
+        lines.extend(self.facts().iter().map(|fact| format!("{:>10}  {}", fact.label, fact.text)));
+        let links = [("incident", self.link()), ("transcript", self.transcript())];
+        lines.extend(links.into_iter().filter_map(|(label, link)| Some(format!("{label:>10}  {}", link?))));
+        lines.join("\n")
+    }
+}
+
+/// Harmless, and no longer than this many characters.
+pub(super) fn short(text: &str, most: usize) -> String {
+    cut(&escape(text), most)
+}
+
+/// No longer than this many characters.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some(_) => {
+            let end = text.char_indices().nth(most.saturating_sub(1)).map_or(0, |(end, _)| end);
+            format!("{}…", &text[..end])
+        }
+    }
+}
+
+/// A span of time as people say it: its two largest units.
+pub(super) fn span(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, _, _) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}

@@ -1,0 +1,45 @@
+//! PagerDuty, Events API v2. The incident is the key: what is sent again changes nothing there.
+
+use super::Post;
+use super::message::{Kind, Message, cut};
+use crate::config::Secret;
+use crate::incident::Severity;
+use serde_json::{Map, Value, json};
+
+/// Of `payload.summary`, in characters.
+const LONGEST_SUMMARY: usize = 1024;
+
+pub(super) fn pack(url: &str, routing_key: &Secret, message: &Message) -> Post {
+    let action = match message.kind {
+        Kind::Trigger | Kind::Update | Kind::Reminder => "trigger",
+        Kind::Acknowledge => "acknowledge",
+        Kind::Resolve => "resolve",
+    };
+    let mut event = json!({ "routing_key": routing_key.0, "event_action": action, "dedup_key": message.incident });
+    if action == "trigger" {
+        let details: Map<String, Value> = message.facts().into_iter().map(|fact| (fact.label.to_owned(), fact.text.into())).collect();
+        let mut details = Value::Object(details);
+        details["message"] = message.text().into();
+        event["payload"] = json!({
+            "summary": cut(&message.headline(), LONGEST_SUMMARY),
+            "source": cut(&message.subject, LONGEST_SUMMARY),
+            "severity": match message.severity {
+                Severity::Notify => "warning",
+                Severity::Page => "critical",
+                Severity::Security => "error",
+            },
+            "timestamp": message.since.to_string(),
+            "component": "mcp",
+            "class": message.class.word(),
+            "custom_details": details,
+        });
+        event["client"] = "mcproof".into();
+        let links = [("the incident", message.link()), ("the transcript", message.transcript())];
+        let links: Vec<Value> = links.into_iter().filter_map(|(text, link)| Some(json!({ "href": link?, "text": text }))).collect();
+        if let Some(link) = message.link() {
+            event["client_url"] = link.into();
+            event["links"] = links.into();
+        }
+    }
+    Post::json(url, &event)
+}

@@ -1,0 +1,219 @@
+//! The leaves that only this format has: references to secrets, URLs, periods, times of day. What a file or a variable holds
+//! that a secret names is read here; no place that is shown later tells it.
+
+use crate::moment::Moment;
+use crate::secret::Secret;
+use mcproof_engine::suite::document::{Kind, Node};
+use mcproof_engine::suite::format::{Fault, Key, Presence, Shape};
+use mcproof_engine::suite::reader::Reader;
+use mcproof_engine::suite::{did_you_mean, listed};
+use mcproof_record::Diagnostic;
+use std::path::PathBuf;
+use std::time::Duration;
+use url::Url;
+
+/// How a key is read into a draft.
+pub(super) type Read<T> = fn(&mut Reader<'_>, &Node, &mut T) -> Result<(), Fault>;
+
+pub(super) const fn optional<T>(name: &'static str, doc: &'static str, shape: Shape, read: Read<T>) -> Key<T> {
+    Key { name, doc, shape, presence: Presence::Optional, read }
+}
+
+pub(super) const fn required<T>(name: &'static str, doc: &'static str, shape: Shape, read: Read<T>) -> Key<T> {
+    Key { name, doc, shape, presence: Presence::Required, read }
+}
+
+pub(super) const fn one_of<T>(name: &'static str, doc: &'static str, shape: Shape, read: Read<T>) -> Key<T> {
+    Key { name, doc, shape, presence: Presence::OneOf, read }
+}
+
+/// Whether a value that is written in full gives something away.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Openness {
+    /// It does.
+    Secret,
+    /// It may stand in the file.
+    Public,
+}
+
+/// `env:NAME`, `file:PATH`, a text with `${env.NAME}`, or the secret itself, of which one is warned.
+pub(super) fn read_secret(reader: &mut Reader<'_>, node: &Node, openness: Openness) -> Result<Secret, Fault> {
+    let written = reader.text(node)?;
+    let (secret, is_literal) = match written.split_once(':') {
+        Some(("env", name)) => (variable(reader, node, name)?, false),
+        Some(("file", path)) => (file(reader, node, path)?, false),
+        _ => (written, matches!(&node.kind, Kind::Text(text) if !text.contains("${")) || matches!(node.kind, Kind::Number(_))),
+    };
+    if secret.is_empty() {
+        reader.error("empty-secret", "this secret is empty", node.span);
+        return Err(Fault::Reported);
+    }
+    if is_literal && openness == Openness::Secret {
+        let warning = Diagnostic::warning("literal-secret", "a secret stands in this file, where everybody finds it who has the file");
+        reader.report(warning.hint("write `env:NAME` and set NAME where mcproof runs, or `file:PATH`"), reader.key);
+    }
+    Ok(Secret(secret))
+}
+
+fn variable(reader: &mut Reader<'_>, node: &Node, name: &str) -> Result<String, Fault> {
+    if let Some(value) = reader.environment.variables.get(name) {
+        return Ok(value.clone());
+    }
+    let missing = Diagnostic::error("missing-variable", format!("the variable `{name}` is not set"));
+    let hint = match did_you_mean(name, reader.environment.variables.keys().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("set {name} where mcproof runs, or name a file with `file:PATH`"),
+    };
+    reader.report(missing.hint(hint), node.span);
+    Err(Fault::Reported)
+}
+
+fn file(reader: &mut Reader<'_>, node: &Node, path: &str) -> Result<String, Fault> {
+    match std::fs::read_to_string(reader.folder.join(path)) {
+        Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
+        Err(error) => {
+            let unreadable = Diagnostic::error("cannot-read", format!("`{path}` cannot be read: {error}"));
+            reader.report(unreadable.hint(BEGINS), node.span);
+            Err(Fault::Reported)
+        }
+    }
+}
+
+const BEGINS: &str = "paths begin at the folder of this file";
+
+/// A file that has to be there when somebody needs it.
+pub(super) fn read_path(reader: &mut Reader<'_>, node: &Node) -> Result<PathBuf, Fault> {
+    let written = reader.text(node)?;
+    let path = reader.folder.join(&written);
+    match std::fs::metadata(&path) {
+        Ok(about) if about.is_file() => Ok(path),
+        Ok(_) => {
+            reader.error("cannot-read", format!("`{written}` is no file"), node.span);
+            Err(Fault::Reported)
+        }
+        Err(error) => {
+            reader.report(Diagnostic::error("cannot-read", format!("`{written}` cannot be read: {error}")).hint(BEGINS), node.span);
+            Err(Fault::Reported)
+        }
+    }
+}
+
+/// Refuses what is no `http://` or `https://` URL. Never repeats it: it may hold a secret.
+pub(super) fn check_url(reader: &mut Reader<'_>, node: &Node, url: &str) -> Result<Url, Fault> {
+    match Url::parse(url) {
+        Ok(parsed) if matches!(parsed.scheme(), "http" | "https") && parsed.has_host() => Ok(parsed),
+        _ => {
+            let diagnostic = Diagnostic::error("bad-url", "this is no URL that can be reached over HTTP");
+            reader.report(diagnostic.hint("it starts with `https://` or `http://`, and names a host"), node.span);
+            Err(Fault::Reported)
+        }
+    }
+}
+
+pub(super) fn read_url(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
+    let url = reader.text(node)?;
+    check_url(reader, node, &url)?;
+    Ok(url)
+}
+
+pub(super) fn read_secret_url(reader: &mut Reader<'_>, node: &Node, openness: Openness) -> Result<Secret, Fault> {
+    let url = read_secret(reader, node, openness)?;
+    let parsed = check_url(reader, node, &url.0)?;
+    let is_literal = matches!(&node.kind, Kind::Text(text) if *text == url.0);
+    if is_literal && openness == Openness::Public && parsed.password().is_some() {
+        return read_secret(reader, node, Openness::Secret);
+    }
+    Ok(url)
+}
+
+/// A text, or a list of texts.
+pub(super) fn read_texts(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<String>, Fault> {
+    match &node.kind {
+        Kind::Seq(_) => reader.texts(node),
+        _ => reader.text(node).map(|text| vec![text]),
+    }
+}
+
+/// Words of a list, each with its node for what else is wrong with it.
+pub(super) fn read_items(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<(String, Node)>, Fault> {
+    match &node.kind {
+        Kind::Seq(items) => items.iter().map(|item| Ok((reader.text(item)?, item.clone()))).collect(),
+        _ => reader.text(node).map(|text| vec![(text, node.clone())]),
+    }
+}
+
+/// One of some words.
+pub(super) fn choose<T>(reader: &mut Reader<'_>, node: &Node, all: &[(&'static str, T)], what: &str) -> Result<T, Fault>
+where
+    T: Copy,
+{
+    let written = reader.text(node)?;
+    if let Some((_, found)) = all.iter().find(|(word, _)| *word == written) {
+        return Ok(*found);
+    }
+    let words = || all.iter().map(|(word, _)| *word);
+    let diagnostic = Diagnostic::error("unknown-word", format!("`{written}` is no {what}"));
+    let hint = match did_you_mean(&written, words()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("it is one of {}", listed(words())),
+    };
+    reader.report(diagnostic.hint(hint), node.span);
+    Err(Fault::Reported)
+}
+
+/// Days or hours: for how long something is kept.
+pub(super) fn read_period(reader: &mut Reader<'_>, node: &Node) -> Result<Duration, Fault> {
+    let written = reader.text(node)?;
+    let trimmed = written.trim();
+    let digits = trimmed.find(|character: char| !character.is_ascii_digit()).unwrap_or(trimmed.len());
+    let (number, unit) = trimmed.split_at(digits);
+    let unit = match unit.trim() {
+        "d" | "day" | "days" => 86_400,
+        "h" | "hour" | "hours" => 3_600,
+        _ => 0,
+    };
+    match number.parse::<u64>().ok().filter(|number| unit > 0 && (1..=MOST_DAYS).contains(number)) {
+        Some(number) => Ok(Duration::from_secs(number * unit)),
+        None => {
+            let diagnostic = Diagnostic::error("bad-period", format!("`{written}` is no period"));
+            reader.report(diagnostic.hint("periods are written 7d or 36h"), node.span);
+            Err(Fault::Reported)
+        }
+    }
+}
+
+/// A century: more is a slip of the keyboard.
+const MOST_DAYS: u64 = 36_500;
+
+pub(super) fn read_percentage(reader: &mut Reader<'_>, node: &Node) -> Result<f64, Fault> {
+    let resolved = reader.final_value(node);
+    match &resolved.kind {
+        Kind::Number(number) => number.as_f64().filter(|share| *share > 0.0 && *share < 100.0).ok_or(Fault::Shape),
+        Kind::Broken => Err(Fault::Reported),
+        _ => Err(Fault::Shape),
+    }
+}
+
+/// A point in time with its offset from UTC.
+pub(super) fn read_time(reader: &mut Reader<'_>, node: &Node) -> Result<Moment, Fault> {
+    let written = reader.text(node)?;
+    match written.parse::<jiff::Timestamp>() {
+        Ok(time) => Ok(Moment(time.as_millisecond())),
+        Err(_) => {
+            let diagnostic = Diagnostic::error("bad-time", format!("`{written}` is no point in time"));
+            reader.report(diagnostic.hint("write it as 2027-01-31T02:00:00Z or 2027-01-31T02:00:00+01:00"), node.span);
+            Err(Fault::Reported)
+        }
+    }
+}
+
+/// A duration that is not below `least`.
+pub(super) fn read_at_least(reader: &mut Reader<'_>, node: &Node, least: Duration) -> Result<Duration, Fault> {
+    let duration = reader.duration(node)?;
+    if duration < least {
+        let diagnostic = Diagnostic::error("too-often", format!("this is less than {} s", least.as_secs()));
+        reader.report(diagnostic.hint(format!("write {}s or more", least.as_secs())), node.span);
+        return Err(Fault::Reported);
+    }
+    Ok(duration)
+}

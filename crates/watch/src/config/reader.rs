@@ -1,0 +1,547 @@
+//! Reads a whole configuration from its tree, with the reader of suites. All mistakes are collected; a configuration comes
+//! out only when there are none.
+
+use super::channel::{CHANNEL, read_channel};
+use super::import::read_import;
+use super::leaves::{Openness, optional, read_at_least, read_period, read_secret, read_secret_url, read_texts, read_url, required};
+use super::route::{ROUTE, read_route};
+use super::target::{DEFAULTS, Habits, TARGET, imported, read_target};
+use super::window::{WINDOW, read_window};
+use super::{Config, Heartbeat, Login, Retention, Route, Secret, TargetSpec, Window};
+use crate::seal::SealKey;
+use mcproof_engine::suite::auth::literal_secrets;
+use mcproof_engine::suite::document::{self, Kind, Node};
+use mcproof_engine::suite::format::{Fault, Object, Shape};
+use mcproof_engine::suite::reader::Reader;
+use mcproof_engine::suite::schema::format_schema;
+use mcproof_engine::suite::source::{Source, Span};
+use mcproof_engine::suite::{Environment, did_you_mean, listed};
+use mcproof_record::{Diagnostic, Severity};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+/// A configuration, and what is odd about it without being wrong.
+#[derive(Debug)]
+pub struct Loaded {
+    pub config: Config,
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Reads the text of a configuration. `folder` is where relative paths begin.
+///
+/// # Errors
+/// All mistakes in the file, with its warnings, in the order of their places.
+pub fn load(path_as_named: &str, text: &str, folder: &Path, environment: &Environment) -> Result<Loaded, Vec<Diagnostic>> {
+    let mut source = Source::new(path_as_named, text);
+    let (tree, mistakes) = document::parse(&source, 0);
+    source.mask(&tree.as_ref().map(|tree| [literal_secrets(tree), secrets(tree)].concat()).unwrap_or_default());
+    let mut reader = Reader::new(&source, folder, environment);
+    reader.diagnostics = mistakes;
+    let config = tree.and_then(|tree| read_config(&mut reader, &tree));
+    let is_flawless = reader.mistakes() == 0;
+    let mut diagnostics = reader.diagnostics;
+    diagnostics.sort_by_key(|diagnostic| diagnostic.place.as_ref().map(|place| (place.line, place.column)));
+    match config.filter(|_| is_flawless) {
+        Some(config) => {
+            diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Warning);
+            Ok(Loaded { config, warnings: diagnostics })
+        }
+        None => Err(diagnostics),
+    }
+}
+
+/// By JSON Schema 2020-12.
+pub fn config_schema() -> Value {
+    let example = json!({
+        "public_url": "https://status.example.com",
+        "listen": "127.0.0.1:7130",
+        "targets": { "shop": { "http": "https://mcp.example.com/mcp", "objective": 99.9, "public": true } },
+        "channels": { "on-call": { "pagerduty": "env:PAGERDUTY_KEY" }, "chat": { "slack": "env:SLACK_URL" } },
+        "routes": [{ "severities": ["page", "security"], "channels": ["on-call", "chat"], "remind_every": "30m" }, { "channels": "chat" }],
+    });
+    format_schema(&CONFIG, "mcproof watch", "Which MCP servers are watched, and who is told when they fail", example)
+}
+
+/// The whole file.
+static CONFIG: Object<ConfigDraft> = Object {
+    name: "a configuration",
+    keys: &[
+        // They are read before all else.
+        optional("vars", "names for values, which `${name}` stands for below", Shape::Values, |_, _, _| Ok(())),
+        optional(
+            "database",
+            "`sqlite:FILE` or `postgres://…`; `sqlite:mcproof-watch.db` beside this file if missing",
+            Shape::Text,
+            |reader, node, draft| {
+                draft.database = Some(read_database(reader, node)?);
+                Ok(())
+            },
+        ),
+        optional(
+            "listen",
+            "where the dashboard listens, such as 127.0.0.1:7130; there is none if missing",
+            Shape::Text,
+            |reader, node, draft| {
+                draft.listen = Some((read_address(reader, node)?, reader.key));
+                Ok(())
+            },
+        ),
+        optional(
+            "public_url",
+            "how people reach the dashboard: the links in messages begin with it",
+            Shape::Text,
+            |reader, node, draft| {
+                draft.public_url = Some(read_url(reader, node)?.trim_end_matches('/').to_owned());
+                Ok(())
+            },
+        ),
+        optional("region", "where this process probes from; `local` if missing", Shape::Text, |reader, node, draft| {
+            draft.region = Some(reader.text(node)?);
+            Ok(())
+        }),
+        optional("defaults", "what holds for all targets that do not say otherwise", Shape::Object(&DEFAULTS), |reader, node, draft| {
+            if DEFAULTS.read(reader, node, &mut draft.defaults) { Ok(()) } else { Err(Fault::Reported) }
+        }),
+        optional("targets", "the servers that are watched, by name", Shape::Objects(&TARGET), |_, node, draft| {
+            draft.targets = Some(node.clone());
+            Ok(())
+        }),
+        optional("import", "a file with `mcpServers`, or several, whose servers are watched, too", Shape::TextOrTexts, |_, node, draft| {
+            draft.imports = match &node.kind {
+                Kind::Seq(items) => items.clone(),
+                _ => vec![node.clone()],
+            };
+            Ok(())
+        }),
+        optional("channels", "the services that tell people, by name", Shape::Objects(&CHANNEL), |_, node, draft| {
+            draft.channels = Some(node.clone());
+            Ok(())
+        }),
+        optional(
+            "routes",
+            "who is told of what: the first that fits; all channels in their order if missing",
+            Shape::List(&ROUTE),
+            |_, node, draft| {
+                draft.routes = Some(node.clone());
+                Ok(())
+            },
+        ),
+        optional("maintenance", "planned work, during which nobody is told", Shape::List(&WINDOW), |_, node, draft| {
+            draft.maintenance = Some(node.clone());
+            Ok(())
+        }),
+        optional(
+            "heartbeat",
+            "a URL that is fetched as long as results are written, or a map",
+            Shape::ObjectOrText(&HEARTBEAT),
+            |reader, node, draft| {
+                draft.heartbeat = Some(read_heartbeat(reader, node)?);
+                Ok(())
+            },
+        ),
+        optional(
+            "canaries",
+            "`host:port` that can be reached as long as our own network works",
+            Shape::TextOrTexts,
+            |reader, node, draft| {
+                draft.canaries = read_canaries(reader, node)?;
+                Ok(())
+            },
+        ),
+        optional("retention", "for how long results are kept", Shape::Object(&RETENTION), |reader, node, draft| {
+            if RETENTION.read(reader, node, &mut draft.retention) { Ok(()) } else { Err(Fault::Reported) }
+        }),
+        optional("allow_private", "`true` to let the API add targets with private addresses", Shape::Flag, |reader, node, draft| {
+            draft.allow_private = reader.flag(node)?;
+            Ok(())
+        }),
+        optional(
+            "seal_key",
+            "32 bytes in hexadecimal or base64 that secrets in the database are sealed with",
+            Shape::Text,
+            |reader, node, draft| {
+                let secret = read_secret(reader, node, Openness::Secret)?;
+                draft.seal = Some(SealKey::parse(&secret.0).map_err(|failure| {
+                    let diagnostic = Diagnostic::error("bad-key", format!("this cannot be the key: {failure}"));
+                    reader.report(diagnostic.hint("`openssl rand -hex 32` prints one"), node.span);
+                    Fault::Reported
+                })?);
+                Ok(())
+            },
+        ),
+        optional("login", "who may see the dashboard", Shape::Object(&LOGIN), |reader, node, draft| {
+            draft.has_login = true;
+            if LOGIN.read(reader, node, &mut draft.login) { Ok(()) } else { Err(Fault::Reported) }
+        }),
+        optional(
+            "otlp",
+            "where traces and metrics are sent over OTLP/HTTP, such as http://127.0.0.1:4318",
+            Shape::Text,
+            |reader, node, draft| {
+                draft.otlp = Some(read_url(reader, node)?.trim_end_matches('/').to_owned());
+                Ok(())
+            },
+        ),
+    ],
+    later: &[],
+};
+
+static HEARTBEAT: Object<HeartbeatDraft> = Object {
+    name: "`heartbeat`",
+    keys: &[
+        required("url", "what is fetched", Shape::Text, |reader, node, draft| {
+            draft.url = Some(read_secret_url(reader, node, Openness::Public)?);
+            Ok(())
+        }),
+        optional("every", "how often; 60s if missing", Shape::Duration, |reader, node, draft| {
+            draft.every = Some(read_at_least(reader, node, Duration::from_secs(5))?);
+            Ok(())
+        }),
+    ],
+    later: &[],
+};
+
+#[derive(Default)]
+struct HeartbeatDraft {
+    url: Option<Secret>,
+    every: Option<Duration>,
+}
+
+static RETENTION: Object<Retention> = Object {
+    name: "`retention`",
+    keys: &[
+        optional("raw", "each single result; 7d if missing", Shape::Period, |reader, node, draft| {
+            draft.raw = read_period(reader, node)?;
+            Ok(())
+        }),
+        optional("five_minutes", "sums over five minutes; 14d if missing", Shape::Period, |reader, node, draft| {
+            draft.five_minutes = read_period(reader, node)?;
+            Ok(())
+        }),
+        optional("hours", "sums over hours; 396d if missing. Sums over days are kept for ever", Shape::Period, |reader, node, draft| {
+            draft.hours = read_period(reader, node)?;
+            Ok(())
+        }),
+    ],
+    later: &[],
+};
+
+static LOGIN: Object<Login> = Object {
+    name: "`login`",
+    keys: &[
+        optional("tokens", "each of them opens the dashboard and the API", Shape::TextOrTexts, |reader, node, draft| {
+            let items = match &node.kind {
+                Kind::Seq(items) => items.as_slice(),
+                _ => std::slice::from_ref(node),
+            };
+            for item in items {
+                draft.tokens.push(read_token(reader, item)?);
+            }
+            Ok(())
+        }),
+        optional("proxy", "a proxy in front of the dashboard that says who the user is", Shape::Object(&PROXY), |reader, node, draft| {
+            let mut found = (String::new(), Vec::new());
+            if !PROXY.read(reader, node, &mut found) {
+                return Err(Fault::Reported);
+            }
+            draft.proxy_header = Some(found);
+            Ok(())
+        }),
+    ],
+    later: &["oidc", "users"],
+};
+
+static PROXY: Object<(String, Vec<IpAddr>)> = Object {
+    name: "`proxy`",
+    keys: &[
+        required("header", "the header with the user's name", Shape::Text, |reader, node, draft| {
+            let name = reader.text(node)?;
+            let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+            if name.is_empty() || !name.bytes().all(is_token) {
+                reader.error("bad-header", format!("`{name}` cannot be the name of a header"), node.span);
+                return Err(Fault::Reported);
+            }
+            draft.0 = name.to_ascii_lowercase();
+            Ok(())
+        }),
+        required("from", "the addresses of the proxy: nobody else is believed", Shape::TextOrTexts, |reader, node, draft| {
+            for text in read_texts(reader, node)? {
+                match text.parse() {
+                    Ok(address) => draft.1.push(address),
+                    Err(_) => {
+                        let diagnostic = Diagnostic::error("bad-address", format!("`{text}` is no IP address"));
+                        reader.report(diagnostic.hint("write the address of the proxy, such as 127.0.0.1"), node.span);
+                        return Err(Fault::Reported);
+                    }
+                }
+            }
+            Ok(())
+        }),
+    ],
+    later: &[],
+};
+
+#[derive(Default)]
+struct ConfigDraft {
+    database: Option<String>,
+    listen: Option<(SocketAddr, Span)>,
+    public_url: Option<String>,
+    region: Option<String>,
+    defaults: Habits,
+    targets: Option<Node>,
+    imports: Vec<Node>,
+    channels: Option<Node>,
+    routes: Option<Node>,
+    maintenance: Option<Node>,
+    heartbeat: Option<Heartbeat>,
+    canaries: Vec<String>,
+    retention: Retention,
+    allow_private: bool,
+    seal: Option<SealKey>,
+    has_login: bool,
+    login: Login,
+    otlp: Option<String>,
+}
+
+fn read_config(reader: &mut Reader<'_>, tree: &Node) -> Option<Config> {
+    reader.read_variables(tree);
+    let mut draft = ConfigDraft::default();
+    CONFIG.read(reader, tree, &mut draft);
+    let targets = read_targets(reader, &draft);
+    let mut channels = BTreeMap::new();
+    let mut in_order = Vec::new();
+    for entry in entries(reader, draft.channels.as_ref(), Shape::Objects(&CHANNEL)) {
+        in_order.push(entry.key.text.clone());
+        channels.extend(read_channel(reader, &entry.value).map(|channel| (entry.key.text.clone(), channel)));
+    }
+    let routes = read_routes(reader, &draft, &in_order);
+    let maintenance = read_maintenance(reader, &draft, &targets);
+    warn(reader, &draft, tree, &targets, &in_order);
+    Some(Config {
+        database: draft.database.unwrap_or_else(|| format!("sqlite:{}", reader.folder.join("mcproof-watch.db").display())),
+        listen: draft.listen.map(|(address, _)| address),
+        public_url: draft.public_url,
+        region: draft.region.unwrap_or_else(|| "local".to_owned()),
+        targets,
+        channels,
+        routes,
+        maintenance,
+        heartbeat: draft.heartbeat,
+        canaries: draft.canaries,
+        retention: draft.retention,
+        allow_private: draft.allow_private,
+        seal: draft.seal,
+        login: draft.login,
+        otlp: draft.otlp,
+    })
+}
+
+/// The entries of a map; anything else is reported.
+fn entries<'n>(reader: &mut Reader<'_>, node: Option<&'n Node>, shape: Shape) -> &'n [document::Entry] {
+    match node.map(|node| (&node.kind, node)) {
+        Some((Kind::Map(entries), _)) => entries,
+        Some((Kind::Null, _)) | None => &[],
+        Some((_, node)) => {
+            reader.wrong_type(&shape.expected(), node);
+            &[]
+        }
+    }
+}
+
+/// The items of a list; anything else is reported.
+fn items<'n>(reader: &mut Reader<'_>, node: Option<&'n Node>, shape: Shape) -> &'n [Node] {
+    match node.map(|node| (&node.kind, node)) {
+        Some((Kind::Seq(items), _)) => items,
+        Some((Kind::Null, _)) | None => &[],
+        Some((_, node)) => {
+            reader.wrong_type(&shape.expected(), node);
+            &[]
+        }
+    }
+}
+
+fn read_targets(reader: &mut Reader<'_>, draft: &ConfigDraft) -> BTreeMap<String, TargetSpec> {
+    let mut targets = BTreeMap::new();
+    let mut names = Vec::new();
+    for entry in entries(reader, draft.targets.as_ref(), Shape::Objects(&TARGET)) {
+        names.push(entry.key.text.clone());
+        targets.extend(read_target(reader, &entry.key, &entry.value, &draft.defaults).map(|target| (entry.key.text.clone(), target)));
+    }
+    for node in &draft.imports {
+        for (name, server) in read_import(reader, node) {
+            // What stands in the file itself wins: so an imported server can be given an interval of its own.
+            if !names.contains(&name) {
+                targets.insert(name.clone(), imported(&name, server, &draft.defaults));
+            }
+        }
+    }
+    targets
+}
+
+fn read_routes(reader: &mut Reader<'_>, draft: &ConfigDraft, channels: &[String]) -> Vec<Route> {
+    let mut routes = Vec::new();
+    for node in items(reader, draft.routes.as_ref(), Shape::List(&ROUTE)) {
+        let Some((route, named)) = read_route(reader, node) else { continue };
+        for (name, node) in named {
+            if !channels.contains(&name) {
+                unknown(reader, &name, &node, channels, "channel");
+            }
+        }
+        routes.push(route);
+    }
+    if draft.routes.is_none() && !channels.is_empty() {
+        routes.push(Route { channels: channels.to_vec(), ..Route::default() });
+    }
+    routes
+}
+
+fn read_maintenance(reader: &mut Reader<'_>, draft: &ConfigDraft, targets: &BTreeMap<String, TargetSpec>) -> Vec<Window> {
+    let mut windows = Vec::new();
+    let names: Vec<String> = targets.keys().cloned().collect();
+    for node in items(reader, draft.maintenance.as_ref(), Shape::List(&WINDOW)) {
+        let Some((window, span)) = read_window(reader, node) else { continue };
+        // A target with a mistake of its own is known all the same.
+        let written = |name: &str| draft.targets.as_ref().is_some_and(|node| node.get(name).is_some());
+        for name in window.targets.iter().filter(|name| !names.contains(name) && !written(name)) {
+            let node = Node { kind: Kind::Text(name.clone()), span: reader.source.part(span, name) };
+            unknown(reader, name, &node, &names, "target");
+        }
+        windows.push(window);
+    }
+    windows
+}
+
+fn unknown(reader: &mut Reader<'_>, name: &str, node: &Node, known: &[String], what: &str) {
+    let diagnostic = Diagnostic::error(&format!("unknown-{what}"), format!("there is no {what} `{name}`"));
+    let names = || known.iter().map(String::as_str);
+    let hint = match did_you_mean(name, names()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => format!("add it to `{what}s`"),
+        None => format!("{what}s are {}", listed(names())),
+    };
+    reader.report(diagnostic.hint(hint), node.span);
+}
+
+/// What does not do what its author most likely wants.
+fn warn(reader: &mut Reader<'_>, draft: &ConfigDraft, tree: &Node, targets: &BTreeMap<String, TargetSpec>, channels: &[String]) {
+    if channels.is_empty() && !targets.is_empty() && draft.channels.is_none() {
+        let warning = Diagnostic::warning("nobody-told", "nobody is told when a target fails: there are no `channels`");
+        reader.report(warning.hint("add `channels`, or watch the dashboard"), tree.span);
+    }
+    let is_open = !draft.has_login || (draft.login.tokens.is_empty() && draft.login.proxy_header.is_none());
+    if let Some((address, key)) = draft.listen.filter(|(address, _)| is_open && !address.ip().is_loopback()) {
+        let warning = Diagnostic::warning("open-dashboard", format!("whoever reaches {address} sees the dashboard and may change it"));
+        reader.report(warning.hint("add `login`, or listen on 127.0.0.1"), key);
+    }
+}
+
+fn read_database(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
+    let written = reader.text(node)?;
+    let has_password = url::Url::parse(&written).is_ok_and(|url| url.password().is_some());
+    let Secret(address) = read_secret(reader, node, if has_password { Openness::Secret } else { Openness::Public })?;
+    match address.split_once(':') {
+        Some(("sqlite", path)) if !path.trim_start_matches('/').is_empty() => {
+            Ok(format!("sqlite:{}", reader.folder.join(path.trim_start_matches("//")).display()))
+        }
+        Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => Ok(address),
+        _ => {
+            let diagnostic = Diagnostic::error("bad-database", "this is no database");
+            reader.report(diagnostic.hint("it begins with `sqlite:` or `postgres://`"), node.span);
+            Err(Fault::Reported)
+        }
+    }
+}
+
+fn read_address(reader: &mut Reader<'_>, node: &Node) -> Result<SocketAddr, Fault> {
+    let written = reader.text(node)?;
+    written.parse().map_err(|_| {
+        let diagnostic = Diagnostic::error("bad-address", format!("`{written}` is no address to listen on"));
+        reader.report(diagnostic.hint("write an IP address and a port, such as 127.0.0.1:7130 or [::]:7130"), node.span);
+        Fault::Reported
+    })
+}
+
+fn read_heartbeat(reader: &mut Reader<'_>, node: &Node) -> Result<Heartbeat, Fault> {
+    let mut draft = HeartbeatDraft::default();
+    match &node.kind {
+        Kind::Text(_) => draft.url = Some(read_secret_url(reader, node, Openness::Public)?),
+        _ if !HEARTBEAT.read(reader, node, &mut draft) => return Err(Fault::Reported),
+        _ => {}
+    }
+    let url = draft.url.ok_or(Fault::Reported)?;
+    Ok(Heartbeat { url, every: draft.every.unwrap_or(Duration::from_secs(60)) })
+}
+
+fn read_canaries(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<String>, Fault> {
+    let canaries = read_texts(reader, node)?;
+    for canary in &canaries {
+        let fits = canary.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0));
+        if !fits {
+            let diagnostic = Diagnostic::error("bad-address", format!("`{canary}` is no `host:port`"));
+            reader.report(diagnostic.hint("name something that is always there, such as 1.1.1.1:443"), node.span);
+            return Err(Fault::Reported);
+        }
+    }
+    Ok(canaries)
+}
+
+fn read_token(reader: &mut Reader<'_>, node: &Node) -> Result<Secret, Fault> {
+    const SHORTEST: usize = 16;
+    let token = read_secret(reader, node, Openness::Secret)?;
+    if token.0.len() < SHORTEST {
+        let diagnostic = Diagnostic::error("short-token", format!("this token has fewer than {SHORTEST} characters"));
+        reader.report(diagnostic.hint("`openssl rand -hex 32` prints a good one"), node.span);
+        return Err(Fault::Reported);
+    }
+    Ok(token)
+}
+
+/// What stands in the file in full and is a secret: no place that is shown may tell it.
+fn secrets(tree: &Node) -> Vec<String> {
+    let mut found = Vec::new();
+    collect(tree, &mut found);
+    found
+}
+
+fn collect(node: &Node, found: &mut Vec<String>) {
+    const SECRETS: [&str; 10] =
+        ["routing_key", "api_key", "secret", "tokens", "seal_key", "pagerduty", "jira", "slack", "discord", "teams"];
+    match &node.kind {
+        Kind::Map(entries) => {
+            for entry in entries {
+                match entry.key.text.as_str() {
+                    name if SECRETS.contains(&name) => texts(&entry.value, found, |_| true),
+                    "url" | "webhook" | "database" | "heartbeat" => texts(&entry.value, found, tells_something),
+                    _ => {}
+                }
+                collect(&entry.value, found);
+            }
+        }
+        Kind::Seq(items) => items.iter().for_each(|item| collect(item, found)),
+        _ => {}
+    }
+}
+
+/// A reference tells nothing.
+fn texts(node: &Node, found: &mut Vec<String>, is_secret: fn(&str) -> bool) {
+    match &node.kind {
+        Kind::Text(text) => {
+            let is_reference = text.starts_with("env:") || text.starts_with("file:") || text.contains("${");
+            if !is_reference && is_secret(text) {
+                found.push(text.clone());
+            }
+        }
+        Kind::Number(number) => found.push(number.to_string()),
+        Kind::Seq(items) => items.iter().for_each(|item| texts(item, found, is_secret)),
+        _ => {}
+    }
+}
+
+/// Of a URL that need not be secret: a password, a query, or a long path, in which a token may stand.
+fn tells_something(text: &str) -> bool {
+    const LONG: usize = 20;
+    url::Url::parse(text).is_ok_and(|url| url.password().is_some() || url.query().is_some() || url.path().len() >= LONG)
+}

@@ -1,0 +1,297 @@
+//! Reads `targets:` and `defaults:`. A server is written as in a suite, with one transport; what is expected of it stands
+//! beside that.
+
+use super::leaves::{Read, check_url, optional, read_at_least, read_path, read_percentage, read_texts};
+use super::{TargetKind, TargetSpec};
+use mcproof_engine::suite::auth::{AUTH, AUTH_DOC};
+use mcproof_engine::suite::document::{Entry, Key as Written, Kind, Node};
+use mcproof_engine::suite::format::{Fault, Key, Object, Shape};
+use mcproof_engine::suite::plan::Server;
+use mcproof_engine::suite::reach::{LIMITS, LIMITS_DOC, PROXY_DOC, TLS, TLS_DOC};
+use mcproof_engine::suite::reader::Reader;
+use mcproof_engine::suite::server::{BINDING, read_server};
+use mcproof_engine::suite::source::Span;
+use mcproof_record::Diagnostic;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What may stand in `defaults:` as well.
+#[derive(Clone, Default)]
+pub(super) struct Habits {
+    every: Option<Duration>,
+    timeout: Option<(Duration, Span)>,
+    regions: Option<Vec<String>>,
+    tags: Option<Vec<String>>,
+    objective: Option<f64>,
+    keep: Option<bool>,
+    public: Option<bool>,
+}
+
+const EVERY: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(10);
+const LEAST: Duration = Duration::from_secs(1);
+
+const EVERY_DOC: &str = "between two scheduled probes; 60s if missing";
+const TIMEOUT_DOC: &str = "for the handshake, and again for the lists; 10s if missing";
+const REGIONS_DOC: &str = "who probes it: regions of monitors that share a database; that of this process if missing";
+const TAGS_DOC: &str = "words by which routes and maintenance windows find it";
+const OBJECTIVE_DOC: &str = "the share of good minutes that is promised, in percent, such as 99.9";
+const KEEP_DOC: &str = "`true` to let the process of a stdio server live on between probes";
+const PUBLIC_DOC: &str = "`true` to show it on the public status page";
+
+/// `defaults:`
+pub(super) static DEFAULTS: Object<Habits> = Object {
+    name: "`defaults`",
+    keys: &[
+        optional("every", EVERY_DOC, Shape::Duration, every),
+        optional("timeout", TIMEOUT_DOC, Shape::Duration, timeout),
+        optional("regions", REGIONS_DOC, Shape::TextOrTexts, regions),
+        optional("tags", TAGS_DOC, Shape::TextOrTexts, tags),
+        optional("objective", OBJECTIVE_DOC, Shape::Percentage, objective),
+        optional("keep", KEEP_DOC, Shape::Flag, keep),
+        optional("public", PUBLIC_DOC, Shape::Flag, public),
+    ],
+    later: &[],
+};
+
+/// One value of `targets:`.
+pub(super) static TARGET: Object<TargetDraft> = Object {
+    name: "a target",
+    keys: &[
+        of_server(
+            "stdio",
+            "how to start it over stdio: a command, or a map with `command`",
+            Shape::ObjectOrText(&BINDING),
+            |_, node, draft| draft.put("stdio", node),
+        ),
+        of_server(
+            "http",
+            "how to reach it over Streamable HTTP: a URL, or a map with `url`",
+            Shape::ObjectOrText(&BINDING),
+            |_, node, draft| draft.put("http", node),
+        ),
+        of_server(
+            "sse",
+            "how to reach it over HTTP+SSE of 2024-11-05: a URL, or a map with `url`",
+            Shape::ObjectOrText(&BINDING),
+            |_, node, draft| draft.put("sse", node),
+        ),
+        optional(
+            "monitor",
+            "the `/healthz` of another monitor, so that two of them watch each other",
+            Shape::Text,
+            |reader, node, draft| {
+                let url = reader.text(node)?;
+                check_url(reader, node, &url)?;
+                draft.monitor = Some((url, reader.key));
+                Ok(())
+            },
+        ),
+        of_server("era", "which era to speak; `auto` finds out", Shape::Word(&["auto", "legacy", "modern"]), |_, node, draft| {
+            draft.put("era", node)
+        }),
+        of_server("protocol_version", "the revision to offer, such as 2025-11-25", Shape::Text, |_, node, draft| {
+            draft.put("protocol_version", node)
+        }),
+        of_server("tls", TLS_DOC, Shape::Object(&TLS), |_, node, draft| draft.put("tls", node)),
+        of_server("proxy", PROXY_DOC, Shape::Text, |_, node, draft| draft.put("proxy", node)),
+        of_server("auth", AUTH_DOC, Shape::Object(&AUTH), |_, node, draft| draft.put("auth", node)),
+        of_server("limits", LIMITS_DOC, Shape::Object(&LIMITS), |_, node, draft| draft.put("limits", node)),
+        optional("every", EVERY_DOC, Shape::Duration, |reader, node, draft| every(reader, node, &mut draft.habits)),
+        optional("timeout", TIMEOUT_DOC, Shape::Duration, |reader, node, draft| timeout(reader, node, &mut draft.habits)),
+        optional("regions", REGIONS_DOC, Shape::TextOrTexts, |reader, node, draft| regions(reader, node, &mut draft.habits)),
+        optional("tags", TAGS_DOC, Shape::TextOrTexts, |reader, node, draft| tags(reader, node, &mut draft.habits)),
+        optional("objective", OBJECTIVE_DOC, Shape::Percentage, |reader, node, draft| objective(reader, node, &mut draft.habits)),
+        optional("keep", KEEP_DOC, Shape::Flag, |reader, node, draft| {
+            draft.keep_key = Some(reader.key);
+            keep(reader, node, &mut draft.habits)
+        }),
+        optional("public", PUBLIC_DOC, Shape::Flag, |reader, node, draft| public(reader, node, &mut draft.habits)),
+        optional(
+            "lock",
+            "the lock that says what the server has promised; what it showed first if missing",
+            Shape::Text,
+            |reader, node, draft| {
+                draft.of_server.push(("lock", reader.key));
+                draft.lock = Some(read_path(reader, node)?);
+                Ok(())
+            },
+        ),
+        optional("suite", "a suite whose cases are run after each good probe", Shape::Text, |reader, node, draft| {
+            draft.of_server.push(("suite", reader.key));
+            draft.suite = Some(read_path(reader, node)?);
+            Ok(())
+        }),
+    ],
+    later: &["setup", "teardown"],
+};
+
+/// A key that suites read; it is left as it stands until then.
+const fn of_server(name: &'static str, doc: &'static str, shape: Shape, read: Read<TargetDraft>) -> Key<TargetDraft> {
+    optional(name, doc, shape, read)
+}
+
+#[derive(Default)]
+pub(super) struct TargetDraft {
+    /// In their order; where they stand is not known here.
+    server: Vec<(&'static str, Node)>,
+    monitor: Option<(String, Span)>,
+    habits: Habits,
+    keep_key: Option<Span>,
+    lock: Option<PathBuf>,
+    suite: Option<PathBuf>,
+    /// Keys that mean nothing for another monitor.
+    of_server: Vec<(&'static str, Span)>,
+}
+
+impl TargetDraft {
+    fn put(&mut self, name: &'static str, node: &Node) -> Result<(), Fault> {
+        self.server.push((name, node.clone()));
+        Ok(())
+    }
+}
+
+fn every(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result<(), Fault> {
+    draft.every = Some(read_at_least(reader, node, LEAST)?);
+    Ok(())
+}
+
+fn timeout(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result<(), Fault> {
+    draft.timeout = Some((reader.duration(node)?, reader.key));
+    Ok(())
+}
+
+fn regions(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result<(), Fault> {
+    draft.regions = Some(read_texts(reader, node)?);
+    Ok(())
+}
+
+fn tags(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result<(), Fault> {
+    draft.tags = Some(read_texts(reader, node)?);
+    Ok(())
+}
+
+fn objective(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result<(), Fault> {
+    draft.objective = Some(read_percentage(reader, node)?);
+    Ok(())
+}
+
+fn keep(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result<(), Fault> {
+    draft.keep = Some(reader.flag(node)?);
+    Ok(())
+}
+
+fn public(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result<(), Fault> {
+    draft.public = Some(reader.flag(node)?);
+    Ok(())
+}
+
+/// Reads one target; `key` is where its name stands.
+pub(super) fn read_target(reader: &mut Reader<'_>, key: &Written, node: &Node, defaults: &Habits) -> Option<TargetSpec> {
+    let before = reader.mistakes();
+    check_name(reader, key);
+    let mut draft = TargetDraft::default();
+    TARGET.read(reader, node, &mut draft);
+    if reader.mistakes() > before {
+        return None;
+    }
+    let kind = match (&draft.monitor, draft.server.first()) {
+        (Some((url, _)), None) => {
+            let keys = draft.of_server.iter().copied().chain(draft.keep_key.map(|key| ("keep", key)));
+            for (name, key) in keys {
+                reader.error("meaningless-key", format!("`{name}` means nothing for another monitor"), key);
+            }
+            TargetKind::Monitor(url.clone())
+        }
+        (Some((_, span)), Some((first, _))) => {
+            reader.error("two-of-a-kind", format!("a target has `monitor` or `{first}`, not both"), *span);
+            return None;
+        }
+        (None, _) => TargetKind::Server(Box::new(read_only_server(reader, key, node, &draft)?)),
+    };
+    let spec = spec(reader, &key.text, kind, draft, defaults);
+    (reader.mistakes() == before).then_some(spec)
+}
+
+fn read_only_server(reader: &mut Reader<'_>, key: &Written, node: &Node, draft: &TargetDraft) -> Option<Server> {
+    let Kind::Map(entries) = &node.kind else { return None };
+    let entries: Vec<Entry> =
+        entries.iter().filter(|entry| draft.server.iter().any(|(name, _)| *name == entry.key.text)).cloned().collect();
+    let ways: Vec<&Entry> = entries.iter().filter(|entry| matches!(entry.key.text.as_str(), "stdio" | "http" | "sse")).collect();
+    match ways.as_slice() {
+        [] => {
+            let diagnostic = Diagnostic::error("missing-key", "this target has no transport");
+            reader.report(diagnostic.hint("add `stdio:`, `http:` or `sse:`"), key.span);
+            None
+        }
+        [_] => read_server(reader, &key.text, key.span, &Node { kind: Kind::Map(entries), span: node.span }),
+        [first, second, ..] => {
+            let message = format!("a target has `{}` or `{}`, not both", first.key.text, second.key.text);
+            let diagnostic = Diagnostic::error("two-of-a-kind", message);
+            reader.report(diagnostic.hint("make it two targets: each of them has a state of its own"), second.key.span);
+            None
+        }
+    }
+}
+
+fn spec(reader: &mut Reader<'_>, name: &str, kind: TargetKind, draft: TargetDraft, defaults: &Habits) -> TargetSpec {
+    let TargetDraft { habits, lock, suite, keep_key, .. } = draft;
+    let every = habits.every.or(defaults.every).unwrap_or(EVERY);
+    let chosen = habits.timeout.or(defaults.timeout);
+    if let Some((timeout, span)) = chosen
+        && timeout > every
+    {
+        let diagnostic = Diagnostic::error("bad-timeout", format!("a probe of `{name}` may last longer than the time between two of them"));
+        reader.report(diagnostic.hint("make `timeout` shorter, or `every` longer"), span);
+    }
+    let over_stdio = matches!(&kind, TargetKind::Server(server) if server.bindings.iter().all(|binding| binding.launch.is_some()));
+    let is_server = matches!(kind, TargetKind::Server(_));
+    if let Some(key) = keep_key.filter(|_| habits.keep == Some(true) && is_server && !over_stdio) {
+        reader.error("meaningless-key", "`keep` means nothing where no process is started", key);
+    }
+    TargetSpec {
+        name: name.to_owned(),
+        kind,
+        every,
+        timeout: chosen.map_or(TIMEOUT, |(timeout, _)| timeout).min(every),
+        regions: habits.regions.or_else(|| defaults.regions.clone()).unwrap_or_default(),
+        tags: habits.tags.or_else(|| defaults.tags.clone()).unwrap_or_default(),
+        lock,
+        suite,
+        objective: habits.objective.or(defaults.objective),
+        keep: over_stdio && habits.keep.or(defaults.keep).unwrap_or(false),
+        public: habits.public.or(defaults.public).unwrap_or(false),
+    }
+}
+
+/// A server that another file names, with what `defaults:` says.
+pub(super) fn imported(name: &str, server: Server, defaults: &Habits) -> TargetSpec {
+    let every = defaults.every.unwrap_or(EVERY);
+    let over_stdio = server.bindings.iter().all(|binding| binding.launch.is_some());
+    TargetSpec {
+        name: name.to_owned(),
+        kind: TargetKind::Server(Box::new(server)),
+        every,
+        timeout: defaults.timeout.map_or(TIMEOUT, |(timeout, _)| timeout).min(every),
+        regions: defaults.regions.clone().unwrap_or_default(),
+        tags: defaults.tags.clone().unwrap_or_default(),
+        lock: None,
+        suite: None,
+        objective: defaults.objective,
+        keep: over_stdio && defaults.keep.unwrap_or(false),
+        public: defaults.public.unwrap_or(false),
+    }
+}
+
+/// Names stand in URLs, in pages and in the subjects of incidents, where `host:` and `region:` mean storms.
+fn check_name(reader: &mut Reader<'_>, key: &Written) {
+    let fits = |character: char| character.is_alphanumeric() || matches!(character, '-' | '_' | '.' | ' ');
+    let name = key.text.as_str();
+    if name.is_empty() || name.trim() != name || name.chars().count() > LONGEST_NAME || !name.chars().all(fits) {
+        let diagnostic = Diagnostic::error("bad-name", format!("`{name}` cannot be the name of a target"));
+        let hint = format!("names have letters, digits, `-`, `_`, `.` and spaces between them, {LONGEST_NAME} characters at most");
+        reader.report(diagnostic.hint(hint), key.span);
+    }
+}
+
+const LONGEST_NAME: usize = 100;

@@ -1,0 +1,180 @@
+//! What a person who writes a configuration sees: the format as it is documented, and every mistake at its place.
+
+use super::*;
+use mcproof_engine::suite::Environment;
+use mcproof_record::Diagnostic;
+use serde_json::{Value, json};
+use std::path::Path;
+
+const WHOLE: &str = include_str!("tests/whole.yaml");
+
+fn environment() -> Environment {
+    let variables = [
+        ("TOKEN", "s3cret"),
+        ("TENANT", "blue"),
+        ("PAGERDUTY_KEY", "pd-key"),
+        ("JIRA_KEY", "jira-key"),
+        ("SLACK_URL", "https://hooks.example.com/services/abc"),
+        ("HOOK_SECRET", "hook-secret"),
+        ("SEAL_KEY", "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"),
+        ("DASHBOARD_TOKEN", "a-dashboard-token"),
+    ];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Environment { variables: BTreeMap::from(variables), ..Environment::default() }
+}
+
+fn read(text: &str) -> Result<Loaded, Vec<Diagnostic>> {
+    load("w.yaml", text, &Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config"), &environment())
+}
+
+fn render(diagnostics: &[Diagnostic]) -> Vec<String> {
+    let line = |diagnostic: &Diagnostic| {
+        let place = diagnostic.place.as_ref().unwrap();
+        let covered: String = place.text.chars().skip(place.column as usize - 1).take(place.length as usize).collect();
+        let severity = format!("{:?}", diagnostic.severity).to_lowercase();
+        let hint = diagnostic.hint.as_ref().map(|hint| format!(" | {hint}")).unwrap_or_default();
+        format!("{}:{} `{covered}` {severity} {}: {}{hint}", place.line, place.column, diagnostic.code, diagnostic.message)
+    };
+    diagnostics.iter().map(line).collect()
+}
+
+#[test]
+fn every_key_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("key.txt"), "key-from-file\n").unwrap();
+    let servers = json!({ "mcpServers": {
+        "shop": { "command": "never" },
+        "files": { "command": "npx", "args": ["-y", "files", "${TENANT}"], "env": { "A": "${NO:-b}" }, "cwd": "sub" },
+        "remote": { "type": "sse", "url": "https://remote.example.com/sse", "headers": { "X": "${env.NOT}" } },
+    }});
+    std::fs::write(folder.path().join("servers.json"), servers.to_string().replace("${env.NOT}", "y")).unwrap();
+    let Loaded { config, warnings } = load("w.yaml", WHOLE, folder.path(), &environment()).unwrap();
+    assert_eq!(render(&warnings), Vec::<String>::new());
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let shown = format!("{config:#?}").replace(&path("").trim_end_matches('/').to_owned(), "FOLDER");
+    insta::with_settings!({ filters => vec![(r"(?s)regex: Regex\(.*?\)", "REGEX")] }, { insta::assert_snapshot!("whole", shown) });
+    for secret in ["s3cret", "pd-key", "jira-key", "hooks.example.com", "hook-secret", "1d1e1f", "a-dashboard-token", "key-from-file"] {
+        let shown = shown.lines().filter(|line| line.contains(secret) && !line.contains("Bearer")).collect::<Vec<_>>();
+        assert_eq!(shown, Vec::<&str>::new(), "{secret}");
+    }
+    assert_eq!(config.channels.len(), 9);
+    let Some(ChannelSpec::PagerDuty { routing_key, .. }) = config.channels.get("europe") else { panic!() };
+    assert_eq!(routing_key, &Secret("key-from-file".into()));
+    assert_eq!(config.targets.keys().collect::<Vec<_>>(), ["files", "other monitor", "remote", "shop", "tools"]);
+}
+
+/// The blocks are `### what they are about`, then a file.
+#[test]
+fn every_mistake_has_its_diagnostic() {
+    let mut table = String::new();
+    for block in include_str!("tests/mistakes.txt").split("### ").skip(1) {
+        let (about, text) = block.split_once('\n').unwrap();
+        let found = read(text).err().unwrap_or_else(|| panic!("{about}: {text}"));
+        table += &format!("### {about}\n{}\n===\n{}\n\n", text.trim_end(), render(&found).join("\n"));
+    }
+    assert!(!table.contains("a-token-that-is-long-enough\n1"), "{table}");
+    insta::assert_snapshot!("mistakes", table);
+}
+
+#[test]
+fn what_is_odd_is_a_warning() {
+    let check = |text: &str, expected: &[&str]| assert_eq!(render(&read(text).unwrap().warnings), expected, "{text}");
+    check("targets: { a: { stdio: x } }\nchannels: { chat: { slack: 'env:SLACK_URL' } }\n", &[]);
+    check(
+        "targets: { a: { stdio: x } }\n",
+        &[
+            "1:1 `targets: { a: { stdio: x } }` warning nobody-told: nobody is told when a target fails: there are no `channels` | add `channels`, or watch the dashboard",
+        ],
+    );
+    check("targets: { a: { stdio: x } }\nchannels: {}\n", &[]);
+    check(
+        "listen: 0.0.0.0:7130\n",
+        &[
+            "1:1 `listen` warning open-dashboard: whoever reaches 0.0.0.0:7130 sees the dashboard and may change it | add `login`, or listen on 127.0.0.1",
+        ],
+    );
+    check("listen: 0.0.0.0:7130\nlogin: { tokens: 'env:DASHBOARD_TOKEN' }\n", &[]);
+    let literal = "warning literal-secret: a secret stands in this file, where everybody finds it who has the file | write `env:NAME` and set NAME where mcproof runs, or `file:PATH`";
+    check("channels: { a: { pagerduty: abcdefgh } }\n", &[&format!("1:18 `pagerduty` {literal}")]);
+    check("channels: { a: { webhook: 'https://ann:pass@x/' } }\n", &[&format!("1:18 `webhook` {literal}")]);
+    check("channels: { a: { webhook: 'https://x/' } }\n", &[]);
+    check("database: postgres://ann:pass@db/watch\n", &[&format!("1:1 `database` {literal}")]);
+    check("database: postgres:///watch\n", &[]);
+}
+
+#[test]
+fn no_place_that_is_shown_tells_a_secret() {
+    let text = "channels: { a: { pagerduty: abcdefgh }, b: { slack: 'https://hooks.example.com/services/T0/B0/xyz' }, c: 5 }\nseal_key: 1234567\nlogin: { tokens: [my-secret-token-1] }\ntargets: { t: { http: 'http://x/', auth: { bearer: tok-1234 }, evry: 1 } }\n";
+    let mistakes = read(text).unwrap_err();
+    assert!(mistakes.len() > 4);
+    for secret in ["abcdefgh", "services/T0", "my-secret-token-1", "tok-1234"] {
+        let shown = mistakes.iter().find(|mistake| format!("{mistake:?}").contains(secret));
+        assert!(shown.is_none(), "{secret}: {shown:?}");
+    }
+}
+
+#[test]
+fn the_first_route_that_fits_is_taken_and_without_routes_all_channels_in_their_order() {
+    let config = read(WHOLE.split("import:").next().unwrap()).unwrap().config;
+    assert!(config.route(Severity::Page, &[]).is_none());
+    let text = "channels: { z: { slack: 'env:SLACK_URL' }, a: { slack: 'env:SLACK_URL' } }\n";
+    let check = |routes: &str, severity: Severity, tags: &[&str], expected: Option<&[&str]>| {
+        let config = read(&format!("{text}{routes}")).unwrap().config;
+        let tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
+        let found = config.route(severity, &tags).map(|route| route.channels.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(found.as_deref(), expected, "{routes}");
+    };
+    check("", Severity::Notify, &[], Some(&["z", "a"]));
+    check("routes: []\n", Severity::Notify, &[], None);
+    let routes = "routes: [{ severities: page, tags: paid, channels: z }, { severities: [security, page], channels: a }]\n";
+    check(routes, Severity::Page, &["paid"], Some(&["z"]));
+    check(routes, Severity::Page, &["free"], Some(&["a"]));
+    check(routes, Severity::Security, &["paid"], Some(&["a"]));
+    check(routes, Severity::Notify, &["paid"], None);
+}
+
+#[test]
+fn what_an_imported_file_cannot_be() {
+    let check = |file: &str, expected: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("s.json"), file).unwrap();
+        let found = load("w.yaml", "import: s.json\n", folder.path(), &environment()).unwrap_err();
+        assert_eq!(found[0].message, expected, "{file}");
+        assert_eq!(found[0].place.as_ref().map(|place| (place.line, place.column)), Some((1, 9)));
+    };
+    check("{", "`s.json` is no JSON: EOF while parsing an object at line 1 column 1");
+    check("{}", "`s.json` has no `mcpServers`");
+    check(r#"{"mcpServers":{"a":{}}}"#, "the server `a` of `s.json` has neither `command` nor `url`");
+    check(r#"{"mcpServers":{"a":{"command":"x","url":"y"}}}"#, "the server `a` of `s.json` has both `command` and `url`");
+    check(
+        r#"{"mcpServers":{"a":{"command":"x","type":"ws"}}}"#,
+        "the server `a` of `s.json` has the type `ws`; types are stdio, http and sse",
+    );
+    check(r#"{"mcpServers":{"a":{"command":"${NOPE}"}}}"#, "the server `a` of `s.json` uses `${NOPE}`, which is not set");
+    check(r#"{"mcpServers":{"a":{"url":"ws://x"}}}"#, "this is no URL that can be reached over HTTP");
+}
+
+#[test]
+fn the_schema_takes_what_is_right_and_refuses_what_is_not() {
+    use mcproof_engine::suite::{document, source::Source};
+    let schema = config_schema();
+    let validator = jsonschema::draft202012::options().build(&schema).unwrap();
+    let value = |text: &str| document::parse(&Source::new("w.yaml", text), 0).0.unwrap().to_value();
+    let whole = value(WHOLE);
+    let errors: Vec<String> = validator.iter_errors(&whole).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert_eq!(errors, Vec::<String>::new());
+    assert!(validator.is_valid(&schema["examples"][0]));
+    let mut refused = 0;
+    for block in include_str!("tests/mistakes.txt").split("### ").skip(1) {
+        let (_, text) = block.split_once('\n').unwrap();
+        let codes: Vec<String> = read(text).unwrap_err().into_iter().map(|mistake| mistake.code).collect();
+        if codes.iter().any(|code| matches!(code.as_str(), "unknown-key" | "missing-key" | "wrong-type")) && codes[0] != "bad-name" {
+            refused += usize::from(!validator.is_valid(&value(text)));
+        }
+    }
+    assert!(refused >= 8, "{refused}");
+    let described = schema["$defs"].as_object().unwrap().values().filter_map(|object| object["properties"].as_object()).flatten();
+    assert!(described.clone().count() > 60);
+    assert!(described.into_iter().all(|(_, property)| property["description"].is_string()));
+    assert_eq!(schema["properties"]["targets"]["type"], Value::from("object"));
+}

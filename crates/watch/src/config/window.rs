@@ -1,0 +1,145 @@
+//! Reads `maintenance:`: planned work. Whether a window is open, `maintenance` knows.
+
+use super::leaves::{optional, read_texts, read_time, required};
+use crate::moment::Moment;
+use croner::Cron;
+use jiff::tz::TimeZone;
+use mcproof_engine::suite::document::Node;
+use mcproof_engine::suite::format::{Fault, Object, Shape};
+use mcproof_engine::suite::reader::Reader;
+use mcproof_engine::suite::source::Span;
+use mcproof_record::Diagnostic;
+use std::time::Duration;
+
+/// Nobody is told meanwhile; what happens is written down all the same.
+#[derive(Clone, Debug)]
+pub struct Window {
+    pub name: String,
+    /// Empty: all.
+    pub targets: Vec<String>,
+    /// Empty: all. Otherwise only those of them with one of these tags.
+    pub tags: Vec<String>,
+    pub when: When,
+}
+
+#[derive(Clone, Debug)]
+pub enum When {
+    Once {
+        from: Moment,
+        until: Moment,
+    },
+    /// A cron expression in a time zone of IANA.
+    Cron {
+        expression: String,
+        zone: String,
+        lasts: Duration,
+    },
+}
+
+pub(super) static WINDOW: Object<WindowDraft> = Object {
+    name: "a maintenance window",
+    keys: &[
+        required("name", "what the work is called", Shape::Text, |reader, node, draft| {
+            draft.name = reader.text(node)?;
+            Ok(())
+        }),
+        optional("targets", "the targets that are worked on; all if missing", Shape::TextOrTexts, |reader, node, draft| {
+            draft.targets = read_texts(reader, node)?;
+            draft.targets_span = node.span;
+            Ok(())
+        }),
+        optional("tags", "only those of them with one of these tags", Shape::TextOrTexts, |reader, node, draft| {
+            draft.tags = read_texts(reader, node)?;
+            Ok(())
+        }),
+        optional("from", "when it begins, if it happens once", Shape::Time, |reader, node, draft| {
+            draft.from = Some((read_time(reader, node)?, reader.key));
+            Ok(())
+        }),
+        optional("until", "when it ends, if it happens once", Shape::Time, |reader, node, draft| {
+            draft.until = Some((read_time(reader, node)?, reader.key));
+            Ok(())
+        }),
+        optional("cron", "when it begins, if it comes again: minute, hour, day, month, weekday", Shape::Text, |reader, node, draft| {
+            draft.cron = Some((read_cron(reader, node)?, reader.key));
+            Ok(())
+        }),
+        optional("zone", "the time zone of `cron`, such as Europe/Vienna; UTC if missing", Shape::Text, |reader, node, draft| {
+            draft.zone = Some((read_zone(reader, node)?, reader.key));
+            Ok(())
+        }),
+        optional("lasts", "how long it takes each time", Shape::Duration, |reader, node, draft| {
+            draft.lasts = Some((reader.duration(node)?, reader.key));
+            Ok(())
+        }),
+    ],
+    later: &[],
+};
+
+#[derive(Default)]
+pub(super) struct WindowDraft {
+    name: String,
+    targets: Vec<String>,
+    targets_span: Span,
+    tags: Vec<String>,
+    from: Option<(Moment, Span)>,
+    until: Option<(Moment, Span)>,
+    cron: Option<(String, Span)>,
+    zone: Option<(String, Span)>,
+    lasts: Option<(Duration, Span)>,
+}
+
+/// The window, and where its targets are named.
+pub(super) fn read_window(reader: &mut Reader<'_>, node: &Node) -> Option<(Window, Span)> {
+    let mut draft = WindowDraft::default();
+    if !WINDOW.read(reader, node, &mut draft) {
+        return None;
+    }
+    let WindowDraft { name, targets, targets_span, tags, from, until, cron, zone, lasts } = draft;
+    let when = match (from, until, cron, lasts) {
+        (Some((from, _)), Some((until, span)), None, None) => {
+            if let Some((_, key)) = zone {
+                reader.error("meaningless-key", "`zone` means nothing without `cron`", key);
+                return None;
+            }
+            if until <= from {
+                reader.error("bad-window", "this window ends before it begins", span);
+                return None;
+            }
+            When::Once { from, until }
+        }
+        (None, None, Some((expression, _)), Some((lasts, _))) => {
+            When::Cron { expression, zone: zone.map_or_else(|| "UTC".to_owned(), |(zone, _)| zone), lasts }
+        }
+        _ => {
+            let diagnostic = Diagnostic::error("bad-window", format!("`{name}` does not say when it is"));
+            reader.report(diagnostic.hint("add `from` and `until`, or `cron` and `lasts`"), node.span);
+            return None;
+        }
+    };
+    Some((Window { name, targets, tags, when }, targets_span))
+}
+
+fn read_cron(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
+    let written = reader.text(node)?;
+    match written.parse::<Cron>() {
+        Ok(_) => Ok(written),
+        Err(error) => {
+            let diagnostic = Diagnostic::error("bad-cron", format!("`{written}` is no cron expression: {error}"));
+            reader.report(diagnostic.hint("minute, hour, day of the month, month, weekday: `0 3 * * sun`"), node.span);
+            Err(Fault::Reported)
+        }
+    }
+}
+
+fn read_zone(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
+    let written = reader.text(node)?;
+    match TimeZone::get(&written) {
+        Ok(_) => Ok(written),
+        Err(_) => {
+            let diagnostic = Diagnostic::error("unknown-zone", format!("`{written}` is no time zone"));
+            reader.report(diagnostic.hint("zones are named as in `Europe/Vienna` or `UTC`"), node.span);
+            Err(Fault::Reported)
+        }
+    }
+}

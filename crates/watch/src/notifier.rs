@@ -1,0 +1,200 @@
+//! Tells people: leases what is due in the outbox, sends it, and writes down what came of it. At least once, with the incident
+//! as the key: between a service that has taken a message and the row that says so, a process can die, and then the message is
+//! sent once more under the same key.
+//!
+//! Nothing is sent when half of the lease is over: whoever froze in between lets go, because somebody else may have sent by
+//! then what comes after.
+
+mod plan;
+
+use crate::channel::{Carrier, Kind, Message, Setback, pack};
+use crate::config::{ChannelSpec, Config};
+use crate::maintenance;
+use crate::moment::Moment;
+use crate::store::Store;
+use crate::store::outbox::{LEASE, Leased};
+use futures_util::future::join_all;
+use plan::{Next, Tried, after};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Messages that one pass sends at the same time.
+const AT_ONCE: i64 = 32;
+/// How often an Alertmanager is told again of what is open.
+const REPEATED_EVERY: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Debug)]
+pub struct Notifier {
+    store: Store,
+    config: Arc<Config>,
+    carrier: Carrier,
+}
+
+/// What came of one message, for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    pub incident: String,
+    pub kind: Kind,
+    pub channel: String,
+    /// What the service answered, or why it did not take the message.
+    pub outcome: Result<String, String>,
+}
+
+/// What a pass did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    pub sent: Vec<Sent>,
+    /// When there is work again, if that is known.
+    pub next: Option<Moment>,
+}
+
+impl Notifier {
+    pub fn new(store: Store, config: Arc<Config>, carrier: Carrier) -> Self {
+        Self { store, config, carrier }
+    }
+
+    /// Sends what is due. It says that there is work at once if there was any: something else may have waited for it.
+    ///
+    /// # Errors
+    /// The database refused. What was sent and not written down is sent again.
+    pub async fn pass(&self, now: Moment) -> Result<Round, sqlx::Error> {
+        // Before anything is leased, so that the time of the statement counts, too.
+        let began = Instant::now();
+        self.store.supersede(now).await?;
+        self.store.tell_acknowledged(now).await?;
+        let reminder = self.remind(now).await?;
+        let leased = self.store.lease_outbox(now, AT_ONCE).await?;
+        if leased.is_empty() {
+            let due = self.store.next_outbox(now).await?;
+            return Ok(Round { sent: Vec::new(), next: due.into_iter().chain(reminder).min() });
+        }
+        let sent = join_all(leased.iter().map(|row| self.send(row, now, began))).await;
+        let sent = sent.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(Round { sent: sent.into_iter().flatten().collect(), next: Some(now) })
+    }
+
+    /// Sends one message. Nothing if there was nothing to send, or no right to.
+    async fn send(&self, row: &Leased, begin: Moment, began: Instant) -> Result<Option<Sent>, sqlx::Error> {
+        if row.kind == Kind::Resolve && row.tried_since.is_none() {
+            if !self.store.spread_resolve(row, begin).await? {
+                self.store.give_up(row, "nobody was told of its begin", begin).await?;
+            }
+            return Ok(None);
+        }
+        let Some(channel) = row.channel() else {
+            self.store.give_up(row, "its route has no channels", begin).await?;
+            return Ok(None);
+        };
+        let known = self.config.channels.get(channel);
+        let outcome = match known {
+            Some(spec) => self.deliver(row, spec, begin, began).await,
+            None => Err(Setback::Refused(format!("there is no channel `{channel}`"))),
+        };
+        let now = begin + began.elapsed();
+        let report = |outcome| Some(Sent { incident: row.incident.clone(), kind: row.kind, channel: channel.to_owned(), outcome });
+        match outcome {
+            Ok(said) => {
+                let repeats = row.repeats || (row.kind == Kind::Trigger && matches!(known, Some(ChannelSpec::Alertmanager { .. })));
+                let again = repeats.then(|| now + REPEATED_EVERY);
+                let is_ours = self.store.mark_delivered(row, channel, &said, now, again).await?;
+                Ok(report(Ok(said)).filter(|_| is_ours))
+            }
+            // Somebody else has it, or will have it.
+            Err(Setback::TooLate) => Ok(None),
+            Err(setback) => {
+                let (Setback::Passing { why, .. } | Setback::Refused(why)) = &setback else { return Ok(None) };
+                self.fail(row, channel, known, &setback, why, now).await?;
+                Ok(report(Err(why.clone())))
+            }
+        }
+    }
+
+    async fn deliver(&self, row: &Leased, spec: &ChannelSpec, begin: Moment, began: Instant) -> Result<String, Setback> {
+        let now = begin + began.elapsed();
+        let parcel = pack(spec, &self.message(row, now)).map_err(Setback::Refused)?;
+        let may_send = || began.elapsed() < LEASE / 2;
+        self.carrier.deliver(&parcel, now, &may_send).await
+    }
+
+    async fn fail(
+        &self,
+        row: &Leased,
+        channel: &str,
+        spec: Option<&ChannelSpec>,
+        setback: &Setback,
+        why: &str,
+        now: Moment,
+    ) -> Result<(), sqlx::Error> {
+        let Leased { kind, created, hop, attempts, .. } = *row;
+        let tried_since = row.tried_since.unwrap_or(now);
+        let tried = Tried { kind, created, channels: row.route.len(), hop, attempts, tried_since };
+        let retry = match after(&tried, setback, now) {
+            Next::GiveUp => return self.store.give_up(row, why, now).await.map(drop),
+            Next::Again(retry) => retry,
+        };
+        let mut events = Vec::new();
+        let maybe_taken = matches!(setback, Setback::Passing { maybe_taken: true, .. });
+        let moves = retry.hop != hop && row.route.len() > 1;
+        if moves {
+            let next = Leased { hop: retry.hop, ..row.clone() };
+            let next = next.channel().unwrap_or_default();
+            events.push(("failed-over", format!("{channel} did not take the {kind} ({why}): {next} is next")));
+        }
+        // It may hold an alert open that nobody else would close.
+        if moves && maybe_taken && spec.is_some_and(ChannelSpec::keeps_alerts) {
+            events.push(("unconfirmed", channel.to_owned()));
+        }
+        self.store.mark_failed(row, &retry, why, &events, now).await.map(drop)
+    }
+
+    /// Reminds of what nobody has acknowledged. Gives when the next reminder is due.
+    async fn remind(&self, now: Moment) -> Result<Option<Moment>, sqlx::Error> {
+        if self.config.routes.iter().all(|route| route.remind_every.is_none()) {
+            return Ok(None);
+        }
+        let mut next: Option<Moment> = None;
+        let planned = self.store.announced(now).await?;
+        for unanswered in self.store.unanswered().await? {
+            let route = self.config.route(unanswered.severity, &unanswered.tags);
+            let Some((route, every)) = route.and_then(|route| Some((route, route.remind_every?))) else { continue };
+            let due = unanswered.told + every;
+            let is_planned = maintenance::covers(&self.config, &planned, &unanswered.subject, &unanswered.tags, now);
+            if due > now {
+                next = Some(next.map_or(due, |next| next.min(due)));
+            } else if !is_planned && unanswered.muted_until <= now {
+                let mut channels = vec![unanswered.told_by.clone()];
+                channels.extend(route.channels.iter().filter(|channel| **channel != unanswered.told_by).cloned());
+                self.store.remind(&unanswered, &channels, now).await?;
+            }
+        }
+        Ok(next)
+    }
+
+    fn message(&self, row: &Leased, now: Moment) -> Message {
+        Message {
+            id: row.id.clone(),
+            kind: row.kind,
+            incident: row.incident.clone(),
+            subject: row.subject.clone(),
+            class: row.class,
+            severity: row.severity,
+            title: row.title.clone(),
+            detail: row.detail.clone(),
+            since: row.since,
+            resolved: row.resolved,
+            acknowledged_by: row.acknowledged_by.clone(),
+            evidence: row.evidence.clone(),
+            public_url: self.config.public_url.clone(),
+            now,
+        }
+    }
+}
+
+impl Leased {
+    /// Whose turn it is.
+    fn channel(&self) -> Option<&str> {
+        let count = i64::try_from(self.route.len()).ok().filter(|count| *count > 0)?;
+        usize::try_from(self.hop.rem_euclid(count)).ok().and_then(|hop| self.route.get(hop)).map(String::as_str)
+    }
+}

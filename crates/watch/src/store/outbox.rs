@@ -1,0 +1,389 @@
+//! The rows of the outbox: what is due, who has it, and what became of it. Whoever leases a row raises its epoch; what came of
+//! sending it is written only while the epoch is still the same. Knows no channels.
+//!
+//! Messages of one incident go out in their order: its begin, then what came of it, then its end. `repeat` rows are no
+//! messages of their own: they keep an alert alive where it is forgotten otherwise, and never count as waiting.
+
+use super::{Dialect, Store};
+use crate::channel::Kind;
+use crate::incident::{Class, Detail, Severity};
+use crate::moment::Moment;
+use siphasher::sip::SipHasher13;
+use sqlx::any::AnyRow;
+use sqlx::{Any, Row as _, Transaction};
+use std::hash::{Hash as _, Hasher as _};
+use std::time::Duration;
+use uuid::{Builder, Uuid};
+
+/// For how long one notifier has a row to itself.
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
+/// In the outbox only: sent as a trigger, again and again.
+pub(crate) const REPEAT: &str = "repeat";
+
+/// A row that this process has leased, with its incident.
+#[derive(Clone, Debug)]
+pub(crate) struct Leased {
+    pub(crate) id: String,
+    pub(crate) incident: String,
+    pub(crate) kind: Kind,
+    /// It goes on after it was delivered.
+    pub(crate) repeats: bool,
+    /// The names of channels in their order.
+    pub(crate) route: Vec<String>,
+    /// Counts on when the route begins anew.
+    pub(crate) hop: i64,
+    pub(crate) created: Moment,
+    pub(crate) epoch: i64,
+    /// On this hop.
+    pub(crate) attempts: i64,
+    pub(crate) tried_since: Option<Moment>,
+    pub(crate) subject: String,
+    pub(crate) class: Class,
+    pub(crate) severity: Severity,
+    pub(crate) title: String,
+    pub(crate) detail: Detail,
+    pub(crate) since: Moment,
+    pub(crate) resolved: Option<Moment>,
+    pub(crate) acknowledged_by: Option<String>,
+    pub(crate) evidence: Option<String>,
+}
+
+/// When a row is tried again, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Retry {
+    pub(crate) due: Moment,
+    pub(crate) hop: i64,
+    pub(crate) attempts: i64,
+    pub(crate) tried_since: Moment,
+}
+
+/// An incident that nobody has acknowledged, and when people were told last.
+#[derive(Clone, Debug)]
+pub(crate) struct Unanswered {
+    pub(crate) incident: String,
+    pub(crate) subject: String,
+    pub(crate) severity: Severity,
+    pub(crate) tags: Vec<String>,
+    pub(crate) muted_until: Moment,
+    pub(crate) told: Moment,
+    pub(crate) told_by: String,
+}
+
+/// The place of a row among those of its incident, for the row `$`.
+macro_rules! rank {
+    ($row:literal) => {
+        concat!("CASE ", $row, ".kind WHEN 'trigger' THEN 0 WHEN 'resolve' THEN 2 ELSE 1 END")
+    };
+}
+
+/// No row of the incident has to go before the row `candidate`, at the time `$1`.
+const UNBLOCKED: &str = concat!(
+    "NOT EXISTS (SELECT 1 FROM outbox earlier WHERE earlier.incident = candidate.incident AND earlier.id <> candidate.id AND (",
+    "(earlier.delivered IS NULL AND (",
+    rank!("earlier"),
+    " < ",
+    rank!("candidate"),
+    " OR (",
+    rank!("earlier"),
+    " = ",
+    rank!("candidate"),
+    " AND earlier.id < candidate.id))) ",
+    "OR (candidate.kind = 'resolve' AND earlier.kind = 'repeat' AND earlier.lease_until > $1)))"
+);
+
+/// The row waits, or repeats itself while its incident is open.
+const WAITS: &str = "(candidate.delivered IS NULL OR (candidate.kind = 'repeat' AND NOT EXISTS \
+    (SELECT 1 FROM outbox later WHERE later.incident = candidate.incident AND later.kind = 'resolve') \
+    AND EXISTS (SELECT 1 FROM incident WHERE incident.id = candidate.incident AND incident.resolved IS NULL)))";
+
+const COLUMNS: &str = "outbox.id, outbox.incident, outbox.kind, outbox.route, outbox.hop, outbox.created, outbox.epoch, \
+    outbox.attempts, outbox.tried_since";
+
+/// A key that is the same whoever makes it: two notifiers that write the same row write it once. It sorts by its time.
+pub(crate) fn derived_id(at: Moment, parts: &[&str]) -> String {
+    let mut random = [0; 10];
+    for (half, seed) in random.chunks_mut(5).zip([1, 2]) {
+        let mut hasher = SipHasher13::new_with_keys(0, seed);
+        parts.hash(&mut hasher);
+        half.copy_from_slice(&hasher.finish().to_be_bytes()[..half.len()]);
+    }
+    let millis = u64::try_from(at.0).unwrap_or(0);
+    let id: Uuid = Builder::from_unix_timestamp_millis(millis, &random).into_uuid();
+    id.to_string()
+}
+
+impl Store {
+    /// Leases what is due and not blocked, at most one row of each incident.
+    pub(crate) async fn lease_outbox(&self, now: Moment, most: i64) -> Result<Vec<Leased>, sqlx::Error> {
+        let locked = match self.dialect {
+            Dialect::Sqlite => "",
+            Dialect::Postgres => "FOR UPDATE SKIP LOCKED",
+        };
+        // A lease that ends later than any lease can was written by a clock that has been set back since.
+        let statement = format!(
+            "WITH due AS (SELECT candidate.id FROM outbox candidate WHERE candidate.due <= $1 \
+             AND (candidate.lease_until <= $1 OR candidate.lease_until > $2) AND {WAITS} AND {UNBLOCKED} \
+             ORDER BY candidate.due, candidate.id LIMIT $3 {locked}) \
+             UPDATE outbox SET lease_until = $2, epoch = outbox.epoch + 1 FROM due WHERE outbox.id = due.id RETURNING {COLUMNS}"
+        );
+        let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).bind((now + LEASE).0).bind(most);
+        let rows = query.fetch_all(&self.pool).await?;
+        let mut leased = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let statement =
+                "SELECT subject, class, severity, title, detail, since, resolved, acknowledged_by, evidence FROM incident WHERE id = $1";
+            let incident = sqlx::query(statement).bind(row.try_get::<String, _>("incident")?).fetch_one(&self.pool).await?;
+            leased.push(read(row, &incident)?);
+        }
+        leased.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok(leased)
+    }
+
+    /// When there is something to lease next. What is leased now is looked at again when its lease is over.
+    pub(crate) async fn next_outbox(&self, now: Moment) -> Result<Option<Moment>, sqlx::Error> {
+        let statement = format!(
+            "SELECT MIN(CASE WHEN candidate.due > candidate.lease_until THEN candidate.due ELSE candidate.lease_until END) \
+             FROM outbox candidate WHERE {WAITS} AND {UNBLOCKED}"
+        );
+        let next: Option<i64> = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(now.0).fetch_one(&self.pool).await?;
+        Ok(next.map(Moment))
+    }
+
+    /// It was taken. False if the row is somebody else's by now: then nothing is written.
+    pub(crate) async fn mark_delivered(
+        &self,
+        row: &Leased,
+        by: &str,
+        said: &str,
+        now: Moment,
+        again: Option<Moment>,
+    ) -> Result<bool, sqlx::Error> {
+        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        if row.repeats {
+            let statement = "UPDATE outbox SET due = $1, lease_until = 0, attempts = 0, hop = 0, tried_since = NULL, last_error = NULL \
+                             WHERE id = $2 AND epoch = $3";
+            let query = sqlx::query(statement).bind(again.unwrap_or(now + LEASE).0).bind(&row.id).bind(row.epoch);
+            let is_ours = query.execute(&mut *transaction).await?.rows_affected() > 0;
+            transaction.commit().await?;
+            return Ok(is_ours);
+        }
+        let statement = "UPDATE outbox SET delivered = $1, delivered_by = $2, lease_until = 0, attempts = attempts + 1, last_error = NULL \
+                         WHERE id = $3 AND epoch = $4 AND delivered IS NULL";
+        let query = sqlx::query(statement).bind(now.0).bind(by).bind(&row.id).bind(row.epoch);
+        if query.execute(&mut *transaction).await?.rows_affected() == 0 {
+            return Ok(false);
+        }
+        note(&mut transaction, &row.incident, now, "sent", &format!("{} by {by}: {said}", row.kind)).await?;
+        if let Some(again) = again {
+            let statement = "INSERT INTO outbox (id, incident, kind, route, created, due, delivered) VALUES ($1, $2, $3, $4, $5, $6, $5) \
+                             ON CONFLICT DO NOTHING";
+            sqlx::query(statement)
+                .bind(derived_id(row.created, &[&row.incident, REPEAT, by]))
+                .bind(&row.incident)
+                .bind(REPEAT)
+                .bind(in_json(&[by]))
+                .bind(now.0)
+                .bind(again.0)
+                .execute(&mut *transaction)
+                .await?;
+        }
+        transaction.commit().await?;
+        Ok(true)
+    }
+
+    /// It was not taken, and is tried again. `event` is for the history of the incident. False as above.
+    pub(crate) async fn mark_failed(
+        &self,
+        row: &Leased,
+        retry: &Retry,
+        error: &str,
+        events: &[(&str, String)],
+        now: Moment,
+    ) -> Result<bool, sqlx::Error> {
+        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        let statement = "UPDATE outbox SET due = $1, hop = $2, attempts = $3, tried_since = $4, last_error = $5, lease_until = 0 \
+                         WHERE id = $6 AND epoch = $7";
+        let query = sqlx::query(statement)
+            .bind(retry.due.0)
+            .bind(retry.hop)
+            .bind(retry.attempts)
+            .bind(retry.tried_since.0)
+            .bind(error)
+            .bind(&row.id)
+            .bind(row.epoch);
+        if query.execute(&mut *transaction).await?.rows_affected() == 0 {
+            return Ok(false);
+        }
+        for (kind, text) in events {
+            note(&mut transaction, &row.incident, now, kind, text).await?;
+        }
+        transaction.commit().await?;
+        Ok(true)
+    }
+
+    /// Nobody will take it any more. False as above.
+    pub(crate) async fn give_up(&self, row: &Leased, why: &str, now: Moment) -> Result<bool, sqlx::Error> {
+        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        let statement =
+            "UPDATE outbox SET delivered = $1, last_error = $2, lease_until = 0 WHERE id = $3 AND epoch = $4 AND delivered IS NULL";
+        let query = sqlx::query(statement).bind(now.0).bind(why).bind(&row.id).bind(row.epoch);
+        if query.execute(&mut *transaction).await?.rows_affected() == 0 {
+            return Ok(false);
+        }
+        note(&mut transaction, &row.incident, now, "given-up", &format!("{}: {why}", row.kind)).await?;
+        transaction.commit().await?;
+        Ok(true)
+    }
+
+    /// Gives a resolve one row for each channel that was told, or that may have been: `also` are those of a kind that has to be
+    /// told then. The row itself is freed for the first of them. False if nobody was told.
+    pub(crate) async fn spread_resolve(&self, row: &Leased, now: Moment) -> Result<bool, sqlx::Error> {
+        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        let told = "SELECT delivered_by FROM outbox WHERE incident = $1 AND delivered_by IS NOT NULL ORDER BY delivered, id";
+        let told: Vec<String> = sqlx::query_scalar(told).bind(&row.incident).fetch_all(&mut *transaction).await?;
+        let unsure = "SELECT text FROM incident_event WHERE incident = $1 AND kind = 'unconfirmed' ORDER BY at, text";
+        let unsure: Vec<String> = sqlx::query_scalar(unsure).bind(&row.incident).fetch_all(&mut *transaction).await?;
+        let mut channels: Vec<String> = Vec::new();
+        for channel in told.into_iter().chain(unsure) {
+            if !channels.contains(&channel) {
+                channels.push(channel);
+            }
+        }
+        let Some((first, others)) = channels.split_first() else { return Ok(false) };
+        let statement = "UPDATE outbox SET route = $1, hop = 0, tried_since = $2, lease_until = 0 WHERE id = $3 AND epoch = $4";
+        let query = sqlx::query(statement).bind(in_json(&[first])).bind(now.0).bind(&row.id).bind(row.epoch);
+        if query.execute(&mut *transaction).await?.rows_affected() > 0 {
+            for channel in others {
+                let statement = "INSERT INTO outbox (id, incident, kind, route, created, due, tried_since) VALUES ($1, $2, 'resolve', $3, $4, $5, $5) \
+                                 ON CONFLICT DO NOTHING";
+                sqlx::query(statement)
+                    .bind(derived_id(row.created, &[&row.incident, "resolve", channel]))
+                    .bind(&row.incident)
+                    .bind(in_json(&[channel]))
+                    .bind(row.created.0)
+                    .bind(now.0)
+                    .execute(&mut *transaction)
+                    .await?;
+            }
+        }
+        transaction.commit().await?;
+        Ok(true)
+    }
+
+    /// What was to be told meanwhile is not told after the end.
+    pub(crate) async fn supersede(&self, now: Moment) -> Result<(), sqlx::Error> {
+        let statement = "UPDATE outbox SET delivered = $1, epoch = epoch + 1, last_error = 'it ended before this was taken' \
+                         WHERE delivered IS NULL AND lease_until <= $1 AND kind NOT IN ('trigger', 'resolve') \
+                         AND EXISTS (SELECT 1 FROM outbox later WHERE later.incident = outbox.incident AND later.kind = 'resolve')";
+        sqlx::query(statement).bind(now.0).execute(&self.pool).await.map(drop)
+    }
+
+    /// Tells everybody who was told of an incident that somebody has acknowledged it.
+    pub(crate) async fn tell_acknowledged(&self, now: Moment) -> Result<(), sqlx::Error> {
+        let statement = "SELECT DISTINCT incident.id AS incident, outbox.delivered_by AS channel FROM incident \
+                         JOIN outbox ON outbox.incident = incident.id AND outbox.delivered_by IS NOT NULL \
+                         WHERE incident.acknowledged IS NOT NULL AND incident.resolved IS NULL AND NOT EXISTS \
+                         (SELECT 1 FROM outbox told WHERE told.incident = incident.id AND told.kind = 'acknowledge')";
+        let rows = sqlx::query(statement).fetch_all(&self.pool).await?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        for row in rows {
+            let (incident, channel): (String, String) = (row.try_get("incident")?, row.try_get("channel")?);
+            let id = derived_id(now, &[&incident, "acknowledge", &channel]);
+            let statement = "INSERT INTO outbox (id, incident, kind, route, created, due) SELECT $1, $2, 'acknowledge', $3, $4, $4 \
+                             WHERE NOT EXISTS (SELECT 1 FROM outbox WHERE incident = $2 AND kind = 'acknowledge' AND route = $3)";
+            let query = sqlx::query(statement).bind(id).bind(&incident).bind(in_json(&[&channel])).bind(now.0);
+            query.execute(&mut *transaction).await?;
+        }
+        transaction.commit().await
+    }
+
+    /// What nobody has acknowledged, and of which everything that was written has been told.
+    pub(crate) async fn unanswered(&self) -> Result<Vec<Unanswered>, sqlx::Error> {
+        let statement = "SELECT incident.id, incident.subject, incident.severity, target.tags, target.muted_until, \
+                         outbox.delivered, outbox.delivered_by FROM incident \
+                         JOIN outbox ON outbox.incident = incident.id AND outbox.delivered_by IS NOT NULL \
+                         LEFT JOIN target ON target.name = incident.subject \
+                         WHERE incident.resolved IS NULL AND incident.acknowledged IS NULL AND incident.parent IS NULL \
+                         AND NOT EXISTS (SELECT 1 FROM outbox open WHERE open.incident = incident.id AND open.delivered IS NULL) \
+                         AND NOT EXISTS (SELECT 1 FROM outbox later WHERE later.incident = incident.id \
+                         AND later.delivered_by IS NOT NULL AND later.id > outbox.id)";
+        let rows = sqlx::query(statement).fetch_all(&self.pool).await?;
+        let read = |row: &AnyRow| {
+            let tags: Option<String> = row.try_get("tags")?;
+            Ok(Unanswered {
+                incident: row.try_get("id")?,
+                subject: row.try_get("subject")?,
+                severity: Severity::of_word(&row.try_get::<String, _>("severity")?).unwrap_or(Severity::Page),
+                tags: tags.and_then(|tags| serde_json::from_str(&tags).ok()).unwrap_or_default(),
+                muted_until: Moment(row.try_get::<Option<i64>, _>("muted_until")?.unwrap_or(0)),
+                told: Moment(row.try_get("delivered")?),
+                told_by: row.try_get("delivered_by")?,
+            })
+        };
+        rows.iter().map(read).collect()
+    }
+
+    /// Writes a reminder. It is the same row whoever writes it.
+    pub(crate) async fn remind(&self, unanswered: &Unanswered, route: &[String], now: Moment) -> Result<(), sqlx::Error> {
+        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        let told = unanswered.told.0.to_string();
+        let statement =
+            "INSERT INTO outbox (id, incident, kind, route, created, due) VALUES ($1, $2, 'reminder', $3, $4, $4) ON CONFLICT DO NOTHING";
+        let written = sqlx::query(statement)
+            // The time of the last one, so that the clock of whoever is first does not matter.
+            .bind(derived_id(unanswered.told + Duration::from_millis(1), &[&unanswered.incident, "reminder", &told]))
+            .bind(&unanswered.incident)
+            .bind(serde_json::to_string(route).expect("names are text"))
+            .bind(now.0)
+            .execute(&mut *transaction)
+            .await?;
+        if written.rows_affected() > 0 {
+            note(&mut transaction, &unanswered.incident, now, "reminded", "nobody has acknowledged it").await?;
+        }
+        transaction.commit().await
+    }
+
+    /// The windows that were announced over the API and are open.
+    pub(crate) async fn announced(&self, now: Moment) -> Result<Vec<crate::maintenance::Planned>, sqlx::Error> {
+        let mut transaction = self.pool.begin().await?;
+        crate::maintenance::announced(&mut transaction, now).await
+    }
+}
+
+async fn note(transaction: &mut Transaction<'_, Any>, incident: &str, now: Moment, kind: &str, text: &str) -> Result<(), sqlx::Error> {
+    let statement = "INSERT INTO incident_event (incident, at, kind, text) VALUES ($1, $2, $3, $4)";
+    sqlx::query(statement).bind(incident).bind(now.0).bind(kind).bind(text).execute(&mut **transaction).await.map(drop)
+}
+
+fn in_json(names: &[&str]) -> String {
+    serde_json::to_string(names).expect("names are text")
+}
+
+fn read(row: &AnyRow, incident: &AnyRow) -> Result<Leased, sqlx::Error> {
+    let kind: String = row.try_get("kind")?;
+    let word = |column: &str| incident.try_get::<String, _>(column);
+    Ok(Leased {
+        id: row.try_get("id")?,
+        incident: row.try_get("incident")?,
+        repeats: kind == REPEAT,
+        kind: Kind::of_word(&kind).unwrap_or(Kind::Trigger),
+        route: serde_json::from_str(&row.try_get::<String, _>("route")?).unwrap_or_default(),
+        hop: row.try_get("hop")?,
+        created: Moment(row.try_get("created")?),
+        epoch: row.try_get("epoch")?,
+        attempts: row.try_get("attempts")?,
+        tried_since: row.try_get::<Option<i64>, _>("tried_since")?.map(Moment),
+        subject: word("subject")?,
+        class: Class::of_word(&word("class")?).unwrap_or(Class::Availability),
+        severity: Severity::of_word(&word("severity")?).unwrap_or(Severity::Page),
+        title: word("title")?,
+        detail: serde_json::from_str(&word("detail")?).unwrap_or_default(),
+        since: Moment(incident.try_get("since")?),
+        resolved: incident.try_get::<Option<i64>, _>("resolved")?.map(Moment),
+        acknowledged_by: incident.try_get("acknowledged_by")?,
+        evidence: incident.try_get("evidence")?,
+    })
+}

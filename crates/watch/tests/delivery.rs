@@ -1,0 +1,382 @@
+//! What people are told, over real connections to services that record it: with failures, in order, and to the next channel
+//! when one does not take it. The clock jumps.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
+
+mod receiver;
+
+use mcproof_client::Network;
+use mcproof_engine::suite::Environment;
+use mcproof_watch::channel::{Carrier, Kind};
+use mcproof_watch::config::{Config, Secret, load};
+use mcproof_watch::moment::Moment;
+use mcproof_watch::notifier::{Notifier, Sent};
+use mcproof_watch::store::Store;
+use receiver::{Deed, Receiver};
+use serde_json::Value;
+use sqlx::{AnyPool, Row as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const BEGIN: Moment = Moment(1_767_225_600_000);
+const INCIDENT: &str = "0197-incident";
+
+fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+/// A database with one incident, and a notifier whose clock is ours.
+struct World {
+    _folder: tempfile::TempDir,
+    rows: AnyPool,
+    notifier: Notifier,
+    now: Moment,
+    written: u32,
+}
+
+impl World {
+    async fn new(config: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config: Config = match load("w.yaml", config, Path::new("/"), &Environment::default()) {
+            Ok(loaded) => loaded.config,
+            Err(mistakes) => panic!("{mistakes:#?}"),
+        };
+        let address = format!("sqlite:{}", folder.path().join("watch.db").display());
+        let store = Store::open(&address).await.unwrap();
+        let rows = AnyPool::connect(&address).await.unwrap();
+        let notifier = Notifier::new(store, Arc::new(config), Carrier::new(Network::default()));
+        let world = Self { _folder: folder, rows, notifier, now: BEGIN, written: 0 };
+        let statement = "INSERT INTO incident (id, subject, class, severity, title, detail, since, opened, evidence) \
+                         VALUES ($1, 'shop', 'availability', 'page', 'shop is down', '{\"message\":\"connection refused\"}', $2, $2, 'ev-1')";
+        sqlx::query(statement).bind(INCIDENT).bind(BEGIN.0).execute(&world.rows).await.unwrap();
+        world
+    }
+
+    /// Writes what is to be told.
+    async fn write(&mut self, kind: Kind, route: &[&str]) {
+        self.written += 1;
+        let statement = "INSERT INTO outbox (id, incident, kind, route, created, due) VALUES ($1, $2, $3, $4, $5, $5)";
+        sqlx::query(statement)
+            .bind(format!("{:013}-{}", self.now.0, self.written))
+            .bind(INCIDENT)
+            .bind(kind.word())
+            .bind(serde_json::to_string(route).unwrap())
+            .bind(self.now.0)
+            .execute(&self.rows)
+            .await
+            .unwrap();
+    }
+
+    async fn run(&self, statement: &'static str) {
+        sqlx::query(statement).bind(self.now.0).execute(&self.rows).await.unwrap();
+    }
+
+    /// Passes until nothing is due now.
+    async fn settle(&mut self) -> (Vec<Sent>, Option<Moment>) {
+        let mut sent = Vec::new();
+        loop {
+            let round = self.notifier.pass(self.now).await.unwrap();
+            sent.extend(round.sent);
+            match round.next {
+                Some(next) if next <= self.now => {}
+                next => return (sent, next),
+            }
+        }
+    }
+
+    /// Lets time pass, and gives all that was sent until then.
+    async fn until(&mut self, end: Moment) -> Vec<Sent> {
+        let mut all = Vec::new();
+        loop {
+            let (sent, next) = self.settle().await;
+            all.extend(sent);
+            match next {
+                Some(next) if next <= end => self.now = next,
+                _ => {
+                    self.now = end;
+                    return all;
+                }
+            }
+        }
+    }
+
+    async fn events(&self) -> Vec<String> {
+        let rows = sqlx::query("SELECT kind, text FROM incident_event ORDER BY at").fetch_all(&self.rows).await.unwrap();
+        rows.iter().map(|row| format!("{}: {}", row.get::<String, _>(0), row.get::<String, _>(1))).collect()
+    }
+
+    async fn open(&self) -> i64 {
+        sqlx::query_scalar("SELECT count(*) FROM outbox WHERE delivered IS NULL").fetch_one(&self.rows).await.unwrap()
+    }
+}
+
+fn kinds(receiver: &Receiver) -> Vec<String> {
+    receiver.heard().iter().map(|heard| heard.json()["kind"].as_str().unwrap().to_owned()).collect()
+}
+
+fn hooks(receivers: &[(&str, &Receiver)]) -> String {
+    let channels: String =
+        receivers.iter().map(|(name, receiver)| format!("  {name}: {{ webhook: \"{}\" }}\n", receiver.url("/"))).collect();
+    format!("channels:\n{channels}")
+}
+
+#[tokio::test]
+async fn a_message_is_told_once_and_in_its_order() {
+    let chat = Receiver::http().await;
+    let mut world = World::new(&hooks(&[("chat", &chat)])).await;
+    world.write(Kind::Trigger, &["chat"]).await;
+    world.write(Kind::Update, &["chat"]).await;
+    world.write(Kind::Resolve, &["chat"]).await;
+    let (sent, next) = world.settle().await;
+    // What came in between is not told after the end.
+    assert_eq!(kinds(&chat), ["trigger", "resolve"]);
+    assert_eq!((sent.len(), next, world.open().await), (2, None, 0));
+    let heard = chat.heard();
+    assert!(heard.iter().all(|heard| heard.json()["incident"] == INCIDENT));
+    assert_eq!(heard[0].json()["message"], "connection refused");
+    assert_ne!(heard[0].header("idempotency-key"), heard[1].header("idempotency-key"));
+}
+
+#[tokio::test]
+async fn a_failure_that_may_pass_is_tried_again_under_the_same_key() {
+    for (deed, count) in [
+        (Deed::Answer(500, ""), 2),
+        (Deed::Answer(429, "retry-after: 40\r\n"), 2),
+        (Deed::Answer(408, ""), 2),
+        (Deed::Drop, 2),
+        (Deed::Hang, 2),
+    ] {
+        let chat = Receiver::http().await;
+        chat.will([deed.clone()]);
+        let mut world = World::new(&hooks(&[("chat", &chat)])).await;
+        world.write(Kind::Trigger, &["chat"]).await;
+        let (_, next) = world.settle().await;
+        assert_eq!(chat.heard().len(), 1, "{deed:?}");
+        assert_eq!(world.open().await, 1, "{deed:?}");
+        let wait = next.unwrap().since(world.now);
+        let expected = if matches!(deed, Deed::Answer(429, _)) { seconds(40)..seconds(41) } else { seconds(1)..seconds(15) };
+        assert!(expected.contains(&wait), "{deed:?}: {wait:?}");
+        // Whoever has nothing to tell yet, waits for it.
+        world.write(Kind::Resolve, &["chat"]).await;
+        assert_eq!(world.settle().await.0, [], "{deed:?}");
+        world.until(BEGIN + seconds(60)).await;
+        let heard = chat.heard();
+        assert_eq!(kinds(&chat), ["trigger", "trigger", "resolve"], "{deed:?}");
+        assert_eq!(heard[0].header("idempotency-key"), heard[count - 1].header("idempotency-key"), "{deed:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_next_channel_is_told_after_two_minutes_and_its_end_goes_where_the_begin_went() {
+    let (mut pager, chat) = (Receiver::http().await, Receiver::http().await);
+    let config = hooks(&[("pager", &pager), ("chat", &chat)]);
+    pager.end().await;
+    let mut world = World::new(&config).await;
+    world.write(Kind::Trigger, &["pager", "chat"]).await;
+    world.until(BEGIN + seconds(119)).await;
+    assert_eq!((kinds(&chat).len(), world.open().await), (0, 1));
+    world.until(BEGIN + seconds(121)).await;
+    assert_eq!((kinds(&chat), world.open().await), (vec!["trigger".to_owned()], 0));
+    let events = world.events().await;
+    assert!(events[0].starts_with("failed-over: pager did not take the trigger (connection to 127.0.0.1:"), "{events:?}");
+    assert!(events[0].ends_with("chat is next"), "{events:?}");
+    assert_eq!(events[1], "sent: trigger by chat: status 202: ok");
+    world.write(Kind::Resolve, &["pager", "chat"]).await;
+    world.settle().await;
+    assert_eq!((kinds(&chat), world.open().await), (vec!["trigger".to_owned(), "resolve".to_owned()], 0));
+}
+
+#[tokio::test]
+async fn a_refusal_goes_to_the_next_channel_at_once_and_a_page_is_never_given_up() {
+    let (pager, chat) = (Receiver::http().await, Receiver::http().await);
+    pager.will(vec![Deed::Answer(400, ""); 50]);
+    chat.will(vec![Deed::Answer(404, ""); 3]);
+    let mut world = World::new(&hooks(&[("pager", &pager), ("chat", &chat)])).await;
+    world.write(Kind::Trigger, &["pager", "nobody", "chat"]).await;
+    let (sent, next) = world.settle().await;
+    let outcomes: Vec<_> = sent.iter().map(|sent| (sent.channel.as_str(), sent.outcome.clone().unwrap_err())).collect();
+    assert_eq!(
+        outcomes,
+        [
+            ("pager", "status 400: ok".to_owned()),
+            ("nobody", "there is no channel `nobody`".to_owned()),
+            ("chat", "status 404: ok".to_owned())
+        ]
+    );
+    let wait = next.unwrap().since(world.now);
+    assert!((seconds(30)..seconds(35)).contains(&wait), "{wait:?}");
+    world.until(BEGIN + seconds(600)).await;
+    assert_eq!((chat.heard().len(), world.open().await), (4, 0));
+}
+
+#[tokio::test]
+async fn alerts_that_may_be_open_somewhere_are_closed_there_too() {
+    let (pager, chat) = (Receiver::http().await, Receiver::http().await);
+    pager.will(vec![Deed::Drop; 100]);
+    let config = format!(
+        "channels:\n  pager: {{ pagerduty: {{ routing_key: r0uting-key, url: \"{}\" }} }}\n  chat: {{ webhook: \"{}\" }}\n",
+        pager.url("/v2/enqueue"),
+        chat.url("/")
+    );
+    let mut world = World::new(&config).await;
+    world.write(Kind::Trigger, &["pager", "chat"]).await;
+    world.until(BEGIN + seconds(130)).await;
+    assert_eq!(kinds(&chat), ["trigger"]);
+    assert!(world.events().await.contains(&"unconfirmed: pager".to_owned()));
+    world.write(Kind::Resolve, &["pager", "chat"]).await;
+    world.until(BEGIN + seconds(3600 * 24)).await;
+    assert_eq!(kinds(&chat), ["trigger", "resolve"]);
+    let last = pager.heard().last().unwrap().json();
+    assert_eq!((last["event_action"].as_str(), last["dedup_key"].as_str()), (Some("resolve"), Some(INCIDENT)));
+    assert_eq!(world.open().await, 0);
+}
+
+#[tokio::test]
+async fn people_are_reminded_until_somebody_acknowledges_and_then_told_who() {
+    let chat = Receiver::http().await;
+    let config = format!("{}routes: [{{ channels: chat, remind_every: 10m }}]\n", hooks(&[("chat", &chat)]));
+    let mut world = World::new(&config).await;
+    world.write(Kind::Trigger, &["chat"]).await;
+    world.until(BEGIN + seconds(599)).await;
+    assert_eq!(kinds(&chat), ["trigger"]);
+    world.until(BEGIN + seconds(1805)).await;
+    assert_eq!(kinds(&chat), ["trigger", "reminder", "reminder", "reminder"]);
+    world.run("UPDATE incident SET acknowledged = $1, acknowledged_by = 'ann'").await;
+    world.until(BEGIN + seconds(7200)).await;
+    assert_eq!(kinds(&chat)[4..], ["acknowledge"]);
+    assert_eq!(chat.heard()[4].json()["acknowledged_by"], "ann");
+    world.write(Kind::Resolve, &["chat"]).await;
+    world.settle().await;
+    assert_eq!(kinds(&chat)[5..], ["resolve"]);
+    assert_eq!(world.events().await.iter().filter(|event| event.starts_with("reminded")).count(), 3);
+}
+
+#[tokio::test]
+async fn nobody_is_reminded_during_maintenance() {
+    let chat = Receiver::http().await;
+    let window = "maintenance: [{ name: w, from: \"2026-01-01T00:05:00Z\", until: \"2026-01-01T01:00:00Z\" }]\n";
+    let config = format!("{}routes: [{{ channels: chat, remind_every: 10m }}]\n{window}", hooks(&[("chat", &chat)]));
+    let mut world = World::new(&config).await;
+    world.write(Kind::Trigger, &["chat"]).await;
+    for minute in 1..=59 {
+        world.until(BEGIN + seconds(60 * minute)).await;
+    }
+    assert_eq!(kinds(&chat), ["trigger"]);
+    world.until(BEGIN + seconds(3601)).await;
+    assert_eq!(kinds(&chat), ["trigger", "reminder"]);
+}
+
+#[tokio::test]
+async fn an_alertmanager_is_told_again_until_the_end() {
+    let alerts = Receiver::http().await;
+    let mut world = World::new(&format!("channels: {{ am: {{ alertmanager: \"{}\" }} }}\n", alerts.url(""))).await;
+    world.write(Kind::Trigger, &["am"]).await;
+    for minute in 0..=5 {
+        world.until(BEGIN + seconds(60 * minute + 5)).await;
+    }
+    let heard = alerts.heard();
+    assert_eq!(heard.len(), 6);
+    assert!(heard.iter().all(|heard| heard.path == "/api/v2/alerts" && heard.json()[0]["labels"] == heard.json()[0]["labels"]));
+    let labels: Vec<Value> = heard.iter().map(|heard| heard.json()[0]["labels"].clone()).collect();
+    assert!(labels.iter().all(|each| *each == labels[0]), "{labels:?}");
+    assert!(heard.windows(2).all(|pair| pair[0].json()[0]["endsAt"].as_str() < pair[1].json()[0]["endsAt"].as_str()));
+    assert_eq!(world.open().await, 0);
+    world.run("UPDATE incident SET resolved = $1").await;
+    world.write(Kind::Resolve, &["am"]).await;
+    world.until(BEGIN + seconds(3600)).await;
+    let heard = alerts.heard();
+    assert_eq!(heard.len(), 7);
+    let last = heard[6].json();
+    assert_eq!(last[0]["labels"], labels[0]);
+    assert_eq!(last[0]["endsAt"], "2026-01-01T00:05:05Z");
+}
+
+#[tokio::test]
+async fn two_notifiers_do_not_send_the_same_message() {
+    let chat = Receiver::http().await;
+    let mut world = World::new(&hooks(&[("chat", &chat)])).await;
+    world.write(Kind::Trigger, &["chat"]).await;
+    let other = world.notifier.clone();
+    let rounds = futures_util::future::join_all((0..8).map(|_| other.pass(BEGIN))).await;
+    assert_eq!(rounds.into_iter().map(|round| round.unwrap().sent.len()).sum::<usize>(), 1);
+    assert_eq!(kinds(&chat), ["trigger"]);
+}
+
+#[tokio::test]
+async fn what_a_dead_notifier_had_leased_is_sent_when_its_lease_is_over() {
+    let chat = Receiver::http().await;
+    let mut world = World::new(&hooks(&[("chat", &chat)])).await;
+    world.write(Kind::Trigger, &["chat"]).await;
+    world.run("UPDATE outbox SET lease_until = $1 + 30000, epoch = 7").await;
+    let (sent, next) = world.settle().await;
+    assert_eq!((sent.len(), next), (0, Some(BEGIN + seconds(30))));
+    world.until(BEGIN + seconds(31)).await;
+    assert_eq!(kinds(&chat), ["trigger"]);
+    // A clock that was set back does not hold a row for longer.
+    world.write(Kind::Update, &["chat"]).await;
+    world.run("UPDATE outbox SET lease_until = $1 + 3600000 WHERE delivered IS NULL").await;
+    world.settle().await;
+    assert_eq!(kinds(&chat), ["trigger", "update"]);
+}
+
+#[tokio::test]
+async fn who_lost_the_row_while_sending_writes_nothing() {
+    let chat = Receiver::http().await;
+    chat.will([Deed::Hang]);
+    let mut world = World::new(&hooks(&[("chat", &chat)])).await;
+    world.write(Kind::Trigger, &["chat"]).await;
+    let slow = world.notifier.clone();
+    let pass = tokio::spawn(async move { slow.pass(BEGIN).await.unwrap() });
+    while chat.heard().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    world.now = BEGIN + seconds(31);
+    world.settle().await;
+    assert_eq!((kinds(&chat).len(), world.open().await), (2, 0));
+    pass.await.unwrap();
+    let (delivered, error): (i64, Option<String>) =
+        sqlx::query_as("SELECT delivered, last_error FROM outbox").fetch_one(&world.rows).await.unwrap();
+    assert!(delivered >= (BEGIN + seconds(31)).0);
+    assert_eq!((error, world.events().await.len()), (None, 1));
+}
+
+#[tokio::test]
+async fn mail_goes_out_and_what_a_server_refuses_for_good_is_refused() {
+    let mail = Receiver::smtp().await;
+    let address = mail.address;
+    let config = format!(
+        "channels: {{ mail: {{ smtp: {{ url: \"smtp://ann%40x:pa%3Ass@{address}?tls=none\", from: watch@example.com, to: [bob@example.com] }} }} }}\n"
+    );
+    mail.will([Deed::Answer(451, ""), Deed::Drop, Deed::Answer(554, "")]);
+    let mut world = World::new(&config).await;
+    world.write(Kind::Trigger, &["mail"]).await;
+    let sent = world.until(BEGIN + seconds(600)).await;
+    let outcomes: Vec<bool> = sent.iter().map(|sent| sent.outcome.is_ok()).collect();
+    assert_eq!(outcomes, [false, false, false, true], "{sent:?}");
+    let heard = mail.heard();
+    assert_eq!(heard.len(), 4);
+    // `\0ann@x\0pa:ss`
+    assert_eq!(heard[0].header("auth"), "AUTH PLAIN AGFubkB4AHBhOnNz");
+    assert_eq!(heard[0].header("rcpt"), "RCPT TO:<bob@example.com>");
+    assert!(heard.iter().all(|heard| heard.body.contains(&format!("Message-ID: <{INCIDENT}@example.com>"))), "{heard:?}");
+    let refused = sent[2].outcome.clone().unwrap_err();
+    assert!(refused.contains("554"), "{refused}");
+    // Without TLS no password is sent, unless the URL says so.
+    let config = config.replace("?tls=none", "");
+    let mut world = World::new(&config).await;
+    world.write(Kind::Trigger, &["mail"]).await;
+    let (sent, _) = world.settle().await;
+    assert_eq!(sent[0].outcome, Err("the mail server offers no TLS; `?tls=none` in its URL goes without".to_owned()));
+    assert_eq!(mail.heard().len(), 4);
+}
+
+#[tokio::test]
+async fn nothing_is_sent_once_the_right_to_it_is_gone() {
+    use mcproof_watch::channel::{Parcel, Post, Setback};
+    let chat = Receiver::http().await;
+    let carrier = Carrier::new(Network::default());
+    let post = Post { url: Secret(chat.url("/")), headers: Vec::new(), body: b"{}".to_vec() };
+    assert_eq!(carrier.deliver(&Parcel::Post(post), BEGIN, &|| false).await, Err(Setback::TooLate));
+    assert!(chat.heard().is_empty());
+}

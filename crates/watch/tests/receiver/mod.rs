@@ -1,0 +1,183 @@
+//! Services that record what they are sent, on loopback: over HTTP and over SMTP. Each is told how to behave, message by
+//! message; when it has been told nothing, it takes what comes.
+
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// What becomes of a message.
+#[derive(Clone, Debug)]
+pub enum Deed {
+    Take,
+    /// A status, and more header lines.
+    Answer(u16, &'static str),
+    /// It is taken, and the answer is lost.
+    Drop,
+    /// It is taken, and nothing is ever answered.
+    Hang,
+}
+
+/// One message as it came.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    pub path: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+impl Heard {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+    }
+}
+
+pub struct Receiver {
+    pub address: SocketAddr,
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Shared {
+    heard: Mutex<Vec<Heard>>,
+    deeds: Mutex<VecDeque<Deed>>,
+}
+
+impl Receiver {
+    pub async fn http() -> Self {
+        Self::start(|stream, shared| async move { drop(answer_http(stream, &shared).await) }).await
+    }
+
+    pub async fn smtp() -> Self {
+        Self::start(|stream, shared| async move { drop(answer_smtp(stream, &shared).await) }).await
+    }
+
+    async fn start<F>(serve: fn(TcpStream, Arc<Shared>) -> F) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::<Shared>::default();
+        let of_task = Arc::clone(&shared);
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, Arc::clone(&of_task)));
+            }
+        });
+        Self { address, shared, task }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// What is done with the next messages.
+    pub fn will(&self, deeds: impl IntoIterator<Item = Deed>) {
+        self.shared.deeds.lock().unwrap().extend(deeds);
+    }
+
+    pub fn heard(&self) -> Vec<Heard> {
+        self.shared.heard.lock().unwrap().clone()
+    }
+
+    /// Nothing listens there any more.
+    pub async fn end(&mut self) {
+        self.task.abort();
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Shared {
+    fn take(&self, heard: Heard) -> Deed {
+        self.heard.lock().unwrap().push(heard);
+        self.deeds.lock().unwrap().pop_front().unwrap_or(Deed::Take)
+    }
+}
+
+async fn answer_http(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    let mut first = String::new();
+    stream.read_line(&mut first).await?;
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).await?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let length = headers.iter().find(|(name, _)| name == "content-length").map_or(0, |(_, value)| value.parse().unwrap());
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await?;
+    let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
+    let deed = shared.take(Heard { path, headers, body: String::from_utf8(body).unwrap() });
+    let (status, more) = match deed {
+        Deed::Take => (202, ""),
+        Deed::Answer(status, more) => (status, more),
+        Deed::Drop => return Ok(()),
+        Deed::Hang => std::future::pending().await,
+    };
+    let answer = format!("HTTP/1.1 {status} As Told\r\n{more}content-length: 2\r\nconnection: close\r\n\r\nok");
+    stream.write_all(answer.as_bytes()).await?;
+    stream.shutdown().await
+}
+
+/// `headers` of a mail are its envelope, the body is the letter with its header.
+async fn answer_smtp(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    stream.write_all(b"220 ready\r\n").await?;
+    let mut envelope = Vec::new();
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line).await? == 0 {
+            return Ok(());
+        }
+        let line = line.trim_end();
+        match line.split([' ', ':']).next().unwrap_or_default() {
+            "EHLO" => stream.write_all(b"250-here\r\n250-8BITMIME\r\n250 AUTH PLAIN LOGIN\r\n").await?,
+            "AUTH" => {
+                envelope.push(("auth".to_owned(), line.to_owned()));
+                stream.write_all(b"235 welcome\r\n").await?;
+            }
+            "MAIL" | "RCPT" => {
+                envelope.push((line[..4].to_ascii_lowercase(), line.to_owned()));
+                stream.write_all(b"250 ok\r\n").await?;
+            }
+            "DATA" => {
+                stream.write_all(b"354 go on\r\n").await?;
+                let mut body = String::new();
+                loop {
+                    let mut line = String::new();
+                    stream.read_line(&mut line).await?;
+                    if line == ".\r\n" || line.is_empty() {
+                        break;
+                    }
+                    body.push_str(&line);
+                }
+                match shared.take(Heard { path: String::new(), headers: std::mem::take(&mut envelope), body }) {
+                    Deed::Take => stream.write_all(b"250 queued\r\n").await?,
+                    Deed::Answer(code, _) => stream.write_all(format!("{code} as told\r\n").as_bytes()).await?,
+                    Deed::Drop => return Ok(()),
+                    Deed::Hang => std::future::pending().await,
+                }
+            }
+            "QUIT" => return stream.write_all(b"221 bye\r\n").await,
+            _ => stream.write_all(b"502 what\r\n").await?,
+        }
+    }
+}
