@@ -2,11 +2,13 @@
 //! that comes again; what a probe is, only the engine knows.
 
 pub mod channel;
+pub mod chores;
 pub mod config;
-pub mod histogram;
 pub mod incident;
+pub mod latency;
 pub mod maintenance;
 pub mod moment;
+pub mod monitor;
 pub mod notifier;
 pub mod prober;
 pub mod schedule;

@@ -1,6 +1,7 @@
 //! The database: SQLite in a file, or Postgres. One set of tables and one set of statements for both; where they differ, the
 //! dialect says how. Knows rows, not what they mean.
 
+mod chores;
 mod commit;
 mod contracts;
 mod days;
@@ -8,6 +9,8 @@ pub mod incidents;
 pub(crate) mod outbox;
 pub(crate) mod packed;
 mod results;
+mod retention;
+mod rollup;
 mod schedule;
 mod values;
 

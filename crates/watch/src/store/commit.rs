@@ -176,7 +176,7 @@ impl Remembered {
 }
 
 /// Since when they are what they are.
-async fn since(connection: &mut AnyConnection, changed: &[String], now: Moment) -> Result<(), StoreFailure> {
+pub(super) async fn since(connection: &mut AnyConnection, changed: &[String], now: Moment) -> Result<(), StoreFailure> {
     let mut values = Values::default();
     changed.iter().for_each(|name| {
         values.row(|row| {

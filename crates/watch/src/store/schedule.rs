@@ -173,6 +173,25 @@ impl Store {
         Ok(free.into_iter().chain(leased).min().map(Moment))
     }
 
+    /// When the next failure or recovery is looked at again, if one is.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn next_confirmation(&self, region: &str) -> Result<Option<Moment>, StoreFailure> {
+        let statement = "SELECT due FROM schedule WHERE region = $1 AND attempt > 0 ORDER BY due LIMIT 1";
+        Ok(sqlx::query_scalar::<_, i64>(statement).bind(region).fetch_optional(&self.pool).await?.map(Moment))
+    }
+
+    /// The targets that came over the API, with what they are made from.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn api_targets(&self) -> Result<Vec<(String, Vec<u8>)>, StoreFailure> {
+        let statement = "SELECT name, definition FROM target WHERE source = 'api' AND removed IS NULL ORDER BY name";
+        let rows = sqlx::query(statement).fetch_all(&self.pool).await?;
+        Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, sqlx::Error>>()?)
+    }
+
     /// Leases that were not used are given back, as if they had never been taken.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! How a worker is: what it did last, how late it is, and what the database said. For `/healthz` and the metrics.
 
-use crate::histogram::Histogram;
+use crate::latency::Latency;
 use crate::moment::Moment;
 use crate::schedule::{Grid, Turn};
 use crate::store::{Committed, StoreFailure};
@@ -24,7 +24,7 @@ pub struct Vitals {
     /// Slots that passed before anybody could probe.
     pub missed: u64,
     /// From when a turn was due to when it was taken.
-    pub lag: Histogram,
+    pub lag: Latency,
     /// Why the database did not do what it was asked, the last time.
     pub trouble: Option<String>,
 }
@@ -47,7 +47,7 @@ impl Pulse {
     /// `due` is what waited, `taken` what is probed in its place.
     pub(super) fn leased(&self, due: Turn, taken: Turn, grid: Grid, now: Moment) {
         let mut vitals = self.lock();
-        vitals.lag.record(now.since(taken.due));
+        vitals.lag.record(u64::try_from(now.since(taken.due).as_micros()).unwrap_or(u64::MAX));
         if taken.slot > due.slot {
             vitals.missed += grid.slots_between(due.slot, taken.slot);
         }

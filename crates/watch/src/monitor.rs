@@ -1,0 +1,240 @@
+//! The parts of a monitor put together: who probes, who tidies up, what the configuration says now. Passes become loops here, with
+//! the clock that the caller gives.
+
+use crate::chores::Chores;
+use crate::config::{Config, TargetSpec};
+use crate::moment::Moment;
+use crate::prober::Prober;
+use crate::store::{Store, StoreFailure, Synced};
+use crate::worker::{Clock, Plan, Pulse, Worker};
+use mcproof_client::{Guardian, Network};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::sync::{Mutex, Notify, watch};
+use tokio::time::{sleep, timeout};
+
+/// Probes at the same time, in one process.
+const PERMITS: usize = 256;
+/// Between two passes at the least, and after one that failed.
+const SHORTEST_REST: Duration = Duration::from_millis(20);
+const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// How often targets that came over the API are looked for.
+const REFRESH: Duration = Duration::from_secs(10);
+/// What [`Monitor::once`] takes at the most, however often it has to look again.
+const ONCE: Duration = Duration::from_secs(120);
+
+/// How a monitor reaches the world.
+#[derive(Clone)]
+pub struct Reach {
+    pub network: Network,
+    pub guardian: Guardian,
+    /// What a command that begins with `mcproof` starts.
+    pub own_binary: Option<PathBuf>,
+    /// Makes a target of its name and of what the API was given; none if that cannot be read.
+    pub decode: Decode,
+    /// The name of this process among those that share a database.
+    pub name: String,
+}
+
+pub type Decode = Arc<dyn Fn(&str, &[u8]) -> Option<TargetSpec> + Send + Sync>;
+
+/// What a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Everything.
+    Serve,
+    /// It probes.
+    Worker,
+    /// It tells people.
+    Notifier,
+}
+
+/// A monitor, ready to run. Clones share everything.
+#[derive(Clone)]
+pub struct Monitor {
+    pub store: Store,
+    pub worker: Worker,
+    pub chores: Chores,
+    /// Notified when there may be something to be told.
+    pub stirred: Arc<Notify>,
+    pub pulse: Pulse,
+    plan: Arc<watch::Sender<Arc<Plan>>>,
+    decode: Decode,
+    given: Arc<Mutex<Given>>,
+}
+
+/// What came over the API: what each target is made from, and the target.
+type Given = BTreeMap<String, (Vec<u8>, Arc<TargetSpec>)>;
+
+impl Monitor {
+    /// Opens the database that the configuration names, and makes its targets known there.
+    ///
+    /// # Errors
+    /// The database cannot be reached.
+    pub async fn open(config: Config, reach: Reach, now: Moment) -> Result<Self, StoreFailure> {
+        let store = Store::open(&config.database).await?;
+        store.free_leases().await?;
+        Self::over(store, config, reach, now).await
+    }
+
+    /// Like [`Monitor::open`], over a database that is open.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn over(store: Store, config: Config, reach: Reach, now: Moment) -> Result<Self, StoreFailure> {
+        let Reach { network, guardian, own_binary, decode, name } = reach;
+        let region = config.region.clone();
+        let prober = Prober::new(network, guardian, own_binary, config.canaries.clone());
+        let (plan, shown) = watch::channel(Arc::new(Plan { config: Arc::new(config.clone()), targets: BTreeMap::new() }));
+        let (stirred, pulse) = (Arc::new(Notify::new()), Pulse::default());
+        let worker = Worker {
+            store: store.clone(),
+            prober,
+            region: region.clone(),
+            name: name.clone(),
+            permits: PERMITS,
+            plan: shown.clone(),
+            stirred: Arc::clone(&stirred),
+            pulse: pulse.clone(),
+        };
+        let chores = Chores { store: store.clone(), name, region, plan: shown, started: now, stirred: Arc::clone(&stirred) };
+        let monitor = Self { store, worker, chores, stirred, pulse, plan: Arc::new(plan), decode, given: Arc::default() };
+        monitor.reload(config, now).await?;
+        Ok(monitor)
+    }
+
+    /// What is to be done now.
+    pub fn plan(&self) -> watch::Receiver<Arc<Plan>> {
+        self.worker.plan.clone()
+    }
+
+    /// Another configuration: targets that did not change go on as if nothing had happened. The database, the region and the
+    /// canaries are those of the start.
+    ///
+    /// # Errors
+    /// The database failed; everything is as it was.
+    pub async fn reload(&self, config: Config, now: Moment) -> Result<Synced, StoreFailure> {
+        let specs: Vec<&TargetSpec> = config.targets.values().collect();
+        let synced = self.store.sync_targets(&specs, &self.worker.region, now).await?;
+        let specs = config.targets.values().map(|spec| (spec.name.clone(), Arc::new(spec.clone()))).collect();
+        self.publish(Arc::new(config), specs).await?;
+        Ok(synced)
+    }
+
+    /// Adds a target over the API, or changes it. `definition` is what [`Reach::decode`] makes it from again.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn put_target(&self, target: &TargetSpec, definition: &[u8], now: Moment) -> Result<(), StoreFailure> {
+        self.store.put_target(target, definition, &self.worker.region, now).await?;
+        self.refresh().await
+    }
+
+    /// A target that came over the API is probed no more.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn remove_target(&self, name: &str, now: Moment) -> Result<(), StoreFailure> {
+        self.store.remove_target(name, now).await?;
+        self.refresh().await
+    }
+
+    /// Targets that other processes were given over the API.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn refresh(&self) -> Result<(), StoreFailure> {
+        let plan = Arc::clone(&self.plan.borrow());
+        let is_configured = |(name, _): &(&String, &Arc<TargetSpec>)| plan.config.targets.contains_key(*name);
+        let configured = plan.targets.iter().filter(is_configured).map(|(name, spec)| (name.clone(), Arc::clone(spec))).collect();
+        self.publish(Arc::clone(&plan.config), configured).await
+    }
+
+    async fn publish(&self, config: Arc<Config>, configured: BTreeMap<String, Arc<TargetSpec>>) -> Result<(), StoreFailure> {
+        let found = self.store.api_targets().await?;
+        let mut given = self.given.lock().await;
+        // What is the same stays the same value, so that nothing is prepared anew for it.
+        given.retain(|name, (definition, _)| found.iter().any(|(found, now)| found == name && now == definition));
+        for (name, definition) in found {
+            if !given.contains_key(&name)
+                && let Some(spec) = (self.decode)(&name, &definition)
+            {
+                given.insert(name, (definition, Arc::new(spec)));
+            }
+        }
+        let mut targets: BTreeMap<String, Arc<TargetSpec>> =
+            given.iter().map(|(name, (_, spec))| (name.clone(), Arc::clone(spec))).collect();
+        targets.extend(configured);
+        self.plan.send_replace(Arc::new(Plan { config, targets }));
+        Ok(())
+    }
+
+    /// Does what its role is until `stop` resolves. Who tells people has a loop of its own ([`keep_passing`]).
+    pub async fn run(&self, role: Role, clock: Clock, stop: impl Future<Output = ()>) {
+        let (ended, _) = watch::channel(false);
+        let stopped = || {
+            let mut ended = ended.subscribe();
+            async move { drop(ended.wait_for(|ended| *ended).await) }
+        };
+        let stopping = async {
+            stop.await;
+            ended.send_replace(true);
+        };
+        let probing = async {
+            if role != Role::Notifier {
+                self.worker.run(clock, stopped()).await;
+            }
+        };
+        let never = Notify::new();
+        let tidying = keep_passing(|now| self.chores.pass(now), &never, clock, stopped());
+        let refreshing = keep_passing(async |now| self.refresh().await.map(|()| Some(now + REFRESH)), &never, clock, stopped());
+        tokio::join!(stopping, probing, tidying, refreshing);
+    }
+
+    /// Probes every target now, and what fails again until that is certain; then does the chores.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn once(&self, clock: Clock) -> Result<(), StoreFailure> {
+        let began = Moment::from(clock());
+        self.store.hurry(&self.worker.region, began).await?;
+        loop {
+            let now = Moment::from(clock());
+            let next = self.worker.pass(now).await?;
+            let confirmation = self.store.next_confirmation(&self.worker.region).await?;
+            let after = Moment::from(clock());
+            match (next, confirmation) {
+                (Some(next), _) if next <= after && after.since(began) < ONCE => {}
+                (_, Some(next)) if next.since(began) < ONCE => sleep(next.since(after)).await,
+                _ => break,
+            }
+        }
+        self.chores.pass(Moment::from(clock())).await?;
+        Ok(())
+    }
+}
+
+/// Runs passes until `stop` resolves: the next one when the last one said, or when there is a knock.
+pub async fn keep_passing<E>(
+    mut pass: impl AsyncFnMut(Moment) -> Result<Option<Moment>, E>,
+    knock: &Notify,
+    clock: fn() -> SystemTime,
+    stop: impl Future<Output = ()>,
+) {
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let now = Moment::from(clock());
+        let rest = match pass(now).await {
+            Ok(Some(next)) => next.since(Moment::from(clock())).max(SHORTEST_REST),
+            Ok(None) => Duration::MAX,
+            Err(_) => REST_AFTER_FAILURE,
+        };
+        tokio::select! {
+            biased;
+            () = &mut stop => return,
+            _ = timeout(rest, knock.notified()) => {}
+        }
+    }
+}
