@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{bindings, fuzz, peers, programs};
+use crate::{bindings, fuzz, peers, programs, test_programs};
 
 /// Runs every stage and prints a table of them; true if all passed.
 pub(crate) fn check(root: &Path) -> bool {
@@ -21,16 +21,20 @@ pub(crate) fn check(root: &Path) -> bool {
         cargo(root, "fmt", &["fmt", "--all", "--check"], None),
         cargo(root, "clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], None),
     ];
-    let build = cargo(root, "build", &["test", "--workspace", "--no-run"], None);
+    println!("\n==> build: cargo {}", test_programs::BUILD.join(" "));
+    let mut programs = Vec::new();
+    let build = timed("build", || test_programs::build(root).map(|built| programs = built));
     let built = build.outcome.passed();
     stages.push(build);
     stages.extend(peers.join().expect("the thread that installs the peers does not panic"));
-    stages.push(if built {
+    if built {
         // Also without its peers: whatever does not need the missing one still says something.
-        cargo(root, "tests", &["test", "--workspace", "--no-fail-fast"], None)
+        println!("\n==> tests: {} programs", programs.len());
+        stages.push(timed("tests", || test_programs::run(root, &programs)));
+        stages.push(cargo(root, "examples", &["test", "--workspace", "--doc"], None));
     } else {
-        not_run("tests", "build")
-    });
+        stages.extend(["tests", "examples"].map(|name| not_run(name, "build")));
+    }
     // Not beside the tests: it links the program anew that they start.
     stages.push(if built { timed("bindings", || bindings::bindings(root, &[])) } else { not_run("bindings", "build") });
     println!("\n==> fuzz: every target for {FUZZ_SECONDS} s");

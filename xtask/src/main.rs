@@ -6,6 +6,7 @@ mod check;
 mod fuzz;
 mod peers;
 mod programs;
+mod test_programs;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -14,6 +15,7 @@ const USAGE: &str = "\
 usage: cargo xtask <chore>
 
   check           everything that a change must pass, the same as in CI
+  tests           only the tests, two programs at a time
   peers [NAME…]   only installs the real servers that the tests run against, and says where they are
   fuzz [--seconds N] [TARGET…]
                   looks for inputs that break the parsers (lines, sse, jsonrpc, suite), a minute if not told otherwise
@@ -26,9 +28,10 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let passed = match arguments.as_slice() {
         ["check"] => check::check(root()),
+        ["tests"] => told(test_programs::build(root()).and_then(|programs| test_programs::run(root(), &programs))),
         ["peers", names @ ..] => install_peers(names),
-        ["fuzz", arguments @ ..] => fuzz(arguments),
-        ["bindings", arguments @ ..] => test_bindings(arguments),
+        ["fuzz", arguments @ ..] => told(fuzz::parse(arguments).and_then(|plan| fuzz::fuzz(root(), &plan))),
+        ["bindings", arguments @ ..] => told(bindings::bindings(root(), arguments)),
         ["bench"] => bench(),
         ["help" | "-h" | "--help"] => {
             println!("{USAGE}");
@@ -57,18 +60,8 @@ fn install_peers(names: &[&str]) -> bool {
     }
 }
 
-fn fuzz(arguments: &[&str]) -> bool {
-    match fuzz::parse(arguments).and_then(|plan| fuzz::fuzz(root(), &plan)) {
-        Ok(()) => true,
-        Err(failure) => {
-            eprintln!("{failure}");
-            false
-        }
-    }
-}
-
-fn test_bindings(arguments: &[&str]) -> bool {
-    match bindings::bindings(root(), arguments) {
+fn told(outcome: Result<(), String>) -> bool {
+    match outcome {
         Ok(()) => true,
         Err(failure) => {
             eprintln!("{failure}");
