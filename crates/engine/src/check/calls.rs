@@ -25,10 +25,12 @@ const BUDGET: Duration = Duration::from_secs(3);
 
 /// A call that takes longer can be cancelled in its midst.
 const SLOW: Duration = Duration::from_millis(300);
-/// The id of the call that is.
+/// How often that is tried until it is certain what came of it.
+const CANCELLATIONS: usize = 3;
+/// The id of the call that is, but for a number.
 const CANCELLED: &str = "mcproof-cancelled";
 
-/// The id of the request that follows the cancellation.
+/// The id of the request that follows the cancellation, but for a number.
 const HEARD: &str = "mcproof-cancellation-heard";
 
 /// A tool that may be called, with arguments that its schema accepts.
@@ -181,20 +183,40 @@ async fn call<'t>(visit: &mut Visit<'_>, tools: &'t [Callable]) -> Option<&'t Ca
     slow.min_by_key(|(_, landed)| landed.took).map(|(tool, _)| tool)
 }
 
-/// Calls a tool by itself, so that it is known how long that takes, and cancels a second call of it in its midst. A modern
+/// Calls a tool by itself, so that it is known how long that takes, and cancels further calls of it in their midst. A modern
 /// client over HTTP cancels by leaving, and hears nothing any more.
 async fn cancel(visit: &mut Visit<'_>, tool: &Callable) {
     let alone = visit.flock(&[tool.call("call-slow", tool.arguments.clone())], PATIENCE, Instant::now() + PATIENCE).await;
     let took = alone.first().filter(|landed| matches!(landed.answer, Some(Ok(_)))).map(|landed| landed.took);
     let Some(took) = took.filter(|took| *took > SLOW && !(visit.is_modern() && visit.kind() == TransportKind::Http)) else { return };
-    let call = visit.request(json!(CANCELLED), "tools/call", json!({ "name": tool.name, "arguments": tool.arguments }));
-    let mut cancellation = visit.request(Value::Null, "notifications/cancelled", json!({ "requestId": CANCELLED }));
+    for turn in 1..=CANCELLATIONS {
+        if cancel_once(visit, tool, took, turn).await == Certainty::Certain {
+            break;
+        }
+    }
+    visit.ask("after-cancel", None, "tools/list", json!({})).await;
+}
+
+/// Whether an answer tells that the cancellation was not obeyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Certainty {
+    Certain,
+    /// The answer may have been under way before the cancellation was read, as happens on a machine that is busy.
+    Crossed,
+}
+
+async fn cancel_once(visit: &mut Visit<'_>, tool: &Callable, took: Duration, turn: usize) -> Certainty {
+    let id = json!(format!("{CANCELLED}-{turn}"));
+    let call = visit.request(id.clone(), "tools/call", json!({ "name": tool.name, "arguments": tool.arguments }));
+    let mut cancellation = visit.request(Value::Null, "notifications/cancelled", json!({ "requestId": id }));
     if let Some(members) = cancellation.as_object_mut() {
         members.shift_remove("id");
     }
-    let sign = visit.request(json!(HEARD), "tools/list", json!({}));
-    let (Value::Object(call), Value::Object(cancellation), Value::Object(sign)) = (call, cancellation, sign) else { return };
-    visit
+    let sign = visit.request(json!(format!("{HEARD}-{turn}")), "tools/list", json!({}));
+    let (Value::Object(call), Value::Object(cancellation), Value::Object(sign)) = (call, cancellation, sign) else {
+        return Certainty::Certain;
+    };
+    let (answer, sign) = visit
         .together("cancel", async |session, deadline| {
             let withdraw = async {
                 sleep(took / 4).await;
@@ -205,10 +227,11 @@ async fn cancel(visit: &mut Visit<'_>, tool: &Callable) {
             // What came of it is in the transcript; an answer would come when it came before.
             tokio::join!(session.send_message(&call, took * 3 / 2), withdraw)
         })
-        .await
-        .0
-        .ok();
-    visit.ask("after-cancel", None, "tools/list", json!({})).await;
+        .await;
+    match (answer, sign) {
+        (Ok(Some(answer)), Ok(Some(sign))) if answer.frame < sign.frame => Certainty::Crossed,
+        _ => Certainty::Certain,
+    }
 }
 
 /// Calls with unusual arguments, by what is unusual, on the tools on which most can be tried.
