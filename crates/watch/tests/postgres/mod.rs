@@ -1,7 +1,5 @@
 //! A real Postgres of our own: a cluster in a temporary folder, reached over a socket in it. It ends with this process.
 
-#![expect(dead_code, reason = "not every test stops its database")]
-
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

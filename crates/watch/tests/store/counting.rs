@@ -1,0 +1,107 @@
+//! Counts of five minutes, hours and days; what is forgotten; and targets that nobody sees any more.
+
+use super::fixtures::*;
+use mcproof_watch::config::{Config, Retention};
+use mcproof_watch::latency::Latency;
+use mcproof_watch::moment::Moment;
+use mcproof_watch::state::Verdict;
+use mcproof_watch::store::{Lease, Store};
+use std::time::Duration;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+/// The beginning of a day.
+const MIDNIGHT: Moment = Moment(1_800_057_600_000);
+
+/// Probes everything that is due until then, minute by minute.
+async fn probe_until(store: &Store, from: Moment, until: Moment, verdict: impl Fn(&Lease) -> Option<Verdict>) {
+    let mut now = from;
+    while now <= until {
+        let leases = lease(store, "here", now).await;
+        let leases: Vec<Lease> =
+            leases.into_iter().map(|lease| Lease { turn: lease.turn.taken(target(&lease.target).grid(), now), ..lease }).collect();
+        let all: Vec<_> = leases.iter().filter_map(|lease| Some(finished(lease, verdict(lease)?, now))).collect();
+        store.commit(&all, &config(), now).await.unwrap();
+        now = now + Duration::from_secs(30);
+    }
+}
+
+async fn counts(address: &str) -> Vec<Vec<String>> {
+    let statement = "SELECT target, CAST(width / 60000 AS TEXT), CAST((start - 1800057600000) / 60000 AS TEXT), CAST(good AS TEXT), \
+         CAST(bad AS TEXT), CAST(inconclusive AS TEXT), CAST(missed AS TEXT) FROM rollup ORDER BY target, width, start";
+    rows(address, statement).await
+}
+
+fn table(rows: &[[i64; 6]]) -> Vec<Vec<String>> {
+    rows.iter().map(|row| std::iter::once("one".to_owned()).chain(row.iter().map(ToString::to_string)).collect()).collect()
+}
+
+pub(crate) async fn results_become_counts_and_counting_twice_changes_nothing(address: String) {
+    let store = Store::open(&address).await.unwrap();
+    sync(&store, &[target("one")], MIDNIGHT).await;
+    // The first five minutes are fine; then one fails each time, one is our own fault, and then nobody is there.
+    let minute = |lease: &Lease| lease.turn.slot.since(MIDNIGHT).as_secs() / 60;
+    probe_until(&store, MIDNIGHT, MIDNIGHT + MINUTE * 10, |lease| match (minute(lease), lease.turn.attempt) {
+        (6, _) => Some(Verdict::Down),
+        (7, _) => Some(Verdict::Inconclusive),
+        _ => Some(Verdict::Up),
+    })
+    .await;
+    let until = store.roll_up(Moment(0), MIDNIGHT + MINUTE * 10 + Duration::from_secs(40)).await.unwrap();
+    assert_eq!(until, MIDNIGHT + MINUTE * 10);
+    let expected = table(&[[5, 0, 5, 0, 0, 0], [5, 5, 3, 1, 1, 0], [60, 0, 8, 1, 1, 0], [1440, 0, 8, 1, 1, 0]]);
+    assert_eq!(counts(&address).await, expected);
+    store.roll_up(Moment(0), MIDNIGHT + MINUTE * 10 + Duration::from_secs(40)).await.unwrap();
+    assert_eq!(counts(&address).await, expected);
+    // Ten minutes without anybody: the hour knows what it missed.
+    probe_until(&store, MIDNIGHT + MINUTE * 20, MIDNIGHT + MINUTE * 25, |_| Some(Verdict::Up)).await;
+    store.roll_up(until, MIDNIGHT + MINUTE * 25 + Duration::from_secs(40)).await.unwrap();
+    let hour = counts(&address).await.into_iter().find(|row| row[1] == "60").unwrap();
+    let sum: i64 = hour[3..].iter().map(|count| count.parse::<i64>().unwrap()).sum();
+    assert_eq!((sum, hour[6].parse::<i64>().unwrap() >= 9), (25, true), "{hour:?}");
+    let histogram = rows(&address, "SELECT CAST(length(histogram) AS TEXT) FROM rollup WHERE width = 86400000").await;
+    assert!(histogram[0][0].parse::<usize>().unwrap() < 16, "{histogram:?}");
+    assert_eq!(Latency::read(&[]).count(), 0);
+}
+
+pub(crate) async fn what_is_old_is_forgotten_and_counts_stay_longer(address: String) {
+    let store = Store::open(&address).await.unwrap();
+    sync(&store, &[target("one")], MIDNIGHT).await;
+    probe_until(&store, MIDNIGHT, MIDNIGHT + MINUTE * 5, |_| Some(Verdict::Up)).await;
+    store.roll_up(Moment(0), MIDNIGHT + MINUTE * 6).await.unwrap();
+    let left = async || {
+        let statement = "SELECT CAST(count(*) AS TEXT), (SELECT CAST(count(*) AS TEXT) FROM rollup) FROM result";
+        rows(&address, statement).await[0].clone()
+    };
+    let days = |days: u32| MIDNIGHT + HOUR * 24 * days;
+    for (now, expected) in [(days(6), ["5", "3"]), (days(9), ["0", "3"]), (days(15), ["0", "2"]), (days(400), ["0", "1"])] {
+        store.retain(&Retention::default(), now).await.unwrap();
+        assert_eq!(left().await, expected, "{now}");
+    }
+}
+
+pub(crate) async fn who_is_not_heard_for_three_intervals_is_blind_unless_the_monitor_was_away(address: String) {
+    let store = Store::open(&address).await.unwrap();
+    sync(&store, &[target("one"), target("two")], MIDNIGHT).await;
+    probe_until(&store, MIDNIGHT, MIDNIGHT + MINUTE * 10, |lease| (lease.target == "one").then_some(Verdict::Up)).await;
+    let config: Config = config();
+    let blind = async |started: Moment, now: Moment| store.sweep_blind(&config, "here", started, now).await.unwrap();
+    let now = MIDNIGHT + MINUTE * 10;
+    assert_eq!(blind(now - MINUTE, now).await, 0, "the monitor has just begun");
+    assert_eq!(blind(MIDNIGHT, now).await, 1);
+    assert_eq!(blind(MIDNIGHT, now).await, 0, "it is known");
+    let states = rows(&address, "SELECT name, availability FROM target ORDER BY name").await;
+    assert_eq!(states, [["one", "ok"], ["two", "blind"]]);
+}
+
+pub(crate) async fn a_chore_is_done_by_one_of_many(address: String) {
+    let store = Store::open(&address).await.unwrap();
+    let take = async |who: &str, now: Moment| store.take_chore("count", who, MINUTE, now).await.unwrap();
+    assert_eq!(take("a", START).await, Some(Moment(0)));
+    assert_eq!(take("b", START).await, None);
+    store.end_chore("count", "a", START).await.unwrap();
+    assert_eq!(take("b", START + Duration::from_secs(59)).await, None);
+    assert_eq!(take("b", START + MINUTE).await, Some(START));
+    // It dies; somebody takes over.
+    assert_eq!(take("a", START + MINUTE * 2).await, None);
+    assert_eq!(take("a", START + MINUTE * 4).await, Some(START));
+}
