@@ -20,7 +20,7 @@ pub use session::{
 };
 pub use tap::{Tap, TapBounds};
 pub use transport::{
-    Bound, Broken, Census, Closed, Dialed, Disturbance, Endpoint, Errand, ErrandAnswer, Exit, FaultInjector, FaultKind, FaultRule,
+    Bound, Broken, Census, Closed, Destinations, Dialed, Disturbance, Endpoint, Errand, ErrandAnswer, Exit, FaultInjector, FaultKind, FaultRule,
     Guardian, HttpHead, JsonLimits, Launch, Limits, Network, Patience, ProcessSignal, Proxies, Proxy, ProxyVariables, Schedule,
     ShutdownReport, Spelling, SseFailure, Stage, StartFailure, Surroundings, Tls, TlsFailure, Toward, Unanswered, UnknownSignal,
     Verification, run_command,

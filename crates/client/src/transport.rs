@@ -5,6 +5,7 @@ mod capitals;
 mod census;
 mod command;
 mod decode;
+mod destinations;
 mod dialed;
 mod errand;
 mod faults;
@@ -27,6 +28,7 @@ mod tls;
 pub use bound::{Bound, Broken, JsonLimits, Limits};
 pub use census::Census;
 pub use command::run_command;
+pub use destinations::Destinations;
 pub use dialed::Dialed;
 pub use errand::{Errand, ErrandAnswer};
 pub use faults::{Disturbance, FaultInjector, FaultRule, Schedule, Toward};
@@ -65,11 +67,13 @@ pub struct Network {
     pub tls: Tls,
     /// Longest wait for a connection: name, TCP, proxy and TLS together.
     pub connect: Duration,
+    /// Where connections may go.
+    pub destinations: Destinations,
 }
 
 impl Default for Network {
     fn default() -> Self {
-        Self { proxies: Proxies::default(), tls: Tls::default(), connect: Duration::from_secs(10) }
+        Self { proxies: Proxies::default(), tls: Tls::default(), connect: Duration::from_secs(10), destinations: Destinations::Any }
     }
 }
 

@@ -80,7 +80,7 @@ pub fn markdown(diff: &ContractDiff) -> String {
 }
 
 /// `2 breaking, 1 compatible, 3 cosmetic changes for legacy/full, modern/full`
-fn summary(diff: &ContractDiff) -> String {
+pub fn summary(diff: &ContractDiff) -> String {
     let keys = escape_line(&diff.keys.join(", "), LONGEST);
     let of = if keys.is_empty() { "no kind of client in common".to_owned() } else { format!("for {keys}") };
     if diff.changes.is_empty() {
@@ -92,7 +92,8 @@ fn summary(diff: &ContractDiff) -> String {
     format!("{} changes{suspicious}, {of}", counted.join(", "))
 }
 
-fn word(level: ChangeLevel) -> &'static str {
+/// What a change of this level is called.
+pub fn word(level: ChangeLevel) -> &'static str {
     match level {
         ChangeLevel::Breaking => "breaking",
         ChangeLevel::Compatible => "compatible",
@@ -101,7 +102,7 @@ fn word(level: ChangeLevel) -> &'static str {
 }
 
 /// The kinds of clients that a change is for, where it is not for all of them.
-fn only_for(diff: &ContractDiff, change: &ContractChange) -> Option<String> {
+pub fn only_for(diff: &ContractDiff, change: &ContractChange) -> Option<String> {
     (change.keys.len() < diff.keys.len() || change.keys.iter().any(|key| !diff.keys.contains(key))).then(|| change.keys.join(", "))
 }
 
@@ -109,7 +110,8 @@ fn is_text(value: &Option<Value>) -> bool {
     value.as_ref().is_some_and(Value::is_string)
 }
 
-fn readable(value: &Value) -> String {
+/// A text as it stands, everything else as JSON.
+pub fn readable(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 

@@ -14,8 +14,11 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 use view::Budget;
+pub use view::{ShownFrame, Wire, wire};
 
-const STYLE: &str = include_str!("html/report.css");
+/// Colours and fonts, by day and by night, of every page that this program shows.
+pub const TOKENS: &str = include_str!("html/tokens.css");
+const STYLE: &str = concat!(include_str!("html/tokens.css"), include_str!("html/report.css"));
 const SCRIPT: &str = include_str!("html/report.js");
 
 /// A sink of events that writes the page when the run has finished.

@@ -1,12 +1,14 @@
 //! The monitor: probes servers on a timer, decides what each result means, tells people, and shows it. A monitor is a probe
 //! that comes again; what a probe is, only the engine knows.
 
+pub mod api_target;
 pub mod channel;
 pub mod chores;
 pub mod config;
 pub mod incident;
 pub mod latency;
 pub mod maintenance;
+pub mod metrics;
 pub mod moment;
 pub mod monitor;
 pub mod notifier;
@@ -16,4 +18,5 @@ pub mod seal;
 pub mod secret;
 pub mod state;
 pub mod store;
+pub mod web;
 pub mod worker;

@@ -98,6 +98,11 @@ impl TargetState {
         self.surface.accepted()
     }
 
+    /// When the certificate that was seen last ends.
+    pub fn certificate_ends(&self) -> Option<Moment> {
+        self.certificate.ends
+    }
+
     /// A change of the contract was looked at. What does not break anybody is told, and forgotten after a day.
     pub fn weigh(&mut self, level: ChangeLevel, is_suspicious: bool, now: Moment) {
         self.surface.weigh(level, is_suspicious, now);

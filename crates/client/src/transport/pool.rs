@@ -7,7 +7,7 @@ use super::progress::{Progress, Stage};
 use super::proxy::{self, Proxy};
 use super::stream::{Stream, Trouble};
 use super::tls::{self, Tls, Verification};
-use super::{Bound, Broken, Limits, Network};
+use super::{Bound, Broken, Destinations, Limits, Network};
 use crate::Tap;
 use crate::session::show;
 use bytes::Bytes;
@@ -37,6 +37,7 @@ pub(crate) struct Pool {
     /// Set for `https`.
     tls: Option<Tls>,
     connect: Duration,
+    destinations: Destinations,
     head_limit: usize,
     tap: Tap,
     spelling: Spelling,
@@ -122,6 +123,7 @@ impl Pool {
             proxy: network.proxies.for_url(url)?,
             tls,
             connect: network.connect,
+            destinations: network.destinations,
             head_limit: limits.head,
             tap: tap.clone(),
             spelling: Spelling::Lower,
@@ -140,6 +142,7 @@ impl Pool {
             proxy: self.proxy.clone(),
             tls: self.tls.clone(),
             connect: self.connect,
+            destinations: self.destinations,
             head_limit: self.head_limit,
             tap: self.tap.clone(),
             spelling,
@@ -283,8 +286,10 @@ impl Pool {
 
     async fn dial(&self, progress: &Progress) -> Result<Sender, String> {
         let (host, port) = self.proxy.as_ref().map_or((self.host.as_str(), self.port), |proxy| (proxy.host.as_str(), proxy.port));
+        // The proxy is the user's own, wherever it is; where it goes is for it to decide.
+        let destinations = if self.proxy.is_some() { Destinations::Any } else { self.destinations };
         let mut dialing = Dialing::begin(&self.tap);
-        let mut stream = reach(host, port, &mut dialing).await.map_err(|error| {
+        let mut stream = reach(host, port, destinations, &mut dialing).await.map_err(|error| {
             dialing.refused(&error);
             let whom = self.proxy.as_ref().map_or_else(|| self.authority(), |proxy| format!("the proxy {}", proxy.address()));
             match error.kind() {
@@ -443,15 +448,20 @@ const LEAST_BUFFER: usize = 8192;
 const MOST_HEADERS: usize = 100;
 
 /// The name is looked up first, and by itself, because how long each of the two takes is another story.
-async fn reach(host: &str, port: u16, dialing: &mut Dialing<'_>) -> io::Result<TcpStream> {
-    let stream = match host.parse::<IpAddr>() {
-        Ok(address) => TcpStream::connect((address, port)).await?,
+async fn reach(host: &str, port: u16, destinations: Destinations, dialing: &mut Dialing<'_>) -> io::Result<TcpStream> {
+    let addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
+        Ok(address) => vec![(address, port).into()],
         Err(_) => {
-            let addresses: Vec<SocketAddr> = lookup_host((host, port)).await?.collect();
+            let addresses = lookup_host((host, port)).await?.collect();
             dialing.named();
-            TcpStream::connect(addresses.as_slice()).await?
+            addresses
         }
     };
+    // All of them: one that leads inside is reason enough not to trust the others.
+    if let Some(inside) = addresses.iter().find(|address| !destinations.allow(address.ip())) {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} is no public address", inside.ip())));
+    }
+    let stream = TcpStream::connect(addresses.as_slice()).await?;
     dialing.connected();
     Ok(stream)
 }

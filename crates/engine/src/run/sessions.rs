@@ -16,7 +16,7 @@ use crate::suite::{TMP, interpolate_text};
 use mcproof_client::auth::{Authorization, TokenStore};
 use mcproof_client::{
     Answers, ConnectOptions, Endpoint, Era, EraChoice, Farewell, FaultInjector, FaultRule, Launch, Network, Patience, Proxies, Session,
-    Tap, Target, open_session,
+    Tap, Target, open_session, Destinations,
 };
 use mcproof_record::{Diagnostic, FrameId, SessionTranscript, Transcript};
 use serde_json::{Map, Value, json};
@@ -268,12 +268,13 @@ impl<'a> Sessions<'a> {
 
     /// What the command line asks for goes before what the suite says; the environment goes last.
     fn network(&self, reach: &Reach) -> Network {
-        let Network { proxies, tls, connect } = self.options.network.clone();
+        let Network { proxies, tls, connect, destinations } = self.options.network.clone();
         let proxies = match (&reach.proxy, proxies) {
             (Some(proxy), Proxies::Variables(_)) => proxy.clone(),
             (_, proxies) => proxies,
         };
-        Network { proxies, tls: reach.tls.clone().unwrap_or(tls), connect }
+        let destinations = if reach.destinations == Destinations::Public { Destinations::Public } else { destinations };
+        Network { proxies, tls: reach.tls.clone().unwrap_or(tls), connect, destinations }
     }
 
     fn authorization(&self, binding: &Binding) -> Option<Authorization> {

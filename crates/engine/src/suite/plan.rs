@@ -5,7 +5,7 @@ mod resilience;
 mod step;
 
 use mcproof_client::auth::Authorization;
-use mcproof_client::{Answers, Era, EraChoice, JsonLimits, Limits, Proxies, TapBounds, Tls, TransportKind};
+use mcproof_client::{Answers, Destinations, Era, EraChoice, JsonLimits, Limits, Proxies, TapBounds, Tls, TransportKind};
 use mcproof_record::{Diagnostic, Place};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -134,6 +134,8 @@ pub struct Reach {
     pub authorization: Option<Authorization>,
     pub limits: LimitChoices,
     pub faults: Vec<Fault>,
+    /// Where connections may go; no suite says it.
+    pub destinations: Destinations,
 }
 
 /// Limits that somebody chose; the others are the client's own.

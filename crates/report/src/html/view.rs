@@ -5,8 +5,9 @@ use crate::escape::{escape, escape_block, substitute};
 use crate::words;
 use mcproof_record::{
     CaseOutcome, CasePlan, Coverage, Diagnostic, Direction, Evidence, Exchange, Frame, FrameBody, Place, Raw, SessionTranscript, Severity,
-    StepOutcome, Verdict,
+    StepOutcome, Transcript, Verdict,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Bytes of one frame that are shown.
@@ -31,6 +32,55 @@ impl Default for Budget {
     fn default() -> Self {
         Self { failed: REPORT / 2, passed: REPORT / 2 }
     }
+}
+
+/// One frame as a page shows it. All text in it is safe to show as text.
+#[derive(Clone, Debug, Serialize)]
+pub struct ShownFrame {
+    #[serde(rename = "n")]
+    pub number: u64,
+    /// Microseconds since the transcript began.
+    #[serde(rename = "us")]
+    pub micros: u64,
+    /// `out`, `in` or `local`.
+    #[serde(rename = "dir")]
+    pub direction: &'static str,
+    pub kind: &'static str,
+    /// What it says in one line.
+    pub said: Option<String>,
+    /// What a reader looks for first.
+    #[serde(rename = "bad")]
+    pub is_bad: bool,
+    /// Lines before the content: a start line, headers.
+    pub head: Vec<String>,
+    /// The content where it is text.
+    pub text: Option<String>,
+    #[serde(rename = "json")]
+    pub is_json: bool,
+    /// The bytes, where they are not the text.
+    pub raw: Option<String>,
+    /// Bytes of the content.
+    pub size: Option<usize>,
+    #[serde(rename = "cut")]
+    pub is_cut: bool,
+}
+
+/// The frames of a transcript as a page shows them: the first ones and the last ones, and how many are left out between.
+#[derive(Clone, Debug, Default)]
+pub struct Wire {
+    pub first: Vec<ShownFrame>,
+    pub between: usize,
+    pub last: Vec<ShownFrame>,
+    /// Frames that were seen and not kept.
+    pub dropped: u64,
+}
+
+pub fn wire(transcript: &Transcript) -> Wire {
+    let all = &transcript.frames;
+    let between = all.len().saturating_sub(FIRST + LAST);
+    let split = if between > 0 { FIRST } else { all.len() };
+    let shown = |frames: &[Frame]| frames.iter().map(|frame| self::frame(frame, all)).collect();
+    Wire { first: shown(&all[..split]), between, last: shown(&all[split + between..]), dropped: transcript.dropped }
 }
 
 pub(super) fn plan(plan: &CasePlan) -> Value {
@@ -160,7 +210,7 @@ fn session(session: &SessionTranscript, room: &mut usize) -> Value {
 fn frames(kept: &[&Frame], all: &[Frame], room: &mut usize) -> Vec<Value> {
     let mut shown = Vec::new();
     for frame in kept {
-        let value = self::frame(frame, all);
+        let value = json!(self::frame(frame, all));
         let size = value.to_string().len();
         if size > *room {
             break;
@@ -171,7 +221,7 @@ fn frames(kept: &[&Frame], all: &[Frame], room: &mut usize) -> Vec<Value> {
     shown
 }
 
-fn frame(frame: &Frame, all: &[Frame]) -> Value {
+fn frame(frame: &Frame, all: &[Frame]) -> ShownFrame {
     let direction = match frame.direction {
         Direction::ToServer => "out",
         Direction::FromServer => "in",
@@ -185,20 +235,20 @@ fn frame(frame: &Frame, all: &[Frame]) -> Value {
     let text = body.map(|body| cut(body, FRAME));
     let raw = raw.map(cut_raw);
     let size = text.as_ref().map(|(_, size)| *size).or(raw.as_ref().map(|(_, size)| *size));
-    json!({
-        "n": frame.id.0,
-        "us": u64::try_from(frame.at.as_micros()).unwrap_or(u64::MAX),
-        "dir": direction,
-        "kind": kind,
-        "said": said.as_ref().map(|(said, _)| crate::escape_line(said, LINE)),
-        "bad": said.is_some_and(|(_, is_bad)| is_bad),
-        "head": head,
-        "text": text.as_ref().map(|(text, _)| text),
-        "json": body.is_some_and(|body| serde_json::from_str::<serde::de::IgnoredAny>(body).is_ok()),
-        "raw": raw.as_ref().map(|(text, _)| text),
-        "size": size,
-        "cut": size.is_some_and(|size| size > FRAME),
-    })
+    ShownFrame {
+        number: frame.id.0,
+        micros: u64::try_from(frame.at.as_micros()).unwrap_or(u64::MAX),
+        direction,
+        kind,
+        said: said.as_ref().map(|(said, _)| crate::escape_line(said, LINE)),
+        is_bad: said.is_some_and(|(_, is_bad)| is_bad),
+        head,
+        text: text.map(|(text, _)| text),
+        is_json: body.is_some_and(|body| serde_json::from_str::<serde::de::IgnoredAny>(body).is_ok()),
+        raw: raw.map(|(text, _)| text),
+        size,
+        is_cut: size.is_some_and(|size| size > FRAME),
+    }
 }
 
 /// The parts of a frame.

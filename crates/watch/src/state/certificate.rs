@@ -14,11 +14,14 @@ const STEPS: [(i64, Severity); 3] = [(21, Severity::Notify), (7, Severity::Page)
 pub(super) struct Course {
     /// How many of the steps were told.
     told: usize,
+    /// As it was seen last.
+    pub(super) ends: Option<Moment>,
 }
 
 impl Course {
     pub(super) fn fold(&mut self, observation: &Observation, now: Moment) -> Option<Effect> {
         let ends = observation.certificate_ends?;
+        self.ends = Some(ends);
         let left = (ends.0 - now.0).div_euclid(DAY);
         let reached = STEPS.iter().filter(|(days, _)| left < *days).count();
         let told = std::mem::replace(&mut self.told, reached);

@@ -1,0 +1,210 @@
+//! What machines ask of the monitor, as OpenMetrics. Gauges are read from the store when somebody asks; results are counted as
+//! they come in. Labels hold no hashes: each would be a new series.
+
+use crate::moment::Moment;
+use crate::store::StoreFailure;
+use crate::store::read::{ResultRow, TargetRow};
+use crate::web::{Fault, State};
+use axum::extract::State as Shared;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::registry::{Registry, Unit};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What is counted while this process runs.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    results: Family<Outcome, Counter>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Outcome {
+    target: String,
+    verdict: String,
+    reason: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Target {
+    target: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PhaseOf {
+    target: String,
+    phase: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ChangeOf {
+    target: String,
+    level: String,
+}
+
+type Seconds = Gauge<f64, AtomicU64>;
+
+/// One look at the store.
+#[derive(Debug, Default)]
+pub struct Readings {
+    pub targets: Vec<TargetRow>,
+    /// The last result of each target.
+    pub newest: BTreeMap<String, ResultRow>,
+    /// Target, level, number.
+    pub changes: Vec<(String, String, i64)>,
+    /// When the certificate of a target ends.
+    pub certificates: BTreeMap<String, Moment>,
+    /// How long the most belated probe has waited.
+    pub lag: Duration,
+    /// How long the oldest message has waited.
+    pub unsent: Duration,
+}
+
+impl Metrics {
+    /// Counts a result that was written.
+    pub fn observe(&self, result: &ResultRow) {
+        let outcome =
+            Outcome { target: result.target.clone(), verdict: result.verdict.word().to_owned(), reason: result.reason.clone() };
+        self.results.get_or_create(&outcome).inc();
+    }
+
+    /// The exposition.
+    pub fn text(&self, readings: &Readings) -> String {
+        let success = Family::<Target, Gauge>::default();
+        let durations = Family::<PhaseOf, Seconds>::default();
+        let certificates = Family::<Target, Gauge>::default();
+        for target in &readings.targets {
+            let Some(result) = readings.newest.get(&target.name) else { continue };
+            success.get_or_create(&Target { target: target.name.clone() }).set(i64::from(result.verdict.is_up()));
+            // A phase that was not reached took no time: it is not there.
+            for (phase, micros) in &result.phases {
+                #[expect(clippy::cast_precision_loss, reason = "a phase lasts no years")]
+                let seconds = *micros as f64 / 1e6;
+                durations.get_or_create(&PhaseOf { target: target.name.clone(), phase: phase.clone() }).set(seconds);
+            }
+        }
+        for (name, ends) in &readings.certificates {
+            certificates.get_or_create(&Target { target: name.clone() }).set(ends.0 / 1_000);
+        }
+        let mut registry = Registry::with_prefix("mcproof");
+        registry.register("probe_success", "Whether the last probe of the target found it up", success);
+        registry.register_with_unit("probe_duration", "Time of each phase of the last probe, without those that were not reached", Unit::Seconds, durations);
+        registry.register("probe_results", "Results since this process began", self.results.clone());
+        registry.register_with_unit("tls_cert_not_after_timestamp", "When the certificate of the target ends, since 1970", Unit::Seconds, certificates);
+        registry.register_with_unit("schedule_lag", "How long the most belated probe has waited", Unit::Seconds, ConstGauge::new(readings.lag.as_secs_f64()));
+        registry.register_with_unit("outbox_oldest_age", "How long the oldest message that is due has waited", Unit::Seconds, ConstGauge::new(readings.unsent.as_secs_f64()));
+        registry.register_collector(Box::new(Changes(readings.changes.clone())));
+        let mut text = String::new();
+        encode(&mut text, &registry).expect("a String takes all text");
+        text
+    }
+}
+
+/// Counted by the store, for as long as it is there.
+#[derive(Debug)]
+struct Changes(Vec<(String, String, i64)>);
+
+impl prometheus_client::collector::Collector for Changes {
+    fn encode(&self, mut encoder: prometheus_client::encoding::DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        use prometheus_client::encoding::EncodeMetric as _;
+        let kind = prometheus_client::metrics::MetricType::Counter;
+        let mut family = encoder.encode_descriptor("mcproof_contract_changes", "Changes of the contract of a target", None, kind)?;
+        for (target, level, count) in &self.0 {
+            let labels = ChangeOf { target: target.clone(), level: level.clone() };
+            let counter = ConstCounter::new(u64::try_from(*count).unwrap_or(0));
+            counter.encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// # Errors
+/// The database does not answer.
+pub async fn read(state: &State) -> Result<Readings, StoreFailure> {
+    let now = (state.now)();
+    let since = |moment: Option<Moment>| moment.map_or(Duration::ZERO, |moment| now.since(moment));
+    Ok(Readings {
+        targets: state.store.targets().await?,
+        newest: state.store.newest_results().await?,
+        changes: state.store.contract_changes_by_level().await?,
+        certificates: state.store.certificates().await?,
+        lag: since(state.store.oldest_due(now).await?),
+        unsent: since(state.store.oldest_unsent(now).await?),
+    })
+}
+
+pub(crate) async fn page(Shared(state): Shared<State>) -> Result<Response, Fault> {
+    let readings = read(&state).await?;
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], state.metrics.text(&readings)).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{Availability, Surface, Verdict};
+
+    #[test]
+    fn phases_that_were_not_reached_are_missing_and_hostile_names_stay_labels() {
+        let name = "a\"b\\c\nd";
+        let target = TargetRow {
+            name: name.to_owned(),
+            source: "config".into(),
+            host: String::new(),
+            every: 60_000,
+            tags: vec![],
+            public: false,
+            availability: Availability::Down,
+            surface: Surface::Ok,
+            contract: None,
+            last_slot: Moment(0),
+            last_result: Moment(0),
+            muted_until: Moment(0),
+        };
+        let result = ResultRow {
+            target: name.to_owned(),
+            slot: Moment(0),
+            region: "eu".into(),
+            attempt: 0,
+            at: Moment(0),
+            verdict: Verdict::Down,
+            reason: "tls-expired".into(),
+            duration: 2_500,
+            phases: vec![("dns".into(), 1_500), ("connect".into(), 1_000)],
+            contract: None,
+            evidence: None,
+        };
+        let metrics = Metrics::default();
+        metrics.observe(&result);
+        let readings = Readings {
+            targets: vec![target],
+            newest: BTreeMap::from([(name.to_owned(), result)]),
+            changes: vec![("a".into(), "breaking".into(), 2)],
+            certificates: BTreeMap::from([("a".to_owned(), Moment(5_000))]),
+            lag: Duration::from_millis(1_500),
+            unsent: Duration::ZERO,
+        };
+        let text = metrics.text(&readings);
+        let name = r#"target="a\"b\\c\nd""#;
+        for line in [
+            format!("mcproof_probe_success{{{name}}} 0"),
+            format!("mcproof_probe_duration_seconds{{{name},phase=\"dns\"}} 0.0015"),
+            format!("mcproof_probe_results_total{{{name},verdict=\"down\",reason=\"tls-expired\"}} 1"),
+            "mcproof_tls_cert_not_after_timestamp_seconds{target=\"a\"} 5".to_owned(),
+            "mcproof_contract_changes_total{target=\"a\",level=\"breaking\"} 2".to_owned(),
+            "mcproof_schedule_lag_seconds 1.5".to_owned(),
+            "mcproof_outbox_oldest_age_seconds 0.0".to_owned(),
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+        assert!(!text.contains("phase=\"tls\""));
+        assert!(text.ends_with("# EOF\n"));
+    }
+}

@@ -1,0 +1,178 @@
+//! What people decide at the dashboard or over the API: they acknowledge, mute, announce work and deploys, and give tokens away.
+
+use super::{Store, StoreFailure};
+use crate::moment::Moment;
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
+
+/// What a token of the API allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    Read,
+    Write,
+}
+
+#[derive(Clone, Debug)]
+pub struct TokenRow {
+    pub name: String,
+    pub scope: Scope,
+    pub created: Moment,
+}
+
+/// Planned work that somebody announces.
+#[derive(Clone, Debug)]
+pub struct Announcement {
+    pub name: String,
+    pub targets: Vec<String>,
+    pub tags: Vec<String>,
+    pub starts: Moment,
+    pub ends: Moment,
+}
+
+impl Scope {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+
+    pub fn of_word(word: &str) -> Option<Self> {
+        [Self::Read, Self::Write].into_iter().find(|scope| scope.word() == word)
+    }
+}
+
+impl Store {
+    /// False if there is no such incident, it is over, or somebody was earlier.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn acknowledge(&self, incident: &str, who: &str, now: Moment) -> Result<bool, StoreFailure> {
+        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        let query = "UPDATE incident SET acknowledged = $1, acknowledged_by = $2 WHERE id = $3 AND resolved IS NULL AND acknowledged IS NULL";
+        let changed = sqlx::query(query).bind(now.0).bind(who).bind(incident).execute(&mut *transaction).await?.rows_affected() > 0;
+        if changed {
+            sqlx::query("INSERT INTO incident_event (incident, at, kind, text) VALUES ($1, $2, 'acknowledged', $3)")
+                .bind(incident)
+                .bind(now.0)
+                .bind(format!("by {who}"))
+                .execute(&mut *transaction)
+                .await?;
+        }
+        transaction.commit().await?;
+        Ok(changed)
+    }
+
+    /// Nobody is told of the target until then; 0 ends it. False if there is no such target.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn mute(&self, target: &str, until: Moment) -> Result<bool, StoreFailure> {
+        let query = "UPDATE target SET muted_until = $1 WHERE name = $2 AND removed IS NULL";
+        Ok(sqlx::query(query).bind(until.0).bind(target).execute(&self.pool).await?.rows_affected() > 0)
+    }
+
+    /// A change of the contract is no surprise until then. Returns the marker's id.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn announce_deploy(
+        &self,
+        target: &str,
+        now: Moment,
+        until: Moment,
+        expected: Option<&str>,
+        note: &str,
+    ) -> Result<String, StoreFailure> {
+        let id = new_id(now);
+        sqlx::query("INSERT INTO deploy (id, target, at, until, expected, note) VALUES ($1, $2, $3, $4, $5, $6)")
+            .bind(id.as_str())
+            .bind(target)
+            .bind(now.0)
+            .bind(until.0)
+            .bind(expected)
+            .bind(note)
+            .execute(&self.pool)
+            .await?;
+        Ok(id)
+    }
+
+    /// Returns its id.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn announce(&self, work: &Announcement, now: Moment) -> Result<String, StoreFailure> {
+        let id = new_id(now);
+        let list = |names: &[String]| serde_json::Value::from(names.to_vec()).to_string();
+        sqlx::query("INSERT INTO maintenance (id, name, targets, tags, starts, ends) VALUES ($1, $2, $3, $4, $5, $6)")
+            .bind(id.as_str())
+            .bind(work.name.as_str())
+            .bind(list(&work.targets))
+            .bind(list(&work.tags))
+            .bind(work.starts.0)
+            .bind(work.ends.0)
+            .execute(&self.pool)
+            .await?;
+        Ok(id)
+    }
+
+    /// Ends planned work now, or forgets it if it has not begun. False if there is none.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn end_maintenance(&self, id: &str, now: Moment) -> Result<bool, StoreFailure> {
+        let query = "UPDATE maintenance SET ends = $1 WHERE id = $2 AND ends > $1";
+        Ok(sqlx::query(query).bind(now.0).bind(id).execute(&self.pool).await?.rows_affected() > 0)
+    }
+
+    /// Only the hash of the secret is kept. False if there is one of that name.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn add_token(&self, name: &str, secret: &str, scope: Scope, now: Moment) -> Result<bool, StoreFailure> {
+        let query = "INSERT INTO api_token (name, hash, scope, created) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+        let inserted =
+            sqlx::query(query).bind(name).bind(hash(secret)).bind(scope.word()).bind(now.0).execute(&self.pool).await?.rows_affected();
+        Ok(inserted > 0)
+    }
+
+    /// # Errors
+    /// The database does not answer.
+    pub async fn remove_token(&self, name: &str) -> Result<bool, StoreFailure> {
+        Ok(sqlx::query("DELETE FROM api_token WHERE name = $1").bind(name).execute(&self.pool).await?.rows_affected() > 0)
+    }
+
+    /// # Errors
+    /// The database does not answer.
+    pub async fn tokens(&self) -> Result<Vec<TokenRow>, StoreFailure> {
+        let rows: Vec<(String, String, i64)> =
+            sqlx::query_as("SELECT name, scope, created FROM api_token ORDER BY name").fetch_all(&self.pool).await?;
+        let token = |(name, scope, created): (String, String, i64)| {
+            Some(TokenRow { name, scope: Scope::of_word(&scope)?, created: Moment(created) })
+        };
+        Ok(rows.into_iter().filter_map(token).collect())
+    }
+
+    /// Whose token it is, and what it allows. The look-up is by hash, so that its time tells nothing of the secret.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn token(&self, secret: &str) -> Result<Option<(String, Scope)>, StoreFailure> {
+        let row: Option<(String, String)> =
+            sqlx::query_as("SELECT name, scope FROM api_token WHERE hash = $1").bind(hash(secret)).fetch_optional(&self.pool).await?;
+        Ok(row.and_then(|(name, scope)| Some((name, Scope::of_word(&scope)?))))
+    }
+}
+
+fn hash(secret: &str) -> String {
+    Sha256::digest(secret).iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a String takes all text");
+        text
+    })
+}
+
+fn new_id(now: Moment) -> String {
+    let seconds = u64::try_from(now.0 / 1_000).unwrap_or(0);
+    let nanos = u32::try_from(now.0.rem_euclid(1_000)).unwrap_or(0) * 1_000_000;
+    uuid::Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, seconds, nanos)).to_string()
+}

@@ -1,0 +1,126 @@
+//! What pages and metrics ask of the store: only reads, each with a bound. Knows no page.
+
+mod history;
+mod trouble;
+
+pub use history::{Bucket, ChangeRow, DAY, FIVE_MINUTES, HOUR, ResultRow, Scope, Strip};
+pub use trouble::{Delivery, EventRow, IncidentRow, MaintenanceRow, Which};
+
+use super::{Store, StoreFailure};
+use crate::moment::Moment;
+use crate::state::{Availability, Surface, TargetState};
+use std::collections::BTreeMap;
+
+/// A target as lists show it.
+#[derive(Clone, Debug)]
+pub struct TargetRow {
+    pub name: String,
+    /// `config` or `api`.
+    pub source: String,
+    pub host: String,
+    /// Milliseconds between two scheduled probes.
+    pub every: i64,
+    pub tags: Vec<String>,
+    pub public: bool,
+    pub availability: Availability,
+    pub surface: Surface,
+    pub contract: Option<String>,
+    pub last_slot: Moment,
+    pub last_result: Moment,
+    pub muted_until: Moment,
+}
+
+const COLUMNS: &str = "name, source, host, every, tags, public, availability, surface, contract, last_slot, last_result, muted_until";
+
+type TargetColumns = (String, String, String, i64, String, i64, String, String, Option<String>, i64, i64, i64);
+
+impl From<TargetColumns> for TargetRow {
+    fn from(row: TargetColumns) -> Self {
+        let (name, source, host, every, tags, public, availability, surface, contract, last_slot, last_result, muted_until) = row;
+        Self {
+            name,
+            source,
+            host,
+            every,
+            tags: serde_json::from_str(&tags).unwrap_or_default(),
+            public: public != 0,
+            availability: Availability::of_word(&availability).unwrap_or_default(),
+            surface: Surface::of_word(&surface).unwrap_or_default(),
+            contract,
+            last_slot: Moment(last_slot),
+            last_result: Moment(last_result),
+            muted_until: Moment(muted_until),
+        }
+    }
+}
+
+impl Store {
+    /// All targets that are watched, by name.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn targets(&self) -> Result<Vec<TargetRow>, StoreFailure> {
+        let query = format!("SELECT {COLUMNS} FROM target WHERE removed IS NULL ORDER BY name");
+        let rows: Vec<TargetColumns> = sqlx::query_as(sqlx::AssertSqlSafe(query)).fetch_all(&self.pool).await?;
+        Ok(rows.into_iter().map(TargetRow::from).collect())
+    }
+
+    /// # Errors
+    /// The database does not answer.
+    pub async fn target(&self, name: &str) -> Result<Option<TargetRow>, StoreFailure> {
+        let query = format!("SELECT {COLUMNS} FROM target WHERE name = $1 AND removed IS NULL");
+        let row: Option<TargetColumns> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(name).fetch_optional(&self.pool).await?;
+        Ok(row.map(TargetRow::from))
+    }
+
+    /// When the last result of each target was written.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn last_results(&self) -> Result<Vec<(String, Moment, i64)>, StoreFailure> {
+        let rows: Vec<(String, i64, i64)> =
+            sqlx::query_as("SELECT name, last_result, every FROM target WHERE removed IS NULL").fetch_all(&self.pool).await?;
+        Ok(rows.into_iter().map(|(name, at, every)| (name, Moment(at), every)).collect())
+    }
+
+    /// Since when the oldest message waits that should have been sent by `now`.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn oldest_unsent(&self, now: Moment) -> Result<Option<Moment>, StoreFailure> {
+        let oldest: Option<i64> = sqlx::query_scalar("SELECT min(created) FROM outbox WHERE delivered IS NULL AND due <= $1")
+            .bind(now.0)
+            .fetch_one(&self.pool)
+            .await?;
+        Ok(oldest.map(Moment))
+    }
+
+    /// For how long the most belated of the due probes waits.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn oldest_due(&self, now: Moment) -> Result<Option<Moment>, StoreFailure> {
+        let query = "SELECT min(due) FROM schedule WHERE due <= $1 AND lease_until <= $1";
+        let oldest: Option<i64> = sqlx::query_scalar(query).bind(now.0).fetch_one(&self.pool).await?;
+        Ok(oldest.map(Moment))
+    }
+
+    /// How often the contract changed, by level.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn contract_changes_by_level(&self) -> Result<Vec<(String, String, i64)>, StoreFailure> {
+        let query = "SELECT target, level, count(*) FROM contract_change GROUP BY target, level";
+        Ok(sqlx::query_as(query).fetch_all(&self.pool).await?)
+    }
+
+    /// When the certificate of each target ends, as far as that is known.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn certificates(&self) -> Result<BTreeMap<String, Moment>, StoreFailure> {
+        let rows: Vec<(String, String)> = sqlx::query_as("SELECT name, state FROM target WHERE removed IS NULL").fetch_all(&self.pool).await?;
+        let ends = |state: &str| serde_json::from_str::<TargetState>(state).ok()?.certificate_ends();
+        Ok(rows.into_iter().filter_map(|(name, state)| Some((name, ends(&state)?))).collect())
+    }
+}

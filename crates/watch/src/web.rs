@@ -1,0 +1,234 @@
+//! The dashboard, the status page and the API: shows what the store knows, and writes down what people decide. Never probes,
+//! and never decides what a result means.
+
+mod api;
+mod assets;
+mod chart;
+mod guard;
+mod live;
+mod pages;
+mod shown;
+
+pub use guard::is_open;
+pub(crate) use pages::Fault;
+
+use crate::config::Config;
+use crate::metrics::Metrics;
+use crate::moment::Moment;
+use crate::store::Store;
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{delete, get, post};
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, Semaphore, broadcast, watch};
+use tokio::task::JoinSet;
+
+/// For a browser to send the head of a request.
+const HEAD: Duration = Duration::from_secs(15);
+/// Connections at a time; others wait.
+const CONNECTIONS: usize = 512;
+/// For connections to end after a shutdown was asked for.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// What the pages are made from.
+#[derive(Clone)]
+pub struct State {
+    pub store: Store,
+    /// The one that counts now: it may be exchanged while we run.
+    pub config: watch::Receiver<Arc<Config>>,
+    pub now: fn() -> Moment,
+    /// The names of targets of which something changed. Whoever knows first rings it; we do so, too.
+    pub bell: broadcast::Sender<String>,
+    pub metrics: Arc<Metrics>,
+    /// Rung when the API added, changed or removed a target.
+    pub targets_changed: Arc<Notify>,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    started: Moment,
+    /// Signs what forms carry.
+    key: ring::hmac::Key,
+    assets: assets::Assets,
+    glance: Mutex<pages::Glance>,
+    refusals: guard::Refusals,
+    /// Tells endless answers that we are about to end.
+    closing: watch::Sender<bool>,
+}
+
+/// Where a request came from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServeFailure {
+    #[error("{0} can be reached from other machines, and nobody has to log in")]
+    Open(SocketAddr),
+    #[error("cannot listen: {0}")]
+    Listen(#[from] std::io::Error),
+}
+
+impl ServeFailure {
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Open(_) => "set `login.tokens` or `login.proxy_header`, or let `listen` be a loopback address such as `127.0.0.1:9180`",
+            Self::Listen(_) => "choose another address for `listen`",
+        }
+    }
+}
+
+impl State {
+    pub fn new(store: Store, config: watch::Receiver<Arc<Config>>, now: fn() -> Moment, bell: broadcast::Sender<String>) -> Self {
+        let inner = Inner {
+            started: now(),
+            key: guard::key(&config.borrow()),
+            assets: assets::Assets::default(),
+            glance: Mutex::default(),
+            refusals: guard::Refusals::default(),
+            closing: watch::Sender::new(false),
+        };
+        Self { store, config, now, bell, metrics: Arc::default(), targets_changed: Arc::default(), inner: Arc::new(inner) }
+    }
+
+    pub(crate) fn config(&self) -> Arc<Config> {
+        self.config.borrow().clone()
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        (self.now)()
+    }
+}
+
+pub fn router(state: State) -> Router {
+    let private = Router::new()
+        .route("/", get(pages::overview::page))
+        .route("/rows", get(pages::overview::rows))
+        .route("/targets/{name}", get(pages::target::page))
+        .route("/targets/{name}/mute", post(pages::target::mute))
+        .route("/targets/{name}/deploys", post(pages::target::deploy))
+        .route("/incidents", get(pages::incident::list))
+        .route("/incidents/{id}", get(pages::incident::page))
+        .route("/incidents/{id}/acknowledge", post(pages::incident::acknowledge))
+        .route("/evidence/{id}", get(pages::evidence::page))
+        .route("/changes/{id}", get(pages::change::page))
+        .route("/maintenance", get(pages::maintenance::page).post(pages::maintenance::announce))
+        .route("/maintenance/{id}/end", post(pages::maintenance::end))
+        .route("/tokens", get(pages::tokens::page).post(pages::tokens::add))
+        .route("/tokens/{name}/remove", post(pages::tokens::remove))
+        .route("/logout", post(pages::login::leave))
+        .route("/events", get(live::events))
+        .route("/metrics", get(crate::metrics::page))
+        .route("/api/targets", get(api::targets::list))
+        .route("/api/targets/{name}", get(api::targets::one))
+        .route("/api/targets/{name}/deploys", post(api::desk::deploy))
+        .route("/api/targets/{name}/mute", post(api::desk::mute))
+        .route("/api/incidents", get(api::desk::incidents))
+        .route("/api/incidents/{id}/acknowledge", post(api::desk::acknowledge))
+        .route("/api/maintenance", get(api::desk::maintenance).post(api::desk::announce))
+        .route("/api/maintenance/{id}", delete(api::desk::end))
+        .route("/api/results", get(api::desk::results))
+        .route("/api/{*rest}", get(api::nothing).post(api::nothing).put(api::nothing).delete(api::nothing))
+        .layer(from_fn_with_state(state.clone(), guard::admit));
+    let public = Router::new()
+        .route("/login", get(pages::login::page).post(pages::login::enter))
+        .route("/status", get(pages::status::page))
+        .route("/status/{name}", get(pages::status::one))
+        .route("/badge/{file}", get(pages::status::badge))
+        .route("/healthz", get(live::health))
+        .route("/assets/{file}", get(assets::file))
+        .layer(from_fn_with_state(state.clone(), guard::greet));
+    private.merge(public).fallback(pages::nothing).layer(from_fn(guard::harden)).with_state(state)
+}
+
+/// Answers requests, and follows what is written to the store, until `shutdown`.
+///
+/// # Errors
+/// Other machines could reach a dashboard that nobody has to log in to, or the listener is broken.
+pub async fn serve(listener: TcpListener, state: State, shutdown: impl Future<Output = ()>) -> Result<(), ServeFailure> {
+    let address = listener.local_addr()?;
+    if !address.ip().is_loopback() && is_open(&state.config()) {
+        return Err(ServeFailure::Open(address));
+    }
+    let mut closing = state.inner.closing.subscribe();
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut connections = JoinSet::new();
+    let router = router(state.clone());
+    let accept = async {
+        loop {
+            let permit = room.clone().acquire_owned().await.expect("nobody closes it");
+            while connections.try_join_next().is_some() {}
+            let (stream, peer) = match listener.accept().await {
+                Ok(accepted) => accepted,
+                Err(_) => {
+                    // Out of file descriptors, or gone before we came to it: the next one may do better.
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let _ = stream.set_nodelay(true);
+            let inner = TowerToHyperService::new(router.clone());
+            let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+                request.extensions_mut().insert(Peer(peer));
+                inner.call(request)
+            });
+            let mut closing = closing.clone();
+            connections.spawn(async move {
+                let connection = hyper::server::conn::http1::Builder::new()
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(HEAD)
+                    .serve_connection(TokioIo::new(stream), service);
+                tokio::pin!(connection);
+                tokio::select! {
+                    _ = connection.as_mut() => {}
+                    _ = closing.wait_for(|closing| *closing) => {
+                        connection.as_mut().graceful_shutdown();
+                        let _ = connection.await;
+                    }
+                }
+                drop(permit);
+            });
+        }
+    };
+    tokio::select! {
+        () = shutdown => {}
+        () = live::follow(&state) => {}
+        () = accept => {}
+    }
+    state.inner.closing.send_replace(true);
+    closing.mark_unchanged();
+    let _ = tokio::time::timeout(FAREWELL, async { while connections.join_next().await.is_some() {} }).await;
+    connections.shutdown().await;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Login, Retention};
+
+    pub(super) fn config() -> Config {
+        Config {
+            database: String::new(),
+            listen: None,
+            public_url: None,
+            region: "here".to_owned(),
+            targets: Default::default(),
+            channels: Default::default(),
+            routes: Vec::new(),
+            maintenance: Vec::new(),
+            heartbeat: None,
+            canaries: Vec::new(),
+            retention: Retention::default(),
+            allow_private: false,
+            seal: None,
+            login: Login::default(),
+            otlp: None,
+        }
+    }
+}

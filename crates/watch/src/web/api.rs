@@ -1,0 +1,84 @@
+//! The API: what the dashboard shows and does, for programs. A refusal says what is wrong and what to do about it.
+
+pub(super) mod desk;
+pub(super) mod targets;
+
+use crate::store::StoreFailure;
+use axum::Json;
+use axum::extract::{FromRequest, Request};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+/// Why something was not done.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    error: &'static str,
+    problem: String,
+    remedy: String,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, error: &'static str, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { status, error, problem: problem.into(), remedy: remedy.into() }
+    }
+
+    pub(super) fn not_found(what: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not-found", format!("there is no such {what}"), format!("list what there is, and check the {what}"))
+    }
+
+    pub(super) fn invalid(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", problem, remedy)
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let body = json!({ "error": self.error, "problem": self.problem, "remedy": self.remedy });
+        let mut response = (self.status, Json(body)).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            let value = axum::http::HeaderValue::from_static("Bearer realm=\"mcproof watch\"");
+            response.headers_mut().insert(axum::http::header::WWW_AUTHENTICATE, value);
+        }
+        response
+    }
+}
+
+impl From<StoreFailure> for Refusal {
+    fn from(failure: StoreFailure) -> Self {
+        let problem = format!("the database does not answer: {failure}");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "database", problem, "try again later; `/healthz` tells when it does")
+    }
+}
+
+pub(super) fn refuse(status: StatusCode, error: &'static str, problem: &str, remedy: &str) -> Response {
+    Refusal::new(status, error, problem, remedy).into_response()
+}
+
+/// A body of JSON; what is wrong with it is told as any other refusal.
+pub(super) struct Body<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+        match Json::<T>::from_request(request, state).await {
+            Ok(Json(value)) => Ok(Self(value)),
+            Err(rejection) => {
+                let remedy = "send JSON as docs/guide/watch-api.md describes it, with `content-type: application/json`";
+                Err(Refusal::new(rejection.status(), "invalid", rejection.body_text(), remedy))
+            }
+        }
+    }
+}
+
+pub(super) fn answer(status: StatusCode, body: impl Serialize) -> Response {
+    (status, Json(body)).into_response()
+}
+
+pub(super) async fn nothing() -> Refusal {
+    Refusal::not_found("path")
+}

@@ -1,0 +1,237 @@
+//! Results, incidents, planned work, deploys: read and written as the pages do.
+
+use super::{Body, Refusal, answer};
+use crate::incident::Detail;
+use crate::moment::{Moment, millis};
+use crate::store::desk::Announcement;
+use crate::store::read::{IncidentRow, MaintenanceRow, ResultRow, Which};
+use crate::web::State;
+use crate::web::guard::Visitor;
+use axum::extract::{Extension, Path, Query, State as Shared};
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+const MOST: i64 = 1_000;
+/// Nothing is muted, planned or expected for longer by a slip.
+const LONGEST: u32 = 60 * 24 * 60;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::web) struct Deploy {
+    #[serde(default = "quarter")]
+    minutes: u32,
+    /// The full hash that the contract will have.
+    #[serde(default)]
+    expected: Option<String>,
+    #[serde(default)]
+    note: String,
+}
+
+fn quarter() -> u32 {
+    15
+}
+
+fn minutes(minutes: u32) -> Result<Duration, Refusal> {
+    if (1..=LONGEST).contains(&minutes) {
+        return Ok(Duration::from_secs(u64::from(minutes) * 60));
+    }
+    Err(Refusal::invalid(format!("`minutes` is {minutes}"), format!("use 1 to {LONGEST} minutes")))
+}
+
+pub(in crate::web) async fn deploy(
+    Shared(state): Shared<State>,
+    Path(name): Path<String>,
+    Body(deploy): Body<Deploy>,
+) -> Result<Response, Refusal> {
+    let now = state.now();
+    state.store.target(&name).await?.ok_or_else(|| Refusal::not_found("target"))?;
+    let until = now + minutes(deploy.minutes)?;
+    let id = state.store.announce_deploy(&name, now, until, deploy.expected.as_deref(), &deploy.note).await?;
+    Ok(answer(StatusCode::CREATED, json!({ "id": id, "target": name, "at": now.to_string(), "until": until.to_string() })))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::web) struct Mute {
+    /// 0 ends it.
+    minutes: u32,
+}
+
+pub(in crate::web) async fn mute(Shared(state): Shared<State>, Path(name): Path<String>, Body(mute): Body<Mute>) -> Result<Response, Refusal> {
+    let until = if mute.minutes == 0 { Moment(0) } else { state.now() + minutes(mute.minutes)? };
+    if !state.store.mute(&name, until).await? {
+        return Err(Refusal::not_found("target"));
+    }
+    let _ = state.bell.send(name.clone());
+    let until = (until.0 > 0).then(|| until.to_string());
+    Ok(answer(StatusCode::OK, json!({ "target": name, "muted_until": until })))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::web) struct Look {
+    /// `open` (the usual) or `all`.
+    #[serde(default)]
+    state: String,
+    limit: Option<i64>,
+}
+
+pub(in crate::web) async fn incidents(Shared(state): Shared<State>, Query(look): Query<Look>) -> Result<Response, Refusal> {
+    let which = match look.state.as_str() {
+        "" | "open" => Which::Open,
+        "all" => Which::All,
+        _ => return Err(Refusal::invalid("`state` is neither `open` nor `all`", "use one of them")),
+    };
+    let incidents = state.store.incidents(which, Moment(i64::MAX), look.limit.unwrap_or(100).clamp(1, MOST)).await?;
+    let incidents: Vec<Incident> = incidents.into_iter().map(Incident::from).collect();
+    Ok(answer(StatusCode::OK, json!({ "incidents": incidents })))
+}
+
+#[derive(Serialize)]
+struct Incident {
+    id: String,
+    subject: String,
+    class: &'static str,
+    severity: &'static str,
+    title: String,
+    detail: Detail,
+    since: String,
+    opened: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resolved: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    acknowledged: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    acknowledged_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evidence: Option<String>,
+}
+
+impl From<IncidentRow> for Incident {
+    fn from(row: IncidentRow) -> Self {
+        let time = |moment: Option<Moment>| moment.map(|moment| moment.to_string());
+        Self {
+            class: row.class.word(),
+            severity: row.severity.word(),
+            since: row.since.to_string(),
+            opened: row.opened.to_string(),
+            resolved: time(row.resolved),
+            acknowledged: time(row.acknowledged),
+            acknowledged_by: row.acknowledged_by,
+            id: row.id,
+            subject: row.subject,
+            title: row.title,
+            detail: row.detail,
+            parent: row.parent,
+            evidence: row.evidence,
+        }
+    }
+}
+
+pub(in crate::web) async fn acknowledge(
+    Shared(state): Shared<State>,
+    Extension(visitor): Extension<Visitor>,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    let incident = state.store.incident(&id).await?.ok_or_else(|| Refusal::not_found("incident"))?;
+    if !state.store.acknowledge(&id, &visitor.name, state.now()).await? {
+        let problem = "it is over, or was acknowledged already";
+        return Err(Refusal::new(StatusCode::CONFLICT, "conflict", problem, "nothing has to be done"));
+    }
+    let _ = state.bell.send(incident.subject);
+    Ok(answer(StatusCode::OK, json!({ "id": id, "acknowledged_by": visitor.name })))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::web) struct Announce {
+    name: String,
+    /// Empty: all.
+    #[serde(default)]
+    targets: Vec<String>,
+    /// Empty: all.
+    #[serde(default)]
+    tags: Vec<String>,
+    /// RFC 3339; now if missing.
+    #[serde(default)]
+    starts: Option<jiff::Timestamp>,
+    minutes: u32,
+}
+
+pub(in crate::web) async fn announce(Shared(state): Shared<State>, Body(body): Body<Announce>) -> Result<Response, Refusal> {
+    let now = state.now();
+    if body.name.trim().is_empty() {
+        return Err(Refusal::invalid("`name` is empty", "say what is being done"));
+    }
+    for target in &body.targets {
+        if state.store.target(target).await?.is_none() {
+            return Err(Refusal::invalid(format!("there is no target `{target}`"), "check the names in `targets`"));
+        }
+    }
+    let starts = body.starts.map_or(now, |starts| Moment(starts.as_millisecond()));
+    let ends = starts + minutes(body.minutes)?;
+    let work = Announcement { name: body.name, targets: body.targets, tags: body.tags, starts, ends };
+    let id = state.store.announce(&work, now).await?;
+    Ok(answer(StatusCode::CREATED, json!({ "id": id, "starts": starts.to_string(), "ends": ends.to_string() })))
+}
+
+pub(in crate::web) async fn maintenance(Shared(state): Shared<State>) -> Result<Response, Refusal> {
+    let shown = |row: MaintenanceRow| {
+        json!({
+            "id": row.id, "name": row.name, "targets": row.targets, "tags": row.tags,
+            "starts": row.starts.to_string(), "ends": row.ends.to_string(),
+        })
+    };
+    let rows: Vec<Value> = state.store.maintenance(state.now()).await?.into_iter().map(shown).collect();
+    Ok(answer(StatusCode::OK, json!({ "maintenance": rows })))
+}
+
+pub(in crate::web) async fn end(Shared(state): Shared<State>, Path(id): Path<String>) -> Result<Response, Refusal> {
+    if !state.store.end_maintenance(&id, state.now()).await? {
+        return Err(Refusal::not_found("planned work"));
+    }
+    Ok(answer(StatusCode::OK, json!({ "id": id })))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::web) struct Past {
+    target: String,
+    /// RFC 3339; an hour ago if missing.
+    from: Option<jiff::Timestamp>,
+    /// RFC 3339; now if missing.
+    until: Option<jiff::Timestamp>,
+    limit: Option<i64>,
+}
+
+pub(in crate::web) async fn results(Shared(state): Shared<State>, Query(past): Query<Past>) -> Result<Response, Refusal> {
+    let now = state.now();
+    state.store.target(&past.target).await?.ok_or_else(|| Refusal::not_found("target"))?;
+    let moment = |time: Option<jiff::Timestamp>, usual: Moment| time.map_or(usual, |time| Moment(time.as_millisecond()));
+    let (from, until) = (moment(past.from, now - Duration::from_secs(3_600)), moment(past.until, Moment(now.0 + millis(Duration::from_secs(1)))));
+    let rows = state.store.results(&past.target, from, until, past.limit.unwrap_or(MOST)).await?;
+    let rows: Vec<Value> = rows.iter().map(shown_result).collect();
+    Ok(answer(StatusCode::OK, json!({ "target": past.target, "results": rows })))
+}
+
+fn shown_result(row: &ResultRow) -> Value {
+    #[expect(clippy::cast_precision_loss, reason = "durations are far below 2^52")]
+    let ms = |micros: i64| micros as f64 / 1e3;
+    let phases: Map<String, Value> = row.phases.iter().map(|(phase, micros)| (phase.clone(), ms(*micros).into())).collect();
+    let mut shown = json!({
+        "slot": row.slot.to_string(), "attempt": row.attempt, "region": row.region, "at": row.at.to_string(),
+        "verdict": row.verdict.word(), "duration_ms": ms(row.duration), "phases_ms": phases,
+    });
+    let optional = [("reason", Some(&row.reason).filter(|reason| !reason.is_empty())), ("contract", row.contract.as_ref()), ("evidence", row.evidence.as_ref())];
+    for (name, value) in optional {
+        if let Some(value) = value {
+            shown[name] = value.clone().into();
+        }
+    }
+    shown
+}

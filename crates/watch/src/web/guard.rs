@@ -1,0 +1,412 @@
+//! Who may come in. A token or a proxy in front of us says who somebody is; what changes something has to come from our own pages.
+//! Where nobody has to log in, only this machine is served, by its own names.
+
+use super::{Peer, State};
+use crate::config::{Config, Login};
+use crate::moment::Moment;
+use crate::store::desk::Scope;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State as Shared};
+use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use axum::http::{Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::hmac;
+use ring::rand::SecureRandom as _;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// How long a login holds.
+const SESSION: Duration = Duration::from_secs(14 * 86_400);
+/// What a form or a request of the API may send, and how long it may take.
+const LARGEST_BODY: usize = 256 * 1024;
+const BODY: Duration = Duration::from_secs(10);
+/// Wrong tokens in a minute, from everybody together. A good token is not guessed; this keeps the noise down.
+const REFUSALS: u32 = 30;
+
+const SESSION_COOKIE: &str = "mcproof_session";
+const VISIT_COOKIE: &str = "mcproof_visit";
+/// All that a page needs is our own, and nobody may put it into a frame.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
+                      base-uri 'none'; frame-ancestors 'none'";
+
+/// Somebody who was let in.
+#[derive(Clone, Debug)]
+pub(crate) struct Visitor {
+    pub(crate) name: String,
+    pub(crate) scope: Scope,
+    /// Goes into every form.
+    pub(crate) seal: String,
+    /// With a login that can be ended.
+    pub(crate) may_leave: bool,
+}
+
+/// What pages for everybody need to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Stranger {
+    pub(crate) seal: String,
+}
+
+/// How many were refused in this minute.
+#[derive(Default)]
+pub(super) struct Refusals(Mutex<(i64, u32)>);
+
+impl Refusals {
+    pub(super) fn are_too_many(&self, now: Moment) -> bool {
+        let refusals = self.0.lock().expect("nobody panics with it");
+        refusals.0 == now.0 / 60_000 && refusals.1 >= REFUSALS
+    }
+
+    pub(super) fn one_more(&self, now: Moment) {
+        let mut refusals = self.0.lock().expect("nobody panics with it");
+        let minute = now.0 / 60_000;
+        *refusals = if refusals.0 == minute { (minute, refusals.1.saturating_add(1)) } else { (minute, 1) };
+    }
+}
+
+/// Whether nobody has to log in.
+pub fn is_open(config: &Config) -> bool {
+    config.login.tokens.is_empty() && config.login.proxy_header.is_none()
+}
+
+/// The same in all processes of a monitor with a login; otherwise new with each start.
+pub(super) fn key(config: &Config) -> hmac::Key {
+    match config.login.tokens.first() {
+        Some(token) => {
+            let master = hmac::Key::new(hmac::HMAC_SHA256, token.0.as_bytes());
+            hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&master, b"mcproof forms").as_ref())
+        }
+        None => hmac::Key::new(hmac::HMAC_SHA256, &random::<32>()),
+    }
+}
+
+pub(super) fn random<const BYTES: usize>() -> [u8; BYTES] {
+    let mut bytes = [0; BYTES];
+    ring::rand::SystemRandom::new().fill(&mut bytes).expect("the system has random numbers");
+    bytes
+}
+
+/// A cookie that proves a login with one of the tokens: it is signed with that token, so that it ends with it.
+pub(super) fn session(config: &Config, token: &str, name: &str, now: Moment) -> Option<HeaderValue> {
+    let token = config.login.tokens.iter().find(|known| same(known.0.as_bytes(), token.as_bytes()))?;
+    let claim = format!("{}.{}.{}", (now + SESSION).0, URL_SAFE_NO_PAD.encode(name), URL_SAFE_NO_PAD.encode(random::<12>()));
+    let signature = hmac::sign(&session_key(token.0.as_bytes()), claim.as_bytes());
+    let value = format!("{claim}.{}", URL_SAFE_NO_PAD.encode(signature));
+    Some(cookie(config, SESSION_COOKIE, &value, SESSION))
+}
+
+/// Ends a login in this browser.
+pub(super) fn no_session(config: &Config) -> HeaderValue {
+    cookie(config, SESSION_COOKIE, "", Duration::ZERO)
+}
+
+/// Whether it is one of the tokens that open everything.
+pub(super) fn is_token(login: &Login, token: &str) -> bool {
+    login.tokens.iter().fold(false, |found, known| same(known.0.as_bytes(), token.as_bytes()) || found)
+}
+
+/// Lets in whom the configuration lets in, and lets only our own pages change something.
+pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: Next) -> Response {
+    let config = state.config();
+    let api = request.uri().path().starts_with("/api/") || request.uri().path() == "/metrics";
+    if let Some(refusal) = refuse_host(&config, request.headers(), api) {
+        return refusal;
+    }
+    let known = match recognize(&state, &config, &request).await {
+        Ok(known) => known,
+        Err(response) => return response,
+    };
+    let Some(Known { name, scope, by }) = known else {
+        if api {
+            return super::api::refuse(StatusCode::UNAUTHORIZED, "unauthorized", "no valid token or login", "send `Authorization: Bearer TOKEN`");
+        }
+        let back = request.uri().path_and_query().map_or("/", |path| path.as_str());
+        return Redirect::to(&format!("/login?next={}", super::shown::segment(back))).into_response();
+    };
+    let (seed, new_visit) = seed(request.headers());
+    let seal = seal(&state, &seed);
+    let mut request = request;
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        if scope < Scope::Write {
+            return super::api::refuse(StatusCode::FORBIDDEN, "forbidden", "this token may only read", "use a token with the scope `write`");
+        }
+        request = match vouched(request, &config, by, &seal).await {
+            Ok(request) => request,
+            Err(response) => return response,
+        };
+    }
+    request.extensions_mut().insert(Visitor { name, scope, seal, may_leave: by == By::Session });
+    let mut response = next.run(request).await;
+    if new_visit && by != By::Bearer {
+        response.headers_mut().append(header::SET_COOKIE, cookie(&config, VISIT_COOKIE, &seed, SESSION));
+    }
+    response
+}
+
+/// For pages that everybody may see.
+pub(super) async fn greet(Shared(state): Shared<State>, request: Request, next: Next) -> Response {
+    let config = state.config();
+    if let Some(refusal) = refuse_host(&config, request.headers(), false) {
+        return refusal;
+    }
+    let (seed, new_visit) = seed(request.headers());
+    let seal = seal(&state, &seed);
+    let mut request = request;
+    let form = request.uri().path() == "/login";
+    if request.method() == Method::POST {
+        request = match vouched(request, &config, By::Session, &seal).await {
+            Ok(request) => request,
+            Err(response) => return response,
+        };
+    }
+    request.extensions_mut().insert(Stranger { seal });
+    let mut response = next.run(request).await;
+    if new_visit && form {
+        response.headers_mut().append(header::SET_COOKIE, cookie(&config, VISIT_COOKIE, &seed, SESSION));
+    }
+    response
+}
+
+/// What every response says to browsers.
+pub(super) async fn harden(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "same-origin"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// How somebody was recognized. All but a bearer token are sent along by a browser without being asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Bearer,
+    Session,
+    Proxy,
+    Loopback,
+}
+
+struct Known {
+    name: String,
+    scope: Scope,
+    by: By,
+}
+
+async fn recognize(state: &State, config: &Config, request: &Request) -> Result<Option<Known>, Response> {
+    let headers = request.headers();
+    if let Some(token) = text(headers, &header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ")) {
+        if is_token(&config.login, token.trim()) {
+            return Ok(Some(Known { name: "token".to_owned(), scope: Scope::Write, by: By::Bearer }));
+        }
+        return match state.store.token(token.trim()).await {
+            Ok(found) => Ok(found.map(|(name, scope)| Known { name, scope, by: By::Bearer })),
+            Err(failure) => Err(super::pages::Fault::from(failure).into_response()),
+        };
+    }
+    if let Some((header, addresses)) = &config.login.proxy_header {
+        let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip().to_canonical());
+        let name = HeaderName::from_bytes(header.as_bytes()).ok().and_then(|header| text(headers, &header));
+        if let (Some(peer), Some(name)) = (peer, name)
+            && addresses.contains(&peer)
+            && !name.is_empty()
+        {
+            return Ok(Some(Known { name: name.to_owned(), scope: Scope::Write, by: By::Proxy }));
+        }
+    }
+    if let Some(name) = cookies(headers, SESSION_COOKIE).and_then(|value| verified(&config.login, value, state.now())) {
+        return Ok(Some(Known { name, scope: Scope::Write, by: By::Session }));
+    }
+    Ok(is_open(config).then(|| Known { name: "local".to_owned(), scope: Scope::Write, by: By::Loopback }))
+}
+
+/// Whose login a cookie proves.
+fn verified(login: &Login, value: &str, now: Moment) -> Option<String> {
+    let (claim, signature) = value.rsplit_once('.')?;
+    let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+    let is_good = |token: &crate::config::Secret| hmac::verify(&session_key(token.0.as_bytes()), claim.as_bytes(), &signature).is_ok();
+    login.tokens.iter().find(|token| is_good(token))?;
+    let mut parts = claim.split('.');
+    let until: i64 = parts.next()?.parse().ok()?;
+    let name = String::from_utf8(URL_SAFE_NO_PAD.decode(parts.next()?).ok()?).ok()?;
+    (now.0 < until).then_some(name)
+}
+
+fn session_key(token: &[u8]) -> hmac::Key {
+    let master = hmac::Key::new(hmac::HMAC_SHA256, token);
+    hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&master, b"mcproof session").as_ref())
+}
+
+/// A page of another name that resolves to this machine must not read what a browser on it may see.
+fn refuse_host(config: &Config, headers: &HeaderMap, api: bool) -> Option<Response> {
+    if !is_open(config) {
+        return None;
+    }
+    let host = text(headers, &header::HOST).unwrap_or_default();
+    let name = host_name(host);
+    let own = public_host(config);
+    if is_loopback_name(name) || own.as_deref() == Some(name) {
+        return None;
+    }
+    let (problem, remedy) = ("without a login only loopback names are served", "open http://127.0.0.1, or set `public_url` or `login`");
+    let status = StatusCode::MISDIRECTED_REQUEST;
+    Some(if api {
+        super::api::refuse(status, "misdirected", problem, remedy)
+    } else {
+        super::pages::Fault::Refused(status, format!("{problem}: {remedy}")).into_response()
+    })
+}
+
+fn is_loopback_name(name: &str) -> bool {
+    name.eq_ignore_ascii_case("localhost") || name.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Without the port.
+fn host_name(host: &str) -> &str {
+    match host.rfind(':') {
+        Some(colon) if !host.ends_with(']') => &host[..colon],
+        _ => host,
+    }
+}
+
+fn public_host(config: &Config) -> Option<String> {
+    url::Url::parse(config.public_url.as_deref()?).ok()?.host_str().map(str::to_owned)
+}
+
+/// The request, if it comes from one of our own pages. Its body is read on the way.
+async fn vouched(request: Request, config: &Config, by: By, seal: &str) -> Result<Request, Response> {
+    let (parts, body) = request.into_parts();
+    let refused = |status, problem: &str| {
+        let remedy = "load the page again, then repeat it";
+        if parts.uri.path().starts_with("/api/") {
+            super::api::refuse(status, "refused", problem, "send it from our own page, or with `Authorization: Bearer TOKEN`")
+        } else {
+            super::pages::Fault::Refused(status, format!("{problem}: {remedy}")).into_response()
+        }
+    };
+    if by != By::Bearer && !is_same_origin(&parts.headers, config) {
+        return Err(refused(StatusCode::FORBIDDEN, "the request comes from another site"));
+    }
+    let read = tokio::time::timeout(BODY, axum::body::to_bytes(body, LARGEST_BODY)).await;
+    let body: Bytes = match read {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or broke off")),
+        Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+    };
+    if by != By::Bearer {
+        let kind = text(&parts.headers, &header::CONTENT_TYPE).unwrap_or_default();
+        let vouched = if parts.uri.path().starts_with("/api/") {
+            // No other site can make a browser send this without asking us first.
+            kind.starts_with("application/json") || parts.method == Method::DELETE
+        } else {
+            url::form_urlencoded::parse(&body).any(|(name, value)| name == "seal" && same(value.as_bytes(), seal.as_bytes()))
+        };
+        if !vouched {
+            return Err(refused(StatusCode::FORBIDDEN, "the form is not from this page, or too old"));
+        }
+    }
+    Ok(Request::from_parts(parts, Body::from(body)))
+}
+
+fn is_same_origin(headers: &HeaderMap, config: &Config) -> bool {
+    if let Some(site) = text(headers, &HeaderName::from_static("sec-fetch-site"))
+        && site != "same-origin"
+    {
+        return false;
+    }
+    let Some(origin) = text(headers, &header::ORIGIN) else { return true };
+    let Ok(origin) = url::Url::parse(origin) else { return false };
+    let authority = |url: &url::Url| (url.host_str().map(str::to_owned), url.port_or_known_default());
+    if config.public_url.as_deref().and_then(|url| url::Url::parse(url).ok()).is_some_and(|own| authority(&own) == authority(&origin)) {
+        return true;
+    }
+    let host = text(headers, &header::HOST).unwrap_or_default();
+    let own = url::Url::parse(&format!("{}://{host}", origin.scheme()));
+    own.is_ok_and(|own| authority(&own) == authority(&origin))
+}
+
+/// What the seal of forms is made from: a login, or a cookie of no other meaning. Says whether that is new.
+fn seed(headers: &HeaderMap) -> (String, bool) {
+    let known = cookies(headers, SESSION_COOKIE).filter(|value| !value.is_empty()).or_else(|| cookies(headers, VISIT_COOKIE));
+    match known {
+        Some(known) => (known.to_owned(), false),
+        None => (URL_SAFE_NO_PAD.encode(random::<18>()), true),
+    }
+}
+
+fn seal(state: &State, seed: &str) -> String {
+    URL_SAFE_NO_PAD.encode(hmac::sign(&state.inner.key, seed.as_bytes()))
+}
+
+fn cookie(config: &Config, name: &str, value: &str, age: Duration) -> HeaderValue {
+    let secure = if config.public_url.as_deref().is_some_and(|url| url.starts_with("https:")) { "; Secure" } else { "" };
+    let cookie = format!("{name}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}", age.as_secs());
+    HeaderValue::from_str(&cookie).expect("its parts are digits and Base64")
+}
+
+fn cookies<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let all = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    all.flat_map(|value| value.split(';')).find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// In a time that does not depend on where they differ.
+fn same(one: &[u8], other: &[u8]) -> bool {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &random::<32>());
+    hmac::verify(&key, other, hmac::sign(&key, one).as_ref()).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_loopback() {
+        for (host, expected) in [
+            ("localhost:9180", true),
+            ("LOCALHOST", true),
+            ("127.0.0.1:9180", true),
+            ("[::1]:9180", true),
+            ("[::1]", true),
+            ("127.0.0.1.evil.example", false),
+            ("localhost.evil.example:80", false),
+            ("evil.example", false),
+            ("", false),
+        ] {
+            assert_eq!(is_loopback_name(host_name(host)), expected, "{host}");
+        }
+    }
+
+    #[test]
+    fn another_origin_is_told_apart() {
+        let config = Config { public_url: Some("https://watch.example".into()), ..crate::web::tests::config() };
+        for (host, origin, site, expected) in [
+            ("127.0.0.1:9180", "http://127.0.0.1:9180", "same-origin", true),
+            ("127.0.0.1:9180", "http://127.0.0.1:9181", "", false),
+            ("127.0.0.1:9180", "http://evil.example", "", false),
+            ("127.0.0.1:9180", "null", "", false),
+            ("10.0.0.7:9180", "https://watch.example", "same-origin", true),
+            ("127.0.0.1:9180", "", "cross-site", false),
+            ("127.0.0.1:9180", "", "", true),
+        ] {
+            let mut headers = HeaderMap::new();
+            for (name, value) in [("host", host), ("origin", origin), ("sec-fetch-site", site)] {
+                if !value.is_empty() {
+                    headers.insert(name, value.parse().unwrap());
+                }
+            }
+            assert_eq!(is_same_origin(&headers, &config), expected, "{origin} {site}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Follows what workers write to the store, whoever they are and wherever they run: tells open pages and the metrics. And says
+//! whether the monitor itself is well.
+
+use super::State;
+use crate::moment::Moment;
+use crate::store::StoreFailure;
+use axum::extract::State as Shared;
+use axum::http::StatusCode;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::stream::{self, Stream};
+use std::collections::{BTreeSet, HashMap};
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::sync::broadcast::error::RecvError;
+
+/// Between two looks at the store.
+const EVERY: Duration = Duration::from_secs(2);
+/// Names of one burst are told together.
+const BURST: Duration = Duration::from_millis(500);
+/// A result is looked for among the slots of this long, when one is new.
+const RECENT: Duration = Duration::from_secs(600);
+/// Without any result for this many intervals of the target that is probed most often, the monitor is not well.
+const INTERVALS: i64 = 3;
+/// A probe may take this long before it is missed.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// What was seen last of each target and region.
+#[derive(Default)]
+struct Seen {
+    at: HashMap<String, Moment>,
+    results: HashMap<(String, String), (Moment, i64)>,
+    incidents: BTreeSet<String>,
+    began: bool,
+}
+
+/// For as long as we serve.
+pub(super) async fn follow(state: &State) {
+    let mut seen = Seen::default();
+    loop {
+        // A store that does not answer now may do so later; `/healthz` tells of it.
+        let _ = look(state, &mut seen).await;
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+async fn look(state: &State, seen: &mut Seen) -> Result<(), StoreFailure> {
+    let mut changed = Vec::new();
+    for (name, at, _) in state.store.last_results().await? {
+        if seen.at.get(&name) != Some(&at) {
+            seen.at.insert(name.clone(), at);
+            changed.push(name);
+        }
+    }
+    let news = state.store.results_since(&changed, state.now() - RECENT).await?;
+    for result in news {
+        let key = (result.target.clone(), result.region.clone());
+        let position = (result.slot, result.attempt);
+        if seen.results.get(&key).is_none_or(|last| *last < position) {
+            seen.results.insert(key, position);
+            // What was there before us was counted by whoever was there.
+            if seen.began {
+                state.metrics.observe(&result);
+            }
+        }
+    }
+    let open = state.store.incidents(crate::store::read::Which::Open, Moment(i64::MAX), 1_000).await?;
+    let open: BTreeSet<String> = open.into_iter().map(|incident| format!("{} {:?}", incident.id, incident.acknowledged)).collect();
+    if open != seen.incidents {
+        seen.incidents = open;
+        changed.push("*".to_owned());
+    }
+    if seen.began {
+        for name in changed {
+            let _ = state.bell.send(name);
+        }
+    }
+    seen.began = true;
+    Ok(())
+}
+
+/// The names of targets of which something changed, in bursts, as JSON arrays. `*` is an incident, or that some were lost.
+pub(super) async fn events(Shared(state): Shared<State>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let bell = state.bell.subscribe();
+    let closing = state.inner.closing.subscribe();
+    let stream = stream::unfold((bell, closing), |(mut bell, mut closing)| async move {
+        let first = tokio::select! {
+            first = bell.recv() => first,
+            _ = closing.wait_for(|closing| *closing) => return None,
+        };
+        let mut names = BTreeSet::new();
+        match first {
+            Ok(name) => names.insert(name),
+            Err(RecvError::Lagged(_)) => names.insert("*".to_owned()),
+            Err(RecvError::Closed) => return None,
+        };
+        let end = tokio::time::Instant::now() + BURST;
+        while let Ok(next) = tokio::time::timeout_at(end, bell.recv()).await {
+            match next {
+                Ok(name) => names.insert(name),
+                Err(RecvError::Lagged(_)) => names.insert("*".to_owned()),
+                Err(RecvError::Closed) => break,
+            };
+        }
+        let event = Event::default().event("changed").data(serde_json::json!(names).to_string());
+        Some((Ok(event), (bell, closing)))
+    });
+    Sse::new(stream).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
+}
+
+/// 200 as long as the database answers and results are written.
+pub(super) async fn health(Shared(state): Shared<State>) -> Response {
+    let (status, told) = match ailment(&state).await {
+        None => (StatusCode::OK, "ok\n".to_owned()),
+        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+    };
+    (status, told).into_response()
+}
+
+async fn ailment(state: &State) -> Option<String> {
+    let results = match state.store.last_results().await {
+        Ok(results) => results,
+        Err(failure) => return Some(format!("the database does not answer: {}", super::shown::plain(&failure.to_string()))),
+    };
+    let shortest = results.iter().map(|(_, _, every)| *every).min()?;
+    let newest = results.iter().map(|(_, at, _)| *at).max()?;
+    let since = newest.max(state.inner.started);
+    let patience = Duration::from_millis(u64::try_from(shortest.saturating_mul(INTERVALS)).unwrap_or(0)) + GRACE;
+    let silence = state.now().since(since);
+    (silence > patience).then(|| format!("no result was written for {}", super::shown::span(silence)))
+}

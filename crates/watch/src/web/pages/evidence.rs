@@ -1,0 +1,128 @@
+//! What a probe saw: its report and the wire, as a page and as a file.
+
+use super::{Chrome, Fault, html};
+use crate::web::State;
+use crate::web::guard::Visitor;
+use crate::web::shown::{self, Html};
+use askama::Template;
+use axum::extract::{Extension, Path, RawQuery, State as Shared};
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use mcproof_record::{ProbeReport, Severity, Transcript};
+use mcproof_report::html::{Wire, wire};
+use serde::Deserialize;
+
+/// As the store keeps it.
+#[derive(Deserialize)]
+struct Body {
+    report: ProbeReport,
+    #[serde(default)]
+    transcript: Transcript,
+}
+
+/// What is wrong, as the probe said it.
+pub(super) struct Diagnosis {
+    pub(super) class: &'static str,
+    pub(super) code: String,
+    pub(super) message: String,
+    pub(super) hint: String,
+    pub(super) stderr: Vec<String>,
+}
+
+/// The wire, and where it comes from.
+pub(super) struct Proof {
+    pub(super) wire: Wire,
+    pub(super) handshake: Option<String>,
+    /// The name that the file has when it is saved.
+    pub(super) file: String,
+}
+
+impl Proof {
+    /// None if it is not there any more, or cannot be read.
+    pub(super) async fn load(state: &State, id: &str) -> Result<Option<(Vec<Diagnosis>, Self)>, Fault> {
+        let Some((_, _, body)) = state.store.kept_evidence(id).await? else { return Ok(None) };
+        let Ok(Body { report, transcript }) = serde_json::from_str(body.get()) else { return Ok(None) };
+        let diagnoses = report.diagnostics.iter().map(|diagnostic| Diagnosis {
+            class: match diagnostic.severity {
+                Severity::Error => "bad",
+                Severity::Warning => "warn",
+                Severity::Note => "idle",
+            },
+            code: shown::plain(&diagnostic.code),
+            message: mcproof_report::escape_block(&diagnostic.message).chars().take(4_000).collect(),
+            hint: diagnostic.hint.as_deref().map(shown::plain).unwrap_or_default(),
+            stderr: diagnostic.evidence.iter().flat_map(|evidence| &evidence.stderr).take(40).map(|line| shown::plain(line)).collect(),
+        });
+        let handshake = report.handshake.as_ref().map(|handshake| {
+            let server = handshake.server.as_deref().map(|server| format!(", {server}")).unwrap_or_default();
+            shown::plain(&format!("{}, {} era, protocol {}{server}", handshake.transport, handshake.era, handshake.protocol_version))
+        });
+        let proof = Self { wire: wire(&transcript), handshake, file: file_name(id) };
+        Ok(Some((diagnoses.collect(), proof)))
+    }
+}
+
+#[derive(Template)]
+#[template(path = "evidence.html")]
+struct Page {
+    chrome: Chrome,
+    id: String,
+    target: String,
+    link: String,
+    at: Html,
+    diagnoses: Vec<Diagnosis>,
+    proof: Proof,
+}
+
+pub(in crate::web) async fn page(
+    Shared(state): Shared<State>,
+    Extension(visitor): Extension<Visitor>,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Fault> {
+    const GONE: Fault = Fault::NotFound("transcript any more: it is kept as long as raw results are");
+    let (target, at, body) = state.store.kept_evidence(&id).await?.ok_or(GONE)?;
+    if query.is_some_and(|query| query.starts_with("download")) {
+        let name = format!("attachment; filename=\"{}\"", file_name(&id));
+        return Ok(([(header::CONTENT_TYPE, "application/json".to_owned()), (header::CONTENT_DISPOSITION, name)], body.get().to_owned()).into_response());
+    }
+    let (diagnoses, proof) = Proof::load(&state, &id).await?.ok_or(GONE)?;
+    let page = Page {
+        chrome: Chrome::new(&state, &visitor, "overview", format!("Wire of {}", shown::plain(&target))),
+        id: shown::segment(&id),
+        link: shown::segment(&target),
+        target: shown::plain(&target),
+        at: shown::at(at),
+        diagnoses,
+        proof,
+    };
+    Ok(html(&page))
+}
+
+fn file_name(id: &str) -> String {
+    let safe: String = id.chars().filter(|character| character.is_ascii_alphanumeric() || *character == '-').take(64).collect();
+    format!("probe-{safe}.json")
+}
+
+/// Since the transcript began.
+pub(super) fn time(micros: &u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "a probe lasts no years")]
+    let seconds = *micros as f64 / 1e6;
+    format!("+{seconds:.3} s")
+}
+
+pub(super) fn arrow(direction: &str) -> &'static str {
+    match direction {
+        "out" => "→",
+        "in" => "←",
+        _ => "•",
+    }
+}
+
+pub(super) fn direction(direction: &str) -> &'static str {
+    match direction {
+        "out" => "to the server",
+        "in" => "from the server",
+        _ => "a fact",
+    }
+}

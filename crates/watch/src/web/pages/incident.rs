@@ -1,0 +1,194 @@
+//! Incidents: the list, and one with everything that somebody who was woken up wants to know.
+
+use super::evidence::{Diagnosis, Proof};
+use super::target::{Trouble, trouble};
+use super::{Chrome, Fault, html};
+use crate::moment::Moment;
+use crate::store::read::{Delivery, EventRow, IncidentRow, Which};
+use crate::web::State;
+use crate::web::guard::Visitor;
+use crate::web::shown::{self, Html, Mark};
+use askama::Template;
+use axum::extract::{Extension, Path, Query, State as Shared};
+use axum::response::{Redirect, Response};
+use serde::Deserialize;
+
+const PAGE: i64 = 100;
+
+#[derive(Debug, Default, Deserialize)]
+pub(in crate::web) struct Look {
+    /// `open` or `all`.
+    #[serde(default)]
+    state: String,
+    before: Option<i64>,
+}
+
+#[derive(Template)]
+#[template(path = "incidents.html")]
+struct List {
+    chrome: Chrome,
+    all: bool,
+    rows: Vec<Trouble>,
+    before: Option<i64>,
+}
+
+pub(in crate::web) async fn list(
+    Shared(state): Shared<State>,
+    Extension(visitor): Extension<Visitor>,
+    Query(look): Query<Look>,
+) -> Result<Response, Fault> {
+    let now = state.now();
+    let all = look.state == "all";
+    let which = if all { Which::All } else { Which::Open };
+    let incidents = state.store.incidents(which, Moment(look.before.unwrap_or(i64::MAX)), PAGE).await?;
+    let is_full = i64::try_from(incidents.len()) == Ok(PAGE);
+    let page = List {
+        chrome: Chrome::new(&state, &visitor, "incidents", "Incidents").following("*"),
+        all,
+        before: incidents.last().filter(|_| is_full).map(|incident| incident.opened.0),
+        rows: incidents.iter().map(|incident| trouble(incident, now)).collect(),
+    };
+    Ok(html(&page))
+}
+
+#[derive(Template)]
+#[template(path = "incident.html")]
+struct Page {
+    chrome: Chrome,
+    id: String,
+    title: String,
+    mark: Mark,
+    class: &'static str,
+    /// As text, and as a link where it is a target.
+    subject: String,
+    link: Option<String>,
+    state: String,
+    since: Html,
+    opened: Html,
+    resolved: Option<Html>,
+    acknowledged: Option<Html>,
+    acknowledged_by: String,
+    layer: String,
+    reason: String,
+    message: String,
+    hint: String,
+    members: Vec<(String, String)>,
+    parent: Option<String>,
+    events: Vec<Event>,
+    messages: Vec<Message>,
+    may_acknowledge: bool,
+    diagnoses: Vec<Diagnosis>,
+    proof: Option<Proof>,
+    evidence: Option<String>,
+}
+
+struct Event {
+    at: Html,
+    kind: String,
+    text: String,
+}
+
+struct Message {
+    kind: String,
+    created: Html,
+    mark: Mark,
+    told: String,
+}
+
+pub(in crate::web) async fn page(
+    Shared(state): Shared<State>,
+    Extension(visitor): Extension<Visitor>,
+    Path(id): Path<String>,
+) -> Result<Response, Fault> {
+    let now = state.now();
+    let incident = state.store.incident(&id).await?.ok_or(Fault::NotFound("incident"))?;
+    let events = state.store.incident_events(&id).await?;
+    let deliveries = state.store.deliveries(&id).await?;
+    let is_target = state.store.target(&incident.subject).await?.is_some();
+    let proof = match &incident.evidence {
+        Some(evidence) => Proof::load(&state, evidence).await?,
+        None => None,
+    };
+    let page = page_of(&state, &visitor, incident, events, deliveries, is_target, proof, now);
+    Ok(html(&page))
+}
+
+#[expect(clippy::too_many_arguments, reason = "all that stands on one page, read one after the other")]
+fn page_of(
+    state: &State,
+    visitor: &Visitor,
+    incident: IncidentRow,
+    events: Vec<EventRow>,
+    deliveries: Vec<Delivery>,
+    is_target: bool,
+    proof: Option<(Vec<Diagnosis>, Proof)>,
+    now: Moment,
+) -> Page {
+    let IncidentRow { id, subject, class, severity, title, detail, since, opened, resolved, acknowledged, acknowledged_by, parent, evidence } =
+        incident;
+    let lasted = shown::span(resolved.unwrap_or(now).since(since));
+    let told = match (resolved, acknowledged) {
+        (Some(_), _) => format!("It is over, and lasted {lasted}."),
+        (None, Some(_)) => format!("It has lasted {lasted}, and somebody is looking after it."),
+        (None, None) => format!("It has lasted {lasted}, and nobody has acknowledged it."),
+    };
+    let (diagnoses, proof) = proof.map_or((Vec::new(), None), |(diagnoses, proof)| (diagnoses, Some(proof)));
+    let optional = |text: Option<String>| text.map(|text| shown::plain(&text)).unwrap_or_default();
+    Page {
+        chrome: Chrome::new(state, visitor, "incidents", shown::plain(&title)).following("*"),
+        id: shown::segment(&id),
+        title: shown::plain(&title),
+        mark: shown::severity(severity),
+        class: class.word(),
+        link: is_target.then(|| shown::segment(&subject)),
+        subject: shown::plain(&subject),
+        state: told,
+        since: shown::at(since),
+        opened: shown::at(opened),
+        resolved: resolved.map(shown::at),
+        acknowledged: acknowledged.map(shown::at),
+        acknowledged_by: optional(acknowledged_by),
+        layer: optional(detail.layer),
+        reason: optional(detail.reason),
+        message: mcproof_report::escape_block(&detail.message).chars().take(2_000).collect(),
+        hint: optional(detail.hint),
+        members: detail.members.iter().take(1_000).map(|member| (shown::segment(member), shown::plain(member))).collect(),
+        parent: parent.as_deref().map(shown::segment),
+        events: events
+            .iter()
+            .map(|event| Event { at: shown::at(event.at), kind: shown::plain(&event.kind), text: shown::plain(&event.text) })
+            .collect(),
+        messages: deliveries.iter().map(|delivery| message(delivery, now)).collect(),
+        may_acknowledge: resolved.is_none() && acknowledged.is_none() && visitor.scope == crate::store::desk::Scope::Write,
+        diagnoses,
+        proof,
+        evidence: evidence.as_deref().map(shown::segment),
+    }
+}
+
+fn message(delivery: &Delivery, now: Moment) -> Message {
+    let (mark, told) = match (&delivery.delivered, &delivery.last_error) {
+        (Some(at), _) => {
+            let by = delivery.delivered_by.as_deref().unwrap_or("nobody");
+            (Mark { class: "good", shape: "●", word: "sent" }, format!("by {} at {}", shown::plain(by), shown::clock(*at)))
+        }
+        (None, Some(error)) => {
+            let attempts = shown::count(usize::try_from(delivery.attempts).unwrap_or(0), "attempt");
+            (Mark { class: "bad", shape: "■", word: "not sent" }, format!("after {attempts}: {}", shown::plain(error)))
+        }
+        (None, None) => (Mark { class: "idle", shape: "○", word: "waiting" }, String::new()),
+    };
+    Message { kind: shown::plain(&delivery.kind), created: shown::when(now, delivery.created), mark, told }
+}
+
+pub(in crate::web) async fn acknowledge(
+    Shared(state): Shared<State>,
+    Extension(visitor): Extension<Visitor>,
+    Path(id): Path<String>,
+) -> Result<Redirect, Fault> {
+    let incident = state.store.incident(&id).await?.ok_or(Fault::NotFound("incident"))?;
+    // Two people at once: the first one counts, and the page shows who it was.
+    state.store.acknowledge(&id, &visitor.name, state.now()).await?;
+    let _ = state.bell.send(incident.subject);
+    Ok(Redirect::to(&format!("/incidents/{}", shown::segment(&id))))
+}

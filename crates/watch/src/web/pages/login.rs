@@ -1,0 +1,109 @@
+//! In with a token, and out again.
+
+use super::{Chrome, Fault, html};
+use crate::web::State;
+use crate::web::guard::{self, Stranger};
+use askama::Template;
+use axum::Form;
+use axum::extract::{Extension, Query, State as Shared};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Redirect, Response};
+use serde::Deserialize;
+
+/// Bytes of the name under which somebody acts.
+const NAME: usize = 60;
+
+#[derive(Template)]
+#[template(path = "login.html")]
+struct Page {
+    chrome: Chrome,
+    next: String,
+    problem: &'static str,
+    takes_tokens: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(in crate::web) struct Next {
+    #[serde(default)]
+    next: String,
+}
+
+pub(in crate::web) async fn page(
+    Shared(state): Shared<State>,
+    Extension(stranger): Extension<Stranger>,
+    Query(query): Query<Next>,
+) -> Response {
+    show(&state, &stranger, &query.next, "")
+}
+
+fn show(state: &State, stranger: &Stranger, next: &str, problem: &'static str) -> Response {
+    html(&Page {
+        chrome: Chrome::public(state, &stranger.seal, "Log in"),
+        next: own(next).to_owned(),
+        problem,
+        takes_tokens: !state.config().login.tokens.is_empty(),
+    })
+}
+
+#[derive(Debug, Deserialize)]
+pub(in crate::web) struct Enter {
+    token: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    next: String,
+}
+
+pub(in crate::web) async fn enter(
+    Shared(state): Shared<State>,
+    Extension(stranger): Extension<Stranger>,
+    Form(form): Form<Enter>,
+) -> Result<Response, Fault> {
+    let now = state.now();
+    if state.inner.refusals.are_too_many(now) {
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        return Err(Fault::Refused(status, "too many wrong tokens: wait for a minute".to_owned()));
+    }
+    let name: String = match form.name.trim() {
+        "" => "somebody with a token".to_owned(),
+        name => name.chars().take(NAME).collect(),
+    };
+    match guard::session(&state.config(), form.token.trim(), &name, now) {
+        Some(cookie) => Ok(([(header::SET_COOKIE, cookie)], Redirect::to(own(&form.next))).into_response()),
+        None => {
+            state.inner.refusals.one_more(now);
+            let page = show(&state, &stranger, &form.next, "This token opens nothing here.");
+            Ok((StatusCode::FORBIDDEN, page).into_response())
+        }
+    }
+}
+
+pub(in crate::web) async fn leave(Shared(state): Shared<State>) -> Response {
+    ([(header::SET_COOKIE, guard::no_session(&state.config()))], Redirect::to("/login")).into_response()
+}
+
+/// A path of ours; nobody is sent elsewhere.
+fn own(next: &str) -> &str {
+    let is_own = next.starts_with('/') && !next[1..].starts_with(['/', '\\']) && !next.contains(|character: char| character.is_control());
+    if is_own { next } else { "/" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_sent_to_another_site() {
+        for (next, expected) in [
+            ("/targets/a?span=7d", "/targets/a?span=7d"),
+            ("", "/"),
+            ("//evil.example", "/"),
+            ("/\\evil.example", "/"),
+            ("https://evil.example", "/"),
+            ("javascript:alert(1)", "/"),
+            ("/\t/evil.example", "/"),
+        ] {
+            assert_eq!(own(next), expected, "{next}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Planned work: what the configuration says, what was announced, and a form to announce more.
+
+use super::{Chrome, Fault, html};
+use crate::config::When;
+use crate::moment::Moment;
+use crate::store::desk::Announcement;
+use crate::web::State;
+use crate::web::guard::Visitor;
+use crate::web::shown::{self, Html};
+use askama::Template;
+use axum::Form;
+use axum::extract::{Extension, Path, State as Shared};
+use axum::http::StatusCode;
+use axum::response::{Redirect, Response};
+use serde::Deserialize;
+use std::time::Duration;
+
+#[derive(Template)]
+#[template(path = "maintenance.html")]
+struct Page {
+    chrome: Chrome,
+    announced: Vec<Work>,
+    configured: Vec<Work>,
+}
+
+struct Work {
+    id: String,
+    name: String,
+    whom: String,
+    when: Html,
+    running: bool,
+}
+
+pub(in crate::web) async fn page(Shared(state): Shared<State>, Extension(visitor): Extension<Visitor>) -> Result<Response, Fault> {
+    let now = state.now();
+    let announced = state.store.maintenance(now).await?;
+    let config = state.config();
+    let page = Page {
+        chrome: Chrome::new(&state, &visitor, "maintenance", "Maintenance"),
+        announced: announced
+            .iter()
+            .map(|work| Work {
+                id: shown::segment(&work.id),
+                name: shown::plain(&work.name),
+                whom: whom(&work.targets, &work.tags),
+                when: Html(format!("{} to {}", shown::at(work.starts), shown::at(work.ends))),
+                running: work.starts <= now,
+            })
+            .collect(),
+        configured: config
+            .maintenance
+            .iter()
+            .map(|window| {
+                let (when, running) = match &window.when {
+                    When::Once { from, until } => (format!("{} to {}", shown::at(*from), shown::at(*until)), *from <= now && now < *until),
+                    When::Cron { expression, zone, lasts } => {
+                        let escaped = askama::filters::escape(shown::plain(&format!("{expression} ({zone})")), askama::filters::Html)
+                            .map(|safe| safe.to_string())
+                            .unwrap_or_default();
+                        (format!("<code>{escaped}</code>, for {}", shown::span(*lasts)), false)
+                    }
+                };
+                Work {
+                    id: String::new(),
+                    name: shown::plain(&window.name),
+                    whom: whom(&window.targets, &window.tags),
+                    when: Html(when),
+                    running,
+                }
+            })
+            .collect(),
+    };
+    Ok(html(&page))
+}
+
+fn whom(targets: &[String], tags: &[String]) -> String {
+    let targets = targets.iter().map(|target| shown::plain(target));
+    let tags = tags.iter().map(|tag| format!("all with the tag {}", shown::plain(tag)));
+    let all: Vec<String> = targets.chain(tags).collect();
+    if all.is_empty() { "all targets".to_owned() } else { all.join(", ") }
+}
+
+#[derive(Debug, Deserialize)]
+pub(in crate::web) struct Announce {
+    name: String,
+    /// Names with commas between them.
+    #[serde(default)]
+    targets: String,
+    #[serde(default)]
+    tags: String,
+    /// `2026-11-21T14:00` in UTC; now if it is empty.
+    #[serde(default)]
+    starts: String,
+    minutes: u32,
+}
+
+pub(in crate::web) async fn announce(Shared(state): Shared<State>, Form(form): Form<Announce>) -> Result<Redirect, Fault> {
+    let refuse = |why: &str| Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, why.to_owned());
+    let now = state.now();
+    let starts = if form.starts.trim().is_empty() {
+        now
+    } else {
+        let civil: jiff::civil::DateTime = form.starts.trim().parse().map_err(|_| refuse("the start is no date and time"))?;
+        let zoned = civil.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| refuse("the start is out of range"))?;
+        Moment(zoned.timestamp().as_millisecond())
+    };
+    if form.minutes == 0 || form.name.trim().is_empty() {
+        return Err(refuse("planned work has a name, and lasts a minute at least"));
+    }
+    let list = |text: &str| text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect::<Vec<_>>();
+    let work = Announcement {
+        name: form.name.trim().to_owned(),
+        targets: list(&form.targets),
+        tags: list(&form.tags),
+        starts,
+        ends: starts + Duration::from_secs(u64::from(form.minutes.min(60 * 24 * 60)) * 60),
+    };
+    for target in &work.targets {
+        if state.store.target(target).await?.is_none() {
+            return Err(Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, format!("there is no target `{target}`")));
+        }
+    }
+    state.store.announce(&work, now).await?;
+    Ok(Redirect::to("/maintenance"))
+}
+
+pub(in crate::web) async fn end(Shared(state): Shared<State>, Path(id): Path<String>) -> Result<Redirect, Fault> {
+    state.store.end_maintenance(&id, state.now()).await?;
+    Ok(Redirect::to("/maintenance"))
+}

@@ -1,0 +1,86 @@
+//! Tokens of the API: who has one, and a form to give one away. A token is shown once.
+
+use super::{Chrome, Fault, html};
+use crate::store::desk::Scope;
+use crate::web::State;
+use crate::web::guard::{self, Visitor};
+use crate::web::shown::{self, Html};
+use askama::Template;
+use axum::Form;
+use axum::extract::{Extension, Path, State as Shared};
+use axum::http::StatusCode;
+use axum::response::{Redirect, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Deserialize;
+
+#[derive(Template)]
+#[template(path = "tokens.html")]
+struct Page {
+    chrome: Chrome,
+    tokens: Vec<Token>,
+    fresh: Option<String>,
+}
+
+struct Token {
+    name: String,
+    link: String,
+    scope: &'static str,
+    created: Html,
+}
+
+pub(in crate::web) async fn page(Shared(state): Shared<State>, Extension(visitor): Extension<Visitor>) -> Result<Response, Fault> {
+    show(&state, &visitor, None).await
+}
+
+async fn show(state: &State, visitor: &Visitor, fresh: Option<String>) -> Result<Response, Fault> {
+    // Who may only read learns of no others.
+    if visitor.scope < Scope::Write {
+        return Err(Fault::Refused(StatusCode::FORBIDDEN, "this token may only read".to_owned()));
+    }
+    let now = state.now();
+    let tokens = state.store.tokens().await?;
+    let page = Page {
+        chrome: Chrome::new(state, visitor, "tokens", "Tokens"),
+        tokens: tokens
+            .iter()
+            .map(|token| Token {
+                name: shown::plain(&token.name),
+                link: shown::segment(&token.name),
+                scope: token.scope.word(),
+                created: shown::when(now, token.created),
+            })
+            .collect(),
+        fresh,
+    };
+    Ok(html(&page))
+}
+
+#[derive(Debug, Deserialize)]
+pub(in crate::web) struct Add {
+    name: String,
+    scope: String,
+}
+
+pub(in crate::web) async fn add(
+    Shared(state): Shared<State>,
+    Extension(visitor): Extension<Visitor>,
+    Form(form): Form<Add>,
+) -> Result<Response, Fault> {
+    let refuse = |why: &str| Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, why.to_owned());
+    let name = form.name.trim();
+    let scope = Scope::of_word(&form.scope).ok_or_else(|| refuse("the scope is `read` or `write`"))?;
+    if name.is_empty() || name.len() > 100 {
+        return Err(refuse("a token has a name of 100 bytes at most"));
+    }
+    let secret = format!("mcproof_{}", URL_SAFE_NO_PAD.encode(guard::random::<32>()));
+    if !state.store.add_token(name, &secret, scope, state.now()).await? {
+        return Err(refuse("there is a token of this name"));
+    }
+    show(&state, &visitor, Some(secret)).await
+}
+
+pub(in crate::web) async fn remove(Shared(state): Shared<State>, Path(name): Path<String>) -> Result<Redirect, Fault> {
+    state.store.remove_token(&name).await?;
+    Ok(Redirect::to("/tokens"))
+}
