@@ -36,12 +36,14 @@ const CONNECTIONS: usize = 512;
 /// For connections to end after a shutdown was asked for.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+/// Asked for each request: the configuration may be exchanged while we run.
+pub type Current = Arc<dyn Fn() -> Arc<Config> + Send + Sync>;
+
 /// What the pages are made from.
 #[derive(Clone)]
 pub struct State {
     pub store: Store,
-    /// The one that counts now: it may be exchanged while we run.
-    pub config: watch::Receiver<Arc<Config>>,
+    pub config: Current,
     pub now: fn() -> Moment,
     /// The names of targets of which something changed. Whoever knows first rings it; we do so, too.
     pub bell: broadcast::Sender<String>,
@@ -84,10 +86,10 @@ impl ServeFailure {
 }
 
 impl State {
-    pub fn new(store: Store, config: watch::Receiver<Arc<Config>>, now: fn() -> Moment, bell: broadcast::Sender<String>) -> Self {
+    pub fn new(store: Store, config: Current, now: fn() -> Moment, bell: broadcast::Sender<String>) -> Self {
         let inner = Inner {
             started: now(),
-            key: guard::key(&config.borrow()),
+            key: guard::key(&config()),
             assets: assets::Assets::default(),
             glance: Mutex::default(),
             refusals: guard::Refusals::default(),
@@ -97,7 +99,7 @@ impl State {
     }
 
     pub(crate) fn config(&self) -> Arc<Config> {
-        self.config.borrow().clone()
+        (self.config)()
     }
 
     pub(crate) fn now(&self) -> Moment {
@@ -155,7 +157,7 @@ pub async fn serve(listener: TcpListener, state: State, shutdown: impl Future<Ou
     if !address.ip().is_loopback() && is_open(&state.config()) {
         return Err(ServeFailure::Open(address));
     }
-    let mut closing = state.inner.closing.subscribe();
+    let closing = state.inner.closing.subscribe();
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     let mut connections = JoinSet::new();
     let router = router(state.clone());
@@ -186,7 +188,7 @@ pub async fn serve(listener: TcpListener, state: State, shutdown: impl Future<Ou
                 tokio::pin!(connection);
                 tokio::select! {
                     _ = connection.as_mut() => {}
-                    _ = closing.wait_for(|closing| *closing) => {
+                    () = closed(&mut closing) => {
                         connection.as_mut().graceful_shutdown();
                         let _ = connection.await;
                     }
@@ -201,10 +203,14 @@ pub async fn serve(listener: TcpListener, state: State, shutdown: impl Future<Ou
         () = accept => {}
     }
     state.inner.closing.send_replace(true);
-    closing.mark_unchanged();
     let _ = tokio::time::timeout(FAREWELL, async { while connections.join_next().await.is_some() {} }).await;
     connections.shutdown().await;
     Ok(())
+}
+
+/// Resolves once we are about to end.
+async fn closed(closing: &mut watch::Receiver<bool>) {
+    let _ = closing.wait_for(|closing| *closing).await;
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Drives a headless Chromium over the DevTools protocol, as far as the tests of pages need it. Knows no page.
 
+#![allow(dead_code, reason = "each test binary uses its part of this")]
+
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
@@ -55,8 +57,18 @@ impl Page {
 
     /// Opens a file and waits until it is loaded.
     pub(crate) fn open(&mut self, file: &Path) {
+        self.visit(&format!("file://{}", file.display()));
+    }
+
+    /// Opens an address and waits until it is loaded.
+    pub(crate) fn visit(&mut self, url: &str) {
         self.events.clear();
-        self.ask("Page.navigate", json!({ "url": format!("file://{}", file.display()) }));
+        self.ask("Page.navigate", json!({ "url": url }));
+        self.wait_for_load();
+    }
+
+    /// Waits until a page is loaded that a click asked for.
+    pub(crate) fn wait_for_load(&mut self) {
         while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
             let message = self.read();
             self.events.push(message);

@@ -114,7 +114,7 @@ pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: 
     if let Some(refusal) = refuse_host(&config, request.headers(), api) {
         return refusal;
     }
-    let known = match recognize(&state, &config, &request).await {
+    let known = match recognize(&state, &config, request.headers(), request.extensions().get::<Peer>().copied()).await {
         Ok(known) => known,
         Err(response) => return response,
     };
@@ -201,8 +201,7 @@ struct Known {
     by: By,
 }
 
-async fn recognize(state: &State, config: &Config, request: &Request) -> Result<Option<Known>, Response> {
-    let headers = request.headers();
+async fn recognize(state: &State, config: &Config, headers: &HeaderMap, peer: Option<Peer>) -> Result<Option<Known>, Response> {
     if let Some(token) = text(headers, &header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ")) {
         if is_token(&config.login, token.trim()) {
             return Ok(Some(Known { name: "token".to_owned(), scope: Scope::Write, by: By::Bearer }));
@@ -213,7 +212,7 @@ async fn recognize(state: &State, config: &Config, request: &Request) -> Result<
         };
     }
     if let Some((header, addresses)) = &config.login.proxy_header {
-        let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip().to_canonical());
+        let peer = peer.map(|peer| peer.0.ip().to_canonical());
         let name = HeaderName::from_bytes(header.as_bytes()).ok().and_then(|header| text(headers, &header));
         if let (Some(peer), Some(name)) = (peer, name)
             && addresses.contains(&peer)

@@ -86,7 +86,7 @@ pub(super) async fn events(Shared(state): Shared<State>) -> Sse<impl Stream<Item
     let stream = stream::unfold((bell, closing), |(mut bell, mut closing)| async move {
         let first = tokio::select! {
             first = bell.recv() => first,
-            _ = closing.wait_for(|closing| *closing) => return None,
+            () = super::closed(&mut closing) => return None,
         };
         let mut names = BTreeSet::new();
         match first {

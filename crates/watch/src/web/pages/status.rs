@@ -179,7 +179,7 @@ pub(in crate::web) async fn badge(Shared(state): Shared<State>, Path(file): Path
         Availability::Blind | Availability::Unknown => ("unknown", "#5b6472"),
     };
     let page = Badge::new(&mcproof_report::escape_line(name, 40), word, color);
-    let text = askama::Template::render(&page).unwrap_or_default();
+    let text = page.render().unwrap_or_default();
     Ok(([(header::CONTENT_TYPE, "image/svg+xml"), (header::CACHE_CONTROL, "public, max-age=30")], text).into_response())
 }
 

@@ -1,0 +1,411 @@
+//! The dashboard, the status page and the API: over real HTTP, and in a real browser.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../cli/tests/browser/mod.rs"]
+mod browser;
+#[path = "web/data.rs"]
+mod data;
+#[path = "web/looks.rs"]
+mod looks;
+
+use data::{Data, HOSTILE, NOW};
+use mcproof_watch::config::{Config, Login, Retention, Secret};
+use mcproof_watch::moment::Moment;
+use mcproof_watch::store::{Store, sqlite};
+use mcproof_watch::store::desk::Scope;
+use mcproof_watch::web::{self, ServeFailure, State};
+use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::{broadcast, oneshot};
+
+fn now() -> Moment {
+    NOW
+}
+
+pub(crate) fn config() -> Config {
+    Config {
+        database: String::new(),
+        listen: None,
+        public_url: None,
+        region: "here".to_owned(),
+        targets: Default::default(),
+        channels: Default::default(),
+        routes: Vec::new(),
+        maintenance: Vec::new(),
+        heartbeat: None,
+        canaries: Vec::new(),
+        retention: Retention::default(),
+        allow_private: false,
+        seal: None,
+        login: Login::default(),
+        otlp: None,
+    }
+}
+
+pub(crate) fn with_token(token: &str) -> Config {
+    Config { login: Login { tokens: vec![Secret(token.to_owned())], proxy_header: None }, ..config() }
+}
+
+/// A dashboard over a database full of things, for as long as this lives.
+pub(crate) struct Dashboard {
+    pub(crate) address: SocketAddr,
+    pub(crate) store: Store,
+    pub(crate) data: Data,
+    pub(crate) bell: broadcast::Sender<String>,
+    pub(crate) runtime: tokio::runtime::Runtime,
+    _end: oneshot::Sender<()>,
+    _folder: tempfile::TempDir,
+}
+
+fn alone() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+impl Dashboard {
+    pub(crate) fn new(config: Config) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let runtime = alone();
+        let (store, data) = runtime.block_on(data::whole(folder.path()));
+        let (bell, _) = broadcast::channel(64);
+        let (end, ended) = oneshot::channel::<()>();
+        let (tell, address) = std::sync::mpsc::channel();
+        let (database, ring) = (sqlite(&folder.path().join("watch.db")), bell.clone());
+        std::thread::spawn(move || {
+            alone().block_on(async {
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                tell.send(listener.local_addr().unwrap()).unwrap();
+                let config = Arc::new(config);
+                let state = State::new(Store::open(&database).await.unwrap(), Arc::new(move || config.clone()), now, ring);
+                let shutdown = async {
+                    let _ = ended.await;
+                };
+                web::serve(listener, state, shutdown).await.unwrap();
+            });
+        });
+        let address = address.recv().unwrap();
+        Self { address, store, data, bell, runtime, _end: end, _folder: folder }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, &[], "")
+    }
+
+    /// One request on a connection of its own, as its bytes say.
+    fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            head += &format!("Host: {}\r\n", self.address);
+        }
+        for (name, value) in headers {
+            head += &format!("{name}: {value}\r\n");
+        }
+        if !body.is_empty() {
+            head += &format!("Content-Length: {}\r\n", body.len());
+        }
+        stream.write_all(format!("{head}\r\n{body}").as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    fn json(&self, method: &str, path: &str, token: &str, body: &Value) -> (u16, Value) {
+        let bearer = format!("Bearer {token}");
+        let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let answer = self.ask(method, path, &headers, &body);
+        (answer.status, serde_json::from_str(&answer.body).unwrap_or_default())
+    }
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn header<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        self.all_headers(name).next()
+    }
+
+    fn all_headers<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.filter(move |(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    /// The hidden field of the first form.
+    fn seal(&self) -> &str {
+        self.body.split("name=\"seal\" value=\"").nth(1).unwrap().split('"').next().unwrap()
+    }
+
+    /// The cookies that it sets, as a browser sends them back.
+    fn cookies(&self) -> String {
+        let pairs: Vec<&str> = self.all_headers("set-cookie").map(|cookie| cookie.split(';').next().unwrap()).collect();
+        pairs.join("; ")
+    }
+}
+
+#[test]
+fn every_page_shows_what_it_is_for_and_no_server_writes_markup() {
+    let dashboard = Dashboard::new(config());
+    let hostile = "%3C%2Fa%3E%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E%3Cscript%3Ealert%282%29%3C%2Fscript%3E%22%27%E2%80%AE%1B%5B31m";
+    for (path, parts) in [
+        ("/", vec!["4 of 13 targets down", "svc-0001", "connection refused", "waiting", "contract changed", "mixed fleet", "6 being looked"]),
+        ("/?state=down", vec!["svc-0001", "2 of 13 shown"]),
+        ("/?tag=billing&q=svc-0003", vec!["svc-0003", "1 of 13 shown"]),
+        ("/targets/svc-0001", vec!["It has been down for 30 min.", "connect-refused", "p95", "3 tools", "/evidence/evidence-1"]),
+        ("/targets/svc-0007?span=30d", vec!["It is up.", "% up", "dns", "1.2 ms"]),
+        ("/targets/svc-0003", vec!["/changes/change-1", "security"]),
+        ("/incidents", vec!["svc-0001 is down", "availability"]),
+        ("/incidents?state=all", vec!["svc-0001 is down"]),
+        ("/incidents/incident-1", vec!["failed at <b>connect</b>", "three probes failed in a row", "HTTP 503", "POST /mcp", "Acknowledge", "does it listen"]),
+        ("/incidents/incident-2", vec!["storm", "needle"]),
+        ("/evidence/evidence-1", vec!["handshake-failed", "needle", "x-evil"]),
+        ("/changes/change-1", vec!["1 breaking, 1 compatible, 1 cosmetic", "is required now", "suspicious", "only for modern/minimal"]),
+        ("/maintenance", vec!["Nothing is planned"]),
+        ("/tokens", vec!["There are none"]),
+        ("/status", vec!["down", "90 days ago", "3 tools"]),
+        ("/status/svc-0005", vec!["svc-0005"]),
+    ] {
+        let page = dashboard.get(path);
+        assert_eq!(page.status, 200, "{path}: {}", page.body);
+        for part in parts {
+            assert!(page.body.contains(part), "{part} is not in {path}:\n{}", page.body);
+        }
+        for evil in ["<img src=x", "<script>alert", "\u{202e}", "\u{1b}", "style=\""] {
+            assert!(!page.body.contains(evil), "{path} holds {evil:?}");
+        }
+    }
+    assert_eq!(dashboard.get(&format!("/targets/{hostile}")).status, 200);
+    assert!(dashboard.get("/").body.contains(&format!("/targets/{hostile}")));
+    for path in ["/targets/nobody", "/incidents/nobody", "/evidence/nobody", "/changes/nobody", "/nowhere", "/status/svc-0002", "/badge/svc-0002.svg", "/badge/x"] {
+        assert_eq!(dashboard.get(path).status, 404, "{path}");
+    }
+}
+
+#[test]
+fn responses_tell_browsers_to_run_nothing_else() {
+    let dashboard = Dashboard::new(config());
+    for path in ["/", "/login", "/status", "/nowhere", "/badge/svc-0001.svg", "/api/targets", "/healthz"] {
+        let answer = dashboard.get(path);
+        let policy = answer.header("content-security-policy").unwrap();
+        assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
+        assert_eq!(answer.header("referrer-policy"), Some("same-origin"), "{path}");
+    }
+    let style = dashboard.get("/").body.split("/assets/").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let style = dashboard.get(&format!("/assets/{style}"));
+    assert_eq!(style.status, 200);
+    assert!(style.header("cache-control").unwrap().contains("immutable"));
+}
+
+#[test]
+fn evidence_is_downloaded_as_it_was_written() {
+    let dashboard = Dashboard::new(config());
+    let file = dashboard.get("/evidence/evidence-1?download");
+    assert_eq!(file.header("content-disposition"), Some("attachment; filename=\"probe-evidence-1.json\""));
+    let body: Value = serde_json::from_str(&file.body).unwrap();
+    assert_eq!((&body["version"], &body["report"]["reason"]), (&json!(1), &json!("handshake-failed")));
+    assert_eq!(body["transcript"]["frames"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn without_a_login_only_this_machine_is_served_by_its_own_names() {
+    let dashboard = Dashboard::new(Config { public_url: Some("https://watch.example".into()), ..config() });
+    for (host, expected) in
+        [("127.0.0.1:1", 200), ("localhost", 200), ("[::1]:80", 200), ("watch.example", 200), ("evil.example", 421), ("127.0.0.1.evil.example", 421)]
+    {
+        for path in ["/", "/api/targets", "/status"] {
+            assert_eq!(dashboard.ask("GET", path, &[("Host", host)], "").status, expected, "{host} {path}");
+        }
+    }
+    let failure = dashboard.runtime.block_on(async {
+        let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+        let config = Arc::new(config());
+        let state = State::new(dashboard.store.clone(), Arc::new(move || config.clone()), now, broadcast::channel(1).0);
+        web::serve(listener, state, async {}).await.unwrap_err()
+    });
+    assert!(matches!(failure, ServeFailure::Open(_)) && failure.hint().contains("login.tokens"), "{failure}");
+}
+
+#[test]
+fn a_token_opens_the_dashboard_until_it_is_left() {
+    let dashboard = Dashboard::new(with_token("open sesame"));
+    let refused = dashboard.get("/targets/svc-0001?span=7d");
+    assert_eq!((refused.status, refused.header("location")), (303, Some("/login?next=%2Ftargets%2Fsvc-0001%3Fspan%3D7d")));
+    for path in ["/", "/incidents/incident-1", "/evidence/evidence-1?download", "/events", "/tokens"] {
+        assert_eq!(dashboard.get(path).status, 303, "{path}");
+    }
+    for path in ["/api/targets", "/metrics"] {
+        assert_eq!(dashboard.get(path).status, 401, "{path}");
+    }
+    for path in ["/status", "/badge/svc-0001.svg", "/healthz"] {
+        assert_eq!(dashboard.get(path).status, 200, "{path} is for everybody");
+    }
+
+    let form = dashboard.get("/login?next=%2Ftargets%2Fsvc-0001");
+    let (visit, seal) = (form.cookies(), form.seal().to_owned());
+    let enter = |token: &str, seal: &str| {
+        let body = format!("seal={seal}&token={}&name=Ada&next=%2Ftargets%2Fsvc-0001", token.replace(' ', "+"));
+        let headers = [("Cookie", visit.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
+        dashboard.ask("POST", "/login", &headers, &body)
+    };
+    assert_eq!(enter("open sesame", "forged").status, 403);
+    let wrong = enter("wrong", &seal);
+    assert!(wrong.status == 403 && wrong.body.contains("opens nothing") && wrong.header("set-cookie").is_none());
+    let entered = enter("open sesame", &seal);
+    assert_eq!((entered.status, entered.header("location")), (303, Some("/targets/svc-0001")));
+    let cookie = entered.header("set-cookie").unwrap();
+    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict") && !cookie.contains("open sesame"), "{cookie}");
+
+    let session = entered.cookies();
+    let page = dashboard.ask("GET", "/incidents/incident-1", &[("Cookie", &session)], "");
+    assert!(page.body.contains("Acknowledge"));
+    let send = |seal: &str, more: &[(&str, &str)]| {
+        let mut headers = vec![("Cookie", session.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
+        headers.extend(more);
+        dashboard.ask("POST", "/incidents/incident-1/acknowledge", &headers, &format!("seal={seal}"))
+    };
+    for (seal, more) in [
+        ("", vec![]),
+        (seal.as_str(), vec![]),
+        (page.seal(), vec![("Origin", "http://evil.example")]),
+        (page.seal(), vec![("Sec-Fetch-Site", "cross-site")]),
+        (page.seal(), vec![("Origin", "null")]),
+    ] {
+        assert_eq!(send(seal, &more).status, 403, "{seal} {more:?}");
+    }
+    assert_eq!(dashboard.runtime.block_on(dashboard.data.text("SELECT acknowledged_by FROM incident WHERE id = 'incident-1'")), None);
+    assert_eq!(send(page.seal(), &[("Origin", &dashboard.url(""))]).status, 303);
+    let by = dashboard.runtime.block_on(dashboard.data.text("SELECT acknowledged_by FROM incident WHERE id = 'incident-1'"));
+    assert_eq!(by.as_deref(), Some("Ada"));
+
+    // A cookie that was changed, or signed with another token, is none.
+    let forged = format!("{}x", session);
+    assert_eq!(dashboard.ask("GET", "/", &[("Cookie", &forged)], "").status, 303);
+    let left = dashboard.ask(
+        "POST",
+        "/logout",
+        &[("Cookie", &session), ("Content-Type", "application/x-www-form-urlencoded")],
+        &format!("seal={}", page.seal()),
+    );
+    assert!(left.header("set-cookie").unwrap().contains("Max-Age=0"));
+}
+
+#[test]
+fn a_proxy_is_believed_only_from_its_own_address() {
+    for (addresses, header, expected) in
+        [(vec!["127.0.0.1"], Some("ada"), 200), (vec!["10.0.0.1"], Some("ada"), 303), (vec!["127.0.0.1"], None, 303), (vec!["127.0.0.1"], Some(""), 303)]
+    {
+        let addresses = addresses.into_iter().map(|address| address.parse().unwrap()).collect();
+        let login = Login { tokens: vec![], proxy_header: Some(("X-Forwarded-User".into(), addresses)) };
+        let dashboard = Dashboard::new(Config { login, ..config() });
+        let headers: Vec<(&str, &str)> = header.into_iter().map(|name| ("X-Forwarded-User", name)).collect();
+        assert_eq!(dashboard.ask("GET", "/", &headers, "").status, expected, "{headers:?}");
+    }
+}
+
+#[test]
+fn tokens_of_the_api_are_hashed_and_do_what_their_scope_allows() {
+    let dashboard = Dashboard::new(with_token("master"));
+    dashboard.runtime.block_on(async {
+        assert!(dashboard.store.add_token("reader", "r3ad", Scope::Read, NOW).await.unwrap());
+        assert!(dashboard.store.add_token("writer", "wr1te", Scope::Write, NOW).await.unwrap());
+        assert!(!dashboard.store.add_token("writer", "other", Scope::Write, NOW).await.unwrap());
+        let hash = dashboard.data.text("SELECT hash FROM api_token WHERE name = 'reader'").await.unwrap();
+        assert!(hash.len() == 64 && !hash.contains("r3ad"));
+    });
+    let acknowledge = |token: &str| dashboard.json("POST", "/api/incidents/incident-1/acknowledge", token, &json!({})).0;
+    assert_eq!((acknowledge("nobody"), acknowledge("r3ad"), acknowledge("wr1te"), acknowledge("master")), (401, 403, 200, 409));
+    for (token, expected) in [("r3ad", 200), ("wr1te", 200), ("master", 200), ("", 401), ("wrong", 401)] {
+        assert_eq!(dashboard.json("GET", "/api/targets", token, &Value::Null).0, expected, "{token}");
+    }
+    assert_eq!(dashboard.runtime.block_on(dashboard.store.remove_token("reader")).unwrap(), true);
+    assert_eq!(dashboard.json("GET", "/api/targets", "r3ad", &Value::Null).0, 401);
+}
+
+#[test]
+fn the_api_reads_and_writes_what_pages_do_and_says_what_is_wrong() {
+    let dashboard = Dashboard::new(with_token("t"));
+    let ask = |method: &str, path: &str, body: Value| dashboard.json(method, path, "t", &body);
+    let (status, targets) = ask("GET", "/api/targets", Value::Null);
+    assert_eq!((status, targets["targets"].as_array().unwrap().len()), (200, 13));
+    let (_, incidents) = ask("GET", "/api/incidents", Value::Null);
+    let refused = incidents["incidents"].as_array().unwrap().iter().find(|incident| incident["id"] == "incident-1").unwrap();
+    assert_eq!(refused["detail"]["layer"], "connect");
+    let (_, results) = ask("GET", "/api/results?target=svc-0001&limit=5", Value::Null);
+    let first = &results["results"][0];
+    assert_eq!((first["verdict"].as_str(), first["reason"].as_str(), first["phases_ms"]["dns"].as_f64()), (Some("down"), Some("connect-refused"), Some(1.2)));
+    assert_eq!(results["results"].as_array().unwrap().len(), 5);
+
+    let (status, deploy) = ask("POST", "/api/targets/svc-0003/deploys", json!({ "minutes": 30, "note": "release 7" }));
+    assert_eq!((status, deploy["until"].as_str()), (201, Some("2026-11-21T12:30:00Z")));
+    let (status, work) = ask("POST", "/api/maintenance", json!({ "name": "upgrade", "tags": ["billing"], "starts": "2026-11-21T20:00:00Z", "minutes": 60 }));
+    assert_eq!((status, work["ends"].as_str()), (201, Some("2026-11-21T21:00:00Z")));
+    let (_, listed) = ask("GET", "/api/maintenance", Value::Null);
+    assert_eq!(listed["maintenance"][0]["name"], "upgrade");
+    assert_eq!(ask("DELETE", &format!("/api/maintenance/{}", work["id"].as_str().unwrap()), Value::Null).0, 200);
+    assert_eq!(ask("GET", "/api/maintenance", Value::Null).1["maintenance"], json!([]));
+    assert_eq!(ask("POST", "/api/targets/svc-0001/mute", json!({ "minutes": 60 })).1["muted_until"], "2026-11-21T13:00:00Z");
+
+    for (method, path, body, status, error) in [
+        ("GET", "/api/targets/nobody", Value::Null, 404, "not-found"),
+        ("GET", "/api/nothing", Value::Null, 404, "not-found"),
+        ("POST", "/api/targets/nobody/deploys", json!({}), 404, "not-found"),
+        ("POST", "/api/targets/svc-0003/deploys", json!({ "minutes": 0 }), 422, "invalid"),
+        ("POST", "/api/targets/svc-0003/deploys", json!({ "minuets": 5 }), 422, "invalid"),
+        ("POST", "/api/maintenance", json!({ "name": "x", "targets": ["nobody"], "minutes": 5 }), 422, "invalid"),
+        ("GET", "/api/incidents?state=closed", Value::Null, 422, "invalid"),
+    ] {
+        let (found, answer) = ask(method, path, body);
+        assert_eq!((found, answer["error"].as_str()), (status, Some(error)), "{method} {path}: {answer}");
+        assert!(!answer["problem"].as_str().unwrap().is_empty() && !answer["remedy"].as_str().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn machines_learn_how_the_targets_and_the_monitor_are() {
+    let dashboard = Dashboard::new(config());
+    let metrics = dashboard.get("/metrics");
+    assert!(metrics.header("content-type").unwrap().starts_with("application/openmetrics-text"));
+    for line in ["mcproof_probe_success{target=\"svc-0001\"} 0", "mcproof_probe_success{target=\"svc-0007\"} 1", "mcproof_contract_changes_total{target=\"svc-0003\",level=\"security\"} 1"] {
+        assert!(metrics.body.lines().any(|found| found == line), "{line} is not in\n{}", metrics.body);
+    }
+    assert!(metrics.body.contains("mcproof_probe_duration_seconds{target=\"svc-0007\",phase=\"dns\"} 0.0012"));
+    assert!(!metrics.body.contains("sha256"), "no hash is a label");
+    let pending: f64 = metrics.body.lines().find_map(|line| line.strip_prefix("mcproof_outbox_oldest_age_seconds ")).unwrap().parse().unwrap();
+    assert_eq!(pending, 29.0 * 60.0);
+
+    assert_eq!(dashboard.get("/healthz").status, 200);
+    dashboard.runtime.block_on(dashboard.data.run("UPDATE target SET last_result = 1, last_slot = 1"));
+    assert_eq!(dashboard.get("/healthz").status, 200, "the monitor has just begun");
+    dashboard.runtime.block_on(dashboard.data.run("ALTER TABLE target RENAME TO gone"));
+    let ill = dashboard.get("/healthz");
+    assert!(ill.status == 503 && ill.body.contains("the database does not answer"), "{}", ill.body);
+}
+
+#[test]
+fn a_badge_says_up_or_down() {
+    let dashboard = Dashboard::new(config());
+    for (name, word) in [("svc-0001", "down"), ("svc-0009", "up"), ("svc-0005", "up")] {
+        let badge = dashboard.get(&format!("/badge/{name}.svg"));
+        assert_eq!(badge.header("content-type"), Some("image/svg+xml"));
+        assert!(badge.body.contains(&format!("aria-label=\"{name}: {word}\"")), "{}", badge.body);
+    }
+    let evil = HOSTILE.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+    let badge = dashboard.get(&format!("/badge/{evil}.svg"));
+    assert!(badge.status == 200 && !badge.body.contains("<img") && !badge.body.contains("<script"));
+}
