@@ -20,8 +20,8 @@ pub use session::{
 };
 pub use tap::{Tap, TapBounds};
 pub use transport::{
-    Bound, Broken, Census, Closed, Destinations, Dialed, Disturbance, Endpoint, Errand, ErrandAnswer, Exit, FaultInjector, FaultKind, FaultRule,
-    Guardian, HttpHead, JsonLimits, Launch, Limits, Network, Patience, ProcessSignal, Proxies, Proxy, ProxyVariables, Schedule,
+    Bound, Broken, Census, Closed, Destinations, Dialed, Disturbance, Endpoint, Errand, ErrandAnswer, Exit, FaultInjector, FaultKind,
+    FaultRule, Guardian, HttpHead, JsonLimits, Launch, Limits, Network, Patience, ProcessSignal, Proxies, Proxy, ProxyVariables, Schedule,
     ShutdownReport, Spelling, SseFailure, Stage, StartFailure, Surroundings, Tls, TlsFailure, Toward, Unanswered, UnknownSignal,
     Verification, run_command,
 };

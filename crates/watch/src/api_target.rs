@@ -1,7 +1,7 @@
 //! Targets that were added over the API: what may be asked for, what is kept of it, and what it means. A server that is reached
 //! over the network only: a command would run on our machine.
 
-use crate::config::{Secret, TargetKind, TargetSpec};
+use crate::config::{Config, TargetKind, TargetSpec};
 use mcproof_client::{Destinations, EraChoice, TransportKind};
 use mcproof_engine::suite::plan::{Binding, Reach, Server};
 use mcproof_record::Place;
@@ -95,12 +95,21 @@ impl Definition {
         let transport = match self.transport.as_str() {
             "http" => TransportKind::Http,
             "sse" => TransportKind::Sse,
-            _ => return Err(refuse("`transport` is neither `http` nor `sse`", "use one of them; commands are watched from the configuration file only")),
+            _ => {
+                return Err(refuse(
+                    "`transport` is neither `http` nor `sse`",
+                    "use one of them; commands are watched from the configuration file only",
+                ));
+            }
         };
-        let is_token = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
+        let is_token =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
         let is_value = |text: &str| text.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f));
         if let Some((header, _)) = self.headers.iter().find(|(name, value)| !is_token(name) || !is_value(value)) {
-            return Err(refuse(format!("header `{}` cannot be sent", mcproof_report::escape_line(header, 80)), "use a name and a value of HTTP"));
+            return Err(refuse(
+                format!("header `{}` cannot be sent", mcproof_report::escape_line(header, 80)),
+                "use a name and a value of HTTP",
+            ));
         }
         let place = Place { file: "the API".to_owned(), line: 1, column: 1, length: 1, text: String::new() };
         let binding = Binding {
@@ -129,7 +138,8 @@ impl Definition {
     }
 
     fn address(&self) -> Result<Url, Refusal> {
-        let url = Url::parse(&self.url).map_err(|error| refuse(format!("`url` is no URL: {error}"), "use a URL such as https://mcp.example/mcp"))?;
+        let url = Url::parse(&self.url)
+            .map_err(|error| refuse(format!("`url` is no URL: {error}"), "use a URL such as https://mcp.example/mcp"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
             return Err(refuse("`url` is neither http nor https", "use a URL such as https://mcp.example/mcp"));
         }
@@ -171,11 +181,20 @@ impl Definition {
         }
         shown
     }
+}
 
-    /// What must not appear in any transcript.
-    pub fn secrets(&self) -> impl Iterator<Item = Secret> {
-        self.headers.values().map(|value| Secret(value.clone()))
-    }
+/// Makes targets of what the store keeps of them, with the key and the rules of a configuration.
+pub fn decoder(config: &Config) -> crate::monitor::Decode {
+    let (key, destinations) = (config.seal.clone(), allowed(config));
+    std::sync::Arc::new(move |name, sealed| {
+        let plain = key.as_ref()?.open(sealed).ok()?;
+        serde_json::from_slice::<Definition>(&plain).ok()?.spec(name, destinations).ok()
+    })
+}
+
+/// Where targets of the API may be.
+pub fn allowed(config: &Config) -> Destinations {
+    if config.allow_private { Destinations::Any } else { Destinations::Public }
 }
 
 fn literal(url: &Url) -> Option<IpAddr> {
@@ -216,7 +235,8 @@ mod tests {
 
     #[test]
     fn headers_are_not_shown() {
-        let definition: Definition = serde_json::from_value(json!({ "url": "https://a/", "headers": { "authorization": "Bearer s3cret" } })).unwrap();
+        let definition: Definition =
+            serde_json::from_value(json!({ "url": "https://a/", "headers": { "authorization": "Bearer s3cret" } })).unwrap();
         assert!(!definition.shown().to_string().contains("s3cret"));
     }
 }

@@ -12,6 +12,7 @@ pub mod metrics;
 pub mod moment;
 pub mod monitor;
 pub mod notifier;
+pub mod otlp;
 pub mod prober;
 pub mod schedule;
 pub mod seal;

@@ -8,13 +8,16 @@ use crate::web::{Fault, State};
 use axum::extract::State as Shared;
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::{Registry, Unit};
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -23,14 +26,15 @@ const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 /// What is counted while this process runs.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    results: Family<Outcome, Counter>,
+    results: Mutex<BTreeMap<Outcome, u64>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Outcome {
-    target: String,
-    verdict: String,
-    reason: String,
+/// What a probe came to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+pub(crate) struct Outcome {
+    pub(crate) target: String,
+    pub(crate) verdict: String,
+    pub(crate) reason: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -71,9 +75,12 @@ pub struct Readings {
 impl Metrics {
     /// Counts a result that was written.
     pub fn observe(&self, result: &ResultRow) {
-        let outcome =
-            Outcome { target: result.target.clone(), verdict: result.verdict.word().to_owned(), reason: result.reason.clone() };
-        self.results.get_or_create(&outcome).inc();
+        let outcome = Outcome { target: result.target.clone(), verdict: result.verdict.word().to_owned(), reason: result.reason.clone() };
+        *self.results.lock().expect("nobody panics with it").entry(outcome).or_default() += 1;
+    }
+
+    pub(crate) fn counted(&self) -> Vec<(Outcome, u64)> {
+        self.results.lock().expect("nobody panics with it").iter().map(|(outcome, count)| (outcome.clone(), *count)).collect()
     }
 
     /// The exposition.
@@ -96,31 +103,59 @@ impl Metrics {
         }
         let mut registry = Registry::with_prefix("mcproof");
         registry.register("probe_success", "Whether the last probe of the target found it up", success);
-        registry.register_with_unit("probe_duration", "Time of each phase of the last probe, without those that were not reached", Unit::Seconds, durations);
-        registry.register("probe_results", "Results since this process began", self.results.clone());
-        registry.register_with_unit("tls_cert_not_after_timestamp", "When the certificate of the target ends, since 1970", Unit::Seconds, certificates);
-        registry.register_with_unit("schedule_lag", "How long the most belated probe has waited", Unit::Seconds, ConstGauge::new(readings.lag.as_secs_f64()));
-        registry.register_with_unit("outbox_oldest_age", "How long the oldest message that is due has waited", Unit::Seconds, ConstGauge::new(readings.unsent.as_secs_f64()));
-        registry.register_collector(Box::new(Changes(readings.changes.clone())));
+        registry.register_with_unit(
+            "probe_duration",
+            "Time of each phase of the last probe, without those that were not reached",
+            Unit::Seconds,
+            durations,
+        );
+        registry.register_collector(Box::new(Counts {
+            name: "probe_results",
+            help: "Results since this process began",
+            counts: self.counted(),
+        }));
+        registry.register_with_unit(
+            "tls_cert_not_after_timestamp",
+            "When the certificate of the target ends, since 1970",
+            Unit::Seconds,
+            certificates,
+        );
+        registry.register_with_unit(
+            "schedule_lag",
+            "How long the most belated probe has waited",
+            Unit::Seconds,
+            ConstGauge::new(readings.lag.as_secs_f64()),
+        );
+        registry.register_with_unit(
+            "outbox_oldest_age",
+            "How long the oldest message that is due has waited",
+            Unit::Seconds,
+            ConstGauge::new(readings.unsent.as_secs_f64()),
+        );
+        let change = |(target, level, count): &(String, String, i64)| {
+            (ChangeOf { target: target.clone(), level: level.clone() }, u64::try_from(*count).unwrap_or(0))
+        };
+        let counts = readings.changes.iter().map(change).collect();
+        registry.register_collector(Box::new(Counts { name: "contract_changes", help: "Changes of the contract of a target", counts }));
         let mut text = String::new();
         encode(&mut text, &registry).expect("a String takes all text");
         text
     }
 }
 
-/// Counted by the store, for as long as it is there.
+/// A counter whose numbers are known from elsewhere.
 #[derive(Debug)]
-struct Changes(Vec<(String, String, i64)>);
+struct Counts<Labels> {
+    name: &'static str,
+    help: &'static str,
+    counts: Vec<(Labels, u64)>,
+}
 
-impl prometheus_client::collector::Collector for Changes {
-    fn encode(&self, mut encoder: prometheus_client::encoding::DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        use prometheus_client::encoding::EncodeMetric as _;
-        let kind = prometheus_client::metrics::MetricType::Counter;
-        let mut family = encoder.encode_descriptor("mcproof_contract_changes", "Changes of the contract of a target", None, kind)?;
-        for (target, level, count) in &self.0 {
-            let labels = ChangeOf { target: target.clone(), level: level.clone() };
-            let counter = ConstCounter::new(u64::try_from(*count).unwrap_or(0));
-            counter.encode(family.encode_family(&labels)?)?;
+impl<Labels: EncodeLabelSet + std::fmt::Debug + Send + Sync + 'static> Collector for Counts<Labels> {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let mut family = encoder.encode_descriptor(self.name, self.help, None, MetricType::Counter)?;
+        for (labels, count) in &self.counts {
+            ConstCounter::new(*count).encode(family.encode_family(labels)?)?;
         }
         Ok(())
     }

@@ -113,6 +113,7 @@ impl Prober {
                 options.network.tls = tls;
             }
             options.network.proxies = reach.proxy.unwrap_or(options.network.proxies);
+            options.network.destinations = reach.destinations;
             promise = self.promise(spec, server);
         }
         Prepared { spec: Arc::clone(spec), options, promise }

@@ -22,6 +22,7 @@ use axum::routing::{delete, get, post};
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use mcproof_client::Network;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -50,6 +51,8 @@ pub struct State {
     pub metrics: Arc<Metrics>,
     /// Rung when the API added, changed or removed a target.
     pub targets_changed: Arc<Notify>,
+    /// The way to a collector of OTLP.
+    pub network: Network,
     inner: Arc<Inner>,
 }
 
@@ -59,6 +62,7 @@ struct Inner {
     key: ring::hmac::Key,
     assets: assets::Assets,
     glance: Mutex<pages::Glance>,
+    spans: crate::otlp::Queue,
     refusals: guard::Refusals,
     /// Tells endless answers that we are about to end.
     closing: watch::Sender<bool>,
@@ -92,10 +96,20 @@ impl State {
             key: guard::key(&config()),
             assets: assets::Assets::default(),
             glance: Mutex::default(),
+            spans: crate::otlp::Queue::default(),
             refusals: guard::Refusals::default(),
             closing: watch::Sender::new(false),
         };
-        Self { store, config, now, bell, metrics: Arc::default(), targets_changed: Arc::default(), inner: Arc::new(inner) }
+        Self {
+            store,
+            config,
+            now,
+            bell,
+            metrics: Arc::default(),
+            targets_changed: Arc::default(),
+            network: Network::default(),
+            inner: Arc::new(inner),
+        }
     }
 
     pub(crate) fn config(&self) -> Arc<Config> {
@@ -127,7 +141,10 @@ pub fn router(state: State) -> Router {
         .route("/events", get(live::events))
         .route("/metrics", get(crate::metrics::page))
         .route("/api/targets", get(api::targets::list))
-        .route("/api/targets/{name}", get(api::targets::one))
+        .route(
+            "/api/targets/{name}",
+            get(api::targets::one).post(api::targets::add).put(api::targets::replace).delete(api::targets::remove),
+        )
         .route("/api/targets/{name}/deploys", post(api::desk::deploy))
         .route("/api/targets/{name}/mute", post(api::desk::mute))
         .route("/api/incidents", get(api::desk::incidents))
@@ -200,6 +217,7 @@ pub async fn serve(listener: TcpListener, state: State, shutdown: impl Future<Ou
     tokio::select! {
         () = shutdown => {}
         () = live::follow(&state) => {}
+        () = live::export(&state) => {}
         () = accept => {}
     }
     state.inner.closing.send_replace(true);

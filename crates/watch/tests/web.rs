@@ -10,11 +10,14 @@ mod data;
 mod looks;
 
 use data::{Data, HOSTILE, NOW};
+use mcproof_watch::api_target;
 use mcproof_watch::config::{Config, Login, Retention, Secret};
 use mcproof_watch::moment::Moment;
-use mcproof_watch::store::{Store, sqlite};
+use mcproof_watch::seal::SealKey;
 use mcproof_watch::store::desk::Scope;
+use mcproof_watch::store::{Store, sqlite};
 use mcproof_watch::web::{self, ServeFailure, State};
+use saphyr::LoadableYamlNode as _;
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -163,7 +166,10 @@ fn every_page_shows_what_it_is_for_and_no_server_writes_markup() {
     let dashboard = Dashboard::new(config());
     let hostile = "%3C%2Fa%3E%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E%3Cscript%3Ealert%282%29%3C%2Fscript%3E%22%27%E2%80%AE%1B%5B31m";
     for (path, parts) in [
-        ("/", vec!["4 of 13 targets down", "svc-0001", "connection refused", "waiting", "contract changed", "mixed fleet", "6 being looked"]),
+        (
+            "/",
+            vec!["3 of 13 targets down", "svc-0001", "connection refused", "waiting", "contract changed", "mixed fleet", "1 being looked"],
+        ),
         ("/?state=down", vec!["svc-0001", "2 of 13 shown"]),
         ("/?tag=billing&q=svc-0003", vec!["svc-0003", "1 of 13 shown"]),
         ("/targets/svc-0001", vec!["It has been down for 30 min.", "connect-refused", "p95", "3 tools", "/evidence/evidence-1"]),
@@ -171,7 +177,10 @@ fn every_page_shows_what_it_is_for_and_no_server_writes_markup() {
         ("/targets/svc-0003", vec!["/changes/change-1", "security"]),
         ("/incidents", vec!["svc-0001 is down", "availability"]),
         ("/incidents?state=all", vec!["svc-0001 is down"]),
-        ("/incidents/incident-1", vec!["failed at <b>connect</b>", "three probes failed in a row", "HTTP 503", "POST /mcp", "Acknowledge", "does it listen"]),
+        (
+            "/incidents/incident-1",
+            vec!["failed at <b>connect</b>", "three probes failed in a row", "HTTP 503", "POST /mcp", "Acknowledge", "does it listen"],
+        ),
         ("/incidents/incident-2", vec!["storm", "needle"]),
         ("/evidence/evidence-1", vec!["handshake-failed", "needle", "x-evil"]),
         ("/changes/change-1", vec!["1 breaking, 1 compatible, 1 cosmetic", "is required now", "suspicious", "only for modern/minimal"]),
@@ -191,7 +200,16 @@ fn every_page_shows_what_it_is_for_and_no_server_writes_markup() {
     }
     assert_eq!(dashboard.get(&format!("/targets/{hostile}")).status, 200);
     assert!(dashboard.get("/").body.contains(&format!("/targets/{hostile}")));
-    for path in ["/targets/nobody", "/incidents/nobody", "/evidence/nobody", "/changes/nobody", "/nowhere", "/status/svc-0002", "/badge/svc-0002.svg", "/badge/x"] {
+    for path in [
+        "/targets/nobody",
+        "/incidents/nobody",
+        "/evidence/nobody",
+        "/changes/nobody",
+        "/nowhere",
+        "/status/svc-0002",
+        "/badge/svc-0002.svg",
+        "/badge/x",
+    ] {
         assert_eq!(dashboard.get(path).status, 404, "{path}");
     }
 }
@@ -199,10 +217,14 @@ fn every_page_shows_what_it_is_for_and_no_server_writes_markup() {
 #[test]
 fn responses_tell_browsers_to_run_nothing_else() {
     let dashboard = Dashboard::new(config());
+    assert_eq!(dashboard.get("/login?next=%2Fincidents").header("location"), Some("/incidents"), "nobody has to log in");
     for path in ["/", "/login", "/status", "/nowhere", "/badge/svc-0001.svg", "/api/targets", "/healthz"] {
         let answer = dashboard.get(path);
         let policy = answer.header("content-security-policy").unwrap();
-        assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert!(
+            policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"),
+            "{policy}"
+        );
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
         assert_eq!(answer.header("referrer-policy"), Some("same-origin"), "{path}");
     }
@@ -225,9 +247,14 @@ fn evidence_is_downloaded_as_it_was_written() {
 #[test]
 fn without_a_login_only_this_machine_is_served_by_its_own_names() {
     let dashboard = Dashboard::new(Config { public_url: Some("https://watch.example".into()), ..config() });
-    for (host, expected) in
-        [("127.0.0.1:1", 200), ("localhost", 200), ("[::1]:80", 200), ("watch.example", 200), ("evil.example", 421), ("127.0.0.1.evil.example", 421)]
-    {
+    for (host, expected) in [
+        ("127.0.0.1:1", 200),
+        ("localhost", 200),
+        ("[::1]:80", 200),
+        ("watch.example", 200),
+        ("evil.example", 421),
+        ("127.0.0.1.evil.example", 421),
+    ] {
         for path in ["/", "/api/targets", "/status"] {
             assert_eq!(dashboard.ask("GET", path, &[("Host", host)], "").status, expected, "{host} {path}");
         }
@@ -307,9 +334,12 @@ fn a_token_opens_the_dashboard_until_it_is_left() {
 
 #[test]
 fn a_proxy_is_believed_only_from_its_own_address() {
-    for (addresses, header, expected) in
-        [(vec!["127.0.0.1"], Some("ada"), 200), (vec!["10.0.0.1"], Some("ada"), 303), (vec!["127.0.0.1"], None, 303), (vec!["127.0.0.1"], Some(""), 303)]
-    {
+    for (addresses, header, expected) in [
+        (vec!["127.0.0.1"], Some("ada"), 200),
+        (vec!["10.0.0.1"], Some("ada"), 303),
+        (vec!["127.0.0.1"], None, 303),
+        (vec!["127.0.0.1"], Some(""), 303),
+    ] {
         let addresses = addresses.into_iter().map(|address| address.parse().unwrap()).collect();
         let login = Login { tokens: vec![], proxy_header: Some(("X-Forwarded-User".into(), addresses)) };
         let dashboard = Dashboard::new(Config { login, ..config() });
@@ -348,12 +378,16 @@ fn the_api_reads_and_writes_what_pages_do_and_says_what_is_wrong() {
     assert_eq!(refused["detail"]["layer"], "connect");
     let (_, results) = ask("GET", "/api/results?target=svc-0001&limit=5", Value::Null);
     let first = &results["results"][0];
-    assert_eq!((first["verdict"].as_str(), first["reason"].as_str(), first["phases_ms"]["dns"].as_f64()), (Some("down"), Some("connect-refused"), Some(1.2)));
+    assert_eq!(
+        (first["verdict"].as_str(), first["reason"].as_str(), first["phases_ms"]["dns"].as_f64()),
+        (Some("down"), Some("connect-refused"), Some(1.2))
+    );
     assert_eq!(results["results"].as_array().unwrap().len(), 5);
 
     let (status, deploy) = ask("POST", "/api/targets/svc-0003/deploys", json!({ "minutes": 30, "note": "release 7" }));
     assert_eq!((status, deploy["until"].as_str()), (201, Some("2026-11-21T12:30:00Z")));
-    let (status, work) = ask("POST", "/api/maintenance", json!({ "name": "upgrade", "tags": ["billing"], "starts": "2026-11-21T20:00:00Z", "minutes": 60 }));
+    let (status, work) =
+        ask("POST", "/api/maintenance", json!({ "name": "upgrade", "tags": ["billing"], "starts": "2026-11-21T20:00:00Z", "minutes": 60 }));
     assert_eq!((status, work["ends"].as_str()), (201, Some("2026-11-21T21:00:00Z")));
     let (_, listed) = ask("GET", "/api/maintenance", Value::Null);
     assert_eq!(listed["maintenance"][0]["name"], "upgrade");
@@ -381,12 +415,17 @@ fn machines_learn_how_the_targets_and_the_monitor_are() {
     let dashboard = Dashboard::new(config());
     let metrics = dashboard.get("/metrics");
     assert!(metrics.header("content-type").unwrap().starts_with("application/openmetrics-text"));
-    for line in ["mcproof_probe_success{target=\"svc-0001\"} 0", "mcproof_probe_success{target=\"svc-0007\"} 1", "mcproof_contract_changes_total{target=\"svc-0003\",level=\"security\"} 1"] {
+    for line in [
+        "mcproof_probe_success{target=\"svc-0001\"} 0",
+        "mcproof_probe_success{target=\"svc-0007\"} 1",
+        "mcproof_contract_changes_total{target=\"svc-0003\",level=\"security\"} 1",
+    ] {
         assert!(metrics.body.lines().any(|found| found == line), "{line} is not in\n{}", metrics.body);
     }
     assert!(metrics.body.contains("mcproof_probe_duration_seconds{target=\"svc-0007\",phase=\"dns\"} 0.0012"));
     assert!(!metrics.body.contains("sha256"), "no hash is a label");
-    let pending: f64 = metrics.body.lines().find_map(|line| line.strip_prefix("mcproof_outbox_oldest_age_seconds ")).unwrap().parse().unwrap();
+    let pending: f64 =
+        metrics.body.lines().find_map(|line| line.strip_prefix("mcproof_outbox_oldest_age_seconds ")).unwrap().parse().unwrap();
     assert_eq!(pending, 29.0 * 60.0);
 
     assert_eq!(dashboard.get("/healthz").status, 200);
@@ -408,4 +447,55 @@ fn a_badge_says_up_or_down() {
     let evil = HOSTILE.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
     let badge = dashboard.get(&format!("/badge/{evil}.svg"));
     assert!(badge.status == 200 && !badge.body.contains("<img") && !badge.body.contains("<script"));
+}
+
+#[test]
+fn targets_of_the_api_are_sealed_and_lead_nowhere_inside() {
+    let key = SealKey::parse(&"ab".repeat(32)).unwrap();
+    let dashboard = Dashboard::new(Config { seal: Some(key.clone()), ..with_token("t") });
+    let ask = |method: &str, path: &str, body: Value| dashboard.json(method, path, "t", &body);
+    for (url, problem) in [
+        ("http://127.0.0.1:9/mcp", "127.0.0.1 is no public address"),
+        ("http://[fd00::1]/mcp", "fd00::1 is no public address"),
+        ("http://169.254.169.254/latest", "169.254.169.254 is no public address"),
+        ("http://localhost:9/mcp", "which is no public address"),
+        ("ftp://mcp.example/", "neither http nor https"),
+    ] {
+        let (status, answer) = ask("POST", "/api/targets/new", json!({ "url": url }));
+        assert_eq!(status, 422, "{url}: {answer}");
+        assert!(answer["problem"].as_str().unwrap().contains(problem), "{url}: {answer}");
+    }
+    let body = json!({ "url": "https://93.184.216.34/mcp", "headers": { "authorization": "Bearer s3cret" }, "every": 30, "tags": ["new"] });
+    assert_eq!(ask("POST", "/api/targets/new", body.clone()).0, 201);
+    assert_eq!(ask("POST", "/api/targets/new", body.clone()).0, 409);
+    let (status, shown) = ask("GET", "/api/targets/new", Value::Null);
+    assert_eq!((status, shown["source"].as_str(), shown["definition"]["headers"]["authorization"].as_str()), (200, Some("api"), Some("[redacted]")));
+    let sealed = dashboard.runtime.block_on(dashboard.store.definition("new")).unwrap().unwrap();
+    assert!(!sealed.windows(6).any(|part| part == b"s3cret"));
+    let spec = api_target::decoder(&Config { seal: Some(key), ..config() })("new", &sealed).unwrap();
+    assert_eq!((spec.every, spec.tags.as_slice()), (Duration::from_secs(30), &["new".to_owned()][..]));
+    let other = SealKey::parse(&"cd".repeat(32)).unwrap();
+    assert!(api_target::decoder(&Config { seal: Some(other), ..config() })("new", &sealed).is_none());
+    assert_eq!(ask("PUT", "/api/targets/new", json!({ "url": "https://93.184.216.34/mcp", "every": 120 })).0, 200);
+    assert_eq!(ask("GET", "/api/targets/new", Value::Null).1["every_ms"], 120_000);
+    assert_eq!(ask("DELETE", "/api/targets/new", Value::Null).0, 200);
+    assert_eq!(ask("GET", "/api/targets/new", Value::Null).0, 404);
+    assert_eq!(ask("DELETE", "/api/targets/svc-0001", Value::Null).0, 409);
+
+    let keyless = Dashboard::new(with_token("t"));
+    assert_eq!(keyless.json("POST", "/api/targets/new", "t", &body).1["error"], "no-key");
+}
+
+#[test]
+fn what_is_in_deploy_parses_and_asks_for_no_privileges() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    for (name, documents) in [("compose.yaml", 1), ("kubernetes.yaml", 4)] {
+        assert_eq!(saphyr::Yaml::load_from_str(&read(name)).unwrap().len(), documents, "{name}");
+    }
+    assert_eq!(read("kubernetes.yaml").matches("allowPrivilegeEscalation: false").count(), 3);
+    let unit = read("mcproof-watch.service");
+    for line in ["DynamicUser=yes", "ProtectSystem=strict", "NoNewPrivileges=yes", "CapabilityBoundingSet="] {
+        assert!(unit.lines().any(|found| found == line), "{line}");
+    }
 }

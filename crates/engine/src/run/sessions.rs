@@ -15,8 +15,8 @@ use crate::suite::plan::{self, Action, Binding, Isolation, Reach, Server, Step};
 use crate::suite::{TMP, interpolate_text};
 use mcproof_client::auth::{Authorization, TokenStore};
 use mcproof_client::{
-    Answers, ConnectOptions, Endpoint, Era, EraChoice, Farewell, FaultInjector, FaultRule, Launch, Network, Patience, Proxies, Session,
-    Tap, Target, open_session, Destinations,
+    Answers, ConnectOptions, Destinations, Endpoint, Era, EraChoice, Farewell, FaultInjector, FaultRule, Launch, Network, Patience,
+    Proxies, Session, Tap, Target, open_session,
 };
 use mcproof_record::{Diagnostic, FrameId, SessionTranscript, Transcript};
 use serde_json::{Map, Value, json};

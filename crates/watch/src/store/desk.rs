@@ -49,7 +49,8 @@ impl Store {
     /// The database does not answer.
     pub async fn acknowledge(&self, incident: &str, who: &str, now: Moment) -> Result<bool, StoreFailure> {
         let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
-        let query = "UPDATE incident SET acknowledged = $1, acknowledged_by = $2 WHERE id = $3 AND resolved IS NULL AND acknowledged IS NULL";
+        let query =
+            "UPDATE incident SET acknowledged = $1, acknowledged_by = $2 WHERE id = $3 AND resolved IS NULL AND acknowledged IS NULL";
         let changed = sqlx::query(query).bind(now.0).bind(who).bind(incident).execute(&mut *transaction).await?.rows_affected() > 0;
         if changed {
             sqlx::query("INSERT INTO incident_event (incident, at, kind, text) VALUES ($1, $2, 'acknowledged', $3)")

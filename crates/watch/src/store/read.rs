@@ -30,6 +30,15 @@ pub struct TargetRow {
     pub muted_until: Moment,
 }
 
+/// When the last result of a target was written: its slot, and its time if it said anything about the target.
+#[derive(Clone, Debug)]
+pub struct Freshness {
+    pub name: String,
+    pub last: (Moment, Moment),
+    /// Milliseconds.
+    pub every: i64,
+}
+
 const COLUMNS: &str = "name, source, host, every, tags, public, availability, surface, contract, last_slot, last_result, muted_until";
 
 type TargetColumns = (String, String, String, i64, String, i64, String, String, Option<String>, i64, i64, i64);
@@ -73,14 +82,24 @@ impl Store {
         Ok(row.map(TargetRow::from))
     }
 
-    /// When the last result of each target was written.
+    /// What the API was given for a target, as it was sealed.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn last_results(&self) -> Result<Vec<(String, Moment, i64)>, StoreFailure> {
-        let rows: Vec<(String, i64, i64)> =
-            sqlx::query_as("SELECT name, last_result, every FROM target WHERE removed IS NULL").fetch_all(&self.pool).await?;
-        Ok(rows.into_iter().map(|(name, at, every)| (name, Moment(at), every)).collect())
+    pub async fn definition(&self, name: &str) -> Result<Option<Vec<u8>>, StoreFailure> {
+        let query = "SELECT definition FROM target WHERE name = $1 AND removed IS NULL";
+        Ok(sqlx::query_scalar(query).bind(name).fetch_optional(&self.pool).await?)
+    }
+
+    /// How fresh each target is.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn freshness(&self) -> Result<Vec<Freshness>, StoreFailure> {
+        let query = "SELECT name, last_slot, last_result, every FROM target WHERE removed IS NULL";
+        let rows: Vec<(String, i64, i64, i64)> = sqlx::query_as(query).fetch_all(&self.pool).await?;
+        let fresh = |(name, slot, result, every)| Freshness { name, last: (Moment(slot), Moment(result)), every };
+        Ok(rows.into_iter().map(fresh).collect())
     }
 
     /// Since when the oldest message waits that should have been sent by `now`.
@@ -119,7 +138,8 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn certificates(&self) -> Result<BTreeMap<String, Moment>, StoreFailure> {
-        let rows: Vec<(String, String)> = sqlx::query_as("SELECT name, state FROM target WHERE removed IS NULL").fetch_all(&self.pool).await?;
+        let rows: Vec<(String, String)> =
+            sqlx::query_as("SELECT name, state FROM target WHERE removed IS NULL").fetch_all(&self.pool).await?;
         let ends = |state: &str| serde_json::from_str::<TargetState>(state).ok()?.certificate_ends();
         Ok(rows.into_iter().filter_map(|(name, state)| Some((name, ends(&state)?))).collect())
     }

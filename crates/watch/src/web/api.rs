@@ -27,7 +27,12 @@ impl Refusal {
     }
 
     pub(super) fn not_found(what: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not-found", format!("there is no such {what}"), format!("list what there is, and check the {what}"))
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "not-found",
+            format!("there is no such {what}"),
+            format!("list what there is, and check the {what}"),
+        )
     }
 
     pub(super) fn invalid(problem: impl Into<String>, remedy: impl Into<String>) -> Self {

@@ -9,6 +9,10 @@ use sha2::{Digest as _, Sha256};
 const STYLE: &str = include_str!("assets/watch.css");
 const SCRIPT: &str = include_str!("assets/watch.js");
 
+/// A proof mark.
+const ICON: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 16 16\"><rect width=\"16\" height=\"16\" rx=\"4\" fill=\"#0b5cad\"/>\
+    <path d=\"M4 8.5l2.7 2.7L12 5.5\" fill=\"none\" stroke=\"#fff\" stroke-width=\"2\"/></svg>";
+
 /// The names of the files hold a hash of what is in them.
 pub(super) struct Assets {
     style_text: String,
@@ -29,6 +33,7 @@ pub(super) async fn file(Shared(state): Shared<State>, Path(file): Path<String>)
     let (kind, text, keep) = match file {
         file if file == assets.style => ("text/css; charset=utf-8", assets.style_text.clone(), forever),
         file if file == assets.script => ("text/javascript; charset=utf-8", SCRIPT.to_owned(), forever),
+        file if file == "icon.svg" => ("image/svg+xml", ICON.to_owned(), once),
         // For the pages that tell of a fault and know nothing else.
         file if file == "watch.css" => ("text/css; charset=utf-8", assets.style_text.clone(), once),
         _ => return StatusCode::NOT_FOUND.into_response(),

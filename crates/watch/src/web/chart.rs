@@ -64,11 +64,18 @@ fn state(bucket: &Bucket) -> (&'static str, String) {
 pub(super) fn bars(axis: &Axis, pieces: &[Bucket], height: u32) -> Html {
     const WIDE: usize = 10;
     let width = pieces.len() * WIDE;
-    let mut svg = format!("<svg class=\"bars\" viewBox=\"0 0 {width} {height}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">", told(pieces));
+    let mut svg = format!(
+        "<svg class=\"bars\" viewBox=\"0 0 {width} {height}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">",
+        told(pieces)
+    );
     for (index, piece) in pieces.iter().enumerate() {
         let (class, word) = state(piece);
         let x = index * WIDE;
-        let _ = write!(svg, "<g><title>{}: {word}</title><rect class=\"{class}\" x=\"{x}\" y=\"0\" width=\"8\" height=\"{height}\"/>", axis.named(piece.start));
+        let _ = write!(
+            svg,
+            "<g><title>{}: {word}</title><rect class=\"{class}\" x=\"{x}\" y=\"0\" width=\"8\" height=\"{height}\"/>",
+            axis.named(piece.start)
+        );
         let hole = match class {
             "part" => height / 4,
             "most" => height / 2,
@@ -123,9 +130,8 @@ pub(super) fn latencies(axis: &Axis, pieces: &[Bucket]) -> Option<Html> {
     let highest = values.iter().flatten().flatten().copied().max()?;
     let top = ceiling(highest);
     #[expect(clippy::cast_precision_loss, reason = "pixels")]
-    let place = |index: usize, value: u64| {
-        (WIDTH * (index as f64 + 0.5) / pieces.len().max(1) as f64, HEIGHT - HEIGHT * value as f64 / top as f64)
-    };
+    let place =
+        |index: usize, value: u64| (WIDTH * (index as f64 + 0.5) / pieces.len().max(1) as f64, HEIGHT - HEIGHT * value as f64 / top as f64);
     let mut svg = format!(
         "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"latency percentiles from {} to {}\">",
         axis.named(axis.from),
@@ -209,7 +215,8 @@ pub(super) fn phases(phases: &[(String, i64)]) -> Option<Html> {
         let wide = (duration.saturating_mul(WIDTH) / total).max(2);
         let tone = index % 6;
         let _ = write!(svg, "<rect class=\"tone{tone}\" x=\"{x}\" y=\"0\" width=\"{wide}\" height=\"14\"/>");
-        let name: String = phase.chars().filter(|character| character.is_ascii_alphanumeric() || "- ".contains(*character)).take(24).collect();
+        let name: String =
+            phase.chars().filter(|character| character.is_ascii_alphanumeric() || "- ".contains(*character)).take(24).collect();
         let _ = write!(
             legend,
             "<li><svg class=\"dot\" viewBox=\"0 0 10 10\" aria-hidden=\"true\"><rect class=\"tone{tone}\" width=\"10\" height=\"10\"/></svg> {} <b>{}</b></li>",
@@ -229,7 +236,8 @@ mod tests {
     fn pieces_end_with_now_and_take_what_is_in_them() {
         let axis = Axis::until(Moment(10_500), Duration::from_secs(1), 3);
         assert_eq!((axis.from, axis.end()), (Moment(8_000), Moment(11_000)));
-        let known = [(7_999, 1), (8_000, 2), (10_999, 3), (11_000, 4)].map(|(at, good)| Bucket { start: Moment(at), good, ..Bucket::default() });
+        let known =
+            [(7_999, 1), (8_000, 2), (10_999, 3), (11_000, 4)].map(|(at, good)| Bucket { start: Moment(at), good, ..Bucket::default() });
         assert_eq!(axis.sort(&known).iter().map(|piece| piece.good).collect::<Vec<_>>(), [2, 0, 3]);
     }
 

@@ -120,7 +120,12 @@ pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: 
     };
     let Some(Known { name, scope, by }) = known else {
         if api {
-            return super::api::refuse(StatusCode::UNAUTHORIZED, "unauthorized", "no valid token or login", "send `Authorization: Bearer TOKEN`");
+            return super::api::refuse(
+                StatusCode::UNAUTHORIZED,
+                "unauthorized",
+                "no valid token or login",
+                "send `Authorization: Bearer TOKEN`",
+            );
         }
         let back = request.uri().path_and_query().map_or("/", |path| path.as_str());
         return Redirect::to(&format!("/login?next={}", super::shown::segment(back))).into_response();
@@ -130,7 +135,12 @@ pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: 
     let mut request = request;
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         if scope < Scope::Write {
-            return super::api::refuse(StatusCode::FORBIDDEN, "forbidden", "this token may only read", "use a token with the scope `write`");
+            return super::api::refuse(
+                StatusCode::FORBIDDEN,
+                "forbidden",
+                "this token may only read",
+                "use a token with the scope `write`",
+            );
         }
         request = match vouched(request, &config, by, &seal).await {
             Ok(request) => request,

@@ -28,7 +28,7 @@ const GRACE: Duration = Duration::from_secs(60);
 /// What was seen last of each target and region.
 #[derive(Default)]
 struct Seen {
-    at: HashMap<String, Moment>,
+    at: HashMap<String, (Moment, Moment)>,
     results: HashMap<(String, String), (Moment, i64)>,
     incidents: BTreeSet<String>,
     began: bool,
@@ -44,12 +44,25 @@ pub(super) async fn follow(state: &State) {
     }
 }
 
+/// Tells a collector, if there is one, for as long as we serve.
+pub(super) async fn export(state: &State) {
+    loop {
+        tokio::time::sleep(crate::otlp::EVERY).await;
+        let Some(root) = state.config().otlp.clone() else { continue };
+        // A collector that is gone must not trouble the monitor: what it did not take waits.
+        if let Ok(readings) = crate::metrics::read(state).await {
+            let (began, now) = (state.inner.started, state.now());
+            let _ = crate::otlp::export(&root, &state.network, &state.inner.spans, &readings, &state.metrics.counted(), began, now).await;
+        }
+    }
+}
+
 async fn look(state: &State, seen: &mut Seen) -> Result<(), StoreFailure> {
     let mut changed = Vec::new();
-    for (name, at, _) in state.store.last_results().await? {
-        if seen.at.get(&name) != Some(&at) {
-            seen.at.insert(name.clone(), at);
-            changed.push(name);
+    for target in state.store.freshness().await? {
+        if seen.at.get(&target.name) != Some(&target.last) {
+            seen.at.insert(target.name.clone(), target.last);
+            changed.push(target.name);
         }
     }
     let news = state.store.results_since(&changed, state.now() - RECENT).await?;
@@ -61,6 +74,9 @@ async fn look(state: &State, seen: &mut Seen) -> Result<(), StoreFailure> {
             // What was there before us was counted by whoever was there.
             if seen.began {
                 state.metrics.observe(&result);
+                if state.config().otlp.is_some() {
+                    state.inner.spans.push(&result);
+                }
             }
         }
     }
@@ -118,12 +134,13 @@ pub(super) async fn health(Shared(state): Shared<State>) -> Response {
 }
 
 async fn ailment(state: &State) -> Option<String> {
-    let results = match state.store.last_results().await {
-        Ok(results) => results,
+    let targets = match state.store.freshness().await {
+        Ok(targets) => targets,
         Err(failure) => return Some(format!("the database does not answer: {}", super::shown::plain(&failure.to_string()))),
     };
-    let shortest = results.iter().map(|(_, _, every)| *every).min()?;
-    let newest = results.iter().map(|(_, at, _)| *at).max()?;
+    let shortest = targets.iter().map(|target| target.every).min()?;
+    // What is inconclusive says nothing about a target, but it was written.
+    let newest = targets.iter().map(|target| target.last.0.max(target.last.1)).max()?;
     let since = newest.max(state.inner.started);
     let patience = Duration::from_millis(u64::try_from(shortest.saturating_mul(INTERVALS)).unwrap_or(0)) + GRACE;
     let silence = state.now().since(since);

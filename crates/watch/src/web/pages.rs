@@ -101,11 +101,9 @@ impl IntoResponse for Fault {
         let (status, title, problem) = match self {
             Self::NotFound(what) => (StatusCode::NOT_FOUND, "Not found".to_owned(), format!("There is no such {what}.")),
             Self::Refused(status, why) => (status, status.canonical_reason().unwrap_or("Refused").to_owned(), super::shown::plain(&why)),
-            Self::Store(failure) => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "The database does not answer".to_owned(),
-                super::shown::plain(&failure.to_string()),
-            ),
+            Self::Store(failure) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "The database does not answer".to_owned(), super::shown::plain(&failure.to_string()))
+            }
         };
         let page = FaultPage { title, problem };
         (status, html(&page)).into_response()

@@ -102,7 +102,8 @@ impl Data {
     }
 
     pub(crate) async fn target(&self, name: &str, availability: &str, surface: &str, tags: &Value, public: bool) {
-        let columns = "name, source, definition, host, every, tags, public, state, availability, surface, contract, last_slot, last_result, since";
+        let columns =
+            "name, source, definition, host, every, tags, public, state, availability, surface, contract, last_slot, last_result, since";
         let query = format!("INSERT INTO target ({columns}) VALUES ($1, 'config', $2, $3, 60000, $4, $5, '{{}}', $6, $7, $8, $9, $9, $10)");
         let last = if availability == "unknown" { 0 } else { NOW.0 - MINUTE };
         sqlx::query(sqlx::AssertSqlSafe(query))
@@ -143,7 +144,8 @@ impl Data {
     }
 
     pub(crate) async fn contract(&self, target: &str, hash: &str, tools: usize) {
-        let tools: Vec<Value> = (0..tools).map(|number| json!({ "name": format!("tool_{number}"), "inputSchema": { "type": "object" } })).collect();
+        let tools: Vec<Value> =
+            (0..tools).map(|number| json!({ "name": format!("tool_{number}"), "inputSchema": { "type": "object" } })).collect();
         let body = json!({
             "hashes": { "tools": hash, "full": hash }, "protocol_versions": ["2025-11-25"], "capabilities": {},
             "server": { "name": "shop", "version": "1.4.2" }, "tools": tools,
@@ -216,9 +218,7 @@ impl Data {
 
     /// What a probe saw that was refused by a server with a foul mouth.
     pub(crate) async fn evidence(&self, id: &str, target: &str) {
-        let frame = |number: u64, direction: &str, body: Value| {
-            json!({ "id": number, "at_us": number * 12_345, "direction": direction, "body": body })
-        };
+        let frame = |number: u64, direction: &str, body: Value| json!({ "id": number, "at_us": number * 12_345, "direction": direction, "body": body });
         let body = json!({
             "version": 1,
             "report": {

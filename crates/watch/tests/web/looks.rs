@@ -9,7 +9,9 @@ use std::path::Path;
 
 /// Waits until an expression is true: pages change when news come.
 fn wait(page: &mut Page, expression: &str) {
-    let look = format!("new Promise((done) => {{ const look = () => {{ if ({expression}) done(true); else requestAnimationFrame(look); }}; look(); }})");
+    let look = format!(
+        "new Promise((done) => {{ const look = () => {{ if ({expression}) done(true); else requestAnimationFrame(look); }}; look(); }})"
+    );
     assert_eq!(page.evaluate(&look), Value::Bool(true), "{expression}");
 }
 
@@ -27,6 +29,7 @@ fn a_target_is_found_by_keyboard_and_its_change_is_read() {
     assert_eq!(page.evaluate("document.querySelectorAll('#rows > .row:not([hidden])').length"), 1);
     assert!(page.text_of("#shown").contains("1 of 13"));
     page.press("Enter");
+    assert_eq!(page.evaluate("document.activeElement.textContent"), "svc-0003");
     page.events.clear();
     page.press("Enter");
     page.wait_for_load();
@@ -34,6 +37,7 @@ fn a_target_is_found_by_keyboard_and_its_change_is_read() {
     assert_eq!(page.evaluate("document.querySelectorAll('svg.bars rect').length > 90"), true);
     assert_eq!(page.evaluate("document.querySelectorAll('svg.chart path.line').length"), 3);
     page.press("j");
+    assert_eq!(page.evaluate("document.activeElement.textContent"), "what changed");
     page.events.clear();
     page.press("Enter");
     page.wait_for_load();
@@ -99,9 +103,16 @@ fn what_a_server_said_is_never_markup() {
     let mut page = Page::new();
     page.look(1280, 900, "light");
     let name: String = HOSTILE.bytes().map(|byte| format!("%{byte:02X}")).collect();
-    for path in
-        ["/", "/incidents", "/incidents/incident-2", "/changes/change-1", "/evidence/evidence-1", "/status", &format!("/targets/{name}"), &format!("/status/{name}")]
-    {
+    for path in [
+        "/",
+        "/incidents",
+        "/incidents/incident-2",
+        "/changes/change-1",
+        "/evidence/evidence-1",
+        "/status",
+        &format!("/targets/{name}"),
+        &format!("/status/{name}"),
+    ] {
         page.visit(&dashboard.url(path));
         page.evaluate("document.querySelectorAll('details').forEach((row) => { row.open = true; })");
         assert_eq!(page.evaluate("document.querySelectorAll('img[src=x]').length"), 0, "{path}");
@@ -118,6 +129,7 @@ fn what_a_server_said_is_never_markup() {
 #[test]
 fn pages_fit_a_phone_and_a_desk_by_day_and_by_night() {
     let dashboard = Dashboard::new(config());
+    let locked = Dashboard::new(with_token("t"));
     // The pictures are for looking at.
     let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("watch");
     std::fs::create_dir_all(&pictures).unwrap();
@@ -134,7 +146,6 @@ fn pages_fit_a_phone_and_a_desk_by_day_and_by_night() {
                 ("incidents", "/incidents"),
                 ("maintenance", "/maintenance"),
                 ("status", "/status"),
-                ("login", "/login"),
                 ("hostile", "/incidents/incident-2"),
             ] {
                 page.visit(&dashboard.url(path));
@@ -143,6 +154,8 @@ fn pages_fit_a_phone_and_a_desk_by_day_and_by_night() {
                 std::fs::write(pictures.join(format!("{view}-{size}-{scheme}.png")), page.picture()).unwrap();
                 assert_eq!(page.complaints(), Vec::<&Value>::new(), "{view}");
             }
+            page.visit(&locked.url("/login"));
+            std::fs::write(pictures.join(format!("login-{size}-{scheme}.png")), page.picture()).unwrap();
             let background = page.evaluate("getComputedStyle(document.body).backgroundColor");
             assert_eq!(background.as_str().unwrap() == "rgb(255, 255, 255)", scheme == "light", "{background}");
         }

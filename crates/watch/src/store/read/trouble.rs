@@ -56,23 +56,11 @@ pub enum Which {
     All,
 }
 
-type Columns = (
-    String,
-    String,
-    String,
-    String,
-    String,
-    String,
-    i64,
-    i64,
-    Option<i64>,
-    Option<i64>,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-);
+type Columns =
+    (String, String, String, String, String, String, i64, i64, Option<i64>, Option<i64>, Option<String>, Option<String>, Option<String>);
 
-const COLUMNS: &str = "id, subject, class, severity, title, detail, since, opened, resolved, acknowledged, acknowledged_by, parent, evidence";
+const COLUMNS: &str =
+    "id, subject, class, severity, title, detail, since, opened, resolved, acknowledged, acknowledged_by, parent, evidence";
 
 impl From<Columns> for IncidentRow {
     fn from(row: Columns) -> Self {

@@ -60,7 +60,11 @@ pub(in crate::web) struct Mute {
     minutes: u32,
 }
 
-pub(in crate::web) async fn mute(Shared(state): Shared<State>, Path(name): Path<String>, Body(mute): Body<Mute>) -> Result<Response, Refusal> {
+pub(in crate::web) async fn mute(
+    Shared(state): Shared<State>,
+    Path(name): Path<String>,
+    Body(mute): Body<Mute>,
+) -> Result<Response, Refusal> {
     let until = if mute.minutes == 0 { Moment(0) } else { state.now() + minutes(mute.minutes)? };
     if !state.store.mute(&name, until).await? {
         return Err(Refusal::not_found("target"));
@@ -213,7 +217,8 @@ pub(in crate::web) async fn results(Shared(state): Shared<State>, Query(past): Q
     let now = state.now();
     state.store.target(&past.target).await?.ok_or_else(|| Refusal::not_found("target"))?;
     let moment = |time: Option<jiff::Timestamp>, usual: Moment| time.map_or(usual, |time| Moment(time.as_millisecond()));
-    let (from, until) = (moment(past.from, now - Duration::from_secs(3_600)), moment(past.until, Moment(now.0 + millis(Duration::from_secs(1)))));
+    let (from, until) =
+        (moment(past.from, now - Duration::from_secs(3_600)), moment(past.until, Moment(now.0 + millis(Duration::from_secs(1)))));
     let rows = state.store.results(&past.target, from, until, past.limit.unwrap_or(MOST)).await?;
     let rows: Vec<Value> = rows.iter().map(shown_result).collect();
     Ok(answer(StatusCode::OK, json!({ "target": past.target, "results": rows })))
@@ -227,7 +232,11 @@ fn shown_result(row: &ResultRow) -> Value {
         "slot": row.slot.to_string(), "attempt": row.attempt, "region": row.region, "at": row.at.to_string(),
         "verdict": row.verdict.word(), "duration_ms": ms(row.duration), "phases_ms": phases,
     });
-    let optional = [("reason", Some(&row.reason).filter(|reason| !reason.is_empty())), ("contract", row.contract.as_ref()), ("evidence", row.evidence.as_ref())];
+    let optional = [
+        ("reason", Some(&row.reason).filter(|reason| !reason.is_empty())),
+        ("contract", row.contract.as_ref()),
+        ("evidence", row.evidence.as_ref()),
+    ];
     for (name, value) in optional {
         if let Some(value) = value {
             shown[name] = value.clone().into();

@@ -1,6 +1,7 @@
 //! Targets: listed all, and written where they are the API's own. Those of the configuration file are changed there.
 
-use super::{Refusal, answer};
+use super::{Body, Refusal, answer};
+use crate::api_target::Definition;
 use crate::moment::Moment;
 use crate::store::read::TargetRow;
 use crate::web::State;
@@ -25,5 +26,87 @@ pub(in crate::web) async fn list(Shared(state): Shared<State>) -> Result<Respons
 
 pub(in crate::web) async fn one(Shared(state): Shared<State>, Path(name): Path<String>) -> Result<Response, Refusal> {
     let row = state.store.target(&name).await?.ok_or_else(|| Refusal::not_found("target"))?;
-    Ok(answer(StatusCode::OK, shown(&row)))
+    let mut body = shown(&row);
+    if row.source == "api"
+        && let Some(key) = &state.config().seal
+        && let Some(sealed) = state.store.definition(&name).await?
+        && let Some(definition) = key.open(&sealed).ok().and_then(|plain| serde_json::from_slice::<Definition>(&plain).ok())
+    {
+        body["definition"] = definition.shown();
+    }
+    Ok(answer(StatusCode::OK, body))
+}
+
+pub(in crate::web) async fn add(
+    Shared(state): Shared<State>,
+    Path(name): Path<String>,
+    Body(body): Body<Definition>,
+) -> Result<Response, Refusal> {
+    if state.store.target(&name).await?.is_some() {
+        let problem = format!("there is a target `{name}` already");
+        return Err(Refusal::new(StatusCode::CONFLICT, "conflict", problem, "use PUT to replace it, or another name"));
+    }
+    put(&state, &name, &body).await?;
+    Ok(answer(StatusCode::CREATED, json!({ "name": name })))
+}
+
+pub(in crate::web) async fn replace(
+    Shared(state): Shared<State>,
+    Path(name): Path<String>,
+    Body(body): Body<Definition>,
+) -> Result<Response, Refusal> {
+    own(&state, &name).await?;
+    put(&state, &name, &body).await?;
+    Ok(answer(StatusCode::OK, json!({ "name": name })))
+}
+
+pub(in crate::web) async fn remove(Shared(state): Shared<State>, Path(name): Path<String>) -> Result<Response, Refusal> {
+    own(&state, &name).await?;
+    state.store.remove_target(&name, state.now()).await?;
+    changed(&state, &name);
+    Ok(answer(StatusCode::OK, json!({ "name": name })))
+}
+
+/// Only what the API has made may be changed by it.
+async fn own(state: &State, name: &str) -> Result<(), Refusal> {
+    let row = state.store.target(name).await?.ok_or_else(|| Refusal::not_found("target"))?;
+    if row.source != "api" {
+        let problem = format!("`{name}` stands in the configuration file");
+        return Err(Refusal::new(StatusCode::CONFLICT, "conflict", problem, "change it there; it is read again when it changes"));
+    }
+    Ok(())
+}
+
+async fn put(state: &State, name: &str, definition: &Definition) -> Result<(), Refusal> {
+    let config = state.config();
+    if config.targets.contains_key(name) {
+        let problem = format!("`{name}` stands in the configuration file");
+        return Err(Refusal::new(StatusCode::CONFLICT, "conflict", problem, "use another name"));
+    }
+    let destinations = crate::api_target::allowed(&config);
+    let refusal = |refusal: crate::api_target::Refusal| Refusal::invalid(refusal.problem, refusal.remedy);
+    let spec = definition.spec(name, destinations).map_err(refusal)?;
+    definition.look_up(destinations).await.map_err(refusal)?;
+    let Some(key) = &config.seal else {
+        let problem = "there is no key to seal what is kept of a target";
+        return Err(Refusal::new(
+            StatusCode::CONFLICT,
+            "no-key",
+            problem,
+            "set `seal_key` in the configuration to 32 random bytes from a variable or a file",
+        ));
+    };
+    let plain = serde_json::to_vec(definition).expect("a definition has text keys only");
+    let sealed = key
+        .seal(&plain)
+        .map_err(|failure| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "seal", failure.to_string(), "look at the log"))?;
+    state.store.put_target(&spec, &sealed, &config.region, state.now()).await?;
+    changed(state, name);
+    Ok(())
+}
+
+/// Open pages are told, and whoever schedules probes.
+fn changed(state: &State, name: &str) {
+    let _ = state.bell.send(name.to_owned());
+    state.targets_changed.notify_one();
 }

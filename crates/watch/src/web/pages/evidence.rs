@@ -84,7 +84,8 @@ pub(in crate::web) async fn page(
     let (target, at, body) = state.store.kept_evidence(&id).await?.ok_or(GONE)?;
     if query.is_some_and(|query| query.starts_with("download")) {
         let name = format!("attachment; filename=\"{}\"", file_name(&id));
-        return Ok(([(header::CONTENT_TYPE, "application/json".to_owned()), (header::CONTENT_DISPOSITION, name)], body.get().to_owned()).into_response());
+        return Ok(([(header::CONTENT_TYPE, "application/json".to_owned()), (header::CONTENT_DISPOSITION, name)], body.get().to_owned())
+            .into_response());
     }
     let (diagnoses, proof) = Proof::load(&state, &id).await?.ok_or(GONE)?;
     let page = Page {

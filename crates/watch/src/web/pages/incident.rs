@@ -124,8 +124,21 @@ fn page_of(
     proof: Option<(Vec<Diagnosis>, Proof)>,
     now: Moment,
 ) -> Page {
-    let IncidentRow { id, subject, class, severity, title, detail, since, opened, resolved, acknowledged, acknowledged_by, parent, evidence } =
-        incident;
+    let IncidentRow {
+        id,
+        subject,
+        class,
+        severity,
+        title,
+        detail,
+        since,
+        opened,
+        resolved,
+        acknowledged,
+        acknowledged_by,
+        parent,
+        evidence,
+    } = incident;
     let lasted = shown::span(resolved.unwrap_or(now).since(since));
     let told = match (resolved, acknowledged) {
         (Some(_), _) => format!("It is over, and lasted {lasted}."),

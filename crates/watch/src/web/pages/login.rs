@@ -33,6 +33,10 @@ pub(in crate::web) async fn page(
     Extension(stranger): Extension<Stranger>,
     Query(query): Query<Next>,
 ) -> Response {
+    // Where nobody has to log in, there is nothing to do here.
+    if guard::is_open(&state.config()) {
+        return Redirect::to(own(&query.next)).into_response();
+    }
     show(&state, &stranger, &query.next, "")
 }
 

@@ -111,7 +111,11 @@ pub(in crate::web) async fn page(
         chosen_tag: shown::plain(&filter.tag),
         states,
         chosen_state: filter.state.clone(),
-        shown: if rows.len() == total { String::new() } else { format!("{} of {} shown", shown::thousands(rows.len()), shown::thousands(total)) },
+        shown: if rows.len() == total {
+            String::new()
+        } else {
+            format!("{} of {} shown", shown::thousands(rows.len()), shown::thousands(total))
+        },
         empty: if total == 0 {
             "No targets yet: add them to the configuration file, or over the API.".to_owned()
         } else {
@@ -243,7 +247,9 @@ fn answer(targets: &[TargetRow], now: Moment) -> Answer {
             ("bad", "■", format!("{} of {} down: {}.", shown::thousands(down.len()), shown::count(all, "target"), names(&down)))
         }
         () if blind.len() == all => ("idle", "◌", "Nothing is known: no results are coming in.".to_owned()),
-        () if !blind.is_empty() => ("idle", "◌", format!("No results from {} of {}.", shown::thousands(blind.len()), shown::count(all, "target"))),
+        () if !blind.is_empty() => {
+            ("idle", "◌", format!("No results from {} of {}.", shown::thousands(blind.len()), shown::count(all, "target")))
+        }
         () if waiting.len() == all => ("idle", "○", format!("Waiting for the first results of {}.", shown::count(all, "target"))),
         () if all == 1 => ("good", "●", "The only target is up.".to_owned()),
         () if checking.is_empty() && waiting.is_empty() => ("good", "●", format!("All {} are up.", shown::count(all, "target"))),

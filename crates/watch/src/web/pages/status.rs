@@ -126,7 +126,8 @@ async fn tools(state: &State, target: &TargetRow) -> Result<Option<usize>, Fault
     if let Some(known) = state.inner.glance.lock().expect("nobody panics with it").tools.get(hash) {
         return Ok(Some(*known));
     }
-    let Some(count) = state.store.kept_contract(&target.name, hash).await?.and_then(|contract| contract.tools).map(|tools| tools.len()) else {
+    let Some(count) = state.store.kept_contract(&target.name, hash).await?.and_then(|contract| contract.tools).map(|tools| tools.len())
+    else {
         return Ok(None);
     };
     let mut glance = state.inner.glance.lock().expect("nobody panics with it");
@@ -201,15 +202,6 @@ impl Badge {
     fn new(name: &str, word: &'static str, color: &'static str) -> Self {
         let width = |text: &str| text.chars().count() * 7 + 12;
         let (left, right) = (width(name), width(word));
-        Self {
-            name: name.to_owned(),
-            word,
-            color,
-            left,
-            right,
-            whole: left + right,
-            middle_left: left / 2,
-            middle_right: left + right / 2,
-        }
+        Self { name: name.to_owned(), word, color, left, right, whole: left + right, middle_left: left / 2, middle_right: left + right / 2 }
     }
 }

@@ -276,14 +276,22 @@ pub(in crate::web) struct Mute {
 /// Nobody mutes something for longer by a slip.
 const LONGEST_MUTE: u32 = 60 * 24 * 30;
 
-pub(in crate::web) async fn mute(Shared(state): Shared<State>, Path(name): Path<String>, Form(form): Form<Mute>) -> Result<Redirect, Fault> {
+pub(in crate::web) async fn mute(
+    Shared(state): Shared<State>,
+    Path(name): Path<String>,
+    Form(form): Form<Mute>,
+) -> Result<Redirect, Fault> {
     let now = state.now();
     let until = if form.minutes == 0 { Moment(0) } else { now + Duration::from_secs(u64::from(form.minutes.min(LONGEST_MUTE)) * 60) };
     if !state.store.mute(&name, until).await? {
         return Err(Fault::NotFound("target"));
     }
     let _ = state.bell.send(name.clone());
-    let back = if form.back.is_empty() { format!("/targets/{}", shown::segment(&name)) } else { format!("/incidents/{}", shown::segment(&form.back)) };
+    let back = if form.back.is_empty() {
+        format!("/targets/{}", shown::segment(&name))
+    } else {
+        format!("/incidents/{}", shown::segment(&form.back))
+    };
     Ok(Redirect::to(&back))
 }
 
