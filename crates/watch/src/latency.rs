@@ -30,7 +30,6 @@ impl Latency {
     /// Microseconds that this share of all did not take longer than; none if there are none.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let count = self.count();
-        #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and the count")]
         let rank = ((count as f64 * share).ceil() as u64).clamp(1, count.max(1));
         let mut seen = 0;
         for (bucket, number) in &self.counts {

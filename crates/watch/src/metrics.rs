@@ -93,7 +93,6 @@ impl Metrics {
             success.get_or_create(&Target { target: target.name.clone() }).set(i64::from(result.verdict.is_up()));
             // A phase that was not reached took no time: it is not there.
             for (phase, micros) in &result.phases {
-                #[expect(clippy::cast_precision_loss, reason = "a phase lasts no years")]
                 let seconds = *micros as f64 / 1e6;
                 durations.get_or_create(&PhaseOf { target: target.name.clone(), phase: phase.clone() }).set(seconds);
             }

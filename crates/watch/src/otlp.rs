@@ -174,7 +174,6 @@ fn metrics(readings: &Readings, counted: &[(crate::metrics::Outcome, u64)], bega
     let success = newest().map(|(name, result)| whole(name, i64::from(result.verdict.is_up()))).collect();
     let phases = newest().flat_map(|(name, result)| {
         result.phases.iter().map(|(phase, micros)| {
-            #[expect(clippy::cast_precision_loss, reason = "a phase lasts no years")]
             let seconds = *micros as f64 / 1e6;
             json!({ "attributes": [text("target", name), text("phase", phase)], "timeUnixNano": at, "asDouble": seconds })
         })

@@ -469,7 +469,10 @@ fn targets_of_the_api_are_sealed_and_lead_nowhere_inside() {
     assert_eq!(ask("POST", "/api/targets/new", body.clone()).0, 201);
     assert_eq!(ask("POST", "/api/targets/new", body.clone()).0, 409);
     let (status, shown) = ask("GET", "/api/targets/new", Value::Null);
-    assert_eq!((status, shown["source"].as_str(), shown["definition"]["headers"]["authorization"].as_str()), (200, Some("api"), Some("[redacted]")));
+    assert_eq!(
+        (status, shown["source"].as_str(), shown["definition"]["headers"]["authorization"].as_str()),
+        (200, Some("api"), Some("[redacted]"))
+    );
     let sealed = dashboard.runtime.block_on(dashboard.store.definition("new")).unwrap().unwrap();
     assert!(!sealed.windows(6).any(|part| part == b"s3cret"));
     let spec = api_target::decoder(&Config { seal: Some(key), ..config() })("new", &sealed).unwrap();

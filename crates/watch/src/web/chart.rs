@@ -129,7 +129,6 @@ pub(super) fn latencies(axis: &Axis, pieces: &[Bucket]) -> Option<Html> {
     let values: Vec<[Option<u64>; 3]> = pieces.iter().map(|piece| LINES.map(|(_, share)| piece.latency.quantile(share))).collect();
     let highest = values.iter().flatten().flatten().copied().max()?;
     let top = ceiling(highest);
-    #[expect(clippy::cast_precision_loss, reason = "pixels")]
     let place =
         |index: usize, value: u64| (WIDTH * (index as f64 + 0.5) / pieces.len().max(1) as f64, HEIGHT - HEIGHT * value as f64 / top as f64);
     let mut svg = format!(
@@ -160,11 +159,9 @@ pub(super) fn latencies(axis: &Axis, pieces: &[Bucket]) -> Option<Html> {
         }
         let _ = write!(svg, "<path class=\"line {name}\" d=\"{path}\"/>");
     }
-    #[expect(clippy::cast_precision_loss, reason = "pixels")]
     let wide = WIDTH / pieces.len().max(1) as f64;
     for (index, value) in values.iter().enumerate() {
         if let [Some(p50), Some(p95), Some(p99)] = value {
-            #[expect(clippy::cast_precision_loss, reason = "pixels")]
             let x = index as f64 * wide;
             let _ = write!(
                 svg,

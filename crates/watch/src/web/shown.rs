@@ -133,7 +133,6 @@ pub(super) fn span(duration: Duration) -> String {
 }
 
 /// A latency in microseconds.
-#[expect(clippy::cast_precision_loss, reason = "latencies are far below 2^52")]
 pub(super) fn micros(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros} µs"),

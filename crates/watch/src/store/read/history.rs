@@ -67,7 +67,6 @@ impl Bucket {
     /// The share of conclusive probes that were good.
     pub fn share(&self) -> Option<f64> {
         let conclusive = self.good + self.bad;
-        #[expect(clippy::cast_precision_loss, reason = "counts of probes are far below 2^52")]
         (conclusive > 0).then(|| self.good as f64 / conclusive as f64)
     }
 

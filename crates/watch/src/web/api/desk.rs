@@ -225,7 +225,6 @@ pub(in crate::web) async fn results(Shared(state): Shared<State>, Query(past): Q
 }
 
 fn shown_result(row: &ResultRow) -> Value {
-    #[expect(clippy::cast_precision_loss, reason = "durations are far below 2^52")]
     let ms = |micros: i64| micros as f64 / 1e3;
     let phases: Map<String, Value> = row.phases.iter().map(|(phase, micros)| (phase.clone(), ms(*micros).into())).collect();
     let mut shown = json!({

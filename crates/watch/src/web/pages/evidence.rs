@@ -107,7 +107,6 @@ fn file_name(id: &str) -> String {
 
 /// Since the transcript began.
 pub(super) fn time(micros: &u64) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "a probe lasts no years")]
     let seconds = *micros as f64 / 1e6;
     format!("+{seconds:.3} s")
 }
