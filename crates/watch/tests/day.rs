@@ -168,8 +168,7 @@ async fn a_day_in_a_minute() {
     let (people, pager) = People::listen(&hour).await;
     let config = configuration(folder.path(), &street, &pager, &canary.address().to_string(), begin);
 
-    let address = sqlite(&folder.path().join("watch.db"));
-    let store = Store::open(&address).await.unwrap();
+    let store = Store::open(&sqlite(&folder.path().join("watch.db"))).await.unwrap();
     let reach = Reach {
         network: Network::default(),
         guardian: Guardian::default(),
@@ -189,9 +188,7 @@ async fn a_day_in_a_minute() {
         }
         if hour.get() >= at(5, 58) && !is_announced {
             is_announced = true;
-            let pool = sqlx::AnyPool::connect(&address).await.unwrap();
-            let statement = "INSERT INTO deploy (id, target, at, until, note) VALUES ('d', 'deploys', $1, $2, '')";
-            sqlx::query(statement).bind(now.0).bind(now.0 + 30 * MINUTE).execute(&pool).await.unwrap();
+            store.announce_deploy("deploys", now, now + Duration::from_secs(1_800), None, "a deployment").await.unwrap();
         }
         let next =
             [monitor.worker.pass(now).await.unwrap(), monitor.chores.pass(now).await.unwrap(), notifier.pass(now).await.unwrap().next];
