@@ -20,6 +20,7 @@ mod read;
 mod review;
 mod schema;
 mod test;
+mod watch;
 
 pub(crate) use check::unknown_rule;
 
@@ -52,6 +53,8 @@ pub(crate) enum Command {
     Hash(Box<hash::Arguments>),
     /// See whether a server works, and how long each part takes: one line, one exit code
     Probe(Box<probe::Arguments>),
+    /// Watch servers: probe them on a timer, tell people when they fail, and show it
+    Watch(Box<watch::Arguments>),
     /// Send one request and print its answer; takes the flags of MCP Inspector's CLI
     Inspect(Box<inspect::Arguments>),
     /// List the tools of a server
@@ -97,6 +100,7 @@ impl Command {
             Self::Diff(arguments) => diff::run(arguments, watching),
             Self::Hash(arguments) => hash::run(arguments, watching),
             Self::Probe(arguments) => probe::run(arguments, watching),
+            Self::Watch(arguments) => watch::run(arguments, watching),
             Self::Inspect(arguments) => inspect::run(arguments, watching),
             Self::Tools(arguments) => list::run("tools/list", arguments, watching),
             Self::Prompts(arguments) => list::run("prompts/list", arguments, watching),
@@ -131,6 +135,7 @@ impl Command {
             | Self::Init(_)
             | Self::Explain(_)
             | Self::Probe(_)
+            | Self::Watch(_)
             | Self::Plan(_)
             | Self::Review(_)
             | Self::Schema(_)

@@ -100,9 +100,14 @@ impl NetworkArgs {
                 Ok(Proxies::Always(proxy))
             }
             None if self.no_proxy => Ok(Proxies::None),
-            None => Ok(Proxies::Variables(variables(settings::variable))),
+            None => Ok(of_environment()),
         }
     }
+}
+
+/// The proxies that the environment names.
+pub(crate) fn of_environment() -> Proxies {
+    Proxies::Variables(variables(settings::variable))
 }
 
 fn parse_count(text: &str) -> Result<usize, String> {

@@ -16,4 +16,5 @@ pub use hash::{full_hash, tools_hash};
 pub use kept::kept;
 pub use lock::{LockFailure, parse, write};
 pub use profile::{ParseProfileError, Profile, Visitor};
+pub(crate) use trace::legacy_revision;
 pub use trace::{TraceFailure, of_check, of_trace};

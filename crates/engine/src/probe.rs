@@ -4,8 +4,10 @@
 mod certificate;
 mod phases;
 mod promise;
+mod replay;
 
 pub use promise::Promise;
+pub use replay::take_of;
 
 use crate::contract::{ToolsSeen, changes_told};
 use crate::diagnosis::{self, Asker, Scene};

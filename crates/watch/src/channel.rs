@@ -37,11 +37,13 @@ pub struct Post {
     pub url: Secret,
     pub headers: Vec<(String, Secret)>,
     pub body: Vec<u8>,
+    /// What else must not come up in what is told of the answer.
+    pub hidden: Vec<Secret>,
 }
 
 impl Post {
     fn json(url: &str, body: &Value) -> Self {
-        Self { url: Secret(url.to_owned()), headers: Vec::new(), body: body.to_string().into_bytes() }
+        Self { url: Secret(url.to_owned()), headers: Vec::new(), body: body.to_string().into_bytes(), hidden: Vec::new() }
     }
 
     #[must_use]
@@ -49,7 +51,19 @@ impl Post {
         self.headers.push((name.to_owned(), Secret(value.to_owned())));
         self
     }
+
+    /// The text without what this parcel keeps secret, should a service repeat it.
+    fn redacted(&self, text: &str) -> String {
+        let path = Url::parse(&self.url.0).map(|url| url[url::Position::BeforePath..].to_owned()).unwrap_or_default();
+        let headers = self.headers.iter().flat_map(|(_, value)| value.0.split(' '));
+        let hidden = self.hidden.iter().map(|secret| secret.0.as_str());
+        let secrets = [self.url.0.as_str(), path.as_str()].into_iter().chain(headers).chain(hidden);
+        // A shorter one would star out half of the text without hiding anything.
+        secrets.filter(|secret| secret.len() >= SHORTEST_SECRET).fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+    }
 }
+
+const SHORTEST_SECRET: usize = 6;
 
 /// The message as this channel wants it.
 ///

@@ -5,6 +5,7 @@ pub mod api_target;
 pub mod channel;
 pub mod chores;
 pub mod config;
+pub mod heartbeat;
 pub mod incident;
 pub mod latency;
 pub mod maintenance;

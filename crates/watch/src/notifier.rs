@@ -12,23 +12,39 @@ use crate::config::{ChannelSpec, Config};
 use crate::maintenance;
 use crate::moment::Moment;
 use crate::store::Store;
-use crate::store::outbox::{LEASE, Leased};
+use crate::store::outbox::{Leased, Rows};
+use crate::worker::Plan;
 use futures_util::future::join_all;
 use plan::{Next, Tried, after};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
+/// For how long one notifier has a message to itself.
+const LEASE: Duration = Duration::from_secs(30);
 /// Messages that one pass sends at the same time.
 const AT_ONCE: i64 = 32;
 /// How often an Alertmanager is told again of what is open.
 const REPEATED_EVERY: Duration = Duration::from_secs(60);
+/// How often a reminder that waits for the end of maintenance is looked at.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug)]
 pub struct Notifier {
     store: Store,
-    config: Arc<Config>,
+    plan: watch::Receiver<Arc<Plan>>,
     carrier: Carrier,
+    guard: Guard,
+    lease: Duration,
+}
+
+/// Whether half of a lease is the last moment for a send to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    Up,
+    /// Only to show in a test that it is needed.
+    Down,
 }
 
 /// What came of one message, for the log.
@@ -50,8 +66,19 @@ pub struct Round {
 }
 
 impl Notifier {
-    pub fn new(store: Store, config: Arc<Config>, carrier: Carrier) -> Self {
-        Self { store, config, carrier }
+    pub fn new(store: Store, plan: watch::Receiver<Arc<Plan>>, carrier: Carrier) -> Self {
+        Self { store, plan, carrier, guard: Guard::Up, lease: LEASE }
+    }
+
+    /// With another lease than 30 s, and with a third of it for each message.
+    #[must_use]
+    pub fn leasing(self, lease: Duration) -> Self {
+        Self { lease, carrier: self.carrier.within(lease / 3), ..self }
+    }
+
+    #[must_use]
+    pub fn guarded(self, guard: Guard) -> Self {
+        Self { guard, ..self }
     }
 
     /// Sends what is due. It says that there is work at once if there was any: something else may have waited for it.
@@ -64,10 +91,18 @@ impl Notifier {
         self.store.supersede(now).await?;
         self.store.tell_acknowledged(now).await?;
         let reminder = self.remind(now).await?;
-        let leased = self.store.lease_outbox(now, AT_ONCE).await?;
+        let mut leased = Vec::new();
+        let mut next = reminder;
+        for which in self.rows() {
+            // Whoever only reads does not wait for those who write.
+            let due = self.store.next_outbox(which, now, self.lease).await?;
+            if due.is_some_and(|due| due <= now) {
+                leased.extend(self.store.lease_outbox(which, now, self.lease, AT_ONCE).await?);
+            }
+            next = next.into_iter().chain(due).min();
+        }
         if leased.is_empty() {
-            let due = self.store.next_outbox(now).await?;
-            return Ok(Round { sent: Vec::new(), next: due.into_iter().chain(reminder).min() });
+            return Ok(Round { sent: Vec::new(), next });
         }
         let sent = join_all(leased.iter().map(|row| self.send(row, now, began))).await;
         let sent = sent.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -86,7 +121,8 @@ impl Notifier {
             self.store.give_up(row, "its route has no channels", begin).await?;
             return Ok(None);
         };
-        let known = self.config.channels.get(channel);
+        let config = self.config();
+        let known = config.channels.get(channel);
         let outcome = match known {
             Some(spec) => self.deliver(row, spec, begin, began).await,
             None => Err(Setback::Refused(format!("there is no channel `{channel}`"))),
@@ -113,7 +149,7 @@ impl Notifier {
     async fn deliver(&self, row: &Leased, spec: &ChannelSpec, begin: Moment, began: Instant) -> Result<String, Setback> {
         let now = begin + began.elapsed();
         let parcel = pack(spec, &self.message(row, now)).map_err(Setback::Refused)?;
-        let may_send = || began.elapsed() < LEASE / 2;
+        let may_send = || began.elapsed() < self.lease / 2 || self.guard == Guard::Down;
         self.carrier.deliver(&parcel, now, &may_send).await
     }
 
@@ -150,25 +186,38 @@ impl Notifier {
 
     /// Reminds of what nobody has acknowledged. Gives when the next reminder is due.
     async fn remind(&self, now: Moment) -> Result<Option<Moment>, sqlx::Error> {
-        if self.config.routes.iter().all(|route| route.remind_every.is_none()) {
+        let config = self.config();
+        if config.routes.iter().all(|route| route.remind_every.is_none()) {
             return Ok(None);
         }
         let mut next: Option<Moment> = None;
         let planned = self.store.announced(now).await?;
         for unanswered in self.store.unanswered().await? {
-            let route = self.config.route(unanswered.severity, &unanswered.tags);
+            let route = config.route(unanswered.severity, &unanswered.tags);
             let Some((route, every)) = route.and_then(|route| Some((route, route.remind_every?))) else { continue };
             let due = unanswered.told + every;
-            let is_planned = maintenance::covers(&self.config, &planned, &unanswered.subject, &unanswered.tags, now);
-            if due > now {
+            let is_planned = maintenance::covers(&config, &planned, &unanswered.subject, &unanswered.tags, now);
+            let is_quiet = is_planned || unanswered.muted_until > now;
+            if due > now || is_quiet {
+                let due = if is_quiet { due.max(now + LOOK_AGAIN) } else { due };
                 next = Some(next.map_or(due, |next| next.min(due)));
-            } else if !is_planned && unanswered.muted_until <= now {
+            } else {
                 let mut channels = vec![unanswered.told_by.clone()];
                 channels.extend(route.channels.iter().filter(|channel| **channel != unanswered.told_by).cloned());
                 self.store.remind(&unanswered, &channels, now).await?;
             }
         }
         Ok(next)
+    }
+
+    fn rows(&self) -> Vec<Rows> {
+        let repeats = self.config().channels.values().any(|channel| matches!(channel, ChannelSpec::Alertmanager { .. }));
+        if repeats { vec![Rows::Waiting, Rows::Repeating] } else { vec![Rows::Waiting] }
+    }
+
+    /// As it is now.
+    fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.plan.borrow().config)
     }
 
     fn message(&self, row: &Leased, now: Moment) -> Message {
@@ -185,7 +234,7 @@ impl Notifier {
             resolved: row.resolved,
             acknowledged_by: row.acknowledged_by.clone(),
             evidence: row.evidence.clone(),
-            public_url: self.config.public_url.clone(),
+            public_url: self.config().public_url.clone(),
             now,
         }
     }

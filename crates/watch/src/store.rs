@@ -14,6 +14,7 @@ mod results;
 mod retention;
 mod rollup;
 mod schedule;
+mod standing;
 mod values;
 
 pub use commit::{Committed, Finished};

@@ -1,5 +1,7 @@
 //! `mcproof probe TARGET`: whether a server works, in one line and one exit code.
 
+mod replay;
+
 use crate::conversation::{self, Interrupts, Watching};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -25,6 +27,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
   mcproof probe https://mcp.example.com/mcp --deadline 2m         after a deployment: wait until it works
   mcproof probe https://mcp.example.com/mcp --min-days 21 --lock mcproof.lock --json
   mcproof probe -- node server.js
+  mcproof probe --replay evidence.json                            what an incident of `mcproof watch` shows
   mcproof probe 'http://127.0.0.1:${port}/mcp' -e PORT='${port}' -- node server.js")]
 pub(crate) struct Arguments {
     /// URL, or name of a server in .mcp.json; a command comes last, after `--`
@@ -44,6 +47,9 @@ pub(crate) struct Arguments {
     /// failure, others a warning
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
+    /// Judge a saved probe again, without the server: what --trace wrote, or the evidence of an incident
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "retry", "deadline", "min_days", "lock", "command", "server_url", "server"])]
+    replay: Option<PathBuf>,
     /// Print all that is known as JSON; `mcproof schema probe` prints its schema
     #[arg(long)]
     json: bool,
@@ -52,6 +58,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
+    if let Some(path) = &arguments.replay {
+        return replay::run(path, arguments.json);
+    }
     let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::NameAndStart)?;
     let plan = arguments.plan(&resolved)?;
     let trace = resolved.trace.as_deref().map(conversation::create_trace).transpose()?;

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::output;
 use mcproof_engine::suite::schema::suite_schema;
 use mcproof_record::schema;
+use mcproof_watch::config::config_schema;
 
 /// Print a JSON Schema
 #[derive(Debug, clap::Args)]
@@ -37,6 +38,8 @@ enum What {
     Diff,
     /// What `probe --json` prints
     Probe,
+    /// The configuration of `mcproof watch`
+    Watch,
     /// The messages of `mcproof drive`
     Drive,
 }
@@ -51,6 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         What::Lock => schema::lock(),
         What::Diff => schema::diff(),
         What::Probe => schema::probe(),
+        What::Watch => config_schema(),
         What::Drive => schema::drive(),
     };
     output::data(format!("{schema:#}\n").as_bytes())?;

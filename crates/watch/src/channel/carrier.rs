@@ -3,6 +3,7 @@
 
 use super::mail::Mail;
 use super::{Parcel, Post};
+use crate::config::Secret;
 use crate::moment::Moment;
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
@@ -13,13 +14,14 @@ use std::time::Duration;
 use tokio::time::timeout;
 use url::Url;
 
-/// Connecting and sending together. With half of a lease before it, it ends before the lease does.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The way to the services.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Carrier {
     network: Network,
+    /// Connecting and sending together. With half of a lease before it, it ends before the lease does.
+    patience: Duration,
 }
 
 /// Why a parcel was not taken.
@@ -39,13 +41,20 @@ pub enum Setback {
     TooLate,
 }
 
+const AGENT: [&str; 2] = ["user-agent", concat!("mcproof/", env!("CARGO_PKG_VERSION"))];
 /// How much of an answer is told.
 const EXCERPT: usize = 200;
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
 impl Carrier {
     pub fn new(network: Network) -> Self {
-        Self { network }
+        Self { network, patience: PATIENCE }
+    }
+
+    /// With another limit than 10 s for each message.
+    #[must_use]
+    pub fn within(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Brings a parcel to its service. `may_send` is asked when the connection is there, right before anything is sent. Gives
@@ -62,14 +71,32 @@ impl Carrier {
                 Parcel::Nothing => Ok("nothing to tell".to_owned()),
             }
         };
-        let outcome = timeout(PATIENCE, carried).await;
+        let outcome = timeout(self.patience, carried).await;
         outcome.unwrap_or_else(|_| {
             let why = match is_sent {
-                true => format!("no answer within {} s", PATIENCE.as_secs()),
-                false => format!("no connection within {} s", PATIENCE.as_secs()),
+                true => format!("no answer within {} s", self.patience.as_secs_f64()),
+                false => format!("no connection within {} s", self.patience.as_secs_f64()),
             };
             Err(Setback::Passing { why, after: None, maybe_taken: is_sent })
         })
+    }
+
+    /// Fetches a URL that only wants to be fetched, and gives the status.
+    ///
+    /// # Errors
+    /// It did not answer with success in time.
+    pub async fn fetch(&self, url: &Secret) -> Result<u16, String> {
+        let url = Url::parse(&url.0).map_err(|_| "its URL cannot be used".to_owned())?;
+        let fetched = async {
+            let connected = Errand::connect(&url, &self.network).await?;
+            connected.send("GET", &[AGENT.map(str::to_owned).into()], Vec::new()).await
+        };
+        match timeout(self.patience, fetched).await {
+            Ok(Ok(answer)) if (200..300).contains(&answer.status) => Ok(answer.status),
+            Ok(Ok(answer)) => Err(format!("status {}", answer.status)),
+            Ok(Err(broken)) => Err(broken.to_string()),
+            Err(_) => Err(format!("no answer within {} s", self.patience.as_secs_f64())),
+        }
     }
 
     async fn post(&self, post: &Post, now: Moment, may_send: &(dyn Fn() -> bool + Sync), is_sent: &mut bool) -> Result<String, Setback> {
@@ -82,13 +109,13 @@ impl Carrier {
         let mut headers = vec![
             ("content-type".to_owned(), "application/json".to_owned()),
             ("accept".to_owned(), "application/json".to_owned()),
-            ("user-agent".to_owned(), concat!("mcproof/", env!("CARGO_PKG_VERSION")).to_owned()),
+            AGENT.map(str::to_owned).into(),
         ];
         headers.extend(post.headers.iter().map(|(name, value)| (name.clone(), value.0.clone())));
         let sent = connected.send("POST", &headers, post.body.clone()).await;
         let answer = sent.map_err(|broken| passing(broken.to_string(), true))?;
         let text = String::from_utf8_lossy(&answer.body);
-        let excerpt: String = escape(text.trim()).chars().take(EXCERPT).collect();
+        let excerpt: String = escape(&post.redacted(text.trim())).chars().take(EXCERPT).collect();
         let said = if excerpt.is_empty() { format!("status {}", answer.status) } else { format!("status {}: {excerpt}", answer.status) };
         match answer.status {
             200..=299 => Ok(said),

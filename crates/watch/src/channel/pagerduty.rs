@@ -41,5 +41,5 @@ pub(super) fn pack(url: &str, routing_key: &Secret, message: &Message) -> Post {
             event["links"] = links.into();
         }
     }
-    Post::json(url, &event)
+    Post { hidden: vec![routing_key.clone()], ..Post::json(url, &event) }
 }

@@ -168,3 +168,16 @@ fn spans_are_told_in_their_two_largest_units() {
     check(3_600, "1 h 0 min");
     check(90_000, "1 d 1 h");
 }
+
+#[test]
+fn what_a_service_repeats_of_our_secrets_is_not_told() {
+    let check = |channel: &ChannelSpec, said: &str, expected: &str| {
+        let Parcel::Post(post) = pack(channel, &message(Kind::Trigger)).unwrap() else { panic!() };
+        assert_eq!(post.redacted(said), expected);
+    };
+    let pagerduty = ChannelSpec::PagerDuty { routing_key: secret("r0uting-key"), url: "https://events.example.com/v2/enqueue".into() };
+    check(&pagerduty, "bad key r0uting-key", "bad key ***");
+    check(&ChannelSpec::Jira { url: "https://x.example/v2".into(), api_key: secret("api-key") }, "no api-key", "no ***");
+    let slack = ChannelSpec::Slack { url: secret("https://hooks.example.com/services/T0/B1?x=2") };
+    check(&slack, "cannot POST /services/T0/B1?x=2", "cannot POST ***");
+}

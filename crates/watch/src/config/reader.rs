@@ -415,7 +415,7 @@ fn read_maintenance(reader: &mut Reader<'_>, draft: &ConfigDraft, targets: &BTre
 }
 
 fn unknown(reader: &mut Reader<'_>, name: &str, node: &Node, known: &[String], what: &str) {
-    let diagnostic = Diagnostic::error(&format!("unknown-{what}"), format!("there is no {what} `{name}`"));
+    let diagnostic = Diagnostic::error(format!("unknown-{what}"), format!("there is no {what} `{name}`"));
     let names = || known.iter().map(String::as_str);
     let hint = match did_you_mean(name, names()) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -433,7 +433,8 @@ fn warn(reader: &mut Reader<'_>, draft: &ConfigDraft, tree: &Node, targets: &BTr
     }
     let is_open = !draft.has_login || (draft.login.tokens.is_empty() && draft.login.proxy_header.is_none());
     if let Some((address, key)) = draft.listen.filter(|(address, _)| is_open && !address.ip().is_loopback()) {
-        let warning = Diagnostic::warning("open-dashboard", format!("whoever reaches {address} sees the dashboard and may change it"));
+        let message = format!("nobody has to log in at {address}, which others reach: the dashboard is not served like that");
+        let warning = Diagnostic::warning("open-dashboard", message);
         reader.report(warning.hint("add `login`, or listen on 127.0.0.1"), key);
     }
 }

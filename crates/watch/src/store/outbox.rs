@@ -15,8 +15,6 @@ use std::hash::{Hash as _, Hasher as _};
 use std::time::Duration;
 use uuid::{Builder, Uuid};
 
-/// For how long one notifier has a row to itself.
-pub(crate) const LEASE: Duration = Duration::from_secs(30);
 /// In the outbox only: sent as a trigger, again and again.
 pub(crate) const REPEAT: &str = "repeat";
 
@@ -91,10 +89,28 @@ const UNBLOCKED: &str = concat!(
     "OR (candidate.kind = 'resolve' AND earlier.kind = 'repeat' AND earlier.lease_until > $1)))"
 );
 
-/// The row waits, or repeats itself while its incident is open.
-const WAITS: &str = "(candidate.delivered IS NULL OR (candidate.kind = 'repeat' AND NOT EXISTS \
-    (SELECT 1 FROM outbox later WHERE later.incident = candidate.incident AND later.kind = 'resolve') \
-    AND EXISTS (SELECT 1 FROM incident WHERE incident.id = candidate.incident AND incident.resolved IS NULL)))";
+/// Which rows are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// Those that nobody has taken.
+    Waiting,
+    /// Those that are sent again as long as their incident is open.
+    Repeating,
+}
+
+impl Rows {
+    /// The row `candidate` is one of them. Each has an index of its own.
+    fn condition(self) -> &'static str {
+        match self {
+            Self::Waiting => "candidate.delivered IS NULL",
+            Self::Repeating => {
+                "candidate.kind = 'repeat' AND NOT EXISTS \
+                 (SELECT 1 FROM outbox later WHERE later.incident = candidate.incident AND later.kind = 'resolve') \
+                 AND EXISTS (SELECT 1 FROM incident WHERE incident.id = candidate.incident AND incident.resolved IS NULL)"
+            }
+        }
+    }
+}
 
 const COLUMNS: &str = "outbox.id, outbox.incident, outbox.kind, outbox.route, outbox.hop, outbox.created, outbox.epoch, \
     outbox.attempts, outbox.tried_since";
@@ -114,7 +130,8 @@ pub(crate) fn derived_id(at: Moment, parts: &[&str]) -> String {
 
 impl Store {
     /// Leases what is due and not blocked, at most one row of each incident.
-    pub(crate) async fn lease_outbox(&self, now: Moment, most: i64) -> Result<Vec<Leased>, sqlx::Error> {
+    pub(crate) async fn lease_outbox(&self, which: Rows, now: Moment, lease: Duration, most: i64) -> Result<Vec<Leased>, sqlx::Error> {
+        let waits = which.condition();
         let locked = match self.dialect {
             Dialect::Sqlite => "",
             Dialect::Postgres => "FOR UPDATE SKIP LOCKED",
@@ -122,30 +139,42 @@ impl Store {
         // A lease that ends later than any lease can was written by a clock that has been set back since.
         let statement = format!(
             "WITH due AS (SELECT candidate.id FROM outbox candidate WHERE candidate.due <= $1 \
-             AND (candidate.lease_until <= $1 OR candidate.lease_until > $2) AND {WAITS} AND {UNBLOCKED} \
+             AND (candidate.lease_until <= $1 OR candidate.lease_until > $2) AND {waits} AND {UNBLOCKED} \
              ORDER BY candidate.due, candidate.id LIMIT $3 {locked}) \
              UPDATE outbox SET lease_until = $2, epoch = outbox.epoch + 1 FROM due WHERE outbox.id = due.id RETURNING {COLUMNS}"
         );
-        let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).bind((now + LEASE).0).bind(most);
+        let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).bind((now + lease).0).bind(most);
         let rows = query.fetch_all(&self.pool).await?;
         let mut leased = Vec::with_capacity(rows.len());
         for row in &rows {
             let statement =
                 "SELECT subject, class, severity, title, detail, since, resolved, acknowledged_by, evidence FROM incident WHERE id = $1";
-            let incident = sqlx::query(statement).bind(row.try_get::<String, _>("incident")?).fetch_one(&self.pool).await?;
-            leased.push(read(row, &incident)?);
+            let incident = sqlx::query(statement).bind(row.try_get::<String, _>("incident")?);
+            match incident.fetch_optional(&self.pool).await? {
+                Some(incident) => leased.push(read(row, &incident)?),
+                // Nobody can be told of what nobody knows any more.
+                None => self.forget(&row.try_get::<String, _>("id")?, now).await?,
+            }
         }
         leased.sort_by(|one, other| one.id.cmp(&other.id));
         Ok(leased)
     }
 
+    async fn forget(&self, id: &str, now: Moment) -> Result<(), sqlx::Error> {
+        let statement = "UPDATE outbox SET delivered = $1, last_error = 'its incident is gone' WHERE id = $2 AND delivered IS NULL";
+        sqlx::query(statement).bind(now.0).bind(id).execute(&self.pool).await.map(drop)
+    }
+
     /// When there is something to lease next. What is leased now is looked at again when its lease is over.
-    pub(crate) async fn next_outbox(&self, now: Moment) -> Result<Option<Moment>, sqlx::Error> {
+    pub(crate) async fn next_outbox(&self, which: Rows, now: Moment, lease: Duration) -> Result<Option<Moment>, sqlx::Error> {
+        let waits = which.condition();
         let statement = format!(
-            "SELECT MIN(CASE WHEN candidate.due > candidate.lease_until THEN candidate.due ELSE candidate.lease_until END) \
-             FROM outbox candidate WHERE {WAITS} AND {UNBLOCKED}"
+            "SELECT MIN(CASE WHEN candidate.due > candidate.lease_until OR candidate.lease_until > $2 THEN candidate.due \
+             ELSE candidate.lease_until END) \
+             FROM outbox candidate WHERE {waits} AND {UNBLOCKED}"
         );
-        let next: Option<i64> = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(now.0).fetch_one(&self.pool).await?;
+        let query = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(now.0).bind((now + lease).0);
+        let next: Option<i64> = query.fetch_one(&self.pool).await?;
         Ok(next.map(Moment))
     }
 
@@ -162,7 +191,7 @@ impl Store {
         if row.repeats {
             let statement = "UPDATE outbox SET due = $1, lease_until = 0, attempts = 0, hop = 0, tried_since = NULL, last_error = NULL \
                              WHERE id = $2 AND epoch = $3";
-            let query = sqlx::query(statement).bind(again.unwrap_or(now + LEASE).0).bind(&row.id).bind(row.epoch);
+            let query = sqlx::query(statement).bind(again.unwrap_or(now).0).bind(&row.id).bind(row.epoch);
             let is_ours = query.execute(&mut *transaction).await?.rows_affected() > 0;
             transaction.commit().await?;
             return Ok(is_ours);
@@ -272,10 +301,17 @@ impl Store {
 
     /// What was to be told meanwhile is not told after the end.
     pub(crate) async fn supersede(&self, now: Moment) -> Result<(), sqlx::Error> {
-        let statement = "UPDATE outbox SET delivered = $1, epoch = epoch + 1, last_error = 'it ended before this was taken' \
-                         WHERE delivered IS NULL AND lease_until <= $1 AND kind NOT IN ('trigger', 'resolve') \
-                         AND EXISTS (SELECT 1 FROM outbox later WHERE later.incident = outbox.incident AND later.kind = 'resolve')";
-        sqlx::query(statement).bind(now.0).execute(&self.pool).await.map(drop)
+        const LATE: &str = "delivered IS NULL AND lease_until <= $1 AND kind NOT IN ('trigger', 'resolve') \
+                            AND EXISTS (SELECT 1 FROM outbox later WHERE later.incident = outbox.incident AND later.kind = 'resolve')";
+        // Whoever only reads does not wait for those who write.
+        let statement = format!("SELECT id FROM outbox WHERE {LATE} LIMIT 1");
+        let found: Option<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(now.0).fetch_optional(&self.pool).await?;
+        if found.is_none() {
+            return Ok(());
+        }
+        let statement =
+            format!("UPDATE outbox SET delivered = $1, epoch = epoch + 1, last_error = 'it ended before this was taken' WHERE {LATE}");
+        sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).execute(&self.pool).await.map(drop)
     }
 
     /// Tells everybody who was told of an incident that somebody has acknowledged it.
@@ -309,7 +345,8 @@ impl Store {
                          WHERE incident.resolved IS NULL AND incident.acknowledged IS NULL AND incident.parent IS NULL \
                          AND NOT EXISTS (SELECT 1 FROM outbox open WHERE open.incident = incident.id AND open.delivered IS NULL) \
                          AND NOT EXISTS (SELECT 1 FROM outbox later WHERE later.incident = incident.id \
-                         AND later.delivered_by IS NOT NULL AND later.id > outbox.id)";
+                         AND later.delivered_by IS NOT NULL AND (later.delivered > outbox.delivered \
+                         OR (later.delivered = outbox.delivered AND later.id > outbox.id)))";
         let rows = sqlx::query(statement).fetch_all(&self.pool).await?;
         let read = |row: &AnyRow| {
             let tags: Option<String> = row.try_get("tags")?;

@@ -150,7 +150,7 @@ CREATE TABLE outbox (
     -- UUID, version 7: in the order in which they were written.
     id TEXT PRIMARY KEY,
     incident TEXT NOT NULL,
-    -- `trigger`, `update`, `reminder`, `resolve`.
+    -- `trigger`, `update`, `reminder`, `acknowledge`, `resolve`, `repeat`.
     kind TEXT NOT NULL,
     -- The names of channels in their order, as a JSON array.
     route TEXT NOT NULL,
@@ -164,10 +164,13 @@ CREATE TABLE outbox (
     -- Since when the channel of this hop has been tried.
     tried_since BIGINT,
     delivered BIGINT,
+    -- Nobody, if it was given up.
     delivered_by TEXT,
     last_error TEXT
 );
 CREATE INDEX outbox_open ON outbox (due) WHERE delivered IS NULL;
+-- Sent again and again while their incident is open; they count as delivered.
+CREATE INDEX outbox_repeating ON outbox (due) WHERE kind = 'repeat';
 CREATE INDEX outbox_by_incident ON outbox (incident);
 
 -- Until when a change of the contract is no surprise.

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 /// What becomes of a message.
 #[derive(Clone, Debug)]
-pub enum Deed {
+pub(crate) enum Deed {
     Take,
     /// A status, and more header lines.
     Answer(u16, &'static str),
@@ -23,25 +23,25 @@ pub enum Deed {
 
 /// One message as it came.
 #[derive(Clone, Debug)]
-pub struct Heard {
-    pub path: String,
+pub(crate) struct Heard {
+    pub(crate) path: String,
     /// Names in lower case.
-    pub headers: Vec<(String, String)>,
-    pub body: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
 }
 
 impl Heard {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap()
     }
 
-    pub fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
 }
 
-pub struct Receiver {
-    pub address: SocketAddr,
+pub(crate) struct Receiver {
+    pub(crate) address: SocketAddr,
     shared: Arc<Shared>,
     task: JoinHandle<()>,
 }
@@ -53,11 +53,11 @@ struct Shared {
 }
 
 impl Receiver {
-    pub async fn http() -> Self {
+    pub(crate) async fn http() -> Self {
         Self::start(|stream, shared| async move { drop(answer_http(stream, &shared).await) }).await
     }
 
-    pub async fn smtp() -> Self {
+    pub(crate) async fn smtp() -> Self {
         Self::start(|stream, shared| async move { drop(answer_smtp(stream, &shared).await) }).await
     }
 
@@ -77,21 +77,21 @@ impl Receiver {
         Self { address, shared, task }
     }
 
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
     /// What is done with the next messages.
-    pub fn will(&self, deeds: impl IntoIterator<Item = Deed>) {
+    pub(crate) fn will(&self, deeds: impl IntoIterator<Item = Deed>) {
         self.shared.deeds.lock().unwrap().extend(deeds);
     }
 
-    pub fn heard(&self) -> Vec<Heard> {
+    pub(crate) fn heard(&self) -> Vec<Heard> {
         self.shared.heard.lock().unwrap().clone()
     }
 
     /// Nothing listens there any more.
-    pub async fn end(&mut self) {
+    pub(crate) async fn end(&mut self) {
         self.task.abort();
         let _ = (&mut self.task).await;
     }

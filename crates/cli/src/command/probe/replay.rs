@@ -1,0 +1,81 @@
+//! `mcproof probe --replay FILE`: what a saved probe shows, by the rules of today, without the server.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{output, settings};
+use mcproof_engine::probe::take_of;
+use mcproof_engine::rules;
+use mcproof_record::{Diagnostic, FORMAT_VERSION, Judged, ProbeReport, Ruling, Severity, Transcript};
+use mcproof_report::{diagnostic, probe as lines};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// What was saved: the evidence of a monitor, or a trace.
+struct Saved {
+    report: Option<ProbeReport>,
+    transcript: Transcript,
+}
+
+pub(super) fn run(path: &Path, as_json: bool) -> Result<Exit, Failure> {
+    let Saved { report, transcript } = read(path)?;
+    let take = take_of(transcript, report.as_ref());
+    let all = rules::select(&[], &[]).expect("no rule is named");
+    let rulings: Vec<Ruling> = rules::judge(&all, &[take], false);
+    let broken: Vec<&Ruling> = rulings.iter().filter(|ruling| matches!(ruling.judged, Judged::Broken { .. })).collect();
+    let findings: Vec<Diagnostic> = broken.iter().flat_map(|ruling| findings(ruling)).collect();
+    let style = settings::style();
+    if as_json {
+        let document = json!({ "version": FORMAT_VERSION, "report": report, "rulings": broken });
+        output::data(format!("{document:#}\n").as_bytes())?;
+    } else {
+        if let Some(report) = &report {
+            output::show(&lines::line(report, &style))?;
+        }
+        let held = rulings.iter().filter(|ruling| ruling.judged == Judged::Pass).count();
+        output::show(&format!("replayed: {} broken, {held} held\n", rules_of(broken.len())))?;
+    }
+    for diagnostic in report.iter().flat_map(|report| &report.diagnostics).chain(&findings) {
+        output::talk(&diagnostic::render(diagnostic, &style));
+    }
+    let was_down = report.as_ref().is_some_and(|report| !report.verdict.is_up());
+    let is_broken = findings.iter().any(|finding| finding.severity == Severity::Error);
+    Ok(if was_down || is_broken { Exit::Failed } else { Exit::Passed })
+}
+
+fn rules_of(count: usize) -> String {
+    if count == 1 { "1 rule".into() } else { format!("{count} rules") }
+}
+
+fn findings(ruling: &Ruling) -> Vec<Diagnostic> {
+    let Judged::Broken { findings } = &ruling.judged else { return Vec::new() };
+    let told = findings.iter().map(|finding| {
+        let diagnostic = match finding.severity {
+            Severity::Error => Diagnostic::error(&ruling.rule, &*finding.message),
+            _ => Diagnostic::warning(&ruling.rule, &*finding.message),
+        };
+        diagnostic.hint(&*finding.remedy)
+    });
+    told.collect()
+}
+
+fn read(path: &Path) -> Result<Saved, Failure> {
+    let shown = path.display();
+    let text = std::fs::read(path).map_err(|error| Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")))?;
+    let wrong = |reason: String| {
+        let failure = Failure::bad_input("bad-replay", format!("{shown} is no saved probe: {reason}"));
+        failure.hint("save one with `mcproof probe TARGET --trace FILE`, or download the evidence of an incident")
+    };
+    let document: Value = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+    let version = document.get("version").or_else(|| document.pointer("/report/version"));
+    if let Some(version) = version.and_then(Value::as_u64).filter(|version| *version > u64::from(FORMAT_VERSION)) {
+        return Err(wrong(format!("it has version {version}, which a newer mcproof wrote")));
+    }
+    let (report, transcript) = match document.get("transcript") {
+        Some(transcript) => (document.get("report").filter(|report| !report.is_null()), transcript),
+        None => (None, &document),
+    };
+    Ok(Saved {
+        report: report.cloned().map(serde_json::from_value).transpose().map_err(|error| wrong(error.to_string()))?,
+        transcript: serde_json::from_value(transcript.clone()).map_err(|error| wrong(error.to_string()))?,
+    })
+}

@@ -1,0 +1,142 @@
+//! `mcproof watch CONFIG`: the monitor, and what belongs to it. Wires the parts of `mcproof-watch` together; knows none of them
+//! from inside.
+
+mod alert;
+mod desk;
+mod log;
+mod reading;
+mod serve;
+mod shown;
+
+use crate::conversation::Watching;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use mcproof_watch::store::StoreFailure;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Watch servers: probe them on a timer, tell people when they fail, and show it
+///
+/// Reads the targets, and whom to tell, from a file. A change of the file is taken over while it runs, and so is SIGHUP; a file
+/// with mistakes changes nothing.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:
+  mcproof watch watch.yaml --check                     what it would do, without doing it
+  mcproof watch watch.yaml                             probe, tell, and serve the dashboard
+  mcproof watch watch.yaml --once                      for cron: probe each target once, and tell
+  mcproof watch watch.yaml --database postgres://db/watch --role worker
+  mcproof watch test-alert watch.yaml                  send a test to each channel
+  mcproof watch deploy watch.yaml shop                 a change of its contract is no surprise now
+  mcproof schema watch > watch.schema.json             the format of the file, for editors"
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// The configuration, a YAML file
+    #[arg(required = true)]
+    config: Option<PathBuf>,
+    /// Only read the configuration, and say what it comes to
+    #[arg(long)]
+    check: bool,
+    /// Probe each target once, and again what fails, tell people, and end: 0 if all work, else 1
+    #[arg(long, conflicts_with = "check")]
+    once: bool,
+    /// What this process does, where several share a database
+    #[arg(long, value_name = "ROLE", default_value = "serve", conflicts_with_all = ["once", "check"])]
+    role: Part,
+    /// With --check print JSON; otherwise write logs as JSON, a line each
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    instead: Instead,
+}
+
+/// What a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// Everything: probe, tell, and serve the dashboard
+    Serve,
+    /// Only probe
+    Worker,
+    /// Only tell people
+    Notifier,
+}
+
+impl Part {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Serve => "serve",
+            Self::Worker => "worker",
+            Self::Notifier => "notifier",
+        }
+    }
+}
+
+/// What a command line says in place of the file.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Instead {
+    /// Serve the dashboard here instead of where the file says
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Keep everything in this database instead of that of the file: sqlite:FILE or postgres://…
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
+    /// Probe from this region instead of that of the file
+    #[arg(long, value_name = "NAME")]
+    region: Option<String>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Send a test to each channel: a trigger, and its end
+    TestAlert(AlertArguments),
+    /// Say that a target is deployed: a change of its contract is no surprise then
+    Deploy(desk::DeployArguments),
+    /// Tell nobody of a target for some time
+    Mute(desk::MuteArguments),
+    /// Say that somebody takes care of an incident
+    Ack(desk::AckArguments),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof watch test-alert watch.yaml
+  mcproof watch test-alert watch.yaml on-call mail")]
+pub(crate) struct AlertArguments {
+    /// The configuration, a YAML file
+    config: PathBuf,
+    /// Only these channels
+    channels: Vec<String>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments, _watching: Watching) -> Result<Exit, Failure> {
+    match (&arguments.action, &arguments.config) {
+        (Some(Action::TestAlert(alert)), _) => alert::run(alert),
+        (Some(Action::Deploy(deploy)), _) => desk::deploy(deploy),
+        (Some(Action::Mute(mute)), _) => desk::mute(mute),
+        (Some(Action::Ack(ack)), _) => desk::acknowledge(ack),
+        (None, Some(path)) => {
+            let seen = serve::look(path);
+            let Some(config) = reading::read(path, &arguments.instead)?.or_tell() else { return Ok(Exit::BadInput) };
+            if arguments.check {
+                let text = if arguments.json { shown::json(&config) } else { shown::text(&config) };
+                output::show(&text)?;
+                return Ok(Exit::Passed);
+            }
+            serve::run(path, arguments, config, seen)
+        }
+        (None, None) => unreachable!("the file is required where there is no subcommand"),
+    }
+}
+
+fn of_store(failure: &StoreFailure) -> Failure {
+    let told = Failure::bad_input("no-database", format!("the database cannot be used: {failure}"));
+    told.hint("look at `database`, or name another one with --database")
+}

@@ -1,0 +1,130 @@
+//! `mcproof watch test-alert CONFIG`: whether each channel takes a page and its end, tried for real.
+
+use super::{AlertArguments, Instead, reading};
+use crate::conversation::{self, Interrupts};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{network, output, settings, suggest};
+use mcproof_client::Network;
+use mcproof_report::escape;
+use mcproof_watch::channel::{Carrier, Kind, Message, Parcel, Setback, pack};
+use mcproof_watch::config::{ChannelSpec, Config};
+use mcproof_watch::incident::{Class, Detail, Severity};
+use mcproof_watch::moment::Moment;
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// What became of one message.
+struct Told {
+    channel: String,
+    service: &'static str,
+    kind: Kind,
+    outcome: Result<String, String>,
+    took: Duration,
+}
+
+pub(super) fn run(arguments: &AlertArguments) -> Result<Exit, Failure> {
+    let as_it_stands = Instead { listen: None, database: None, region: None };
+    let Some(config) = reading::read(&arguments.config, &as_it_stands)?.or_tell() else { return Ok(Exit::BadInput) };
+    let channels = chosen(&config, &arguments.channels)?;
+    let carrier = Carrier::new(Network { proxies: network::of_environment(), ..Network::default() });
+    let told = conversation::run(async {
+        let mut interrupts = Interrupts::new()?;
+        tokio::select! {
+            told = tell_all(&config, &channels, &carrier) => Ok(Ok(told)),
+            exit = interrupts.next() => Ok(Err(exit)),
+        }
+    })??;
+    let told = match told {
+        Ok(told) => told,
+        Err(exit) => return Ok(exit),
+    };
+    let width = told.iter().map(|one| one.channel.chars().count()).max().unwrap_or(0);
+    for one in &told {
+        let Told { channel, service, kind, took, .. } = one;
+        let millis = took.as_secs_f64() * 1e3;
+        if arguments.json {
+            let (said, failed) = (one.outcome.as_ref().ok(), one.outcome.as_ref().err());
+            let line = json!({ "channel": channel, "service": service, "kind": kind.word(), "answer": said, "error": failed, "duration_ms": millis });
+            output::data(format!("{line}\n").as_bytes())?;
+        } else {
+            let (word, said) = match &one.outcome {
+                Ok(said) => ("taken", said),
+                Err(why) => ("FAILED", why),
+            };
+            output::show(&format!("{:width$}  {service:12}  {kind:8}  {word:6}  {} ({millis:.0} ms)\n", escape(channel), escape(said)))?;
+        }
+    }
+    Ok(if told.iter().all(|one| one.outcome.is_ok()) { Exit::Passed } else { Exit::Failed })
+}
+
+fn chosen(config: &Config, named: &[String]) -> Result<Vec<(String, ChannelSpec)>, Failure> {
+    let all: Vec<&str> = config.channels.keys().map(String::as_str).collect();
+    if all.is_empty() {
+        let failure =
+            Failure::new(Exit::NothingSelected, mcproof_record::Diagnostic::error("no-channels", "the configuration has no channels"));
+        return Err(failure.hint("add `channels`"));
+    }
+    for name in named {
+        if !config.channels.contains_key(name) {
+            let failure = Failure::bad_input("unknown-channel", format!("there is no channel `{name}`"));
+            return Err(failure.hint(suggest::hint(name, &all).unwrap_or_else(|| format!("known: {}", all.join(", ")))));
+        }
+    }
+    let is_chosen = |name: &String| named.is_empty() || named.contains(name);
+    Ok(config.channels.iter().filter(|(name, _)| is_chosen(name)).map(|(name, spec)| (name.clone(), spec.clone())).collect())
+}
+
+async fn tell_all(config: &Config, channels: &[(String, ChannelSpec)], carrier: &Carrier) -> Vec<Told> {
+    let mut told = Vec::new();
+    for (name, spec) in channels {
+        for kind in [Kind::Trigger, Kind::Resolve] {
+            let began = Instant::now();
+            let now = Moment::from(settings::now());
+            let outcome = match pack(spec, &message(config, name, kind, now)) {
+                Ok(parcel) => deliver(carrier, &parcel, now).await,
+                Err(why) => Err(why),
+            };
+            let is_over = outcome.is_err();
+            told.push(Told { channel: name.clone(), service: spec.service(), kind, outcome, took: began.elapsed() });
+            // What never began has no end.
+            if is_over {
+                break;
+            }
+        }
+    }
+    told
+}
+
+async fn deliver(carrier: &Carrier, parcel: &Parcel, now: Moment) -> Result<String, String> {
+    carrier.deliver(parcel, now, &|| true).await.map_err(|setback| match setback {
+        Setback::Passing { why, .. } | Setback::Refused(why) => why,
+        Setback::TooLate => "it was too late".to_owned(),
+    })
+}
+
+fn message(config: &Config, channel: &str, kind: Kind, now: Moment) -> Message {
+    let key = format!("mcproof-test-{channel}-{}", now.0 / 1000 / 60);
+    Message {
+        id: format!("{key}-{kind}"),
+        kind,
+        incident: key,
+        subject: "a test".into(),
+        class: Class::Availability,
+        severity: Severity::Notify,
+        title: "this is a test of `mcproof watch`".into(),
+        detail: Detail {
+            layer: Some("none".into()),
+            reason: Some("test-alert".into()),
+            message: "nothing is wrong: somebody ran `mcproof watch test-alert`".into(),
+            hint: Some("there is nothing to do".into()),
+            members: Vec::new(),
+        },
+        since: now,
+        resolved: (kind == Kind::Resolve).then_some(now),
+        acknowledged_by: None,
+        evidence: None,
+        public_url: config.public_url.clone(),
+        now,
+    }
+}

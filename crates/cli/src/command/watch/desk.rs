@@ -1,0 +1,125 @@
+//! What people tell the monitor from the command line: that a deploy is under way, that they take care of an incident, that they want
+//! to hear nothing of a target. Writes rows; the monitor that runs sees them there.
+
+use super::{Instead, of_store, reading};
+use crate::conversation;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{duration, output, settings, suggest};
+use mcproof_report::escape;
+use mcproof_watch::config::Config;
+use mcproof_watch::moment::Moment;
+use mcproof_watch::store::{Store, incidents};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof watch deploy watch.yaml shop
+  mcproof watch deploy watch.yaml shop --expect \"$(mcproof hash https://staging.example.com/mcp)\" --for 30m")]
+pub(crate) struct DeployArguments {
+    /// The configuration, a YAML file
+    config: PathBuf,
+    /// The target that is deployed
+    target: String,
+    /// The hash of the contract that it will have; any other one is still a surprise
+    #[arg(long, value_name = "HASH")]
+    expect: Option<String>,
+    /// For how long a change is no surprise
+    #[arg(long = "for", value_name = "TIME", default_value = "15m", value_parser = duration::parse)]
+    lasts: Duration,
+    /// What the history says of it
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    note: String,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof watch mute watch.yaml shop --for 2h
+  mcproof watch mute watch.yaml shop --off")]
+pub(crate) struct MuteArguments {
+    /// The configuration, a YAML file
+    config: PathBuf,
+    /// The target that nobody is told of
+    target: String,
+    /// For how long
+    #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = duration::parse)]
+    lasts: Duration,
+    /// Tell people again
+    #[arg(long, conflicts_with = "lasts")]
+    off: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof watch ack watch.yaml 0197… --by ann")]
+pub(crate) struct AckArguments {
+    /// The configuration, a YAML file
+    config: PathBuf,
+    /// The incident, as messages and the dashboard name it
+    incident: String,
+    /// Who takes care of it [default: $USER]
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+}
+
+pub(super) fn deploy(arguments: &DeployArguments) -> Result<Exit, Failure> {
+    let DeployArguments { config, target, expect, lasts, note } = arguments;
+    with_store(config, async |store, _| {
+        known(store, target).await?;
+        let now = Moment::from(settings::now());
+        store.announce_deploy(target, now, now + *lasts, expect.as_deref(), note).await.map_err(|failure| of_store(&failure))?;
+        output::show(&format!("a change of {} is no surprise until {}\n", escape(target), now + *lasts))?;
+        Ok(Exit::Passed)
+    })
+}
+
+pub(super) fn mute(arguments: &MuteArguments) -> Result<Exit, Failure> {
+    let MuteArguments { config, target, lasts, off } = arguments;
+    with_store(config, async |store, _| {
+        known(store, target).await?;
+        let now = Moment::from(settings::now());
+        let until = if *off { Moment(0) } else { now + *lasts };
+        store.mute(target, until).await.map_err(|failure| of_store(&failure))?;
+        let told = if *off { "people are told again".to_owned() } else { format!("nobody is told until {until}") };
+        output::show(&format!("{}: {told}\n", escape(target)))?;
+        Ok(Exit::Passed)
+    })
+}
+
+pub(super) fn acknowledge(arguments: &AckArguments) -> Result<Exit, Failure> {
+    let AckArguments { config, incident, by } = arguments;
+    let who = by.clone().or_else(|| settings::variable("USER").filter(|user| !user.is_empty())).unwrap_or_else(|| "somebody".into());
+    with_store(config, async |store, config| {
+        let now = Moment::from(settings::now());
+        match incidents::acknowledge(store, config, incident, &who, now).await.map_err(|error| of_store(&error.into()))? {
+            true => {
+                output::show(&format!("{} takes care of {}\n", escape(&who), escape(incident)))?;
+                Ok(Exit::Passed)
+            }
+            false => {
+                let failure = Failure::bad_input("no-such-incident", format!("no incident `{incident}` is open and waits for somebody"));
+                Err(failure.hint("it is over, somebody was earlier, or it has another name: look at the message or at the dashboard"))
+            }
+        }
+    })
+}
+
+fn with_store(path: &Path, work: impl AsyncFnOnce(&Store, &Config) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+    let as_it_stands = Instead { listen: None, database: None, region: None };
+    let Some(config) = reading::read(path, &as_it_stands)?.or_tell() else { return Ok(Exit::BadInput) };
+    conversation::run(async {
+        let store = Store::open(&config.database).await.map_err(|failure| of_store(&failure))?;
+        work(&store, &config).await
+    })?
+}
+
+async fn known(store: &Store, target: &str) -> Result<(), Failure> {
+    let standing = store.standing().await.map_err(|failure| of_store(&failure))?;
+    if standing.iter().any(|(name, ..)| name == target) {
+        return Ok(());
+    }
+    let names: Vec<&str> = standing.iter().map(|(name, ..)| name.as_str()).collect();
+    let failure = Failure::bad_input("unknown-target", format!("no target `{target}` is watched in this database"));
+    Err(failure.hint(suggest::hint(target, &names).unwrap_or_else(|| "start the monitor first".into())))
+}

@@ -1,0 +1,60 @@
+//! Reads the configuration of the monitor, and puts what was typed in the place of what the file says.
+
+use super::Instead;
+use crate::failure::Failure;
+use crate::{output, settings};
+use mcproof_engine::suite::Environment;
+use mcproof_record::Diagnostic;
+use mcproof_report::diagnostic;
+use mcproof_watch::config::{Config, Loaded, load};
+use std::path::Path;
+
+/// A configuration that was read, or all its mistakes.
+pub(super) enum Read {
+    Flawless(Box<Loaded>),
+    Mistaken(Vec<Diagnostic>),
+}
+
+impl Read {
+    /// The configuration; its warnings, or its mistakes, are told on stderr.
+    pub(super) fn or_tell(self) -> Option<Config> {
+        let style = settings::style();
+        match self {
+            Self::Flawless(loaded) => {
+                if !loaded.warnings.is_empty() {
+                    output::talk(&format!("{}\n", diagnostic::render_all(&loaded.warnings, &style)));
+                }
+                Some(loaded.config)
+            }
+            Self::Mistaken(mistakes) => {
+                let count = mistakes.len();
+                output::talk(&diagnostic::render_all(&mistakes, &style));
+                output::talk(&format!("\n{count} {}, nothing is watched\n", if count == 1 { "mistake" } else { "mistakes" }));
+                None
+            }
+        }
+    }
+}
+
+pub(super) fn read(path: &Path, instead: &Instead) -> Result<Read, Failure> {
+    let shown = path.display().to_string();
+    let text =
+        std::fs::read_to_string(path).map_err(|error| Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")))?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = settings::current_folder().join(folder.unwrap_or_else(|| Path::new("")));
+    let environment = Environment { variables: settings::variables(), ..Environment::default() };
+    Ok(match load(&shown, &text, &folder, &environment) {
+        Ok(mut loaded) => {
+            let config = &mut loaded.config;
+            config.listen = instead.listen.or(config.listen);
+            if let Some(database) = &instead.database {
+                config.database.clone_from(database);
+            }
+            if let Some(region) = &instead.region {
+                config.region.clone_from(region);
+            }
+            Read::Flawless(Box::new(loaded))
+        }
+        Err(mistakes) => Read::Mistaken(mistakes),
+    })
+}

@@ -1,0 +1,324 @@
+//! Runs the monitor until it is asked to end: probing, telling, and the look at its own file. Owns the loops and their end; what
+//! a pass does, the parts know.
+
+use super::log::{Form, Level};
+use super::reading::{self, Read};
+use super::{Arguments, Part, of_store};
+use crate::conversation::{self, Interrupts};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{network, output, settings};
+use mcproof_client::{Guardian, Network};
+use mcproof_record::Diagnostic;
+use mcproof_report::{diagnostic, escape};
+use mcproof_watch::api_target::decoder;
+use mcproof_watch::channel::Carrier;
+use mcproof_watch::config::Config;
+use mcproof_watch::heartbeat::{Beat, Heart};
+use mcproof_watch::moment::Moment;
+use mcproof_watch::monitor::{Monitor, Reach, Role, keep_passing};
+use mcproof_watch::notifier::{Notifier, Sent};
+use mcproof_watch::state::Availability;
+use mcproof_watch::web::{self, ServeFailure};
+use std::fs::Metadata;
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Notify, broadcast, watch};
+use tokio::time::{Instant, sleep};
+
+/// How often another process may have written what is to be told.
+const POLL: Duration = Duration::from_secs(1);
+/// How often the file is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// Changes that an open page may be behind.
+const BELL: usize = 256;
+/// What is told after `--once` at the most.
+const LAST_MESSAGES: Duration = Duration::from_secs(60);
+
+/// The parts that are told about the end.
+struct House {
+    monitor: Monitor,
+    notifier: Notifier,
+    heart: Heart,
+    log: Form,
+}
+
+/// `seen` is the file as it was before it was read.
+pub(super) fn run(path: &Path, arguments: &Arguments, config: Config, seen: Seen) -> Result<Exit, Failure> {
+    let log = if arguments.json { Form::Json } else { Form::Text };
+    conversation::run(async {
+        let mut interrupts = Interrupts::new()?;
+        // Before anything is written: an address that is taken must not cost a database.
+        let listener = match config.listen.filter(|_| arguments.role == Part::Serve && !arguments.once) {
+            Some(address) => Some(listen(address, &config).await?),
+            None => None,
+        };
+        let house = open(config, log).await?;
+        if arguments.once {
+            tokio::select! {
+                exit = house.once() => exit,
+                exit = interrupts.next() => Ok(exit),
+            }
+        } else {
+            house.stay(path, arguments, seen, listener, interrupts).await
+        }
+    })?
+}
+
+async fn open(config: Config, log: Form) -> Result<House, Failure> {
+    let network = Network { proxies: network::of_environment(), ..Network::default() };
+    let now = Moment::from(settings::now());
+    let reach = Reach {
+        network: network.clone(),
+        guardian: Guardian::of_whole_process(),
+        own_binary: settings::own_binary(),
+        decode: decoder(&config),
+        name: format!("{}-{}", std::process::id(), now.0),
+    };
+    let monitor = Monitor::open(config, reach, now).await.map_err(|failure| of_store(&failure))?;
+    let carrier = Carrier::new(network);
+    let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), carrier.clone());
+    let heart = Heart::new(monitor.store.clone(), monitor.plan(), carrier);
+    Ok(House { monitor, notifier, heart, log })
+}
+
+impl House {
+    async fn once(&self) -> Result<Exit, Failure> {
+        self.monitor.once(settings::now).await.map_err(|failure| of_store(&failure))?;
+        let began = Instant::now();
+        loop {
+            let now = Moment::from(settings::now());
+            let round = self.notifier.pass(now).await.map_err(|error| of_store(&error.into()))?;
+            self.tell(&round.sent);
+            let Some(next) = round.next else { break };
+            let rest = next.since(Moment::from(settings::now()));
+            if began.elapsed() + rest > LAST_MESSAGES {
+                break;
+            }
+            sleep(rest).await;
+        }
+        // A database that fails is told by what comes next.
+        let _ = self.beat(now(), &mut None).await;
+        let mut exit = Exit::Passed;
+        for (name, availability, surface) in self.monitor.store.standing().await.map_err(|failure| of_store(&failure))? {
+            output::show(&format!("{:11} {:8} {}\n", availability.word(), surface.word(), escape(&name)))?;
+            if matches!(availability, Availability::Suspect | Availability::Down | Availability::Blind | Availability::Flapping) {
+                exit = Exit::Failed;
+            }
+        }
+        Ok(exit)
+    }
+
+    async fn stay(
+        &self,
+        path: &Path,
+        arguments: &Arguments,
+        seen: Seen,
+        listener: Option<TcpListener>,
+        mut interrupts: Interrupts,
+    ) -> Result<Exit, Failure> {
+        let role = match arguments.role {
+            Part::Serve => Role::Serve,
+            Part::Worker => Role::Worker,
+            Part::Notifier => Role::Notifier,
+        };
+        let (ended, _) = watch::channel(false);
+        let stopped = || {
+            let mut ended = ended.subscribe();
+            async move { drop(ended.wait_for(|ended| *ended).await) }
+        };
+        let stopping = async {
+            let exit = interrupts.next().await;
+            self.log.say(Level::Info, "ending", &[]);
+            ended.send_replace(true);
+            exit
+        };
+        let targets = self.monitor.plan().borrow().targets.len().to_string();
+        self.log.say(Level::Info, "started", &[("targets", &targets), ("role", arguments.role.word())]);
+        let telling = async {
+            if role != Role::Worker {
+                // Several at the same time: a service that hangs keeps only one of them from the others.
+                let teller = || keep_passing(async |now| self.notify(now).await, &self.monitor.stirred, settings::now, stopped());
+                tokio::join!(teller(), teller(), teller());
+            }
+        };
+        let beating = async {
+            if role == Role::Serve {
+                let mut last = None;
+                let never = Notify::new();
+                keep_passing(async |now| self.beat(now, &mut last).await, &never, settings::now, stopped()).await;
+            }
+        };
+        let showing = async {
+            if let Some(listener) = listener {
+                self.show(listener, stopped()).await;
+            }
+        };
+        let reading = self.read_again(path, arguments, seen, stopped());
+        let complaining = self.complain(stopped());
+        let probing = self.monitor.run(role, settings::now, stopped());
+        let (exit, ..) = tokio::join!(stopping, probing, telling, beating, showing, reading, complaining);
+        Ok(exit)
+    }
+
+    /// Serves the dashboard.
+    async fn show(&self, listener: TcpListener, stop: impl Future<Output = ()>) {
+        let address = listener.local_addr().map(|address| format!("http://{address}")).unwrap_or_default();
+        self.log.say(Level::Info, "dashboard", &[("at", &address)]);
+        let plan = self.monitor.plan();
+        let (bell, _) = broadcast::channel(BELL);
+        let mut state = web::State::new(self.monitor.store.clone(), Arc::new(move || Arc::clone(&plan.borrow().config)), now, bell);
+        state.network.proxies = network::of_environment();
+        let mut stop = std::pin::pin!(stop);
+        let changed = Arc::clone(&state.targets_changed);
+        let refreshing = async {
+            loop {
+                changed.notified().await;
+                if let Err(failure) = self.monitor.refresh().await {
+                    self.log.say(Level::Error, "database", &[("while", "reading targets"), ("why", &failure.to_string())]);
+                }
+            }
+        };
+        tokio::select! {
+            served = web::serve(listener, state, &mut stop) => if let Err(failure) = served {
+                self.log.say(Level::Error, "dashboard-ended", &[("why", &failure.to_string()), ("hint", failure.hint())]);
+            },
+            () = refreshing => {}
+        }
+    }
+
+    async fn notify(&self, now: Moment) -> Result<Option<Moment>, ()> {
+        match self.notifier.pass(now).await {
+            Ok(round) => {
+                self.tell(&round.sent);
+                let poll = now + POLL;
+                Ok(Some(round.next.map_or(poll, |next| next.min(poll))))
+            }
+            Err(error) => {
+                self.log.say(Level::Error, "database", &[("while", "telling"), ("why", &error.to_string())]);
+                Err(())
+            }
+        }
+    }
+
+    fn tell(&self, sent: &[Sent]) {
+        for Sent { incident, kind, channel, outcome } in sent {
+            let of_all = [("incident", incident.as_str()), ("kind", kind.word()), ("channel", channel.as_str())];
+            match outcome {
+                Ok(answer) => self.log.say(Level::Info, "sent", &[of_all.as_slice(), &[("answer", answer)]].concat()),
+                Err(why) => self.log.say(Level::Warning, "not-sent", &[of_all.as_slice(), &[("why", why)]].concat()),
+            }
+        }
+    }
+
+    async fn beat(&self, now: Moment, last: &mut Option<Beat>) -> Result<Option<Moment>, ()> {
+        let (beat, next) = match self.heart.pass(now).await {
+            Ok(beaten) => beaten,
+            Err(error) => {
+                self.log.say(Level::Error, "database", &[("while", "heartbeat"), ("why", &error.to_string())]);
+                return Err(());
+            }
+        };
+        if beat != Beat::Waited && last.as_ref() != Some(&beat) {
+            match &beat {
+                Beat::Fetched => self.log.say(Level::Info, "heartbeat", &[]),
+                Beat::Silent => self.log.say(Level::Warning, "heartbeat-silent", &[("why", "no results lately")]),
+                Beat::Failed(why) => self.log.say(Level::Warning, "heartbeat-failed", &[("why", why)]),
+                Beat::Waited => {}
+            }
+            *last = Some(beat);
+        }
+        // A configuration that is read again may bring one.
+        Ok(Some(next.unwrap_or(now + POLL)))
+    }
+
+    /// Takes over what the file says when it changes, or on SIGHUP.
+    async fn read_again(&self, path: &Path, arguments: &Arguments, mut seen: Seen, stop: impl Future<Output = ()>) {
+        let mut stop = std::pin::pin!(stop);
+        let mut hung_up = signal(SignalKind::hangup()).ok();
+        loop {
+            let asked = tokio::select! {
+                biased;
+                () = &mut stop => return,
+                Some(()) = async { hung_up.as_mut()?.recv().await } => true,
+                () = sleep(LOOK) => false,
+            };
+            let now = look(path);
+            if now == seen && !asked {
+                continue;
+            }
+            seen = now;
+            let read = match reading::read(path, &arguments.instead) {
+                Ok(read) => read,
+                Err(failure) => Read::Mistaken(vec![*failure.diagnostic]),
+            };
+            match read {
+                Read::Flawless(loaded) => match self.monitor.reload(loaded.config, Moment::from(settings::now())).await {
+                    Ok(_) => {
+                        let targets = self.monitor.plan().borrow().targets.len().to_string();
+                        self.log.say(Level::Info, "reloaded", &[("targets", &targets)]);
+                    }
+                    Err(failure) => self.log.say(Level::Error, "not-reloaded", &[("why", &failure.to_string())]),
+                },
+                Read::Mistaken(mistakes) => self.keep(&mistakes),
+            }
+        }
+    }
+
+    fn keep(&self, mistakes: &[Diagnostic]) {
+        if self.log == Form::Text {
+            output::talk(&diagnostic::render_all(mistakes, &settings::style()));
+        }
+        for mistake in mistakes.iter().filter(|_| self.log == Form::Json) {
+            let place = mistake.place.as_ref().map(|place| format!("{}:{}:{}", place.file, place.line, place.column)).unwrap_or_default();
+            self.log.say(Level::Error, "mistake", &[("at", &place), ("code", &mistake.code), ("why", &mistake.message)]);
+        }
+        self.log.say(Level::Error, "not-reloaded", &[("why", "the file has mistakes: the earlier one goes on")]);
+    }
+
+    /// Says so when the database does not do what it is asked, and when it does again.
+    async fn complain(&self, stop: impl Future<Output = ()>) {
+        let mut stop = std::pin::pin!(stop);
+        let mut trouble: Option<String> = None;
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut stop => return,
+                () = sleep(POLL) => {}
+            }
+            let now = self.monitor.pulse.vitals().trouble;
+            if now != trouble {
+                match &now {
+                    Some(why) => self.log.say(Level::Error, "database", &[("while", "probing"), ("why", why)]),
+                    None => self.log.say(Level::Info, "database-works-again", &[]),
+                }
+                trouble = now;
+            }
+        }
+    }
+}
+
+fn now() -> Moment {
+    Moment::from(settings::now())
+}
+
+async fn listen(address: SocketAddr, config: &Config) -> Result<TcpListener, Failure> {
+    let refused = |failure: &ServeFailure| Failure::bad_input("no-dashboard", format!("no dashboard: {failure}")).hint(failure.hint());
+    if !address.ip().is_loopback() && web::is_open(config) {
+        return Err(refused(&ServeFailure::Open(address)));
+    }
+    TcpListener::bind(address).await.map_err(|error| refused(&error.into()))
+}
+
+/// What differs when a file was written, or another one put in its place; nothing if there is none.
+pub(super) type Seen = Option<(u64, Option<SystemTime>, u64)>;
+
+pub(super) fn look(path: &Path) -> Seen {
+    let seen = |about: Metadata| (about.len(), about.modified().ok(), about.ino());
+    std::fs::metadata(path).ok().map(seen)
+}

@@ -1,0 +1,148 @@
+//! What a configuration comes to, for people and as JSON. Secrets are not in it.
+
+use mcproof_report::escape;
+use mcproof_watch::config::{Config, Route, TargetKind, TargetSpec, When};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+pub(super) fn text(config: &Config) -> String {
+    let mut text = String::new();
+    let mut line = |label: &str, value: &str| writeln!(text, "{label:<12}{}", escape(value)).expect("a String takes all text");
+    line("database", &database(config));
+    line("region", &config.region);
+    match (&config.listen, &config.public_url) {
+        (None, None) => line("dashboard", "none"),
+        (Some(listen), None) => line("dashboard", &format!("http://{listen}")),
+        (None, Some(public)) => line("dashboard", &format!("served elsewhere, as {public}")),
+        (Some(listen), Some(public)) => line("dashboard", &format!("http://{listen}, as {public}")),
+    }
+    for (number, target) in config.targets.values().enumerate() {
+        line(if number == 0 { "targets" } else { "" }, &format!("{}: {}", target.name, told(target)));
+    }
+    for (number, (name, channel)) in config.channels.iter().enumerate() {
+        line(if number == 0 { "channels" } else { "" }, &format!("{name}: {}", channel.service()));
+    }
+    for (number, route) in config.routes.iter().enumerate() {
+        line(if number == 0 { "routes" } else { "" }, &way(route));
+    }
+    for (number, window) in config.maintenance.iter().enumerate() {
+        line(if number == 0 { "maintenance" } else { "" }, &format!("{}: {}", window.name, when(&window.when)));
+    }
+    if let Some(heartbeat) = &config.heartbeat {
+        line("heartbeat", &format!("every {}", span(heartbeat.every)));
+    }
+    text
+}
+
+pub(super) fn json(config: &Config) -> String {
+    let targets = config.targets.values().map(|target| {
+        let (transport, place) = place(target);
+        json!({
+            "name": target.name,
+            "transport": transport,
+            "at": place,
+            "every_ms": millis(target.every),
+            "timeout_ms": millis(target.timeout),
+            "regions": target.regions,
+            "tags": target.tags,
+            "objective": target.objective,
+            "keep": target.keep,
+            "public": target.public,
+        })
+    });
+    let routes = config.routes.iter().map(|route| {
+        json!({
+            "severities": route.severities,
+            "tags": route.tags,
+            "channels": route.channels,
+            "remind_every_ms": route.remind_every.map(millis),
+        })
+    });
+    let document = json!({
+        "database": database(config),
+        "region": config.region,
+        "listen": config.listen,
+        "public_url": config.public_url,
+        "targets": targets.collect::<Vec<Value>>(),
+        "channels": config.channels.iter().map(|(name, channel)| json!({ "name": name, "service": channel.service() })).collect::<Vec<Value>>(),
+        "routes": routes.collect::<Vec<Value>>(),
+        "maintenance": config.maintenance.iter().map(|window| json!({ "name": window.name, "when": when(&window.when) })).collect::<Vec<Value>>(),
+    });
+    format!("{document:#}\n")
+}
+
+/// Without its password.
+fn database(config: &Config) -> String {
+    match url::Url::parse(&config.database) {
+        Ok(mut url) if url.password().is_some() => {
+            let _ = url.set_password(Some("***"));
+            url.to_string()
+        }
+        _ => config.database.clone(),
+    }
+}
+
+fn told(target: &TargetSpec) -> String {
+    let (transport, place) = place(target);
+    let mut parts =
+        vec![format!("{transport} {place}"), format!("every {}", span(target.every)), format!("timeout {}", span(target.timeout))];
+    if !target.regions.is_empty() {
+        parts.push(format!("from {}", target.regions.join(" and ")));
+    }
+    if !target.tags.is_empty() {
+        parts.push(format!("tagged {}", target.tags.join(", ")));
+    }
+    parts.extend(target.objective.map(|objective| format!("objective {objective} %")));
+    let flags = [
+        (target.keep, "kept running"),
+        (target.public, "public"),
+        (target.lock.is_some(), "locked"),
+        (target.suite.is_some(), "with a suite"),
+    ];
+    parts.extend(flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word.to_owned()));
+    parts.join(", ")
+}
+
+/// How it is reached, and where.
+fn place(target: &TargetSpec) -> (String, String) {
+    match &target.kind {
+        TargetKind::Monitor(url) => ("monitor".to_owned(), url.clone()),
+        TargetKind::Server(server) => {
+            let Some(binding) = server.bindings.first() else { return (String::new(), String::new()) };
+            let command = binding.launch.as_ref().map(|launch| launch.command.join(" "));
+            (binding.transport.to_string(), binding.url.clone().or(command).unwrap_or_default())
+        }
+    }
+}
+
+fn way(route: &Route) -> String {
+    let all = |words: Vec<String>, what: &str| if words.is_empty() { what.to_owned() } else { words.join(", ") };
+    let severities = all(route.severities.iter().map(ToString::to_string).collect(), "everything");
+    let tags = if route.tags.is_empty() { String::new() } else { format!(" of {}", route.tags.join(", ")) };
+    let reminded = route.remind_every.map(|every| format!(", again every {}", span(every))).unwrap_or_default();
+    format!("{severities}{tags}: {}{reminded}", route.channels.join(", then "))
+}
+
+fn when(when: &When) -> String {
+    match when {
+        When::Once { from, until } => format!("{from} until {until}"),
+        When::Cron { expression, zone, lasts } => format!("{expression} ({zone}), for {}", span(*lasts)),
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// As a configuration writes it.
+fn span(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    match millis {
+        0 => "0s".to_owned(),
+        _ if millis % 3_600_000 == 0 => format!("{}h", millis / 3_600_000),
+        _ if millis % 60_000 == 0 => format!("{}m", millis / 60_000),
+        _ if millis % 1_000 == 0 => format!("{}s", millis / 1_000),
+        _ => format!("{millis}ms"),
+    }
+}

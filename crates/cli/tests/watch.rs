@@ -1,0 +1,283 @@
+//! `mcproof watch`: the real binary with real files, a server that works or not, and services that take what they are sent.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod heard;
+
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use tempfile::TempDir;
+
+const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
+
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(MCPROOF);
+    command.env("XDG_STATE_HOME", "/nowhere").env("NO_PROXY", "*").env("WATCH_KEY", "from-the-environment");
+    command.args(arguments).current_dir(folder);
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Ran {
+    let output = command(folder, arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+fn folder_with(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+/// A service that answers each message with a status, and keeps what it was sent.
+struct Service {
+    url: String,
+    heard: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Service {
+    fn answering(status: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        let heard = Arc::<Mutex<Vec<Value>>>::default();
+        let of_thread = Arc::clone(&heard);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = BufReader::new(stream.unwrap());
+                if let Some(message) = heard::message(&mut stream) {
+                    of_thread.lock().unwrap().push(message);
+                    let answer = format!("HTTP/1.1 {status} As Told\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok");
+                    stream.get_mut().write_all(answer.as_bytes()).unwrap();
+                }
+            }
+        });
+        Self { url, heard }
+    }
+
+    fn kinds(&self) -> Vec<String> {
+        self.heard.lock().unwrap().iter().map(|message| message["kind"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+const WHOLE: &str = "
+listen: 127.0.0.1:7130
+public_url: https://status.example.com
+targets:
+  shop: { http: 'https://mcp.example.com/mcp', every: 2m, tags: paid, objective: 99.9 }
+  tools: { stdio: 'mcproof demo shop', keep: true }
+channels:
+  on-call: { pagerduty: 'env:WATCH_KEY' }
+  chat: { webhook: 'http://127.0.0.1:9/' }
+routes:
+  - { severities: [page, security], channels: [on-call, chat], remind_every: 30m }
+  - { channels: chat }
+maintenance: [{ name: backups, cron: '0 3 * * *', lasts: 1h }]
+";
+
+#[test]
+fn check_says_what_it_would_do_and_no_secrets() {
+    let folder = folder_with(&[("watch.yaml", WHOLE)]);
+    let ran = run(folder.path(), &["watch", "watch.yaml", "--check", "--database", "postgres://ann:s3cret@db/watch"]);
+    let expected = "\
+database    postgres://ann:***@db/watch
+region      local
+dashboard   http://127.0.0.1:7130, as https://status.example.com
+targets     shop: http https://mcp.example.com/mcp, every 2m, timeout 10s, tagged paid, objective 99.9 %
+            tools: stdio mcproof demo shop, every 1m, timeout 10s, kept running
+channels    chat: webhook
+            on-call: pagerduty
+routes      page, security: on-call, then chat, again every 30m
+            everything: chat
+maintenance backups: 0 3 * * * (UTC), for 1h
+";
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), expected, ""));
+    let ran = run(folder.path(), &["watch", "watch.yaml", "--check", "--json", "--region", "eu"]);
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((shown["region"].as_str(), shown["targets"][1]["transport"].as_str()), (Some("eu"), Some("stdio")));
+    assert!(!ran.stdout.contains("from-the-environment"));
+    assert!(!folder.path().join("mcproof-watch.db").exists());
+}
+
+#[test]
+fn mistakes_are_told_at_once_and_nothing_is_watched() {
+    let folder = folder_with(&[("watch.yaml", "targets: { shop: { htp: x } }\nroutes: [{ channels: chat }]\n")]);
+    for arguments in [&["watch", "watch.yaml"][..], &["watch", "watch.yaml", "--check"], &["watch", "test-alert", "watch.yaml"]] {
+        let ran = run(folder.path(), arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{}", ran.stderr);
+        for part in ["did you mean `http`?", "there is no channel `chat`", "watch.yaml:1:20", "2 mistakes, nothing is watched"] {
+            assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+        }
+    }
+    assert!(!folder.path().join("mcproof-watch.db").exists());
+    let open = folder_with(&[("watch.yaml", "listen: 0.0.0.0:0\n")]);
+    let ran = run(open.path(), &["watch", "watch.yaml"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("nobody has to log in"), "{}", ran.stderr);
+    let ran = run(folder.path(), &["watch", "none.yaml"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+}
+
+#[test]
+fn a_test_alert_goes_to_each_channel_with_its_end() {
+    let (works, refuses) = (Service::answering(202), Service::answering(403));
+    let config = format!("channels:\n  good: {{ webhook: '{}' }}\n  bad: {{ webhook: '{}' }}\n", works.url, refuses.url);
+    let folder = folder_with(&[("watch.yaml", &config)]);
+    let ran = run(folder.path(), &["watch", "test-alert", "watch.yaml"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert_eq!((works.kinds(), refuses.kinds()), (vec!["trigger".to_owned(), "resolve".to_owned()], vec!["trigger".to_owned()]));
+    assert!(ran.stdout.contains("FAILED  status 403: ok"), "{}", ran.stdout);
+    let heard = works.heard.lock().unwrap().clone();
+    assert_eq!((heard[0]["incident"].as_str(), heard[0]["target"].as_str()), (heard[1]["incident"].as_str(), Some("a test")));
+    let ran = run(folder.path(), &["watch", "test-alert", "watch.yaml", "good", "--json"]);
+    let lines: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((ran.code, lines.len(), lines[0]["answer"].as_str()), (Some(0), 2, Some("status 202: ok")));
+    let ran = run(folder.path(), &["watch", "test-alert", "watch.yaml", "god"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("did you mean `good`?"), "{}", ran.stderr);
+    let none = folder_with(&[("watch.yaml", "targets: { a: { stdio: x } }\n")]);
+    assert_eq!(run(none.path(), &["watch", "test-alert", "watch.yaml"]).code, Some(4));
+}
+
+#[test]
+fn once_probes_everything_and_tells_what_is_down() {
+    let pager = Service::answering(202);
+    let config = format!(
+        "targets:\n  good: {{ stdio: 'mcproof demo shop' }}\n  bad: {{ http: 'http://127.0.0.1:1/mcp', timeout: 2s }}\nchannels: {{ pager: {{ webhook: '{}' }} }}\n",
+        pager.url
+    );
+    let folder = folder_with(&[("watch.yaml", &config)]);
+    let ran = run(folder.path(), &["watch", "watch.yaml", "--once"]);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert!(lines[0].starts_with("down") && lines[0].ends_with("bad"), "{}", ran.stdout);
+    assert!(lines[1].starts_with("ok") && lines[1].ends_with("good"), "{}", ran.stdout);
+    assert_eq!(pager.kinds(), ["trigger"], "{}", ran.stderr);
+    let page = pager.heard.lock().unwrap()[0].clone();
+    assert_eq!((page["target"].as_str(), page["class"].as_str()), (Some("bad"), Some("availability")));
+    assert!(page["message"].as_str().unwrap().contains("refused"), "{page}");
+}
+
+/// A monitor that runs, and what it says.
+struct Monitor {
+    process: Child,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Monitor {
+    fn start(folder: &Path) -> Self {
+        let mut process = command(folder, &["watch", "watch.yaml", "--json"]).stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = BufReader::new(process.stderr.take().unwrap());
+        Self { process, stderr }
+    }
+
+    /// Reads until it says this.
+    fn says(&mut self, event: &str) -> Value {
+        loop {
+            let mut line = String::new();
+            assert!(self.stderr.read_line(&mut line).unwrap() > 0, "it ended without saying `{event}`");
+            let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            if said["event"] == event {
+                return said;
+            }
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        assert!(Command::new("kill").args([name, &self.process.id().to_string()]).status().unwrap().success());
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn a_running_monitor_takes_over_a_changed_file_and_keeps_the_old_one_where_that_has_mistakes() {
+    let pager = Service::answering(202);
+    let good = format!(
+        "listen: 127.0.0.1:0\ntargets: {{ shop: {{ stdio: 'mcproof demo shop', every: 1s }} }}\nchannels: {{ pager: {{ webhook: '{}' }} }}\n",
+        pager.url
+    );
+    let folder = folder_with(&[("watch.yaml", &good)]);
+    let mut monitor = Monitor::start(folder.path());
+    assert_eq!(monitor.says("started")["targets"], "1");
+    let at = monitor.says("dashboard")["at"].as_str().unwrap().to_owned();
+    let mut page = TcpStream::connect(at.trim_start_matches("http://")).unwrap();
+    page.write_all(b"GET /status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+    let mut first = String::new();
+    BufReader::new(page).read_line(&mut first).unwrap();
+    assert!(first.starts_with("HTTP/1.1 200"), "{first}");
+    std::fs::write(folder.path().join("watch.yaml"), "targets: 5\n").unwrap();
+    assert_eq!(monitor.says("mistake")["at"], "watch.yaml:1:10");
+    monitor.says("not-reloaded");
+    let more = good.replace("targets: {", "targets: { dead: { http: 'http://127.0.0.1:1/mcp', every: 2s, timeout: 1s },");
+    std::fs::write(folder.path().join("watch.yaml"), more).unwrap();
+    assert_eq!(monitor.says("reloaded")["targets"], "2");
+    // Fifteen seconds make it certain.
+    let sent = monitor.says("sent");
+    assert_eq!((sent["kind"].as_str(), sent["channel"].as_str()), (Some("trigger"), Some("pager")));
+    assert_eq!(pager.heard.lock().unwrap()[0]["target"], "dead");
+    let incident = sent["incident"].as_str().unwrap();
+    let desk = |arguments: &[&str]| run(folder.path(), &[&["watch"], arguments].concat());
+    assert_eq!(desk(&["ack", "watch.yaml", incident, "--by", "ann"]).stdout, format!("ann takes care of {incident}\n"));
+    assert_eq!(monitor.says("sent")["kind"], "acknowledge");
+    assert_eq!(pager.heard.lock().unwrap()[1]["acknowledged_by"], "ann");
+    let again = desk(&["ack", "watch.yaml", incident]);
+    assert!(again.code == Some(2) && again.stderr.contains("somebody was earlier"), "{}", again.stderr);
+    for arguments in
+        [&["mute", "watch.yaml", "dead", "--for", "2h"][..], &["mute", "watch.yaml", "dead", "--off"], &["deploy", "watch.yaml", "shop"]]
+    {
+        assert_eq!(desk(arguments).code, Some(0), "{arguments:?}");
+    }
+    let unknown = desk(&["deploy", "watch.yaml", "shp"]);
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("did you mean `shop`?"), "{}", unknown.stderr);
+    monitor.signal("-HUP");
+    monitor.says("reloaded");
+    monitor.signal("-TERM");
+    monitor.says("ending");
+    assert_eq!(monitor.process.wait().unwrap().code(), Some(143));
+}
+
+#[test]
+fn a_saved_probe_is_judged_again_without_its_server() {
+    let folder = folder_with(&[]);
+    let ran = run(folder.path(), &["probe", "--trace", "good.json", "--", MCPROOF, "demo", "shop"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let ran = run(folder.path(), &["probe", "--replay", "good.json"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.starts_with("replayed: 0 rules broken, "), "{}", ran.stdout);
+    // Noise on stdout is seen by whoever looks again.
+    let noisy = "echo starting; exec \"$0\" demo shop";
+    run(folder.path(), &["probe", "--trace", "noisy.json", "--", "sh", "-c", noisy, MCPROOF]);
+    let ran = run(folder.path(), &["probe", "--replay", "noisy.json", "--json"]);
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(ran.code, Some(1), "{shown:#}");
+    assert!(shown["rulings"].as_array().unwrap().iter().any(|ruling| ruling["rule"].as_str().unwrap().contains("stdout")), "{shown:#}");
+    // The evidence of a monitor has the report beside the transcript.
+    let trace: Value = serde_json::from_str(&std::fs::read_to_string(folder.path().join("good.json")).unwrap()).unwrap();
+    let ran = run(folder.path(), &["probe", "--json", "--", MCPROOF, "demo", "no-such-demo"]);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    std::fs::write(folder.path().join("evidence.json"), serde_json::json!({ "report": report, "transcript": trace }).to_string()).unwrap();
+    let ran = run(folder.path(), &["probe", "--replay", "evidence.json"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("unreachable: "), "{}", ran.stdout);
+    for (text, why) in [("[]", "no saved probe"), ("{\"version\": 99, \"frames\": []}", "a newer mcproof wrote")] {
+        std::fs::write(folder.path().join("bad.json"), text).unwrap();
+        let ran = run(folder.path(), &["probe", "--replay", "bad.json"]);
+        assert!(ran.code == Some(2) && ran.stderr.contains(why), "{text}: {}", ran.stderr);
+    }
+}
