@@ -1,7 +1,8 @@
-//! Makes sure of the programs that the tests look at reports with. Knows Debian's packages, not what the programs are for.
+//! Makes sure of the programs that the tests look at reports with, and of the database that they need. Knows Debian's packages, not what the programs are for.
 //!
 //! Debian keeps only the newest version of a package, so none can be pinned: what is asked for is a version that is new enough.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 struct Program {
@@ -11,12 +12,17 @@ struct Program {
     at_least: u32,
 }
 
-const PROGRAMS: [Program; 2] = [
+const PROGRAMS: [Program; 3] = [
     // The first with `light-dark()` in style sheets.
     Program { name: "chromium", package: "chromium", at_least: 123 },
     // Its version is one number: 20914 is 2.9.14.
     Program { name: "xmllint", package: "libxml2-utils", at_least: 20900 },
+    // The first whose partitioned tables can be the target of `ON CONFLICT`.
+    Program { name: "postgres", package: "postgresql", at_least: 11 },
 ];
+
+/// Where Debian puts the programs of the database, in a folder for each version.
+const POSTGRES: &str = "/usr/lib/postgresql";
 
 /// Installs what is missing, where that is possible.
 ///
@@ -32,13 +38,13 @@ pub(crate) fn ensure() -> Result<(), String> {
         };
         let install = [&["install", "--yes", "--quiet", "--no-install-recommends"], missing.as_slice()].concat();
         if !(apt(&["update", "--quiet"]) && apt(&install)) {
-            return Err(format!("install by hand what the tests of the reports need: apt-get install {}", missing.join(" ")));
+            return Err(format!("install by hand what the tests need: apt-get install {}", missing.join(" ")));
         }
     }
     for Program { name, at_least, .. } in &PROGRAMS {
         match version(name) {
             Some(version) if version >= *at_least => {}
-            Some(version) => return Err(format!("{name} {version} is too old: the tests of the reports need {at_least} or newer")),
+            Some(version) => return Err(format!("{name} {version} is too old: the tests need {at_least} or newer")),
             None => return Err(format!("{name} cannot be started, or does not tell its version")),
         }
     }
@@ -47,13 +53,20 @@ pub(crate) fn ensure() -> Result<(), String> {
 
 /// The first number of what a program answers to `--version`.
 fn version(program: &str) -> Option<u32> {
-    let output = Command::new(program).arg("--version").stdin(Stdio::null()).output().ok()?;
+    let output = Command::new(found(program)).arg("--version").stdin(Stdio::null()).output().ok()?;
     first_number(&format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Programs of the database are on no PATH.
+fn found(program: &str) -> PathBuf {
+    let versions = std::fs::read_dir(POSTGRES).into_iter().flatten().flatten();
+    let mut found = versions.map(|version| version.path().join("bin").join(program)).filter(|path| path.exists());
+    found.next().unwrap_or_else(|| program.into())
 }
 
 fn first_number(text: &str) -> Option<u32> {
     // A wrapper script may complain first, with numbers of its own.
-    let told = text.lines().find(|line| line.contains("Chromium ") || line.contains("version "))?;
+    let told = text.lines().find(|line| ["Chromium ", "version ", "(PostgreSQL) "].iter().any(|mark| line.contains(mark)))?;
     told.split(|character: char| !character.is_ascii_digit()).find(|digits| !digits.is_empty())?.parse().ok()
 }
 
@@ -70,6 +83,7 @@ mod tests {
         check("Chromium 156.0.8078.79 built on Debian GNU/Linux 12 (bookworm)\n", Some(156));
         check("Chromium 156.0\n/usr/bin/chromium: 9: [: 25276510208: unexpected operator\n", Some(156));
         check("xmllint: using libxml version 20914\n   compiled with: Threads\n", Some(20914));
+        check("postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)\n", Some(15));
         check("", None);
     }
 }

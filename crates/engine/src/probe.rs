@@ -59,13 +59,26 @@ const MOST_FAULTS: usize = 3;
 
 /// Probes once. The tap is a fresh one, whose clock is that of the phases; a session that a server keeps is ended.
 pub async fn probe(plan: &ProbePlan, tap: &Tap, now: SystemTime) -> Probed {
+    let (probed, session) = visit(plan, None, tap, now).await;
+    if let Some(session) = session {
+        session.close_within(Patience::default()).await;
+    }
+    probed
+}
+
+/// Like [`probe`], but the session stays open, and an earlier one may be gone on with: then the tap is that session's, and its
+/// lists are all that takes time.
+pub async fn visit(plan: &ProbePlan, earlier: Option<Session>, tap: &Tap, now: SystemTime) -> (Probed, Option<Session>) {
     let mut report = ProbeReport::new(tap.redacted(plan.name.clone()));
     let options = plan.promise.as_ref().map_or_else(|| plan.options.clone(), |promise| promise.options(&plan.options));
-    let opened = open_session(&plan.target, &options, tap).await;
     let (mut course, mut contract) = (Course::default(), None);
-    let failure = match opened {
+    let is_earlier = earlier.is_some();
+    let opened = match earlier {
+        Some(session) => Ok(session),
+        None => open_session(&plan.target, &options, tap).await.inspect(|_| course.handshake = Some(tap.elapsed())),
+    };
+    let (failure, session) = match opened {
         Ok(session) => {
-            course.handshake = Some(tap.elapsed());
             report.handshake = Some(shaken(session.handshake()));
             let seen = list(plan, &session, &mut course, &mut report).await;
             // The time of this is not the server's: it lists more than a client needs.
@@ -81,23 +94,22 @@ pub async fn probe(plan: &ProbePlan, tap: &Tap, now: SystemTime) -> Probed {
                 // It works all the same; other clients may break on it.
                 report.blame(Diagnostic { severity: Severity::Warning, ..fault }, ProbeVerdict::Warning);
             }
-            session.close_within(Patience::default()).await;
-            None
+            (None, Some(session))
         }
         Err(failure) => {
             course.failed = Some(tap.elapsed());
             let diagnostic = diagnosis::of_connect_failure(&failure, &plan.target, &tap.transcript(), Asker::CommandLine);
             let verdict = if is_there(plan, &failure, tap) { ProbeVerdict::Unhealthy } else { ProbeVerdict::Unreachable };
             report.blame(diagnostic, verdict);
-            Some(failure)
+            (Some(failure), None)
         }
     };
     report.tls = certificate::secured(tap);
     if let Some(diagnostic) = report.tls.as_mut().and_then(|tls| certificate::judge(tls, plan, now)) {
         report.blame(diagnostic, ProbeVerdict::Unhealthy);
     }
-    (report.phases, report.duration) = phases::of(&plan.target, tap, &course);
-    Probed { report, failure, contract }
+    (report.phases, report.duration) = if is_earlier { phases::of_list(&course) } else { phases::of(&plan.target, tap, &course) };
+    (Probed { report, failure, contract }, session)
 }
 
 async fn list(plan: &ProbePlan, session: &Session, course: &mut Course, report: &mut ProbeReport) -> Option<ToolsSeen> {

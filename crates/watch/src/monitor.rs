@@ -167,6 +167,7 @@ impl Monitor {
         let mut targets: BTreeMap<String, Arc<TargetSpec>> =
             given.iter().map(|(name, (_, spec))| (name.clone(), Arc::clone(spec))).collect();
         targets.extend(configured);
+        self.worker.prober.forget_others(&targets);
         self.plan.send_replace(Arc::new(Plan { config, targets }));
         Ok(())
     }

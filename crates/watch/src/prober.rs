@@ -1,15 +1,18 @@
 //! One probe of a target, and what it says about the target: facts for the state machines, evidence for people. What a probe is,
 //! only the engine knows; here is decided whose fault a failure is.
 
+mod kept;
 mod ours;
+mod suite;
 
 use crate::config::{TargetKind, TargetSpec};
 use crate::moment::Moment;
-use crate::state::{Observation, Policy, Verdict};
+use crate::state::{Observation, Policy, ProcessFacts, Verdict};
 use crate::store::{Finished, Lease, ProbeEvidence, SeenContract};
-use mcproof_client::{ConnectOptions, Guardian, HttpQuestion, Network, Tap, TapBounds, Target, ask_elsewhere};
+use kept::{Earlier, Kept};
+use mcproof_client::{ConnectOptions, Guardian, HttpQuestion, Network, Patience, Tap, TapBounds, Target, ask_elsewhere};
 use mcproof_engine::contract;
-use mcproof_engine::probe::{ProbeExtent, ProbePlan, Probed, Promise, probe};
+use mcproof_engine::probe::{ProbeExtent, ProbePlan, Probed, Promise, visit};
 use mcproof_engine::run::target_of;
 use mcproof_engine::suite::plan::{Binding, Server};
 use mcproof_record::{Diagnostic, Phase, ProbeReport, ProbeVerdict, Severity};
@@ -39,6 +42,9 @@ pub struct Prober {
     prepared: Arc<Mutex<BTreeMap<String, Arc<Prepared>>>>,
     /// The contract of each target that was written last.
     written: Arc<Mutex<BTreeMap<String, String>>>,
+    kept: Arc<Kept>,
+    /// For suites, which may name them.
+    variables: Arc<BTreeMap<String, String>>,
 }
 
 /// A target with all that does not change from probe to probe.
@@ -54,6 +60,7 @@ struct Outcome {
     layer: Option<String>,
     report: ProbeReport,
     contract: Option<mcproof_record::Contract>,
+    process: Option<ProcessFacts>,
 }
 
 impl Prober {
@@ -62,16 +69,46 @@ impl Prober {
         // Whoever comes back with a ticket is not shown the certificate.
         network.tls.drop_tickets();
         let canaries = Arc::new(Canaries::new(canaries));
-        Self { network, guardian, own_binary, canaries, prepared: Arc::default(), written: Arc::default() }
+        Self {
+            network,
+            guardian,
+            own_binary,
+            canaries,
+            prepared: Arc::default(),
+            written: Arc::default(),
+            kept: Arc::default(),
+            variables: Arc::default(),
+        }
+    }
+
+    /// What `${env.NAME}` is in the suites of targets.
+    #[must_use]
+    pub fn with_variables(self, variables: BTreeMap<String, String>) -> Self {
+        Self { variables: Arc::new(variables), ..self }
+    }
+
+    /// What is known of targets that are no more, and their processes if those lived on.
+    pub(crate) fn forget_others(&self, targets: &BTreeMap<String, Arc<TargetSpec>>) {
+        self.kept.end_others(targets);
+        lock(&self.prepared).retain(|name, _| targets.contains_key(name));
+        lock(&self.written).retain(|name, _| targets.contains_key(name));
     }
 
     /// Probes within the deadline of the target, whatever the server does.
     pub async fn probe(&self, spec: &Arc<TargetSpec>, lease: &Lease, now: Moment) -> Finished {
         let prepared = self.prepared(spec);
-        let tap = Tap::with(KEPT, Vec::new(), None);
-        let outcome = match timeout(spec.deadline(), self.attempt(&prepared, &tap, now)).await {
+        let (earlier, mut tap) = (self.kept.take(spec), Tap::with(KEPT, Vec::new(), None));
+        if let Earlier::Alive(session) = &earlier {
+            tap = session.tap().clone();
+        }
+        let outcome = match timeout(spec.deadline(), self.attempt(&prepared, earlier, &tap, now)).await {
             Ok(outcome) => outcome,
-            Err(_) => hung(spec, &tap),
+            Err(_) => {
+                if spec.keep {
+                    self.kept.died(spec);
+                }
+                hung(spec, &tap)
+            }
         };
         self.finished(&prepared, lease, now, outcome, &tap)
     }
@@ -131,21 +168,16 @@ impl Prober {
         promise.map(Some).ok_or_else(|| format!("{shown} holds no contract for this transport and era"))
     }
 
-    async fn attempt(&self, prepared: &Prepared, tap: &Tap, now: Moment) -> Outcome {
+    async fn attempt(&self, prepared: &Arc<Prepared>, earlier: Earlier, tap: &Tap, now: Moment) -> Outcome {
         let spec = &prepared.spec;
         match &spec.kind {
             TargetKind::Monitor(url) => self.ask_monitor(prepared, url, tap).await,
             TargetKind::Server(server) => {
-                let (binding, promise) = match (server.bindings.first(), &prepared.promise) {
-                    (Some(binding), Ok(promise)) => (binding, promise.clone()),
-                    (None, _) => return not_ours(spec, Diagnostic::error("no-binding", "there is no way to the server")),
-                    (_, Err(reason)) => {
-                        let diagnostic = Diagnostic::error("lock-unusable", reason.clone()).hint("lock it again, or leave out `lock`");
-                        return not_ours(spec, diagnostic);
-                    }
+                let Some(binding) = server.bindings.first() else {
+                    return not_ours(spec, Diagnostic::error("no-binding", "there is no way to the server"));
                 };
                 match target_of(binding, self.own_binary.as_deref()) {
-                    Ok(target) => self.ask_server(prepared, binding, target, promise, tap, now).await,
+                    Ok(target) => self.ask_server(prepared, (server, binding), target, earlier, tap, now).await,
                     Err(diagnostic) => not_ours(spec, diagnostic),
                 }
             }
@@ -154,10 +186,10 @@ impl Prober {
 
     async fn ask_server(
         &self,
-        prepared: &Prepared,
-        binding: &Binding,
+        prepared: &Arc<Prepared>,
+        (server, binding): (&Server, &Binding),
         target: Target,
-        promise: Option<Promise>,
+        earlier: Earlier,
         tap: &Tap,
         now: Moment,
     ) -> Outcome {
@@ -170,17 +202,47 @@ impl Prober {
             options: prepared.options.clone(),
             timeout: prepared.spec.timeout,
             least_days: None,
-            promise,
+            promise: prepared.promise.clone().unwrap_or_default(),
             extent: ProbeExtent::Contract,
         };
         let time = UNIX_EPOCH + Duration::from_millis(now.0.unsigned_abs());
-        let Probed { report, failure, contract } = probe(&plan, tap, time).await;
+        let was_kept = !matches!(earlier, Earlier::Never);
+        let (earlier, is_gone) = match earlier {
+            Earlier::Alive(session) => (Some(*session), false),
+            Earlier::Dead => (None, true),
+            Earlier::Never => (None, false),
+        };
+        let (Probed { mut report, failure, contract }, session) = visit(&plan, earlier, tap, time).await;
+        let mut process = None;
+        if let Some(session) = session {
+            let resident = session.census().map(|census| census.resident);
+            process = resident.filter(|_| prepared.spec.keep).map(|resident| ProcessFacts { resident, restarted: was_kept && is_gone });
+            match prepared.spec.keep && report.verdict.is_up() {
+                true => self.kept.keep(&prepared.spec, session),
+                false => drop(session.close_within(Patience::default()).await),
+            }
+        }
+        if prepared.spec.keep && !report.verdict.is_up() {
+            self.kept.died(&prepared.spec);
+        }
+        if let Err(reason) = &prepared.promise {
+            let diagnostic = Diagnostic::warning("lock-unusable", reason.clone()).hint("lock it again, or leave out `lock`");
+            report.blame(diagnostic, ProbeVerdict::Warning);
+        }
+        let mut failed_suite = false;
+        if let (Some(path), true) = (&prepared.spec.suite, verdict_of(&report).is_up())
+            && let Some(diagnostic) = self.run_suite(prepared, path, server, time).await
+        {
+            failed_suite = diagnostic.severity == Severity::Error;
+            report.blame(diagnostic, ProbeVerdict::Unhealthy);
+        }
         let is_remote = binding.launch.is_none();
         let url = match &plan.target {
             Target::Http { endpoint, .. } => Some(&endpoint.url),
             Target::Stdio(_) => None,
         };
         let (verdict, layer) = match verdict_of(&report) {
+            Verdict::Down if failed_suite => (Verdict::Down, Some("suite".into())),
             Verdict::Down => {
                 let is_ours = ours::is_ours(failure.as_ref(), tap)
                     || is_remote && report.verdict == ProbeVerdict::Unreachable && self.cut_off(url, tap).await;
@@ -189,7 +251,7 @@ impl Prober {
             }
             verdict => (verdict, None),
         };
-        Outcome { verdict, layer, report, contract }
+        Outcome { verdict, layer, report, contract, process }
     }
 
     /// Another monitor: what counts is that it says that it is well.
@@ -201,22 +263,22 @@ impl Prober {
         let question = HttpQuestion { method: "GET".into(), ..HttpQuestion::default() };
         let asked = ask_elsewhere(&url, &question, &prepared.options, tap, prepared.spec.timeout).await;
         report.duration = tap.elapsed();
-        let verdict = match asked {
-            Ok(answer) if answer.head.status == 200 => Verdict::Up,
+        let (verdict, layer) = match asked {
+            Ok(answer) if answer.head.status == 200 => (Verdict::Up, None),
             Ok(answer) => {
                 let text = String::from_utf8_lossy(&answer.body);
                 let message = format!("status {}: {}", answer.head.status, text.lines().next().unwrap_or_default());
                 report.blame(Diagnostic::error("monitor-unwell", message), ProbeVerdict::Unhealthy);
-                Verdict::Down
+                (Verdict::Down, Some("status".to_owned()))
             }
             Err(failure) => {
                 report.blame(Diagnostic::error("unreachable", failure.to_string()), ProbeVerdict::Unreachable);
                 let is_ours = ours::is_ours(None, tap) || self.cut_off(Some(&url), tap).await;
-                if is_ours { Verdict::Inconclusive } else { Verdict::Down }
+                let verdict = if is_ours { Verdict::Inconclusive } else { Verdict::Down };
+                (verdict, Some(layer_of(&report, Some(&url), true, tap)))
             }
         };
-        let layer = (!verdict.is_up()).then(|| layer_of(&report, Some(&url), verdict != Verdict::Up, tap));
-        Outcome { verdict, layer, report, contract: None }
+        Outcome { verdict, layer, report, contract: None, process: None }
     }
 
     /// Whether nothing at all can be reached, or the system says that there is no way.
@@ -233,7 +295,7 @@ impl Prober {
     }
 
     fn finished(&self, prepared: &Prepared, lease: &Lease, now: Moment, outcome: Outcome, tap: &Tap) -> Finished {
-        let Outcome { verdict, layer, report, contract } = outcome;
+        let Outcome { verdict, layer, report, contract, process } = outcome;
         let cause = cause_of(&report);
         let hash = contract.as_ref().map(|contract| contract.hashes.full.clone());
         let is_new = hash.is_some() && lock(&self.written).get(&lease.target) != hash.as_ref();
@@ -252,7 +314,7 @@ impl Prober {
             phases: report.phases.iter().map(|phase| (phase.phase, phase.duration)).collect(),
             contract: hash,
             certificate_ends: report.tls.as_ref().and_then(|tls| ends(&tls.certificate.as_ref()?.not_after)),
-            process: None,
+            process,
         };
         let locked = prepared.promise.as_ref().ok().and_then(Option::as_ref).map(|promise| promise.hash().to_owned());
         let spec = &prepared.spec;
@@ -307,7 +369,7 @@ fn layer_of(report: &ProbeReport, url: Option<&Url>, has_no_session: bool, tap: 
 fn not_ours(spec: &TargetSpec, diagnostic: Diagnostic) -> Outcome {
     let mut report = ProbeReport::new(spec.name.clone());
     report.blame(diagnostic, ProbeVerdict::Unreachable);
-    Outcome { verdict: Verdict::Inconclusive, layer: None, report, contract: None }
+    Outcome { verdict: Verdict::Inconclusive, layer: None, report, contract: None, process: None }
 }
 
 /// What should have ended by itself did not.
@@ -316,7 +378,7 @@ fn hung(spec: &TargetSpec, tap: &Tap) -> Outcome {
     let message = format!("the conversation was not over within {} s", spec.deadline().as_secs());
     report.blame(Diagnostic::error("probe-hung", message).hint("look at what it waited for in the transcript"), ProbeVerdict::Unhealthy);
     report.duration = tap.elapsed();
-    Outcome { verdict: Verdict::Down, layer: Some(Phase::Handshake.to_string()), report, contract: None }
+    Outcome { verdict: Verdict::Down, layer: Some(Phase::Handshake.to_string()), report, contract: None, process: None }
 }
 
 fn ends(not_after: &str) -> Option<Moment> {

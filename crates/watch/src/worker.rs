@@ -203,7 +203,10 @@ impl Worker {
     async fn commit(&self, finished: &[Finished], now: Moment) -> Result<(), StoreFailure> {
         let config = Arc::clone(&self.plan.borrow().config);
         let committed = self.store.commit(finished, &config, now).await?;
-        finished.iter().for_each(|one| self.prober.remember(one));
+        // Of what was dropped nothing was written.
+        if committed.dropped == 0 {
+            finished.iter().for_each(|one| self.prober.remember(one));
+        }
         self.pulse.committed(&committed, now);
         if committed.stirred {
             self.stirred.notify_waiters();

@@ -54,12 +54,14 @@ const CLAIMS: &[(&str, Claim)] = claims![
     each_failure_has_its_layer_and_its_culprit,
     an_outage_is_confirmed_told_once_and_ended,
     once_probes_everything_at_once,
+    a_process_lives_on_between_probes_and_its_deaths_are_counted,
+    the_suite_of_a_target_runs_what_changes_nothing,
 ];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["--demo"] => return demo(),
+        ["--demo", ..] => return demo(),
         ["--worker", words @ ..] => return crash::work(words),
         // The long form of the crash test: how often something dies.
         ["--crashes", on_sqlite, on_postgres] => {

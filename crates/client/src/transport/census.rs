@@ -10,6 +10,8 @@ pub struct Census {
     pub processes: BTreeMap<String, usize>,
     /// Open file descriptors by what they lead to: `socket`, `pipe`, another kind, or the path of a file.
     pub descriptors: BTreeMap<String, usize>,
+    /// Bytes in memory, of all of them.
+    pub resident: u64,
 }
 
 impl Census {
@@ -20,6 +22,7 @@ impl Census {
         for pid in std::iter::once(pid).chain(family(pid)) {
             let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(|_| "?".to_owned(), |name| name.trim().to_owned());
             *census.processes.entry(name).or_default() += 1;
+            census.resident += resident(pid);
         }
         for child in family(pid) {
             // One that ended meanwhile holds nothing.
@@ -36,6 +39,14 @@ impl Census {
         };
         now.iter().filter_map(more).collect()
     }
+}
+
+/// Nothing if it is gone.
+fn resident(pid: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse().unwrap_or(0);
+    kibibytes << 10
 }
 
 fn count_descriptors(pid: i32, counts: &mut BTreeMap<String, usize>) -> Option<()> {

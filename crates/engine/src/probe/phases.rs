@@ -51,6 +51,12 @@ pub(super) fn of(target: &Target, tap: &Tap, course: &Course) -> (Vec<ProbePhase
     (phases, end.unwrap_or_default())
 }
 
+/// Where the rest of the conversation was over long before.
+pub(super) fn of_list(course: &Course) -> (Vec<ProbePhase>, Duration) {
+    let duration = course.list.map(|(began, ended)| ended.saturating_sub(began));
+    (duration.map(|duration| ProbePhase { phase: Phase::List, duration }).into_iter().collect(), duration.unwrap_or_default())
+}
+
 fn reached(dialed: &&Dialed) -> usize {
     [dialed.name, dialed.tcp, dialed.tunnel, dialed.tls].iter().flatten().count()
 }

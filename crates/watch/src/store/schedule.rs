@@ -67,9 +67,16 @@ impl TargetSpec {
         host.unwrap_or_else(|| "local".to_owned())
     }
 
-    /// Longest time of a probe: the handshake and the lists have their time each, and what ends a session a little.
+    /// Longest time of a probe: the handshake and the lists have their time each, the suite has its own, and what ends a session
+    /// takes a little.
     pub fn deadline(&self) -> Duration {
-        self.timeout * 2 + Duration::from_secs(2)
+        let suite = if self.suite.is_some() { self.suite_time() } else { Duration::ZERO };
+        self.timeout * 2 + suite + Duration::from_secs(2)
+    }
+
+    /// Longest time of all cases of its suite.
+    pub fn suite_time(&self) -> Duration {
+        self.timeout * 4
     }
 
     fn lease(&self) -> Duration {

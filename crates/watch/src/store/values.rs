@@ -30,7 +30,7 @@ impl Values {
         self.text.is_empty()
     }
 
-    /// The statement in which `{}` stands for the rows, and `{}` alone.
+    /// The statement, in which `{}` stands for the rows.
     pub(super) fn query(self, statement: &str) -> Query<'static, Any, AnyArguments> {
         // The number of rows is another one each time: such a statement is not worth keeping.
         sqlx::query_with(AssertSqlSafe(statement.replace("{}", &self.text)), self.arguments).persistent(false)

@@ -26,6 +26,15 @@ fn impatient(spec: TargetSpec) -> TargetSpec {
     TargetSpec { timeout: Duration::from_millis(400), ..spec }
 }
 
+/// A server that is started.
+fn stdio(name: &str, command: &[&str]) -> TargetSpec {
+    let command = command.iter().map(|word| (*word).to_owned()).collect();
+    let launch = Launch { command, env: Vec::new(), folder: std::env::temp_dir(), cwd: None };
+    let (place, reach) = (place(), Reach::default());
+    let transport = TransportKind::Stdio;
+    server(name, Binding { transport, place, launch: Some(launch), url: None, headers: Vec::new(), port_from: None, reach })
+}
+
 /// An address at which nobody listens.
 async fn closed() -> String {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string()
@@ -53,13 +62,6 @@ pub(crate) async fn each_failure_has_its_layer_and_its_culprit(address: String) 
             drop(stream);
         }
     });
-    let stdio = |name: &str, command: &[&str]| {
-        let command = command.iter().map(|word| (*word).to_owned()).collect();
-        let launch = Launch { command, env: Vec::new(), folder: std::env::temp_dir(), cwd: None };
-        let (place, reach) = (place(), Reach::default());
-        let transport = TransportKind::Stdio;
-        server(name, Binding { transport, place, launch: Some(launch), url: None, headers: Vec::new(), port_from: None, reach })
-    };
     let own = std::env::current_exe().unwrap();
     let targets = vec![
         over_http("demo", &shop_url),
@@ -128,4 +130,73 @@ pub(crate) async fn once_probes_everything_at_once(address: String) {
     monitor.once(clock).await.unwrap();
     let statement = "SELECT target, verdict, CAST(count(*) AS TEXT) FROM result GROUP BY target, verdict ORDER BY target";
     assert_eq!(rows(&address, statement).await, [["other", "up", "2"], ["small", "up", "2"]]);
+}
+
+/// What the state remembers of the process: samples of memory, and starts.
+async fn remembered(address: &str) -> (usize, usize) {
+    let state = rows(address, "SELECT state FROM target").await.remove(0).remove(0);
+    let state: serde_json::Value = serde_json::from_str(&state).unwrap();
+    let count = |name: &str| state["process"][name].as_array().map_or(0, Vec::len);
+    (count("memory"), count("restarts"))
+}
+
+pub(crate) async fn a_process_lives_on_between_probes_and_its_deaths_are_counted(address: String) {
+    let own = std::env::current_exe().unwrap();
+    let kept = TargetSpec { keep: true, ..stdio("kept", &[own.to_str().unwrap(), "--demo", &address]) };
+    let monitor = monitor(&address, vec![kept], Vec::new()).await;
+    let mut seen = Vec::new();
+    for minute in 1..=4 {
+        monitor.worker.pass(START + MINUTE * minute).await.unwrap();
+        let pid = pid_of(&address).unwrap();
+        seen.push((pid, remembered(&address).await));
+        if minute == 2 {
+            nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).unwrap();
+            while pid_of(&address).is_some() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+    }
+    let [(first, one), (second, two), (third, three), (fourth, four)] = <[_; 4]>::try_from(seen).unwrap();
+    assert_eq!((first == second, second == third, third == fourth), (true, false, true));
+    assert_eq!([one, two, three, four], [(1, 0), (2, 0), (1, 1), (2, 1)]);
+    let verdicts = rows(&address, "SELECT DISTINCT verdict FROM result").await;
+    assert_eq!(verdicts, [["up"]]);
+}
+
+/// The process that was started with this argument.
+fn pid_of(argument: &str) -> Option<i32> {
+    std::fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let words = std::fs::read(entry.path().join("cmdline")).ok()?;
+        words.split(|byte| *byte == 0).any(|word| word == argument.as_bytes()).then_some(pid)
+    })
+}
+
+pub(crate) async fn the_suite_of_a_target_runs_what_changes_nothing(address: String) {
+    let shop = bind(&DemoOptions::new(DemoName::Shop)).await.unwrap();
+    let url = shop.url();
+    tokio::spawn(shop.serve(std::future::pending()));
+    let folder = tempfile::tempdir().unwrap();
+    let with = |name: &str, text: &str| {
+        let path = folder.path().join(format!("{name}.mcproof.yaml"));
+        std::fs::write(&path, format!("server:\n  http: {{ url: \"http://127.0.0.1:9/mcp\" }}\ntests:\n{text}")).unwrap();
+        TargetSpec { suite: Some(path), ..over_http(name, &url) }
+    };
+    let case = |name: &str, tags: &str, stock: u32| {
+        format!(
+            "  - name: {name}\n    tags: [{tags}]\n    steps:\n      - call: check_inventory\n        \
+             with: {{ product_id: PROD-123 }}\n        expect: {{ available: {stock} }}\n"
+        )
+    };
+    let targets = vec![
+        with("fails", &case("the stock is large", "read-only", 1_000)),
+        with("passes", &format!("{}{}", case("the stock is there", "read-only", 10), case("not run", "writes", 1_000))),
+        with("unusable", &case("not run", "writes", 10)),
+    ];
+    let monitor = monitor(&address, targets, Vec::new()).await;
+    monitor.worker.pass(START + MINUTE).await.unwrap();
+    let found = rows(&address, "SELECT target, verdict FROM result ORDER BY target").await;
+    assert_eq!(found, [["fails", "down"], ["passes", "up"], ["unusable", "warning"]]);
+    let reason = rows(&address, "SELECT reason FROM result WHERE target = 'unusable'").await;
+    assert_eq!(reason, [["suite-unusable"]]);
 }

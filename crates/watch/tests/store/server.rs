@@ -37,7 +37,8 @@ async fn converse(stream: TcpStream, moods: &Moods) -> std::io::Result<()> {
         if stream.read_line(&mut line).await? == 0 {
             return Ok(());
         }
-        let name = line.split('/').nth(1).unwrap_or_default().to_owned();
+        let path = line.split_whitespace().nth(1).unwrap_or_default();
+        let name = path.split('/').nth(1).unwrap_or_default().to_owned();
         let mut length = 0;
         loop {
             line.clear();
