@@ -228,8 +228,8 @@ fn responses_tell_browsers_to_run_nothing_else() {
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
         assert_eq!(answer.header("referrer-policy"), Some("same-origin"), "{path}");
     }
-    let style = dashboard.get("/").body.split("/assets/").nth(1).unwrap().split('"').next().unwrap().to_owned();
-    let style = dashboard.get(&format!("/assets/{style}"));
+    let style = dashboard.get("/").body.split("/assets/watch-").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let style = dashboard.get(&format!("/assets/watch-{style}"));
     assert_eq!(style.status, 200);
     assert!(style.header("cache-control").unwrap().contains("immutable"));
 }

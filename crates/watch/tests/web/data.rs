@@ -260,7 +260,7 @@ pub(crate) async fn whole(folder: &Path) -> (Store, Data) {
     let (store, data) = Data::new(folder).await;
     data.fill(FEW).await;
     data.target(HOSTILE, "down", "mixed", &json!([HOSTILE, "search"]), true).await;
-    data.contract(HOSTILE, "sha256:aaaa", 2).await;
+    data.contract(HOSTILE, "sha256:aaaa", 3).await;
     data.evidence("evidence-1", "svc-0001").await;
     data.change("change-1", "svc-0003").await;
     let refused = json!({ "layer": "connect", "reason": "connect-refused", "message": "connection to mcp.example:443 refused", "hint": "is the server running, and does it listen on this port?" });
