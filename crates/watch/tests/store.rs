@@ -10,6 +10,8 @@ mod counting;
 mod crash;
 #[path = "store/fixtures.rs"]
 mod fixtures;
+#[path = "store/pager.rs"]
+mod pager;
 #[path = "store/probing.rs"]
 mod probing;
 #[path = "store/server.rs"]

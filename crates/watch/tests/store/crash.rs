@@ -1,27 +1,35 @@
-//! Processes that die, freeze, and lose their database, in the middle of everything: no result is lost, none counts twice, no slot
-//! is gone back to, and nobody is told of a server that was well all the time.
+//! Processes that die, freeze, and lose their database, in the middle of everything, and a pager that drops requests and loses
+//! replies: no result is lost, none counts twice, no slot is gone back to, nobody is told of a server that was well all the time,
+//! and everybody is told of those that were not: their begin, then their end, and nothing more.
 //!
 //! This program is also the workers: they are killed as no test of functions can be. With the fence down the test has to fail,
 //! which is a test as well.
 
 use super::fixtures::*;
+use super::pager::{Page, Pager};
 use super::postgres::{Cluster, Durability};
 use super::server::{Mood, serve};
 use libtest_mimic::{Failed, Trial};
-use mcproof_watch::config::TargetSpec;
+use mcproof_client::Network;
+use mcproof_watch::channel::Carrier;
+use mcproof_watch::config::{ChannelSpec, Route, Secret, TargetSpec};
 use mcproof_watch::moment::Moment;
-use mcproof_watch::monitor::{Monitor, Role};
+use mcproof_watch::monitor::{Monitor, Role, keep_passing};
+use mcproof_watch::notifier::Notifier;
 use mcproof_watch::store::{Fence, Store, sqlite};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sqlx::any::AnyPoolOptions;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use tokio::net::TcpListener;
 
 const TARGETS: usize = 40;
+/// The first of them, which do not work for a while: few enough to be no storm.
+const BROKEN: usize = 10;
 const EVERY: Duration = Duration::from_secs(1);
 /// As the database of this test has it, whatever the workers ask for.
 const LEASE: Duration = Duration::from_millis(1_500);
@@ -58,7 +66,7 @@ fn on_sqlite(kills: usize) -> Result<(), Failed> {
     let folder = tempfile::tempdir().unwrap();
     let address = sqlite(&folder.path().join("watch.db"));
     let mut scene = Scene::new(address, None, 1, Fence::Up);
-    scene.suffer(kills, |number| if number % 8 == 5 { Fault::Freeze } else { Fault::Kill });
+    scene.suffer_an_outage(kills, |number| if number % 8 == 5 { Fault::Freeze } else { Fault::Kill });
     scene.judge()
 }
 
@@ -66,7 +74,7 @@ fn on_postgres(kills: usize) -> Result<(), Failed> {
     let cluster = Cluster::start(Durability::Full);
     let address = cluster.database("crash");
     let mut scene = Scene::new(address, Some(cluster), 2, Fence::Up);
-    scene.suffer(kills, |number| match number % 8 {
+    scene.suffer_an_outage(kills, |number| match number % 8 {
         2 => Fault::Freeze,
         5 => Fault::StopDatabase,
         _ => Fault::Kill,
@@ -98,6 +106,9 @@ struct Scene {
     began: Moment,
     runtime: tokio::runtime::Runtime,
     url: String,
+    is_outage: Arc<AtomicBool>,
+    pager: Pager,
+    pager_url: String,
     random: fastrand::Rng,
 }
 
@@ -121,13 +132,17 @@ impl Worker {
 impl Scene {
     fn new(address: String, cluster: Option<Cluster>, workers: usize, fence: Fence) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let url = healthy_server();
+        let is_outage = Arc::new(AtomicBool::new(false));
+        let url = server(Arc::clone(&is_outage));
+        let pager = Pager::default();
+        let pager_url = pager.listen();
         runtime.block_on(async {
             Store::open(&address).await.unwrap();
             watch_schedule(&address).await;
         });
         let (faults, random) = (Vec::new(), fastrand::Rng::with_seed(7));
-        let mut scene = Self { address, cluster, workers: Vec::new(), fence, faults, began: now(), runtime, url, random };
+        let mut scene =
+            Self { address, cluster, workers: Vec::new(), fence, faults, began: now(), runtime, url, is_outage, pager, pager_url, random };
         for _ in 0..workers {
             let worker = scene.worker();
             scene.workers.push(worker);
@@ -141,8 +156,28 @@ impl Scene {
         let fence = if self.fence == Fence::Up { "up" } else { "down" };
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(std::env::current_exe().unwrap());
-        command.args(["--worker", &self.address, &self.url, fence]).stdin(Stdio::null());
+        command.args(["--worker", &self.address, &self.url, &self.pager_url, fence]).stdin(Stdio::null());
         Worker(command.spawn().unwrap())
+    }
+
+    /// Half of the faults while some targets do not work, the other half while they do again.
+    fn suffer_an_outage(&mut self, count: usize, fault: impl Fn(usize) -> Fault) {
+        self.is_outage.store(true, Ordering::Relaxed);
+        self.suffer(count / 2, &fault);
+        let open = "SELECT subject FROM incident WHERE class = 'availability' AND resolved IS NULL";
+        self.wait_until("everything that does not work is known", |scene| scene.rows(open).len() == BROKEN);
+        self.is_outage.store(false, Ordering::Relaxed);
+        self.suffer(count - count / 2, &fault);
+        self.wait_until("everything works again", |scene| scene.rows("SELECT subject FROM incident WHERE resolved IS NULL").is_empty());
+        self.wait_until("everything is told", |scene| scene.rows("SELECT id FROM outbox WHERE delivered IS NULL").is_empty());
+    }
+
+    fn wait_until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let deadline = std::time::Instant::now() + Duration::from_secs(120);
+        while !is_so(self) {
+            assert!(std::time::Instant::now() < deadline, "not within two minutes: {what}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 
     fn suffer(&mut self, count: usize, fault: impl Fn(usize) -> Fault) {
@@ -176,16 +211,10 @@ impl Scene {
     /// Until each target has a result that is newer than everything that has happened.
     fn wait_for_all(&self) {
         let last = self.faults.last().map_or(self.began, |(_, ended)| *ended);
-        let deadline = std::time::Instant::now() + Duration::from_secs(60);
-        loop {
-            let fresh = self.rows("SELECT CAST(last_result AS TEXT) FROM target");
-            let fresh = fresh.iter().filter(|row| row[0].parse::<i64>().unwrap() > last.0).count();
-            if fresh == TARGETS {
-                return;
-            }
-            assert!(std::time::Instant::now() < deadline, "only {fresh} of {TARGETS} targets are probed again");
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        self.wait_until("every target is probed again", |scene| {
+            let results = scene.rows("SELECT CAST(last_result AS TEXT) FROM target");
+            results.iter().filter(|row| row[0].parse::<i64>().unwrap() > last.0).count() == TARGETS
+        });
     }
 
     fn rows(&self, statement: &'static str) -> Vec<Vec<String>> {
@@ -201,8 +230,11 @@ impl Scene {
             }
         };
         find("a slot was gone back to", self.rows("SELECT target, CAST(before AS TEXT), CAST(after AS TEXT) FROM regress"));
-        let told = "SELECT subject, title FROM incident WHERE class <> 'blind' AND class <> 'storm'";
+        let told = "SELECT subject, title FROM incident WHERE class NOT IN ('blind', 'storm') AND subject NOT LIKE 'target-_'";
         find("somebody was told of a server that was well", self.rows(told));
+        let again = "SELECT subject, class FROM incident WHERE class NOT IN ('blind', 'storm') GROUP BY subject, class HAVING count(*) > 1";
+        find("an incident was opened again", self.rows(again));
+        find("a page was lost or came in the wrong order", self.wrong_pages());
         let torn = "SELECT name, CAST(last_slot AS TEXT) FROM target \
              WHERE last_slot <> (SELECT MAX(slot) FROM result WHERE result.target = target.name)";
         find("a state knows of a result that is not there", self.rows(torn));
@@ -216,11 +248,38 @@ impl Scene {
         if findings.is_empty() { Ok(()) } else { Err(findings.join("\n").into()) }
     }
 
-    /// Slots without a result at a time when nothing was wrong.
+    /// Of those that did not work: whose begin or end was not told, or told after its end.
+    fn wrong_pages(&self) -> Vec<Vec<String>> {
+        let pages = self.pager.pages();
+        let of = |incident: &str| pages.iter().filter(|page| page.incident == incident).collect::<Vec<&Page>>();
+        let is_right = |pages: &[&Page]| {
+            let begin = pages.iter().position(|page| page.kind == "trigger");
+            let end = pages.iter().position(|page| page.kind == "resolve");
+            let last_begin = pages.iter().rposition(|page| page.kind == "trigger");
+            begin.is_some() && begin < end && last_begin < end
+        };
+        let outages = self.rows("SELECT id, subject FROM incident WHERE class = 'availability'");
+        let mut wrong: Vec<Vec<String>> = outages.iter().filter(|row| !is_right(&of(&row[0]))).cloned().collect();
+        let subjects: BTreeSet<&String> = outages.iter().map(|row| &row[1]).collect();
+        if subjects.len() != BROKEN {
+            wrong.push(vec![format!("{} incidents of {BROKEN}", subjects.len())]);
+        }
+        // Also of all others that somebody was told of: no begin after an end.
+        for row in self.rows("SELECT DISTINCT incident, kind FROM outbox WHERE kind = 'resolve'") {
+            let kinds: Vec<&str> = of(&row[0]).iter().map(|page| page.kind.as_str()).collect();
+            let end = kinds.iter().position(|kind| *kind == "resolve");
+            if end.is_some_and(|end| kinds[end..].contains(&"trigger")) {
+                wrong.push(vec![row[0].clone(), kinds.join(" ")]);
+            }
+        }
+        wrong
+    }
+
+    /// Slots without a result at a time when nothing was wrong. Who does not work is looked at out of turn instead.
     fn unexplained(&self) -> Vec<Vec<String>> {
         let every = i64::try_from(EVERY.as_millis()).unwrap();
         let mut slots: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-        for row in self.rows("SELECT DISTINCT target, CAST(slot AS TEXT) FROM result") {
+        for row in self.rows("SELECT DISTINCT target, CAST(slot AS TEXT) FROM result WHERE target NOT LIKE 'target-_'") {
             slots.entry(row[0].clone()).or_default().push(row[1].parse().unwrap());
         }
         let is_explained =
@@ -240,13 +299,15 @@ impl Scene {
 }
 
 /// Answers in a thread of its own, as long as this process lives.
-fn healthy_server() -> String {
+fn server(is_outage: Arc<AtomicBool>) -> String {
+    let broken: BTreeSet<String> = (0..BROKEN).map(|number| format!("target-{number}")).collect();
+    let mood = move |name: &str| if is_outage.load(Ordering::Relaxed) && broken.contains(name.trim()) { Mood::Broken } else { Mood::Well };
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     listener.set_nonblocking(true).unwrap();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async { serve(TcpListener::from_std(listener).unwrap(), Arc::new(|_: &str| Mood::Well)).await });
+        runtime.block_on(async { serve(TcpListener::from_std(listener).unwrap(), Arc::new(mood)).await });
     });
     url
 }
@@ -291,23 +352,26 @@ async fn watch_schedule(address: &str) {
 
 /// One of the processes that die.
 pub(crate) fn work(words: &[&str]) -> ExitCode {
-    let [address, url, fence] = words else { return ExitCode::FAILURE };
+    let [address, url, pager, fence] = words else { return ExitCode::FAILURE };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let fence = if *fence == "up" { Fence::Up } else { Fence::Down };
     runtime.block_on(async {
         // The database may be down right now.
         let monitor = loop {
-            if let Ok(monitor) = open(address, url, fence).await {
+            if let Ok(monitor) = open(address, url, pager, fence).await {
                 break monitor;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         };
-        monitor.run(Role::Worker, clock, std::future::pending()).await;
+        let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), Carrier::new(Network::default()));
+        let telling =
+            keep_passing(async |now| notifier.pass(now).await.map(|round| round.next), &monitor.stirred, clock, std::future::pending());
+        tokio::join!(monitor.run(Role::Serve, clock, std::future::pending()), telling);
     });
     ExitCode::SUCCESS
 }
 
-async fn open(address: &str, url: &str, fence: Fence) -> Result<Monitor, mcproof_watch::store::StoreFailure> {
+async fn open(address: &str, url: &str, pager: &str, fence: Fence) -> Result<Monitor, mcproof_watch::store::StoreFailure> {
     let mut config = config();
     let target = |number: usize| {
         let name = format!("target-{number}");
@@ -315,6 +379,9 @@ async fn open(address: &str, url: &str, fence: Fence) -> Result<Monitor, mcproof
         TargetSpec { every: EVERY, ..over_http(&name, &url) }
     };
     config.targets = (0..TARGETS).map(target).map(|target| (target.name.clone(), target)).collect();
+    config.channels = [("pager".to_owned(), ChannelSpec::Webhook { url: Secret(pager.to_owned()), secret: None })].into();
+    let (channels, everything) = (vec!["pager".to_owned()], Vec::new());
+    config.routes = vec![Route { severities: Vec::new(), tags: everything, channels, remind_every: None }];
     let store = Store::open(address).await?.fenced(fence);
     store.free_leases().await?;
     Monitor::over(store, config, reach(&format!("worker-{}", std::process::id())), now()).await
