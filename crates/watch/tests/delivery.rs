@@ -3,8 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
-#[path = "delivery/crash.rs"]
-mod crash;
 mod postgres;
 mod receiver;
 
@@ -57,10 +55,6 @@ const CLAIMS: &[(&str, Claim)] = claims![
 ];
 
 fn main() -> ExitCode {
-    let typed: Vec<String> = std::env::args().collect();
-    if let Some(code) = crash::serve(&typed) {
-        return code;
-    }
     let arguments = Arguments::from_args();
     let cluster = (!arguments.list).then(|| Arc::new(Cluster::start(Durability::None)));
     let trials = CLAIMS.iter().flat_map(|(name, claim)| {
@@ -76,7 +70,7 @@ fn main() -> ExitCode {
         });
         [on_sqlite, on_postgres]
     });
-    libtest_mimic::run(&arguments, trials.chain(crash::trials()).collect()).exit_code()
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
 fn run(claim: Claim, address: String) {
