@@ -16,7 +16,10 @@ pub(super) enum Earlier {
 
 /// Sessions by target. One that is being used is not in here.
 #[derive(Default)]
-pub(super) struct Kept(Mutex<BTreeMap<String, (Arc<TargetSpec>, Option<Session>)>>);
+pub(super) struct Kept(Mutex<Sessions>);
+
+/// With the target as it was then; no session if its process has ended.
+type Sessions = BTreeMap<String, (Arc<TargetSpec>, Option<Session>)>;
 
 impl Kept {
     pub(super) fn take(&self, spec: &Arc<TargetSpec>) -> Earlier {
@@ -42,7 +45,7 @@ impl Kept {
         self.lock().retain(|name, _| targets.contains_key(name));
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (Arc<TargetSpec>, Option<Session>)>> {
+    fn lock(&self) -> MutexGuard<'_, Sessions> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
