@@ -94,6 +94,11 @@ impl Bucket {
 
 type ResultColumns = (String, i64, String, i64, i64, String, String, i64, String, Option<String>, Option<String>);
 
+/// Start, counts, histogram.
+type RollupColumns = (i64, i64, i64, i64, i64, Vec<u8>);
+/// The same of a target.
+type StripColumns = (String, i64, i64, i64, i64, i64, Vec<u8>);
+
 const RESULT: &str = "r.target, r.slot, r.region, r.attempt, r.at, r.verdict, r.reason, r.duration, r.phases, r.contract, r.evidence";
 
 impl From<ResultColumns> for ResultRow {
@@ -181,8 +186,7 @@ impl Store {
     pub async fn rollups(&self, target: &str, width: Duration, from: Moment) -> Result<Vec<Bucket>, StoreFailure> {
         let query = "SELECT start, good, bad, inconclusive, missed, histogram FROM rollup \
                      WHERE target = $1 AND width = $2 AND start >= $3 ORDER BY start";
-        let rows: Vec<(i64, i64, i64, i64, i64, Vec<u8>)> =
-            sqlx::query_as(query).bind(target).bind(millis(width)).bind(from.0).fetch_all(&self.pool).await?;
+        let rows: Vec<RollupColumns> = sqlx::query_as(query).bind(target).bind(millis(width)).bind(from.0).fetch_all(&self.pool).await?;
         Ok(rows
             .into_iter()
             .map(|(start, good, bad, inconclusive, missed, histogram)| Bucket {
@@ -233,7 +237,7 @@ impl Store {
             "SELECT t.name, r.start, r.good, r.bad, r.inconclusive, r.missed, r.histogram FROM target t \
              JOIN rollup r ON r.target = t.name AND r.width = $1 AND r.start >= $2 WHERE t.removed IS NULL{only} ORDER BY t.name, r.start"
         );
-        let rows: Vec<(String, i64, i64, i64, i64, i64, Vec<u8>)> =
+        let rows: Vec<StripColumns> =
             sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(millis(width)).bind(from.0).fetch_all(&self.pool).await?;
         let mut strips: BTreeMap<String, Strip> = BTreeMap::new();
         for (name, start, good, bad, inconclusive, missed, histogram) in rows {

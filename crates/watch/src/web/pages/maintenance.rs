@@ -74,10 +74,13 @@ pub(in crate::web) async fn page(Shared(state): Shared<State>, Extension(visitor
 }
 
 fn whom(targets: &[String], tags: &[String]) -> String {
-    let targets = targets.iter().map(|target| shown::plain(target));
-    let tags = tags.iter().map(|tag| format!("all with the tag {}", shown::plain(tag)));
-    let all: Vec<String> = targets.chain(tags).collect();
-    if all.is_empty() { "all targets".to_owned() } else { all.join(", ") }
+    let list = |names: &[String]| names.iter().map(|name| shown::plain(name)).collect::<Vec<_>>().join(", ");
+    match (targets.is_empty(), tags.is_empty()) {
+        (true, true) => "all targets".to_owned(),
+        (false, true) => list(targets),
+        (true, false) => format!("all with the tag {}", list(tags)),
+        (false, false) => format!("{}, if it has the tag {}", list(targets), list(tags)),
+    }
 }
 
 #[derive(Debug, Deserialize)]
