@@ -63,8 +63,9 @@ fn main() -> ExitCode {
         called_well(&["find_animals", "--args", r#"{"region":"Africa"}"#])
     }));
     let mut arguments = Arguments::from_iter(["zoo".to_owned()].into_iter().chain(words));
-    // Much of the time is spent waiting for servers that do not answer.
-    arguments.test_threads.get_or_insert(16);
+    // Much of the time is spent waiting for servers that do not answer. More would not be done earlier on two processors, and
+    // would keep other test programs from theirs.
+    arguments.test_threads.get_or_insert(8);
     let is_whole = arguments.filter.is_none() && !arguments.list;
     let conclusion = libtest_mimic::run(&arguments, trials);
     if is_whole {

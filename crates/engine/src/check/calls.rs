@@ -25,7 +25,7 @@ const BUDGET: Duration = Duration::from_secs(3);
 
 /// A call that takes longer can be cancelled in its midst.
 const SLOW: Duration = Duration::from_millis(300);
-/// How often that is tried until it is certain what came of it.
+/// How often one is cancelled until it is certain what came of it.
 const CANCELLATIONS: usize = 3;
 /// The id of the call that is, but for a number.
 const CANCELLED: &str = "mcproof-cancelled";
@@ -101,8 +101,13 @@ pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, depth: Depth) -> Opt
         return None;
     }
     let usual = async {
-        if let Some(slow) = call(&mut visit, &tools).await {
-            cancel(&mut visit, slow).await;
+        let seem_slow = call(&mut visit, &tools).await;
+        // On a busy machine quick ones do as well, so that each is tried until one is.
+        let until = Instant::now() + BUDGET;
+        for tool in seem_slow {
+            if cancel(&mut visit, tool).await || Instant::now() >= until {
+                break;
+            }
         }
         visit
     };
@@ -169,8 +174,9 @@ pub(super) async fn list(visit: &mut Visit<'_>) -> Vec<Value> {
     listed.map(|listed| listed.items).unwrap_or_default()
 }
 
-/// What every client does: calls that are right, and those that a model gets wrong. Gives a tool that takes its time.
-async fn call<'t>(visit: &mut Visit<'_>, tools: &'t [Callable]) -> Option<&'t Callable> {
+/// What every client does: calls that are right, and those that a model gets wrong. Gives the tools that seem to take their time, the
+/// quickest first.
+async fn call<'t>(visit: &mut Visit<'_>, tools: &'t [Callable]) -> Vec<&'t Callable> {
     let mut calls: Vec<Bird> = tools.iter().map(|tool| tool.call("call", tool.arguments.clone())).collect();
     for tool in tools {
         let missing = arguments::missing(tool.schema(), &tool.arguments);
@@ -180,28 +186,34 @@ async fn call<'t>(visit: &mut Visit<'_>, tools: &'t [Callable]) -> Option<&'t Ca
     }
     let landed = visit.flock(&calls, PATIENCE, Instant::now() + BUDGET).await;
     let slow = tools.iter().zip(&landed).filter(|(_, landed)| matches!(landed.answer, Some(Ok(_))) && landed.took > SLOW);
-    slow.min_by_key(|(_, landed)| landed.took).map(|(tool, _)| tool)
+    let mut slow: Vec<_> = slow.map(|(tool, landed)| (landed.took, tool)).collect();
+    slow.sort_by_key(|(took, _)| *took);
+    slow.into_iter().map(|(_, tool)| tool).collect()
 }
 
-/// Calls a tool by itself, so that it is known how long that takes, and cancels further calls of it in their midst. A modern
-/// client over HTTP cancels by leaving, and hears nothing any more.
-async fn cancel(visit: &mut Visit<'_>, tool: &Callable) {
+/// Calls a tool by itself, so that it is known how long that takes, and cancels further calls of it in their midst, if that is long
+/// enough; true if nothing is left to try. A modern client over HTTP cancels by leaving, and hears nothing any more.
+async fn cancel(visit: &mut Visit<'_>, tool: &Callable) -> bool {
+    if visit.is_modern() && visit.kind() == TransportKind::Http {
+        return true;
+    }
     let alone = visit.flock(&[tool.call("call-slow", tool.arguments.clone())], PATIENCE, Instant::now() + PATIENCE).await;
-    let took = alone.first().filter(|landed| matches!(landed.answer, Some(Ok(_)))).map(|landed| landed.took);
-    let Some(took) = took.filter(|took| *took > SLOW && !(visit.is_modern() && visit.kind() == TransportKind::Http)) else { return };
+    let slow = alone.first().filter(|landed| matches!(landed.answer, Some(Ok(_))) && landed.took > SLOW);
+    let Some(took) = slow.map(|landed| landed.took) else { return false };
     for turn in 1..=CANCELLATIONS {
         if cancel_once(visit, tool, took, turn).await == Certainty::Certain {
             break;
         }
     }
     visit.ask("after-cancel", None, "tools/list", json!({})).await;
+    true
 }
 
 /// Whether an answer tells that the cancellation was not obeyed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Certainty {
     Certain,
-    /// The answer may have been under way before the cancellation was read, as happens on a machine that is busy.
+    /// The answer may have been under way before the cancellation was read, or that was sent late, as happens on a busy machine.
     Crossed,
 }
 
@@ -216,20 +228,22 @@ async fn cancel_once(visit: &mut Visit<'_>, tool: &Callable, took: Duration, tur
     let (Value::Object(call), Value::Object(cancellation), Value::Object(sign)) = (call, cancellation, sign) else {
         return Certainty::Certain;
     };
-    let (answer, sign) = visit
+    let started = Instant::now();
+    let (answer, withdrawn) = visit
         .together("cancel", async |session, deadline| {
             let withdraw = async {
                 sleep(took / 4).await;
+                let waited = started.elapsed();
                 session.send_message(&cancellation, deadline).await?;
                 // What is answered after this was read after the cancellation.
-                session.send_message(&sign, deadline).await
+                session.send_message(&sign, deadline).await.map(|sign| (waited, sign))
             };
             // What came of it is in the transcript; an answer would come when it came before.
             tokio::join!(session.send_message(&call, took * 3 / 2), withdraw)
         })
         .await;
-    match (answer, sign) {
-        (Ok(Some(answer)), Ok(Some(sign))) if answer.frame < sign.frame => Certainty::Crossed,
+    match (answer, withdrawn) {
+        (Ok(Some(answer)), Ok((waited, Some(sign)))) if answer.frame < sign.frame || waited >= took / 2 => Certainty::Crossed,
         _ => Certainty::Certain,
     }
 }

@@ -245,16 +245,16 @@ fn is_cut_short(conversation: &Conversation<'_>, answer: &Value) -> bool {
         let is_error = result.get("isError").is_some_and(|is_error| is_error == true);
         !is_error && result.get("content").and_then(Value::as_array).is_some_and(|content| !content.is_empty())
     };
-    let usual = conversation.probe("call-slow").map(|asked| asked.answer);
+    let usual = conversation.probes("call-slow").last().map(|asked| asked.answer);
     matches!(usual, Some(Answer::Result { value, .. }) if has_content(value)) && !answer.get("result").is_some_and(has_content)
 }
 
-/// Whether a cancellation came when the same call, made before, was far from its end.
+/// Whether a cancellation came when the same call, the last one made before, was far from its end.
 fn in_midst(conversation: &Conversation<'_>, cancellation: FrameId) -> bool {
     let within = |probed: &Probed| probed.first <= cancellation && cancellation < probed.end;
-    let Some(cancelled) = conversation.probe("cancel").filter(|asked| within(asked.probed)) else { return false };
+    let Some(cancelled) = conversation.probes("cancel").find(|asked| within(asked.probed)) else { return false };
     let took = |asked: Asked<'_, '_>| conversation.elapsed(asked.request?.frame.id, asked.answer.frame()?);
-    let usual = conversation.probe("call-slow").and_then(took);
+    let usual = conversation.probes("call-slow").last().and_then(took);
     let waited = cancelled.request.and_then(|request| conversation.elapsed(request.frame.id, cancellation));
     matches!((usual, waited), (Some(usual), Some(waited)) if waited < usual / 2)
 }
