@@ -1,5 +1,7 @@
 //! A real Postgres of our own: a cluster in a temporary folder, reached over a socket in it. It ends with this process.
 
+#![allow(dead_code, reason = "each test program uses some of these")]
+
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
