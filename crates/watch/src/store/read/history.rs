@@ -146,13 +146,14 @@ impl Store {
         Ok(rows.into_iter().map(ResultRow::from).collect())
     }
 
-    /// The last result of each target.
+    /// The last result of each target. `CROSS JOIN`, here and for strips, keeps SQLite from beginning with the larger table.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn newest_results(&self) -> Result<BTreeMap<String, ResultRow>, StoreFailure> {
         let query = format!(
-            "SELECT {RESULT} FROM target t JOIN result r ON r.target = t.name AND r.slot = t.last_slot WHERE t.removed IS NULL ORDER BY r.at"
+            "SELECT {RESULT} FROM target t CROSS JOIN result r \
+             WHERE r.target = t.name AND r.slot = t.last_slot AND t.removed IS NULL ORDER BY r.at"
         );
         let rows: Vec<ResultColumns> = sqlx::query_as(sqlx::AssertSqlSafe(query)).fetch_all(&self.pool).await?;
         Ok(rows.into_iter().map(|row| (row.0.clone(), ResultRow::from(row))).collect())
@@ -235,7 +236,8 @@ impl Store {
         };
         let query = format!(
             "SELECT t.name, r.start, r.good, r.bad, r.inconclusive, r.missed, r.histogram FROM target t \
-             JOIN rollup r ON r.target = t.name AND r.width = $1 AND r.start >= $2 WHERE t.removed IS NULL{only} ORDER BY t.name, r.start"
+             CROSS JOIN rollup r WHERE r.target = t.name AND r.width = $1 AND r.start >= $2 AND t.removed IS NULL{only} \
+             ORDER BY t.name, r.start"
         );
         let rows: Vec<StripColumns> =
             sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(millis(width)).bind(from.0).fetch_all(&self.pool).await?;

@@ -180,14 +180,28 @@ fn listed(
         .filter(|target| names.as_ref().is_none_or(|names| names.contains(&target.name)))
         .filter(|target| filter.tag.is_empty() || target.tags.contains(&filter.tag))
         .filter(|target| filter.state.is_empty() || shown::availability(target.availability).word == filter.state)
-        .map(|target| row(target, open.get(&target.name).map_or(&[][..], Vec::as_slice), hours.get(&target.name), axis, now))
-        .filter(|row| words.iter().all(|word| row.haystack.contains(word.as_str())))
+        .filter_map(|target| {
+            let open = open.get(&target.name).map_or(&[][..], Vec::as_slice);
+            let haystack = haystack(target, open);
+            let fits = words.iter().all(|word| haystack.contains(word.as_str()));
+            // The rest of a row costs more than to find out whether it is wanted.
+            fits.then(|| row(target, open, haystack, hours.get(&target.name), axis, now))
+        })
         .collect();
     rows.sort_by(|one, other| (one.rank, &one.name).cmp(&(other.rank, &other.name)));
     rows
 }
 
-fn row(target: &TargetRow, open: &[IncidentRow], strip: Option<&Strip>, axis: Axis, now: Moment) -> Row {
+/// What a search finds a target by.
+fn haystack(target: &TargetRow, open: &[IncidentRow]) -> String {
+    let tags = target.tags.iter().map(String::as_str);
+    let titles = open.iter().take(PROBLEMS).map(|incident| incident.title.as_str());
+    let words = [target.name.as_str(), shown::availability(target.availability).word];
+    let all: Vec<String> = words.into_iter().chain(tags).chain(titles).map(shown::plain).collect();
+    all.join(" ").to_lowercase()
+}
+
+fn row(target: &TargetRow, open: &[IncidentRow], haystack: String, strip: Option<&Strip>, axis: Axis, now: Moment) -> Row {
     let mark = shown::availability(target.availability);
     let pieces = axis.sort(strip.map_or(&[][..], |strip| &strip.hours));
     let mut sum = crate::store::read::Bucket::default();
@@ -203,10 +217,9 @@ fn row(target: &TargetRow, open: &[IncidentRow], strip: Option<&Strip>, axis: Ax
         .collect();
     let name = shown::plain(&target.name);
     let tags: Vec<String> = target.tags.iter().map(|tag| shown::plain(tag)).collect();
-    let titles: Vec<&str> = problems.iter().map(|problem| problem.title.as_str()).collect();
     Row {
         id: format!("t-{}", shown::segment(&target.name)),
-        haystack: format!("{name} {} {} {}", tags.join(" "), mark.word, titles.join(" ")).to_lowercase(),
+        haystack,
         link: shown::segment(&target.name),
         rank: shown::rank(target.availability, target.surface),
         mark,
