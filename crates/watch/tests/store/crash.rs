@@ -58,8 +58,12 @@ pub(crate) fn trials() -> Vec<Trial> {
 /// The long form.
 pub(crate) fn long(on_sqlite_kills: usize, on_postgres_kills: usize) -> ExitCode {
     let threads = [std::thread::spawn(move || on_sqlite(on_sqlite_kills)), std::thread::spawn(move || on_postgres(on_postgres_kills))];
-    let failed = threads.into_iter().filter_map(|thread| thread.join().unwrap().err()).inspect(|failed| eprintln!("{failed:?}")).count();
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    for thread in threads {
+        if let Err(failed) = thread.join().unwrap() {
+            panic!("{}", failed.message().unwrap_or_default());
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 fn on_sqlite(kills: usize) -> Result<(), Failed> {
