@@ -34,6 +34,8 @@ pub struct Reach {
     pub own_binary: Option<PathBuf>,
     /// Makes a target of its name and of what the API was given; none if that cannot be read.
     pub decode: Decode,
+    /// What `${env.NAME}` is in the suites of targets.
+    pub variables: BTreeMap<String, String>,
     /// The name of this process among those that share a database.
     pub name: String,
 }
@@ -84,9 +86,9 @@ impl Monitor {
     /// # Errors
     /// The database failed.
     pub async fn over(store: Store, config: Config, reach: Reach, now: Moment) -> Result<Self, StoreFailure> {
-        let Reach { network, guardian, own_binary, decode, name } = reach;
+        let Reach { network, guardian, own_binary, decode, variables, name } = reach;
         let region = config.region.clone();
-        let prober = Prober::new(network, guardian, own_binary, config.canaries.clone());
+        let prober = Prober::new(network, guardian, own_binary, config.canaries.clone()).with_variables(variables);
         let (plan, shown) = watch::channel(Arc::new(Plan { config: Arc::new(config.clone()), targets: BTreeMap::new() }));
         let (stirred, pulse) = (Arc::new(Notify::new()), Pulse::default());
         let worker = Worker {

@@ -174,10 +174,11 @@ async fn a_day_in_a_minute() {
         guardian: Guardian::default(),
         own_binary: None,
         decode: Arc::new(|_, _| None),
+        variables: BTreeMap::new(),
         name: "a day".into(),
     };
-    let monitor = Monitor::over(store.clone(), config.clone(), reach, begin).await.unwrap();
-    let notifier = Notifier::new(store.clone(), Arc::new(config), Carrier::new(Network::default()));
+    let monitor = Monitor::over(store.clone(), config, reach, begin).await.unwrap();
+    let notifier = Notifier::new(store.clone(), monitor.plan(), Carrier::new(Network::default()));
     let mut is_announced = false;
     let mut now = begin;
     while now.0 < begin.0 + DAY {

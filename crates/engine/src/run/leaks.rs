@@ -151,6 +151,7 @@ mod tests {
         let census = |sockets, files, processes| Census {
             descriptors: BTreeMap::from([("socket".to_owned(), sockets), ("/tmp/log".to_owned(), files)]),
             processes: BTreeMap::from([("server".to_owned(), processes)]),
+            resident: 0,
         };
         let place = Place { file: "s.yaml".into(), line: 1, column: 1, length: 1, text: "leaks: true".into() };
         let check = |now: Census, descriptors: u32, expected: Option<&str>| {

@@ -103,6 +103,7 @@ pub(crate) fn reach(name: &str) -> monitor::Reach {
         guardian: mcproof_client::Guardian::default(),
         own_binary: None,
         decode: Arc::new(|_, _| None),
+        variables: BTreeMap::new(),
         name: name.into(),
     }
 }

@@ -78,6 +78,7 @@ async fn open(config: Config, log: Form) -> Result<House, Failure> {
         guardian: Guardian::of_whole_process(),
         own_binary: settings::own_binary(),
         decode: decoder(&config),
+        variables: settings::variables(),
         name: format!("{}-{}", std::process::id(), now.0),
     };
     let monitor = Monitor::open(config, reach, now).await.map_err(|failure| of_store(&failure))?;
