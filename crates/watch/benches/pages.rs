@@ -8,7 +8,7 @@
 mod data;
 
 use data::{Amount, Data, NOW};
-use mcproof_watch::config::{Config, Login, Retention};
+use mcproof_watch::config::Config;
 use mcproof_watch::moment::Moment;
 use mcproof_watch::store::{Store, sqlite};
 use mcproof_watch::web::{self, State};
@@ -61,23 +61,7 @@ fn main() {
         alone().block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             tell.send(listener.local_addr().unwrap()).unwrap();
-            let config = Arc::new(Config {
-                database: String::new(),
-                listen: None,
-                public_url: None,
-                region: "here".to_owned(),
-                targets: Default::default(),
-                channels: Default::default(),
-                routes: Vec::new(),
-                maintenance: Vec::new(),
-                heartbeat: None,
-                canaries: Vec::new(),
-                retention: Retention::default(),
-                allow_private: false,
-                seal: None,
-                login: Login::default(),
-                otlp: None,
-            });
+            let config = Arc::new(Config::default());
             let store = Store::open(&sqlite(&database)).await.unwrap();
             let state = State::new(store, Arc::new(move || config.clone()), now, broadcast::channel(64).0);
             web::serve(listener, state, std::future::pending()).await.unwrap();

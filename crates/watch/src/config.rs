@@ -52,6 +52,29 @@ pub struct Config {
     pub otlp: Option<String>,
 }
 
+/// Nobody is watched, and nobody is told.
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            database: "sqlite:mcproof-watch.db".into(),
+            listen: None,
+            public_url: None,
+            region: "local".into(),
+            targets: BTreeMap::new(),
+            channels: BTreeMap::new(),
+            routes: Vec::new(),
+            maintenance: Vec::new(),
+            heartbeat: None,
+            canaries: Vec::new(),
+            retention: Retention::default(),
+            allow_private: false,
+            seal: None,
+            login: Login::default(),
+            otlp: None,
+        }
+    }
+}
+
 impl Config {
     /// Who is told of an incident: the first route for this severity, and for one of these tags.
     pub fn route(&self, severity: Severity, tags: &[String]) -> Option<&Route> {

@@ -230,29 +230,3 @@ pub async fn serve(listener: TcpListener, state: State, shutdown: impl Future<Ou
 async fn closed(closing: &mut watch::Receiver<bool>) {
     let _ = closing.wait_for(|closing| *closing).await;
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{Login, Retention};
-
-    pub(super) fn config() -> Config {
-        Config {
-            database: String::new(),
-            listen: None,
-            public_url: None,
-            region: "here".to_owned(),
-            targets: Default::default(),
-            channels: Default::default(),
-            routes: Vec::new(),
-            maintenance: Vec::new(),
-            heartbeat: None,
-            canaries: Vec::new(),
-            retention: Retention::default(),
-            allow_private: false,
-            seal: None,
-            login: Login::default(),
-            otlp: None,
-        }
-    }
-}

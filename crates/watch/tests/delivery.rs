@@ -3,10 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
+mod databases;
 mod postgres;
 mod receiver;
 
-use libtest_mimic::{Arguments, Trial};
+use databases::{Claim, claims};
+use libtest_mimic::Arguments;
 use mcproof_client::Network;
 use mcproof_engine::suite::Environment;
 use mcproof_watch::channel::{Carrier, Kind};
@@ -14,27 +16,17 @@ use mcproof_watch::config::{Config, Secret, load};
 use mcproof_watch::heartbeat::{Beat, Heart};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::notifier::{Notifier, Sent};
-use mcproof_watch::store::{Store, sqlite};
+use mcproof_watch::store::Store;
 use mcproof_watch::worker::Plan;
-use postgres::{Cluster, Durability};
 use receiver::{Deed, Receiver};
 use serde_json::Value;
 use sqlx::{AnyPool, Row as _};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-
-type Claim = fn(String) -> Pin<Box<dyn Future<Output = ()>>>;
-
-macro_rules! claims {
-    ($($name:ident),* $(,)?) => {
-        &[$((stringify!($name), |address| Box::pin($name(address)))),*]
-    };
-}
 
 const CLAIMS: &[(&str, Claim)] = claims![
     a_message_is_told_once_and_in_its_order,
@@ -56,26 +48,8 @@ const CLAIMS: &[(&str, Claim)] = claims![
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let cluster = (!arguments.list).then(|| Arc::new(Cluster::start(Durability::None)));
-    let trials = CLAIMS.iter().flat_map(|(name, claim)| {
-        let cluster = cluster.clone();
-        let on_sqlite = Trial::test(format!("sqlite::{name}"), move || {
-            let folder = tempfile::tempdir().unwrap();
-            run(*claim, sqlite(&folder.path().join("watch.db")));
-            Ok(())
-        });
-        let on_postgres = Trial::test(format!("postgres::{name}"), move || {
-            run(*claim, cluster.unwrap().database(name));
-            Ok(())
-        });
-        [on_sqlite, on_postgres]
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
-}
-
-fn run(claim: Claim, address: String) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(claim(address));
+    let trials = databases::trials(CLAIMS, &arguments);
+    libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 const BEGIN: Moment = Moment(1_767_225_600_000);

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod databases;
 mod postgres;
 
 #[path = "store/counting.rs"]
@@ -20,23 +21,12 @@ mod server;
 mod turns;
 
 use counting::*;
-use libtest_mimic::{Arguments, Trial};
+use databases::{Claim, claims};
+use libtest_mimic::Arguments;
 use mcproof_testkit::demo::{DemoName, DemoOptions};
-use mcproof_watch::store::sqlite;
-use postgres::{Cluster, Durability};
 use probing::*;
-use std::pin::Pin;
 use std::process::ExitCode;
-use std::sync::Arc;
 use turns::*;
-
-type Claim = fn(String) -> Pin<Box<dyn Future<Output = ()>>>;
-
-macro_rules! claims {
-    ($($name:ident),* $(,)?) => {
-        &[$((stringify!($name), |address| Box::pin($name(address)))),*]
-    };
-}
 
 const CLAIMS: &[(&str, Claim)] = claims![
     a_turn_is_leased_to_one_worker_only,
@@ -72,26 +62,8 @@ fn main() -> ExitCode {
         _ => {}
     }
     let arguments = Arguments::from_args();
-    let cluster = (!arguments.list).then(|| Arc::new(Cluster::start(Durability::None)));
-    let trials = CLAIMS.iter().flat_map(|(name, claim)| {
-        let cluster = cluster.clone();
-        let on_sqlite = Trial::test(format!("sqlite::{name}"), move || {
-            let folder = tempfile::tempdir().unwrap();
-            run(*claim, sqlite(&folder.path().join("watch.db")));
-            Ok(())
-        });
-        let on_postgres = Trial::test(format!("postgres::{name}"), move || {
-            run(*claim, cluster.unwrap().database(name));
-            Ok(())
-        });
-        [on_sqlite, on_postgres]
-    });
-    libtest_mimic::run(&arguments, trials.chain(crash::trials()).collect()).exit_code()
-}
-
-fn run(claim: Claim, address: String) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(claim(address));
+    let trials = databases::trials(CLAIMS, &arguments).into_iter().chain(crash::trials());
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
 /// A server over stdio.

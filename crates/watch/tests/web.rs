@@ -11,7 +11,7 @@ mod looks;
 
 use data::{Data, HOSTILE, NOW};
 use mcproof_watch::api_target;
-use mcproof_watch::config::{Config, Login, Retention, Secret};
+use mcproof_watch::config::{Config, Login, Secret};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::seal::SealKey;
 use mcproof_watch::store::desk::Scope;
@@ -30,28 +30,8 @@ fn now() -> Moment {
     NOW
 }
 
-pub(crate) fn config() -> Config {
-    Config {
-        database: String::new(),
-        listen: None,
-        public_url: None,
-        region: "here".to_owned(),
-        targets: Default::default(),
-        channels: Default::default(),
-        routes: Vec::new(),
-        maintenance: Vec::new(),
-        heartbeat: None,
-        canaries: Vec::new(),
-        retention: Retention::default(),
-        allow_private: false,
-        seal: None,
-        login: Login::default(),
-        otlp: None,
-    }
-}
-
 pub(crate) fn with_token(token: &str) -> Config {
-    Config { login: Login { tokens: vec![Secret(token.to_owned())], proxy_header: None }, ..config() }
+    Config { login: Login { tokens: vec![Secret(token.to_owned())], proxy_header: None }, ..Config::default() }
 }
 
 /// A dashboard over a database full of things, for as long as this lives.
@@ -163,7 +143,7 @@ impl Answer {
 
 #[test]
 fn every_page_shows_what_it_is_for_and_no_server_writes_markup() {
-    let dashboard = Dashboard::new(config());
+    let dashboard = Dashboard::new(Config::default());
     let hostile = "%3C%2Fa%3E%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E%3Cscript%3Ealert%282%29%3C%2Fscript%3E%22%27%E2%80%AE%1B%5B31m";
     for (path, parts) in [
         (
@@ -216,7 +196,7 @@ fn every_page_shows_what_it_is_for_and_no_server_writes_markup() {
 
 #[test]
 fn responses_tell_browsers_to_run_nothing_else() {
-    let dashboard = Dashboard::new(config());
+    let dashboard = Dashboard::new(Config::default());
     assert_eq!(dashboard.get("/login?next=%2Fincidents").header("location"), Some("/incidents"), "nobody has to log in");
     for path in ["/", "/login", "/status", "/nowhere", "/badge/svc-0001.svg", "/api/targets", "/healthz"] {
         let answer = dashboard.get(path);
@@ -236,7 +216,7 @@ fn responses_tell_browsers_to_run_nothing_else() {
 
 #[test]
 fn evidence_is_downloaded_as_it_was_written() {
-    let dashboard = Dashboard::new(config());
+    let dashboard = Dashboard::new(Config::default());
     let file = dashboard.get("/evidence/evidence-1?download");
     assert_eq!(file.header("content-disposition"), Some("attachment; filename=\"probe-evidence-1.json\""));
     let body: Value = serde_json::from_str(&file.body).unwrap();
@@ -246,7 +226,7 @@ fn evidence_is_downloaded_as_it_was_written() {
 
 #[test]
 fn without_a_login_only_this_machine_is_served_by_its_own_names() {
-    let dashboard = Dashboard::new(Config { public_url: Some("https://watch.example".into()), ..config() });
+    let dashboard = Dashboard::new(Config { public_url: Some("https://watch.example".into()), ..Config::default() });
     for (host, expected) in [
         ("127.0.0.1:1", 200),
         ("localhost", 200),
@@ -261,7 +241,7 @@ fn without_a_login_only_this_machine_is_served_by_its_own_names() {
     }
     let failure = dashboard.runtime.block_on(async {
         let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
-        let config = Arc::new(config());
+        let config = Arc::new(Config::default());
         let state = State::new(dashboard.store.clone(), Arc::new(move || config.clone()), now, broadcast::channel(1).0);
         web::serve(listener, state, async {}).await.unwrap_err()
     });
@@ -342,7 +322,7 @@ fn a_proxy_is_believed_only_from_its_own_address() {
     ] {
         let addresses = addresses.into_iter().map(|address| address.parse().unwrap()).collect();
         let login = Login { tokens: vec![], proxy_header: Some(("X-Forwarded-User".into(), addresses)) };
-        let dashboard = Dashboard::new(Config { login, ..config() });
+        let dashboard = Dashboard::new(Config { login, ..Config::default() });
         let headers: Vec<(&str, &str)> = header.into_iter().map(|name| ("X-Forwarded-User", name)).collect();
         assert_eq!(dashboard.ask("GET", "/", &headers, "").status, expected, "{headers:?}");
     }
@@ -412,7 +392,7 @@ fn the_api_reads_and_writes_what_pages_do_and_says_what_is_wrong() {
 
 #[test]
 fn machines_learn_how_the_targets_and_the_monitor_are() {
-    let dashboard = Dashboard::new(config());
+    let dashboard = Dashboard::new(Config::default());
     let metrics = dashboard.get("/metrics");
     assert!(metrics.header("content-type").unwrap().starts_with("application/openmetrics-text"));
     for line in [
@@ -438,7 +418,7 @@ fn machines_learn_how_the_targets_and_the_monitor_are() {
 
 #[test]
 fn a_badge_says_up_or_down() {
-    let dashboard = Dashboard::new(config());
+    let dashboard = Dashboard::new(Config::default());
     for (name, word) in [("svc-0001", "down"), ("svc-0009", "up"), ("svc-0005", "up")] {
         let badge = dashboard.get(&format!("/badge/{name}.svg"));
         assert_eq!(badge.header("content-type"), Some("image/svg+xml"));
@@ -475,10 +455,10 @@ fn targets_of_the_api_are_sealed_and_lead_nowhere_inside() {
     );
     let sealed = dashboard.runtime.block_on(dashboard.store.definition("new")).unwrap().unwrap();
     assert!(!sealed.windows(6).any(|part| part == b"s3cret"));
-    let spec = api_target::decoder(&Config { seal: Some(key), ..config() })("new", &sealed).unwrap();
+    let spec = api_target::decoder(&Config { seal: Some(key), ..Config::default() })("new", &sealed).unwrap();
     assert_eq!((spec.every, spec.tags.as_slice()), (Duration::from_secs(30), &["new".to_owned()][..]));
     let other = SealKey::parse(&"cd".repeat(32)).unwrap();
-    assert!(api_target::decoder(&Config { seal: Some(other), ..config() })("new", &sealed).is_none());
+    assert!(api_target::decoder(&Config { seal: Some(other), ..Config::default() })("new", &sealed).is_none());
     assert_eq!(ask("PUT", "/api/targets/new", json!({ "url": "https://93.184.216.34/mcp", "every": 120 })).0, 200);
     assert_eq!(ask("GET", "/api/targets/new", Value::Null).1["every_ms"], 120_000);
     assert_eq!(ask("DELETE", "/api/targets/new", Value::Null).0, 200);

@@ -43,27 +43,6 @@ impl Scope {
 }
 
 impl Store {
-    /// False if there is no such incident, it is over, or somebody was earlier.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn acknowledge(&self, incident: &str, who: &str, now: Moment) -> Result<bool, StoreFailure> {
-        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
-        let query =
-            "UPDATE incident SET acknowledged = $1, acknowledged_by = $2 WHERE id = $3 AND resolved IS NULL AND acknowledged IS NULL";
-        let changed = sqlx::query(query).bind(now.0).bind(who).bind(incident).execute(&mut *transaction).await?.rows_affected() > 0;
-        if changed {
-            sqlx::query("INSERT INTO incident_event (incident, at, kind, text) VALUES ($1, $2, 'acknowledged', $3)")
-                .bind(incident)
-                .bind(now.0)
-                .bind(format!("by {who}"))
-                .execute(&mut *transaction)
-                .await?;
-        }
-        transaction.commit().await?;
-        Ok(changed)
-    }
-
     /// Nobody is told of the target until then; 0 ends it. False if there is no such target.
     ///
     /// # Errors

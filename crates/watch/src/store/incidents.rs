@@ -8,7 +8,7 @@
 mod drift;
 mod storm;
 
-use super::{Dialect, Store};
+use super::{Dialect, Store, StoreFailure};
 use crate::config::Config;
 use crate::incident::{Class, Detail, Severity};
 use crate::maintenance::{self, Planned};
@@ -16,6 +16,7 @@ use crate::moment::Moment;
 use crate::state::{Effect, TargetState};
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _, Transaction};
+use std::sync::Mutex;
 use uuid::{ContextV7, Timestamp, Uuid};
 
 /// What came of the results of one target: its new state, and what follows.
@@ -38,7 +39,7 @@ pub struct Turn {
 struct Scene<'a> {
     config: &'a Config,
     now: Moment,
-    ids: ContextV7,
+    ids: Mutex<ContextV7>,
     planned: Vec<Planned>,
 }
 
@@ -54,7 +55,7 @@ struct Subject {
 /// # Errors
 /// The database refused.
 pub async fn apply(transaction: &mut Transaction<'_, Any>, config: &Config, turns: &mut [Turn], now: Moment) -> Result<(), sqlx::Error> {
-    let mut scene = Scene { config, now, ids: ContextV7::new(), planned: Vec::new() };
+    let mut scene = Scene { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
     if turns.iter().any(|turn| turn.effects.iter().any(is_told)) {
         scene.planned = maintenance::announced(transaction, now).await?;
     }
@@ -255,11 +256,7 @@ impl Scene<'_> {
 
     /// Whom to tell, as the outbox keeps it.
     fn route(&self, severity: Severity, tags: &[String]) -> Option<String> {
-        let matches = |route: &&crate::config::Route| {
-            (route.severities.is_empty() || route.severities.contains(&severity))
-                && (route.tags.is_empty() || route.tags.iter().any(|tag| tags.contains(tag)))
-        };
-        let route = self.config.routes.iter().find(matches)?;
+        let route = self.config.route(severity, tags)?;
         (!route.channels.is_empty()).then(|| serde_json::to_string(&route.channels).expect("names are text"))
     }
 
@@ -277,7 +274,7 @@ impl Scene<'_> {
 /// The database refused.
 pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> Result<bool, sqlx::Error> {
     let mut transaction = store.pool.begin_with(store.dialect.begin()).await?;
-    let mut scene = Scene { config, now, ids: ContextV7::new(), planned: Vec::new() };
+    let mut scene = Scene { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
     let statement = "SELECT incident.id, incident.subject, incident.severity, target.host, target.tags, target.muted_until \
                      FROM incident JOIN target ON target.name = incident.subject \
                      WHERE incident.resolved IS NULL AND incident.parent IS NULL AND incident.acknowledged IS NULL \
@@ -305,9 +302,9 @@ pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> R
 ///
 /// # Errors
 /// The database refused.
-pub async fn acknowledge(store: &Store, config: &Config, incident: &str, who: &str, now: Moment) -> Result<bool, sqlx::Error> {
+pub async fn acknowledge(store: &Store, config: &Config, incident: &str, who: &str, now: Moment) -> Result<bool, StoreFailure> {
     let mut transaction = store.pool.begin_with(store.dialect.begin()).await?;
-    let scene = Scene { config, now, ids: ContextV7::new(), planned: Vec::new() };
+    let scene = Scene { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
     let statement = "UPDATE incident SET acknowledged = $1, acknowledged_by = $2 \
                      WHERE id = $3 AND acknowledged IS NULL AND resolved IS NULL RETURNING subject, class";
     let query = sqlx::query(statement).bind(now.0).bind(who).bind(incident);

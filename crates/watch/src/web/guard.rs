@@ -399,7 +399,7 @@ mod tests {
 
     #[test]
     fn another_origin_is_told_apart() {
-        let config = Config { public_url: Some("https://watch.example".into()), ..crate::web::tests::config() };
+        let config = Config { public_url: Some("https://watch.example".into()), ..Config::default() };
         for (host, origin, site, expected) in [
             ("127.0.0.1:9180", "http://127.0.0.1:9180", "same-origin", true),
             ("127.0.0.1:9180", "http://127.0.0.1:9181", "", false),

@@ -3,7 +3,7 @@
 use mcproof_client::{EraChoice, TransportKind};
 use mcproof_engine::suite::plan::{Binding, Reach, Server};
 use mcproof_record::Place;
-use mcproof_watch::config::{Config, Login, Retention, TargetKind, TargetSpec};
+use mcproof_watch::config::{Config, TargetKind, TargetSpec};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::monitor;
 use mcproof_watch::state::{Observation, Policy, Verdict};
@@ -33,23 +33,7 @@ pub(crate) fn target(name: &str) -> TargetSpec {
 }
 
 pub(crate) fn config() -> Config {
-    Config {
-        database: String::new(),
-        listen: None,
-        public_url: None,
-        region: "here".into(),
-        targets: BTreeMap::new(),
-        channels: BTreeMap::new(),
-        routes: Vec::new(),
-        maintenance: Vec::new(),
-        heartbeat: None,
-        canaries: Vec::new(),
-        retention: Retention::default(),
-        allow_private: false,
-        seal: None,
-        login: Login::default(),
-        otlp: None,
-    }
+    Config { region: "here".into(), ..Config::default() }
 }
 
 pub(crate) async fn store_of(address: &str, targets: &[TargetSpec]) -> Store {

@@ -3,7 +3,8 @@
 
 use crate::browser::Page;
 use crate::data::HOSTILE;
-use crate::{Dashboard, config, with_token};
+use crate::{Dashboard, with_token};
+use mcproof_watch::config::Config;
 use serde_json::Value;
 use std::path::Path;
 
@@ -17,7 +18,7 @@ fn wait(page: &mut Page, expression: &str) {
 
 #[test]
 fn a_target_is_found_by_keyboard_and_its_change_is_read() {
-    let dashboard = Dashboard::new(config());
+    let dashboard = Dashboard::new(Config::default());
     let mut page = Page::new();
     page.look(1280, 900, "light");
     page.visit(&dashboard.url("/"));
@@ -82,7 +83,7 @@ fn an_incident_is_acknowledged_and_its_wire_is_searched() {
 
 #[test]
 fn news_come_without_loading_the_page_again() {
-    let dashboard = Dashboard::new(config());
+    let dashboard = Dashboard::new(Config::default());
     let mut page = Page::new();
     page.look(1280, 900, "light");
     page.visit(&dashboard.url("/"));
@@ -99,7 +100,7 @@ fn news_come_without_loading_the_page_again() {
 
 #[test]
 fn what_a_server_said_is_never_markup() {
-    let dashboard = Dashboard::new(config());
+    let dashboard = Dashboard::new(Config::default());
     let mut page = Page::new();
     page.look(1280, 900, "light");
     let name: String = HOSTILE.bytes().map(|byte| format!("%{byte:02X}")).collect();
@@ -128,7 +129,7 @@ fn what_a_server_said_is_never_markup() {
 
 #[test]
 fn pages_fit_a_phone_and_a_desk_by_day_and_by_night() {
-    let dashboard = Dashboard::new(config());
+    let dashboard = Dashboard::new(Config::default());
     let locked = Dashboard::new(with_token("t"));
     // The pictures are for looking at.
     let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("watch");

@@ -92,7 +92,7 @@ pub(super) fn acknowledge(arguments: &AckArguments) -> Result<Exit, Failure> {
     let who = by.clone().or_else(|| settings::variable("USER").filter(|user| !user.is_empty())).unwrap_or_else(|| "somebody".into());
     with_store(config, async |store, config| {
         let now = Moment::from(settings::now());
-        match incidents::acknowledge(store, config, incident, &who, now).await.map_err(|error| of_store(&error.into()))? {
+        match incidents::acknowledge(store, config, incident, &who, now).await.map_err(|failure| of_store(&failure))? {
             true => {
                 output::show(&format!("{} takes care of {}\n", escape(&who), escape(incident)))?;
                 Ok(Exit::Passed)

@@ -1,5 +1,5 @@
 use super::*;
-use crate::config::{Retention, Route, When, Window};
+use crate::config::{Route, When, Window};
 use crate::state::{Announcement, Observation, Policy, Verdict, observe};
 use crate::store::{packed, sqlite};
 use mcproof_record::{Contract, ContractHashes};
@@ -25,25 +25,12 @@ fn config() -> Config {
         remind_every: None,
     };
     Config {
-        database: String::new(),
-        listen: None,
-        public_url: None,
-        region: "here".into(),
-        targets: BTreeMap::new(),
-        channels: BTreeMap::new(),
         routes: vec![
             route(&[], &["quiet"], &[]),
             route(&[Severity::Page, Severity::Security], &[], &["pager", "mail"]),
             route(&[], &[], &["chat"]),
         ],
-        maintenance: Vec::new(),
-        heartbeat: None,
-        canaries: Vec::new(),
-        retention: Retention::default(),
-        allow_private: false,
-        seal: None,
-        login: crate::config::Login::default(),
-        otlp: None,
+        ..Config::default()
     }
 }
 

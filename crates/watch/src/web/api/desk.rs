@@ -4,6 +4,7 @@ use super::{Body, Refusal, answer};
 use crate::incident::Detail;
 use crate::moment::{Moment, millis};
 use crate::store::desk::Announcement;
+use crate::store::incidents;
 use crate::store::read::{IncidentRow, MaintenanceRow, ResultRow, Which};
 use crate::web::State;
 use crate::web::guard::Visitor;
@@ -143,7 +144,7 @@ pub(in crate::web) async fn acknowledge(
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
     let incident = state.store.incident(&id).await?.ok_or_else(|| Refusal::not_found("incident"))?;
-    if !state.store.acknowledge(&id, &visitor.name, state.now()).await? {
+    if !incidents::acknowledge(&state.store, &state.config(), &id, &visitor.name, state.now()).await? {
         let problem = "it is over, or was acknowledged already";
         return Err(Refusal::new(StatusCode::CONFLICT, "conflict", problem, "nothing has to be done"));
     }

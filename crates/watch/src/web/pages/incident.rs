@@ -4,6 +4,7 @@ use super::evidence::{Diagnosis, Proof};
 use super::target::{Trouble, trouble};
 use super::{Chrome, Fault, html};
 use crate::moment::Moment;
+use crate::store::incidents;
 use crate::store::read::{Delivery, EventRow, IncidentRow, Which};
 use crate::web::State;
 use crate::web::guard::Visitor;
@@ -201,7 +202,7 @@ pub(in crate::web) async fn acknowledge(
 ) -> Result<Redirect, Fault> {
     let incident = state.store.incident(&id).await?.ok_or(Fault::NotFound("incident"))?;
     // Two people at once: the first one counts, and the page shows who it was.
-    state.store.acknowledge(&id, &visitor.name, state.now()).await?;
+    incidents::acknowledge(&state.store, &state.config(), &id, &visitor.name, state.now()).await?;
     let _ = state.bell.send(incident.subject);
     Ok(Redirect::to(&format!("/incidents/{}", shown::segment(&id))))
 }
