@@ -226,7 +226,7 @@ async fn a_refusal_goes_to_the_next_channel_at_once_and_a_page_is_never_given_up
     chat.will(vec![Deed::Answer(404, ""); 3]);
     let mut world = World::new(&address, &hooks(&[("pager", &pager), ("chat", &chat)])).await;
     world.write(Kind::Trigger, &["pager", "nobody", "chat"]).await;
-    let sent = world.until(BEGIN + seconds(5)).await;
+    let sent = world.until(BEGIN + seconds(25)).await;
     let outcomes: Vec<_> = sent.iter().map(|sent| (sent.channel.as_str(), sent.outcome.clone().unwrap_err())).collect();
     assert_eq!(
         outcomes,
@@ -291,7 +291,7 @@ async fn nobody_is_reminded_during_maintenance(address: String) {
         world.until(BEGIN + seconds(60 * minute)).await;
     }
     assert_eq!(kinds(&chat), ["trigger"]);
-    world.until(BEGIN + seconds(3601)).await;
+    world.until(BEGIN + seconds(3660)).await;
     assert_eq!(kinds(&chat), ["trigger", "reminder"]);
 }
 
@@ -300,7 +300,7 @@ async fn an_alertmanager_is_told_again_until_the_end(address: String) {
     let mut world = World::new(&address, &format!("channels: {{ am: {{ alertmanager: \"{}\" }} }}\n", alerts.url(""))).await;
     world.write(Kind::Trigger, &["am"]).await;
     for minute in 0..=5 {
-        world.until(BEGIN + seconds(60 * minute + 5)).await;
+        world.until(BEGIN + seconds(60 * minute + 25)).await;
     }
     let heard = alerts.heard();
     assert_eq!(heard.len(), 6);

@@ -286,8 +286,17 @@ impl Scene {
         for row in self.rows("SELECT DISTINCT target, CAST(slot AS TEXT) FROM result WHERE target NOT LIKE 'target-_'") {
             slots.entry(row[0].clone()).or_default().push(row[1].parse().unwrap());
         }
-        let is_explained =
-            |slot: i64| self.faults.iter().any(|(began, ended)| began.0 - every * 2 <= slot && slot <= (*ended + AFTERMATH).0);
+        // When the machine itself was too slow for a slot: then probes of others were late, too.
+        let slow: Vec<i64> = self
+            .rows("SELECT CAST(at AS TEXT), CAST(slot AS TEXT) FROM result WHERE attempt = 0")
+            .iter()
+            .map(|row| (row[0].parse::<i64>().unwrap(), row[1].parse::<i64>().unwrap()))
+            .filter_map(|(at, slot)| (at - slot > every / 2).then_some(at))
+            .collect();
+        let is_explained = |slot: i64| {
+            self.faults.iter().any(|(began, ended)| began.0 - every * 2 <= slot && slot <= (*ended + AFTERMATH).0)
+                || slow.iter().any(|at| (slot - every..=slot + every * 2).contains(at))
+        };
         let mut missing = Vec::new();
         for (target, mut slots) in slots {
             slots.sort_unstable();
