@@ -21,8 +21,9 @@ use std::process::{Command, ExitCode};
 use std::sync::{Arc, Mutex};
 use verdicts::{Expected, VERDICTS};
 
-/// The most that mcproof may ever have had in memory.
-const PEAK: u64 = 100 << 20;
+/// The most that mcproof may ever have had in memory. The program itself, as it is built for tests, is 40 MiB of it; optimized it
+/// is less than half of that.
+const PEAK: u64 = 120 << 20;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
