@@ -316,7 +316,7 @@ async fn an_alertmanager_is_told_again_until_the_end(address: String) {
     assert_eq!(heard.len(), 7);
     let last = heard[6].json();
     assert_eq!(last[0]["labels"], labels[0]);
-    assert_eq!(last[0]["endsAt"], "2026-01-01T00:05:05Z");
+    assert_eq!(last[0]["endsAt"], "2026-01-01T00:05:25Z");
 }
 
 async fn two_notifiers_do_not_send_the_same_message(address: String) {
