@@ -68,32 +68,42 @@ pub(crate) fn build(root: &Path) -> Result<Vec<Program>, String> {
 
 const NO_PANIC: &str = "the threads that run the programs do not panic";
 
-/// Runs all programs to their end, two at a time, and prints what each of them said as soon as it is done.
+/// Runs all programs to their end, two at a time, and prints what each of them said as soon as it is done. What failed beside
+/// another one is run again alone, and named as flaky if it passes then: a machine that is too slow for two is no fault of the
+/// project, and whoever reads the log shall know which tests do not bear it.
 ///
 /// # Errors
-/// Names those that failed, by the commands that repeat them.
-pub(crate) fn run(root: &Path, programs: &[Program]) -> Result<(), String> {
+/// Names those that failed alone as well, by the commands that repeat them.
+pub(crate) fn run<'a>(root: &Path, programs: &'a [Program]) -> Result<(), String> {
     let logs = root.join("target/tests");
     fs::create_dir_all(&logs).map_err(|error| format!("cannot create {}: {error}", logs.display()))?;
     let libraries = libraries()?;
     let (crowded, others): (Vec<_>, Vec<_>) = programs.iter().partition(|program| place(program, &CROWDED) < CROWDED.len());
     let (others, failed) = (Mutex::new(others.into_iter()), Mutex::new(Vec::new()));
-    let run = |program: &Program| {
+    let run = |program: &'a Program| {
         let ran = start(program, &logs, &libraries);
         let mut failed = failed.lock().expect(NO_PANIC);
         println!("\n{ran}");
-        failed.extend((!ran.passed()).then(|| program.command.clone()));
+        failed.extend((!ran.passed()).then_some(program));
     };
     let next = || others.lock().expect(NO_PANIC).next();
     thread::scope(|scope| {
         scope.spawn(|| crowded.into_iter().chain(std::iter::from_fn(next)).for_each(run));
         scope.spawn(|| std::iter::from_fn(next).for_each(run));
     });
-    let failed = failed.into_inner().expect(NO_PANIC);
+    let (flaky, failed): (Vec<_>, Vec<_>) = failed.into_inner().expect(NO_PANIC).into_iter().partition(|program| {
+        println!("\n==> again, alone: {}", program.command);
+        let ran = start(program, &logs, &libraries);
+        println!("\n{ran}");
+        ran.passed()
+    });
+    for program in flaky {
+        println!("==> FLAKY, failed beside another program and passed alone: {}", program.command);
+    }
     if failed.is_empty() {
         return Ok(());
     }
-    let commands: String = failed.iter().map(|command| format!("\n  {command}")).collect();
+    let commands: String = failed.iter().map(|program| format!("\n  {}", program.command)).collect();
     Err(format!("{} of {} test programs failed; repeat them with{commands}", failed.len(), programs.len()))
 }
 
@@ -249,5 +259,10 @@ mod tests {
         let failure = run(folder, &[named("wrong", "/bin/false"), named("right", "/bin/true"), named("gone", "/no/such")]).unwrap_err();
         assert!(failure.starts_with("2 of 3 test programs failed; repeat them with\n"), "{failure}");
         assert!(failure.contains("\n  wrong") && failure.contains("\n  gone") && !failure.contains("right"), "{failure}");
+        let once = tempfile::tempdir().unwrap();
+        let script = once.path().join("fails-once");
+        fs::write(&script, "#!/bin/sh\ntest -e \"$0.ran\" || { touch \"$0.ran\"; exit 1; }\n").unwrap();
+        fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        assert_eq!(run(folder, &[named("flaky", script.to_str().unwrap())]), Ok(()));
     }
 }

@@ -1,7 +1,7 @@
 //! Looks at a server over stdio.
 
 use crate::Record;
-use crate::process::{Cause, end, spawn};
+use crate::process::{Cause, end, patience, spawn};
 use crate::script::{self, MODERN, Step};
 use mcproof_testkit::zoo::Era;
 use serde_json::{Value, json};
@@ -11,8 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long an answer may take; a server that has not answered a few times is not waited for again.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// A server that has not answered a few times is not waited for again.
 const CHANCES: u32 = 2;
 
 pub(crate) fn look(name: &str, era: Era) -> Record {
@@ -31,8 +30,8 @@ pub(crate) fn look(name: &str, era: Era) -> Record {
     let mut pipe = Pipe::open(name, era);
     // It listens to signals otherwise only from when it has started.
     pipe.run(&script::main(version)[..1]);
-    let Pipe { child, input, .. } = pipe;
-    record.push(end(child, Cause::Signal));
+    let Pipe { child, input, patience, .. } = pipe;
+    record.push(end(child, Cause::Signal, patience));
     drop(input);
     record
 }
@@ -50,6 +49,7 @@ struct Pipe {
     lines: Receiver<Vec<u8>>,
     said: Vec<Vec<u8>>,
     chances: u32,
+    patience: Duration,
 }
 
 impl Pipe {
@@ -61,7 +61,7 @@ impl Pipe {
             let mut line = Vec::new();
             while output.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) && sender.send(std::mem::take(&mut line)).is_ok() {}
         });
-        Self { input: child.stdin.take().unwrap(), child, lines, said: Vec::new(), chances: CHANCES }
+        Self { input: child.stdin.take().unwrap(), child, lines, said: Vec::new(), chances: CHANCES, patience: patience(name) }
     }
 
     fn run(&mut self, steps: &[Step]) {
@@ -120,7 +120,7 @@ impl Pipe {
         let begin = Instant::now();
         let mut lines: Vec<String> = Vec::new();
         while !holds(&lines) && self.chances > 0 {
-            match self.lines.recv_timeout(PATIENCE.saturating_sub(begin.elapsed())) {
+            match self.lines.recv_timeout(self.patience.saturating_sub(begin.elapsed())) {
                 Ok(line) => self.said.push(line),
                 Err(RecvTimeoutError::Timeout) => {
                     self.chances -= 1;
@@ -142,7 +142,7 @@ impl Pipe {
     /// All lines, and how the process ended. Calls at once may be answered in any order.
     fn close(mut self) -> (Vec<String>, String) {
         drop(self.input);
-        let ended = end(self.child, Cause::Input);
+        let ended = end(self.child, Cause::Input, self.patience);
         self.said.extend(self.lines.iter());
         let line = |line: &Vec<u8>| String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line)).into_owned();
         let mut lines: Vec<String> = self.said.iter().map(line).filter(|line| !script::is_chance(line)).collect();

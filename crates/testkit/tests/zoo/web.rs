@@ -1,7 +1,7 @@
 //! Looks at a server over HTTP, both kinds: with bytes, since a client would repair what it gets.
 
 use crate::Record;
-use crate::process::{Cause, end, spawn};
+use crate::process::{Cause, end, patience, spawn};
 use crate::script::{self, MODERN, Step};
 use mcproof_testkit::zoo::{Era, TOKEN};
 use regex::Regex;
@@ -14,7 +14,6 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(3);
 const CHANCES: u32 = 2;
 /// How long a stream is watched after which nothing is expected.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -22,16 +21,17 @@ const GLANCE: Duration = Duration::from_millis(50);
 pub(crate) fn look(name: &str, transport: &str, era: Era) -> Record {
     let flag = format!("--{transport}");
     let mut child = spawn(name, &[&flag, "0"], era);
-    let Some(port) = listening(&mut child) else { return vec![end(child, Cause::Signal)] };
+    let patience = patience(name);
+    let Some(port) = listening(&mut child) else { return vec![end(child, Cause::Signal, patience)] };
     let version = if era == Era::Modern { MODERN } else { "2025-11-25" };
-    let mut web = Web { port, era, version, chances: CHANCES, token: name == "guarded", session: None, record: Vec::new() };
+    let mut web = Web { port, era, version, patience, chances: CHANCES, token: name == "guarded", session: None, record: Vec::new() };
     if transport == "sse" {
         web.look_at_sse()
     } else {
         web.look_at_http()
     }
     let mut record = web.record;
-    record.push(end(child, Cause::Signal));
+    record.push(end(child, Cause::Signal, patience));
     let names = [
         (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UUID"),
         (&format!(":{port}"), ":PORT"),
@@ -63,6 +63,7 @@ struct Web {
     port: u16,
     era: Era,
     version: &'static str,
+    patience: Duration,
     chances: u32,
     token: bool,
     session: Option<String>,
@@ -185,7 +186,7 @@ impl Web {
         if let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)) {
             let head = format!("DELETE {path} HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n");
             let _ = stream.write_all(head.as_bytes());
-            self.record.push(read_all(stream, PATIENCE));
+            self.record.push(read_all(stream, self.patience));
         }
         // Another address of this machine, where only a server on all interfaces listens.
         let elsewhere = TcpStream::connect((Ipv4Addr::new(127, 0, 0, 2), self.port));
@@ -232,16 +233,13 @@ impl Web {
     fn look_at_connections(&mut self, kinds: &str) {
         let elsewhere = format!("DELETE /elsewhere HTTP/1.1\r\nhost: 127.0.0.1:{}\r\n\r\n", self.port);
         let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)) else { return };
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut seen = [0; 4096];
-        let mut counts = [0; 2];
-        for count in &mut counts {
+        stream.set_read_timeout(Some(self.patience)).unwrap();
+        let answers = [0; 2].map(|_: i32| {
             // A connection that the server has closed takes it or not, and gives nothing back.
             let _ = stream.write_all(elsewhere.as_bytes());
-            *count = stream.read(&mut seen).unwrap_or_default();
-            sleep(Duration::from_millis(20));
-        }
-        self.record.push(format!("is kept: {}", counts[0] == counts[1]));
+            read_response(&mut stream).len()
+        });
+        self.record.push(format!("is kept: {}", answers[0] == answers[1]));
 
         let patrol = json!({ "name": "patrol", "arguments": { "steps": 3 }, "_meta": { "progressToken": "p" } });
         let body = self.request("tools/call", patrol);
@@ -352,7 +350,7 @@ impl Web {
 
     /// One request and all that comes back.
     fn exchange(&mut self, method: &str, path: &str, headers: &str, body: &[u8]) -> String {
-        let patience = if self.chances > 0 { PATIENCE } else { GLANCE };
+        let patience = if self.chances > 0 { self.patience } else { GLANCE };
         let begin = Instant::now();
         let said = match self.open(method, path, headers, body) {
             Some(stream) => read_all(stream, patience),
@@ -384,7 +382,7 @@ impl Web {
                 over.store(true, Ordering::Release);
             });
         }
-        Held { stream, said, over }
+        Held { stream, said, over, patience: self.patience }
     }
 
     fn open(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Option<TcpStream> {
@@ -408,6 +406,7 @@ struct Held {
     said: Arc<Mutex<Vec<u8>>>,
     /// The server has said all that it will.
     over: Arc<AtomicBool>,
+    patience: Duration,
 }
 
 impl Held {
@@ -417,7 +416,7 @@ impl Held {
 
     fn wait_until(&self, holds: impl Fn(&str) -> bool) -> bool {
         let begin = Instant::now();
-        while begin.elapsed() < PATIENCE {
+        while begin.elapsed() < self.patience {
             let over = self.over.load(Ordering::Acquire);
             if holds(&self.said()) {
                 return true;
@@ -453,4 +452,24 @@ fn read_all(mut stream: TcpStream, patience: Duration) -> String {
         said.extend_from_slice(&bytes[..count]);
     }
     String::from_utf8_lossy(&said).into_owned()
+}
+
+/// One response that tells its length, or what there is of it.
+fn read_response(stream: &mut TcpStream) -> String {
+    let mut said = Vec::new();
+    let mut bytes = [0; 4096];
+    while !is_whole(&said) {
+        match stream.read(&mut bytes) {
+            Ok(count @ 1..) => said.extend_from_slice(&bytes[..count]),
+            _ => break,
+        }
+    }
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+fn is_whole(response: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(response);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
+    length.is_none_or(|length: usize| body.len() >= length)
 }
