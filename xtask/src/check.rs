@@ -35,8 +35,13 @@ pub(crate) fn check(root: &Path) -> bool {
     } else {
         stages.extend(["tests", "examples"].map(|name| not_run(name, "build")));
     }
-    // Not beside the tests: it links the program anew that they start.
-    stages.push(if built { timed("bindings", || bindings::bindings(root, &[])) } else { not_run("bindings", "build") });
+    // With the program as it was built for the tests.
+    let program = root.join("target/debug/mcproof").display().to_string();
+    stages.push(if built {
+        timed("bindings", || bindings::bindings(root, &["--program", &program]))
+    } else {
+        not_run("bindings", "build")
+    });
     println!("\n==> fuzz: every target for {FUZZ_SECONDS} s");
     stages.push(timed("fuzz", || fuzz::fuzz(root, &fuzz::Plan::all(FUZZ_SECONDS))));
     stages.push(cargo(root, "docs", &["doc", "--workspace", "--no-deps"], Some(("RUSTDOCFLAGS", "-D warnings"))));

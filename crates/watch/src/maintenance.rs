@@ -5,7 +5,7 @@ use crate::moment::Moment;
 use croner::Cron;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use sqlx::{Any, Row as _, Transaction};
+use sqlx::{AnyConnection, Row as _};
 use std::str::FromStr as _;
 
 /// A window that was announced over the API, and is open.
@@ -15,9 +15,9 @@ pub(crate) struct Planned {
     tags: Vec<String>,
 }
 
-pub(crate) async fn announced(transaction: &mut Transaction<'_, Any>, now: Moment) -> Result<Vec<Planned>, sqlx::Error> {
+pub(crate) async fn announced(connection: &mut AnyConnection, now: Moment) -> Result<Vec<Planned>, sqlx::Error> {
     let query = sqlx::query("SELECT targets, tags FROM maintenance WHERE starts <= $1 AND ends > $1").bind(now.0);
-    let rows = query.fetch_all(&mut **transaction).await?;
+    let rows = query.fetch_all(connection).await?;
     let list = |text: String| serde_json::from_str::<Vec<String>>(&text).unwrap_or_default();
     rows.into_iter().map(|row| Ok(Planned { targets: list(row.try_get(0)?), tags: list(row.try_get(1)?) })).collect()
 }

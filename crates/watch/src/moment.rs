@@ -15,7 +15,24 @@ impl Moment {
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
+
+    /// The begin of the stretch of this width that it is in. Stretches of a day begin at midnight UTC.
+    #[must_use]
+    pub fn floor(self, width: Duration) -> Self {
+        let width = millis(width);
+        Self(self.0.div_euclid(width) * width)
+    }
+
+    /// Whole days since 1970.
+    pub fn day(self) -> i64 {
+        self.0.div_euclid(millis(DAY))
+    }
 }
+
+/// Widths of rollups, the finest first.
+pub const FIVE_MINUTES: Duration = Duration::from_secs(300);
+pub const HOUR: Duration = Duration::from_secs(3_600);
+pub const DAY: Duration = Duration::from_secs(86_400);
 
 /// The duration in whole milliseconds, as the store keeps them.
 pub fn millis(duration: Duration) -> i64 {

@@ -128,7 +128,7 @@ impl Notifier {
             None => Err(Setback::Refused(format!("there is no channel `{channel}`"))),
         };
         let now = begin + began.elapsed();
-        let report = |outcome| Some(Sent { incident: row.incident.clone(), kind: row.kind, channel: channel.to_owned(), outcome });
+        let report = |outcome| Some(Sent { incident: row.incident.id.clone(), kind: row.kind, channel: channel.to_owned(), outcome });
         match outcome {
             Ok(said) => {
                 let repeats = row.repeats || (row.kind == Kind::Trigger && matches!(known, Some(ChannelSpec::Alertmanager { .. })));
@@ -191,7 +191,7 @@ impl Notifier {
             return Ok(None);
         }
         let mut next: Option<Moment> = None;
-        let planned = self.store.announced(now).await?;
+        let planned = maintenance::announced(&mut *self.store.pool.acquire().await?, now).await?;
         for unanswered in self.store.unanswered().await? {
             let route = config.route(unanswered.severity, &unanswered.tags);
             let Some((route, every)) = route.and_then(|route| Some((route, route.remind_every?))) else { continue };
@@ -221,19 +221,20 @@ impl Notifier {
     }
 
     fn message(&self, row: &Leased, now: Moment) -> Message {
+        let incident = row.incident.clone();
         Message {
             id: row.id.clone(),
             kind: row.kind,
-            incident: row.incident.clone(),
-            subject: row.subject.clone(),
-            class: row.class,
-            severity: row.severity,
-            title: row.title.clone(),
-            detail: row.detail.clone(),
-            since: row.since,
-            resolved: row.resolved,
-            acknowledged_by: row.acknowledged_by.clone(),
-            evidence: row.evidence.clone(),
+            incident: incident.id,
+            subject: incident.subject,
+            class: incident.class,
+            severity: incident.severity,
+            title: incident.title,
+            detail: incident.detail,
+            since: incident.since,
+            resolved: incident.resolved,
+            acknowledged_by: incident.acknowledged_by,
+            evidence: incident.evidence,
             public_url: self.config().public_url.clone(),
             now,
         }

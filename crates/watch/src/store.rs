@@ -6,6 +6,7 @@ mod commit;
 mod contracts;
 mod days;
 pub mod desk;
+mod ids;
 pub mod incidents;
 pub(crate) mod outbox;
 pub(crate) mod packed;
@@ -14,7 +15,6 @@ mod results;
 mod retention;
 mod rollup;
 mod schedule;
-mod standing;
 mod values;
 
 pub use commit::{Committed, Finished};
@@ -165,6 +165,14 @@ impl Dialect {
         match self {
             Self::Sqlite => "",
             Self::Postgres => "FOR UPDATE",
+        }
+    }
+
+    /// As above, for rows of which others may be taken as well: what somebody is about to change is left out.
+    pub(crate) fn skip_locked(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Postgres => "FOR UPDATE SKIP LOCKED",
         }
     }
 

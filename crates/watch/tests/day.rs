@@ -4,7 +4,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "certificates are checked by the clock of the machine, so that the day begins today")]
 
-#[path = "day/authority.rs"]
 mod authority;
 #[path = "day/people.rs"]
 mod people;
@@ -27,6 +26,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio_rustls::TlsAcceptor;
 use weather::{Door, Hour, Town, Weather};
 
 const MINUTE: i64 = 60_000;
@@ -119,8 +119,14 @@ fn street(town: &Arc<Town>, hour: &Hour, authority: Authority, begin: SystemTime
         _ => Weather::Leads(Tracker),
     };
     street.add("mixed", door(by_turns), "");
-    let after = |days: u64, hours: u64| begin + Duration::from_secs(days * 86_400 + hours * 3_600);
-    let (old, renewed) = (authority.acceptor(after(7, 12)), authority.acceptor(after(90, 0)));
+    let lasting = |days: u64, hours: u64| {
+        let until = begin + Duration::from_secs(days * 86_400 + hours * 3_600);
+        TlsAcceptor::from(authority.server(|certificate| {
+            certificate.not_after = until.into();
+            certificate.not_before = (until - Duration::from_secs(200 * 86_400)).into();
+        }))
+    };
+    let (old, renewed) = (lasting(7, 12), lasting(90, 0));
     let certificate = move |hour| if hour < at(18, 0) { old.clone() } else { renewed.clone() };
     street.add("expires", door(|_| Weather::Leads(Shop)).behind_tls(certificate), ", tls: { ca: ca.pem }");
     street.add("slows", when(&[(at(10, 0), at(12, 0))], Weather::Slow(Shop, Duration::from_millis(400))), ", every: 5m");

@@ -2,11 +2,12 @@
 
 #![allow(dead_code, reason = "each test binary uses some of these")]
 
+#[path = "../../../watch/tests/authority/mod.rs"]
+mod authority;
+
 use super::heard;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use authority::Authority;
+use rcgen::CertificateParams;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::io::{BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -20,26 +21,7 @@ pub(crate) fn serve(folder: &Path) -> u16 {
 
 /// The same with a certificate of one's own.
 pub(crate) fn serve_with(folder: &Path, change: impl FnOnce(&mut CertificateParams)) -> u16 {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.distinguished_name.push(DnType::CommonName, "test authority");
-    std::fs::write(folder.join("ca.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
-    let issuer = Issuer::new(params, key);
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    change(&mut params);
-    let certificate = params.signed_by(&key, &issuer).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(
-            vec![CertificateDer::from_pem_slice(certificate.pem().as_bytes()).unwrap()],
-            PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).unwrap(),
-        )
-        .unwrap();
-    let config = Arc::new(config);
+    let config = Authority::new(folder).server(change);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {

@@ -61,8 +61,6 @@ impl Store {
         }
         if !turns.is_empty() {
             incidents::apply(&mut transaction, config, &mut turns, now).await?;
-            let names: Vec<String> = turns.iter().map(|turn| turn.target.clone()).collect();
-            super::commit::since(&mut transaction, &names, now).await?;
         }
         transaction.commit().await?;
         Ok(turns.len())

@@ -81,11 +81,9 @@ impl Store {
         let statement = "UPDATE schedule SET slot = v.column3, attempt = v.column4, due = v.column5, lease_until = 0, worker = '' \
              FROM (VALUES {}) AS v WHERE schedule.target = v.column1 AND schedule.region = v.column2";
         turns.query(statement).execute(&mut *transaction).await?;
-        let changed = Remembered::changed(&targets);
         let mut turns: Vec<incidents::Turn> =
             targets.into_values().map(|target| target.turn).filter(|turn| turn.last_slot.is_some()).collect();
         incidents::apply(&mut transaction, config, &mut turns, now).await?;
-        since(&mut transaction, &changed, now).await?;
         transaction.commit().await?;
         Ok(committed)
     }
@@ -120,8 +118,6 @@ async fn owned(connection: &mut AnyConnection, dialect: Dialect, finished: &[Fin
 struct Remembered {
     turn: incidents::Turn,
     every: Duration,
-    /// What it was before.
-    availability: String,
 }
 
 async fn load(
@@ -129,15 +125,8 @@ async fn load(
     dialect: Dialect,
     names: &BTreeSet<&str>,
 ) -> Result<BTreeMap<String, Remembered>, StoreFailure> {
-    let mut values = Values::default();
-    names.iter().for_each(|name| {
-        values.row(|row| {
-            row.add((*name).to_owned());
-        })
-    });
-    let statement =
-        format!("SELECT name, state, every, availability FROM target WHERE name IN (VALUES {{}}) ORDER BY name {}", dialect.lock());
-    let rows = values.query(&statement).fetch_all(connection).await?;
+    let statement = format!("SELECT name, state, every FROM target WHERE name IN (VALUES {{}}) ORDER BY name {}", dialect.lock());
+    let rows = Values::names(names.iter().copied()).query(&statement).fetch_all(connection).await?;
     let remembered = |row: &sqlx::any::AnyRow| {
         let (target, state): (String, String) = (row.try_get(0)?, row.try_get(1)?);
         let every: i64 = row.try_get(2)?;
@@ -151,7 +140,7 @@ async fn load(
             last_result: None,
             evidence: None,
         };
-        Ok((target, Remembered { turn, every: Duration::from_millis(every.unsigned_abs()), availability: row.try_get(3)? }))
+        Ok((target, Remembered { turn, every: Duration::from_millis(every.unsigned_abs()) }))
     };
     Ok(rows.iter().map(remembered).collect::<Result<_, sqlx::Error>>()?)
 }
@@ -167,27 +156,6 @@ impl Remembered {
         turn.evidence = one.evidence.as_ref().map(|_| evidence_id(observation));
         state::observe(&mut turn.state, &one.policy, observation, announcement, now)
     }
-
-    /// Those that are not what they were.
-    fn changed(targets: &BTreeMap<String, Self>) -> Vec<String> {
-        let is_changed = |target: &&Self| target.turn.state.availability().word() != target.availability;
-        targets.values().filter(is_changed).map(|target| target.turn.target.clone()).collect()
-    }
-}
-
-/// Since when they are what they are.
-pub(super) async fn since(connection: &mut AnyConnection, changed: &[String], now: Moment) -> Result<(), StoreFailure> {
-    let mut values = Values::default();
-    changed.iter().for_each(|name| {
-        values.row(|row| {
-            row.add(name.clone()).add(now.0);
-        })
-    });
-    if !values.is_empty() {
-        let statement = "UPDATE target SET since = v.column2 FROM (VALUES {}) AS v WHERE name = v.column1";
-        values.query(statement).execute(connection).await?;
-    }
-    Ok(())
 }
 
 /// The deployments that are under way, by target.

@@ -25,10 +25,14 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn contract(&self, target: &str, hash: &str) -> Result<Option<Contract>, StoreFailure> {
-        let statement = "SELECT body FROM contract WHERE target = $1 AND hash = $2";
-        let body: Option<Vec<u8>> = sqlx::query_scalar(statement).bind(target).bind(hash).fetch_optional(&self.pool).await?;
-        Ok(body.and_then(|body| packed::unpack(&body)))
+        Ok(load(&mut *self.pool.acquire().await?, target, hash).await?)
     }
+}
+
+pub(super) async fn load(connection: &mut AnyConnection, target: &str, hash: &str) -> Result<Option<Contract>, sqlx::Error> {
+    let query = sqlx::query_scalar::<_, Vec<u8>>("SELECT body FROM contract WHERE target = $1 AND hash = $2");
+    let body = query.bind(target).bind(hash).fetch_optional(connection).await?;
+    Ok(body.and_then(|body| packed::unpack(&body)))
 }
 
 pub(super) async fn insert<'a>(

@@ -2,11 +2,9 @@
 //! SQLite has none, and deletes rows.
 
 use super::{Dialect, Store, StoreFailure};
-use crate::moment::Moment;
+use crate::moment::{DAY, Moment, millis};
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
-
-const DAY: i64 = 86_400_000;
 
 impl Store {
     /// Makes sure that there is a place for results of these slots.
@@ -14,7 +12,7 @@ impl Store {
         if self.dialect == Dialect::Sqlite {
             return Ok(());
         }
-        let wanted: BTreeSet<i64> = slots.map(|slot| slot.0.div_euclid(DAY)).collect();
+        let wanted: BTreeSet<i64> = slots.map(|slot| slot.day()).collect();
         let missing: Vec<i64> = {
             let known = self.days.lock().unwrap_or_else(PoisonError::into_inner);
             wanted.difference(&known).copied().collect()
@@ -30,7 +28,7 @@ impl Store {
         let mut transaction = self.pool.begin().await?;
         // Several processes may need it first.
         sqlx::query("SELECT pg_advisory_xact_lock(7131)").execute(&mut *transaction).await?;
-        let (from, until) = (day * DAY, (day + 1) * DAY);
+        let (from, until) = (day * millis(DAY), (day + 1) * millis(DAY));
         let statement = format!("CREATE TABLE IF NOT EXISTS {} PARTITION OF result FOR VALUES FROM ({from}) TO ({until})", name(day));
         sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut *transaction).await?;
         Ok(transaction.commit().await?)
@@ -41,7 +39,7 @@ impl Store {
         let statement = "SELECT CAST(c.relname AS TEXT) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid \
              JOIN pg_class p ON p.oid = i.inhparent WHERE p.relname = 'result'";
         let tables: Vec<String> = sqlx::query_scalar(statement).fetch_all(&self.pool).await?;
-        let first_kept = before.0.div_euclid(DAY);
+        let first_kept = before.day();
         let days = tables.iter().filter_map(|table| table.strip_prefix(PREFIX)?.parse::<i64>().ok());
         let old: Vec<i64> = days.filter(|day| *day < first_kept).collect();
         for day in &old {

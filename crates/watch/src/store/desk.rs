@@ -1,9 +1,10 @@
 //! What people decide at the dashboard or over the API: they acknowledge, mute, announce work and deploys, and give tokens away.
 
-use super::{Store, StoreFailure};
+use super::{Store, StoreFailure, ids};
 use crate::moment::Moment;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
+use uuid::NoContext;
 
 /// What a token of the API allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,7 +65,7 @@ impl Store {
         expected: Option<&str>,
         note: &str,
     ) -> Result<String, StoreFailure> {
-        let id = new_id(now);
+        let id = ids::new(NoContext, now);
         sqlx::query("INSERT INTO deploy (id, target, at, until, expected, note) VALUES ($1, $2, $3, $4, $5, $6)")
             .bind(id.as_str())
             .bind(target)
@@ -82,7 +83,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn announce(&self, work: &Announcement, now: Moment) -> Result<String, StoreFailure> {
-        let id = new_id(now);
+        let id = ids::new(NoContext, now);
         let list = |names: &[String]| serde_json::Value::from(names.to_vec()).to_string();
         sqlx::query("INSERT INTO maintenance (id, name, targets, tags, starts, ends) VALUES ($1, $2, $3, $4, $5, $6)")
             .bind(id.as_str())
@@ -149,10 +150,4 @@ fn hash(secret: &str) -> String {
         write!(text, "{byte:02x}").expect("a String takes all text");
         text
     })
-}
-
-fn new_id(now: Moment) -> String {
-    let seconds = u64::try_from(now.0 / 1_000).unwrap_or(0);
-    let nanos = u32::try_from(now.0.rem_euclid(1_000)).unwrap_or(0) * 1_000_000;
-    uuid::Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, seconds, nanos)).to_string()
 }

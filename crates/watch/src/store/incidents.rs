@@ -8,7 +8,8 @@
 mod drift;
 mod storm;
 
-use super::{Dialect, Store, StoreFailure};
+use super::values::Values;
+use super::{Store, StoreFailure, ids};
 use crate::config::Config;
 use crate::incident::{Class, Detail, Severity};
 use crate::maintenance::{self, Planned};
@@ -17,7 +18,7 @@ use crate::state::{Effect, TargetState};
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _, Transaction};
 use std::sync::Mutex;
-use uuid::{ContextV7, Timestamp, Uuid};
+use uuid::ContextV7;
 
 /// What came of the results of one target: its new state, and what follows.
 #[derive(Debug)]
@@ -56,58 +57,52 @@ struct Subject {
 /// The database refused.
 pub async fn apply(transaction: &mut Transaction<'_, Any>, config: &Config, turns: &mut [Turn], now: Moment) -> Result<(), sqlx::Error> {
     let mut scene = Scene { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
-    if turns.iter().any(|turn| turn.effects.iter().any(is_told)) {
+    if turns.iter().any(|turn| turn.effects.iter().any(is_followed)) {
         scene.planned = maintenance::announced(transaction, now).await?;
     }
     let mut drifts = Vec::new();
     for turn in &mut *turns {
         drifts.push(drift::weigh(transaction, &scene, turn).await?);
     }
-    write_states(transaction, turns).await?;
+    write_states(transaction, turns, now).await?;
     for (turn, drifts) in turns.iter().zip(drifts) {
+        let effects: Vec<&Effect> = turn.effects.iter().chain(&drifts).filter(|effect| is_followed(effect)).collect();
+        if effects.is_empty() {
+            continue;
+        }
         let Some(subject) = scene.subject(transaction, &turn.target).await? else { continue };
-        for effect in turn.effects.iter().chain(&drifts) {
+        for effect in effects {
             scene.follow(transaction, turn, &subject, effect).await?;
         }
     }
     Ok(())
 }
 
-fn is_told(effect: &Effect) -> bool {
-    !matches!(effect, Effect::Confirm { .. } | Effect::AskNeighbours | Effect::Baseline { .. })
+fn is_followed(effect: &Effect) -> bool {
+    !matches!(effect, Effect::Confirm { .. } | Effect::Baseline { .. })
 }
 
 /// Many rows for one statement: both databases take only so many values.
 const ROWS: usize = 100;
 
-async fn write_states(transaction: &mut Transaction<'_, Any>, turns: &[Turn]) -> Result<(), sqlx::Error> {
+async fn write_states(transaction: &mut Transaction<'_, Any>, turns: &[Turn], now: Moment) -> Result<(), sqlx::Error> {
+    const STATEMENT: &str = "UPDATE target SET state = v.column2, availability = v.column3, surface = v.column4, \
+        contract = COALESCE(v.column5, target.contract), \
+        last_slot = CASE WHEN v.column6 > target.last_slot THEN v.column6 ELSE target.last_slot END, \
+        last_result = CASE WHEN v.column7 > target.last_result THEN v.column7 ELSE target.last_result END, \
+        since = CASE WHEN v.column3 <> target.availability THEN v.column8 ELSE target.since END \
+        FROM (VALUES {}) AS v WHERE target.name = v.column1";
     for some in turns.chunks(ROWS) {
-        let rows = (0..some.len()).map(|row| {
-            let value = |column: usize, kind: &str| format!("CAST(${} AS {kind})", row * 7 + column);
-            let texts = (1..=5).map(|column| value(column, "TEXT"));
-            format!("({})", texts.chain((6..=7).map(|column| value(column, "BIGINT"))).collect::<Vec<_>>().join(", "))
-        });
-        let statement = format!(
-            "WITH new(name, state, availability, surface, contract, slot, result) AS (VALUES {}) \
-             UPDATE target SET state = new.state, availability = new.availability, surface = new.surface, \
-             contract = COALESCE(new.contract, target.contract), \
-             last_slot = CASE WHEN new.slot > target.last_slot THEN new.slot ELSE target.last_slot END, \
-             last_result = CASE WHEN new.result > target.last_result THEN new.result ELSE target.last_result END \
-             FROM new WHERE target.name = new.name",
-            rows.collect::<Vec<_>>().join(", ")
-        );
-        let mut query = sqlx::query(sqlx::AssertSqlSafe(statement));
+        let mut values = Values::default();
         for turn in some {
-            query = query
-                .bind(&turn.target)
-                .bind(serde_json::to_string(&turn.state).expect("a state has text keys only"))
-                .bind(turn.state.availability().word())
-                .bind(turn.state.surface().word())
-                .bind(turn.state.contract())
-                .bind(turn.last_slot.map_or(0, |slot| slot.0))
-                .bind(turn.last_result.map_or(0, |at| at.0));
+            values.row(|row| {
+                row.add(turn.target.clone()).add(serde_json::to_string(&turn.state).expect("a state has text keys only"));
+                row.add(turn.state.availability().word()).add(turn.state.surface().word());
+                row.add(turn.state.contract().map(str::to_owned));
+                row.add(turn.last_slot.map_or(0, |slot| slot.0)).add(turn.last_result.map_or(0, |at| at.0)).add(now.0);
+            });
         }
-        query.execute(&mut **transaction).await?;
+        values.query(STATEMENT).execute(&mut **transaction).await?;
     }
     Ok(())
 }
@@ -250,8 +245,7 @@ impl Scene<'_> {
     }
 
     async fn note(&self, transaction: &mut Transaction<'_, Any>, incident: &str, kind: &str, text: &str) -> Result<(), sqlx::Error> {
-        let statement = "INSERT INTO incident_event (incident, at, kind, text) VALUES ($1, $2, $3, $4)";
-        sqlx::query(statement).bind(incident).bind(self.now.0).bind(kind).bind(text).execute(&mut **transaction).await.map(drop)
+        note(transaction, incident, self.now, kind, text).await
     }
 
     /// Whom to tell, as the outbox keeps it.
@@ -262,10 +256,20 @@ impl Scene<'_> {
 
     /// In the order in which they are made.
     fn id(&self) -> String {
-        let millis = u64::try_from(self.now.0).unwrap_or(0);
-        let nanos = u32::try_from(millis % 1_000 * 1_000_000).unwrap_or(0);
-        Uuid::new_v7(Timestamp::from_unix(&self.ids, millis / 1_000, nanos)).to_string()
+        ids::new(&self.ids, self.now)
     }
+}
+
+/// Adds a line to the history of an incident.
+pub(super) async fn note(
+    transaction: &mut Transaction<'_, Any>,
+    incident: &str,
+    now: Moment,
+    kind: &str,
+    text: &str,
+) -> Result<(), sqlx::Error> {
+    let statement = "INSERT INTO incident_event (incident, at, kind, text) VALUES ($1, $2, $3, $4)";
+    sqlx::query(statement).bind(incident).bind(now.0).bind(kind).bind(text).execute(&mut **transaction).await.map(drop)
 }
 
 /// Writes the pages that were held back, for what is still open and no longer under maintenance or muted. True if there were any.
@@ -312,15 +316,12 @@ pub async fn acknowledge(store: &Store, config: &Config, incident: &str, who: &s
     scene.note(&mut transaction, incident, "acknowledged", &format!("by {who}")).await?;
     if row.try_get::<String, _>("class")? == Class::Contract.word() {
         let target: String = row.try_get("subject")?;
-        let locked = match store.dialect {
-            Dialect::Sqlite => "SELECT state FROM target WHERE name = $1",
-            Dialect::Postgres => "SELECT state FROM target WHERE name = $1 FOR UPDATE",
-        };
-        let state: String = sqlx::query_scalar(locked).bind(&target).fetch_one(&mut *transaction).await?;
+        let locked = format!("SELECT state FROM target WHERE name = $1 {}", store.dialect.lock());
+        let state: String = sqlx::query_scalar(sqlx::AssertSqlSafe(locked)).bind(&target).fetch_one(&mut *transaction).await?;
         let mut state: TargetState = serde_json::from_str(&state).unwrap_or_default();
         state.agree();
         let turn = Turn { target, region: String::new(), state, effects: Vec::new(), last_slot: None, last_result: None, evidence: None };
-        write_states(&mut transaction, std::slice::from_ref(&turn)).await?;
+        write_states(&mut transaction, std::slice::from_ref(&turn), now).await?;
         scene.resolve(&mut transaction, &turn.target, Class::Contract, &format!("{who} takes the contract as it is now")).await?;
     }
     transaction.commit().await?;

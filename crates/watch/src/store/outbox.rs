@@ -4,16 +4,15 @@
 //! Messages of one incident go out in their order: its begin, then what came of it, then its end. `repeat` rows are no
 //! messages of their own: they keep an alert alive where it is forgotten otherwise, and never count as waiting.
 
-use super::{Dialect, Store};
+use super::incidents::note;
+use super::read::{self, IncidentRow};
+use super::{Store, ids};
 use crate::channel::Kind;
-use crate::incident::{Class, Detail, Severity};
+use crate::incident::Severity;
 use crate::moment::Moment;
-use siphasher::sip::SipHasher13;
+use sqlx::Row as _;
 use sqlx::any::AnyRow;
-use sqlx::{Any, Row as _, Transaction};
-use std::hash::{Hash as _, Hasher as _};
 use std::time::Duration;
-use uuid::{Builder, Uuid};
 
 /// In the outbox only: sent as a trigger, again and again.
 pub(crate) const REPEAT: &str = "repeat";
@@ -22,7 +21,7 @@ pub(crate) const REPEAT: &str = "repeat";
 #[derive(Clone, Debug)]
 pub(crate) struct Leased {
     pub(crate) id: String,
-    pub(crate) incident: String,
+    pub(crate) incident: IncidentRow,
     pub(crate) kind: Kind,
     /// It goes on after it was delivered.
     pub(crate) repeats: bool,
@@ -35,15 +34,6 @@ pub(crate) struct Leased {
     /// On this hop.
     pub(crate) attempts: i64,
     pub(crate) tried_since: Option<Moment>,
-    pub(crate) subject: String,
-    pub(crate) class: Class,
-    pub(crate) severity: Severity,
-    pub(crate) title: String,
-    pub(crate) detail: Detail,
-    pub(crate) since: Moment,
-    pub(crate) resolved: Option<Moment>,
-    pub(crate) acknowledged_by: Option<String>,
-    pub(crate) evidence: Option<String>,
 }
 
 /// When a row is tried again, and where.
@@ -115,27 +105,11 @@ impl Rows {
 const COLUMNS: &str = "outbox.id, outbox.incident, outbox.kind, outbox.route, outbox.hop, outbox.created, outbox.epoch, \
     outbox.attempts, outbox.tried_since";
 
-/// A key that is the same whoever makes it: two notifiers that write the same row write it once. It sorts by its time.
-pub(crate) fn derived_id(at: Moment, parts: &[&str]) -> String {
-    let mut random = [0; 10];
-    for (half, seed) in random.chunks_mut(5).zip([1, 2]) {
-        let mut hasher = SipHasher13::new_with_keys(0, seed);
-        parts.hash(&mut hasher);
-        half.copy_from_slice(&hasher.finish().to_be_bytes()[..half.len()]);
-    }
-    let millis = u64::try_from(at.0).unwrap_or(0);
-    let id: Uuid = Builder::from_unix_timestamp_millis(millis, &random).into_uuid();
-    id.to_string()
-}
-
 impl Store {
     /// Leases what is due and not blocked, at most one row of each incident.
     pub(crate) async fn lease_outbox(&self, which: Rows, now: Moment, lease: Duration, most: i64) -> Result<Vec<Leased>, sqlx::Error> {
         let waits = which.condition();
-        let locked = match self.dialect {
-            Dialect::Sqlite => "",
-            Dialect::Postgres => "FOR UPDATE SKIP LOCKED",
-        };
+        let locked = self.dialect.skip_locked();
         // A lease that ends later than any lease can was written by a clock that has been set back since.
         let statement = format!(
             "WITH due AS (SELECT candidate.id FROM outbox candidate WHERE candidate.due <= $1 \
@@ -147,11 +121,8 @@ impl Store {
         let rows = query.fetch_all(&self.pool).await?;
         let mut leased = Vec::with_capacity(rows.len());
         for row in &rows {
-            let statement =
-                "SELECT subject, class, severity, title, detail, since, resolved, acknowledged_by, evidence FROM incident WHERE id = $1";
-            let incident = sqlx::query(statement).bind(row.try_get::<String, _>("incident")?);
-            match incident.fetch_optional(&self.pool).await? {
-                Some(incident) => leased.push(read(row, &incident)?),
+            match read::incident(&self.pool, row.try_get("incident")?).await? {
+                Some(incident) => leased.push(leased_row(row, incident)?),
                 // Nobody can be told of what nobody knows any more.
                 None => self.forget(&row.try_get::<String, _>("id")?, now).await?,
             }
@@ -202,13 +173,13 @@ impl Store {
         if query.execute(&mut *transaction).await?.rows_affected() == 0 {
             return Ok(false);
         }
-        note(&mut transaction, &row.incident, now, "sent", &format!("{} by {by}: {said}", row.kind)).await?;
+        note(&mut transaction, &row.incident.id, now, "sent", &format!("{} by {by}: {said}", row.kind)).await?;
         if let Some(again) = again {
             let statement = "INSERT INTO outbox (id, incident, kind, route, created, due, delivered) VALUES ($1, $2, $3, $4, $5, $6, $5) \
                              ON CONFLICT DO NOTHING";
             sqlx::query(statement)
-                .bind(derived_id(row.created, &[&row.incident, REPEAT, by]))
-                .bind(&row.incident)
+                .bind(ids::derived(row.created, &[&row.incident.id, REPEAT, by]))
+                .bind(&row.incident.id)
                 .bind(REPEAT)
                 .bind(in_json(&[by]))
                 .bind(now.0)
@@ -244,7 +215,7 @@ impl Store {
             return Ok(false);
         }
         for (kind, text) in events {
-            note(&mut transaction, &row.incident, now, kind, text).await?;
+            note(&mut transaction, &row.incident.id, now, kind, text).await?;
         }
         transaction.commit().await?;
         Ok(true)
@@ -259,7 +230,7 @@ impl Store {
         if query.execute(&mut *transaction).await?.rows_affected() == 0 {
             return Ok(false);
         }
-        note(&mut transaction, &row.incident, now, "given-up", &format!("{}: {why}", row.kind)).await?;
+        note(&mut transaction, &row.incident.id, now, "given-up", &format!("{}: {why}", row.kind)).await?;
         transaction.commit().await?;
         Ok(true)
     }
@@ -269,9 +240,9 @@ impl Store {
     pub(crate) async fn spread_resolve(&self, row: &Leased, now: Moment) -> Result<bool, sqlx::Error> {
         let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
         let told = "SELECT delivered_by FROM outbox WHERE incident = $1 AND delivered_by IS NOT NULL ORDER BY delivered, id";
-        let told: Vec<String> = sqlx::query_scalar(told).bind(&row.incident).fetch_all(&mut *transaction).await?;
+        let told: Vec<String> = sqlx::query_scalar(told).bind(&row.incident.id).fetch_all(&mut *transaction).await?;
         let unsure = "SELECT text FROM incident_event WHERE incident = $1 AND kind = 'unconfirmed' ORDER BY at, text";
-        let unsure: Vec<String> = sqlx::query_scalar(unsure).bind(&row.incident).fetch_all(&mut *transaction).await?;
+        let unsure: Vec<String> = sqlx::query_scalar(unsure).bind(&row.incident.id).fetch_all(&mut *transaction).await?;
         let mut channels: Vec<String> = Vec::new();
         for channel in told.into_iter().chain(unsure) {
             if !channels.contains(&channel) {
@@ -286,8 +257,8 @@ impl Store {
                 let statement = "INSERT INTO outbox (id, incident, kind, route, created, due, tried_since) VALUES ($1, $2, 'resolve', $3, $4, $5, $5) \
                                  ON CONFLICT DO NOTHING";
                 sqlx::query(statement)
-                    .bind(derived_id(row.created, &[&row.incident, "resolve", channel]))
-                    .bind(&row.incident)
+                    .bind(ids::derived(row.created, &[&row.incident.id, "resolve", channel]))
+                    .bind(&row.incident.id)
                     .bind(in_json(&[channel]))
                     .bind(row.created.0)
                     .bind(now.0)
@@ -327,7 +298,7 @@ impl Store {
         let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
         for row in rows {
             let (incident, channel): (String, String) = (row.try_get("incident")?, row.try_get("channel")?);
-            let id = derived_id(now, &[&incident, "acknowledge", &channel]);
+            let id = ids::derived(now, &[&incident, "acknowledge", &channel]);
             let statement = "INSERT INTO outbox (id, incident, kind, route, created, due) SELECT $1, $2, 'acknowledge', $3, $4, $4 \
                              WHERE NOT EXISTS (SELECT 1 FROM outbox WHERE incident = $2 AND kind = 'acknowledge' AND route = $3)";
             let query = sqlx::query(statement).bind(id).bind(&incident).bind(in_json(&[&channel])).bind(now.0);
@@ -371,7 +342,7 @@ impl Store {
             "INSERT INTO outbox (id, incident, kind, route, created, due) VALUES ($1, $2, 'reminder', $3, $4, $4) ON CONFLICT DO NOTHING";
         let written = sqlx::query(statement)
             // The time of the last one, so that the clock of whoever is first does not matter.
-            .bind(derived_id(unanswered.told + Duration::from_millis(1), &[&unanswered.incident, "reminder", &told]))
+            .bind(ids::derived(unanswered.told + Duration::from_millis(1), &[&unanswered.incident, "reminder", &told]))
             .bind(&unanswered.incident)
             .bind(serde_json::to_string(route).expect("names are text"))
             .bind(now.0)
@@ -382,29 +353,17 @@ impl Store {
         }
         transaction.commit().await
     }
-
-    /// The windows that were announced over the API and are open.
-    pub(crate) async fn announced(&self, now: Moment) -> Result<Vec<crate::maintenance::Planned>, sqlx::Error> {
-        let mut transaction = self.pool.begin().await?;
-        crate::maintenance::announced(&mut transaction, now).await
-    }
-}
-
-async fn note(transaction: &mut Transaction<'_, Any>, incident: &str, now: Moment, kind: &str, text: &str) -> Result<(), sqlx::Error> {
-    let statement = "INSERT INTO incident_event (incident, at, kind, text) VALUES ($1, $2, $3, $4)";
-    sqlx::query(statement).bind(incident).bind(now.0).bind(kind).bind(text).execute(&mut **transaction).await.map(drop)
 }
 
 fn in_json(names: &[&str]) -> String {
     serde_json::to_string(names).expect("names are text")
 }
 
-fn read(row: &AnyRow, incident: &AnyRow) -> Result<Leased, sqlx::Error> {
+fn leased_row(row: &AnyRow, incident: IncidentRow) -> Result<Leased, sqlx::Error> {
     let kind: String = row.try_get("kind")?;
-    let word = |column: &str| incident.try_get::<String, _>(column);
     Ok(Leased {
         id: row.try_get("id")?,
-        incident: row.try_get("incident")?,
+        incident,
         repeats: kind == REPEAT,
         kind: Kind::of_word(&kind).unwrap_or(Kind::Trigger),
         route: serde_json::from_str(&row.try_get::<String, _>("route")?).unwrap_or_default(),
@@ -413,14 +372,5 @@ fn read(row: &AnyRow, incident: &AnyRow) -> Result<Leased, sqlx::Error> {
         epoch: row.try_get("epoch")?,
         attempts: row.try_get("attempts")?,
         tried_since: row.try_get::<Option<i64>, _>("tried_since")?.map(Moment),
-        subject: word("subject")?,
-        class: Class::of_word(&word("class")?).unwrap_or(Class::Availability),
-        severity: Severity::of_word(&word("severity")?).unwrap_or(Severity::Page),
-        title: word("title")?,
-        detail: serde_json::from_str(&word("detail")?).unwrap_or_default(),
-        since: Moment(incident.try_get("since")?),
-        resolved: incident.try_get::<Option<i64>, _>("resolved")?.map(Moment),
-        acknowledged_by: incident.try_get("acknowledged_by")?,
-        evidence: incident.try_get("evidence")?,
     })
 }

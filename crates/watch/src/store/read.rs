@@ -3,7 +3,8 @@
 mod history;
 mod trouble;
 
-pub use history::{Bucket, ChangeRow, DAY, FIVE_MINUTES, HOUR, ResultRow, Scope, Strip};
+pub use history::{Bucket, ChangeRow, ResultRow, Scope, Strip};
+pub(super) use trouble::incident;
 pub use trouble::{Delivery, EventRow, IncidentRow, MaintenanceRow, Which};
 
 use super::{Store, StoreFailure};

@@ -1,19 +1,17 @@
 //! Many results as a few numbers: for five minutes, an hour, a day. A stretch is always counted anew from what is beneath it,
 //! so that doing it twice changes nothing.
 
+use super::read::Bucket;
 use super::values::Values;
 use super::{Store, StoreFailure};
 use crate::latency::Latency;
-use crate::moment::Moment;
+use crate::moment::{DAY, FIVE_MINUTES, HOUR, Moment, millis};
 use crate::schedule::Grid;
 use crate::state::Verdict;
 use sqlx::{Any, Row as _, Transaction};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-const FIVE_MINUTES: i64 = 300_000;
-const HOUR: i64 = 3_600_000;
-const DAY: i64 = 86_400_000;
 /// Results of a slot may arrive so late.
 const LATE: Duration = Duration::from_secs(30);
 /// Targets in one transaction.
@@ -26,48 +24,26 @@ struct Planned {
     created: Moment,
 }
 
-/// What is known of a stretch of time.
-#[derive(Clone, Debug, Default)]
-struct Counts {
-    good: u64,
-    bad: u64,
-    inconclusive: u64,
-    latency: Latency,
-}
-
-impl Counts {
-    fn slots(&self) -> u64 {
-        self.good + self.bad + self.inconclusive
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.good += other.good;
-        self.bad += other.bad;
-        self.inconclusive += other.inconclusive;
-        self.latency.merge(&other.latency);
-    }
-}
-
 impl Store {
     /// Counts everything from a little before `since` up to the last five minutes that are over, and says until when.
     ///
     /// # Errors
     /// The database failed; what was counted before stays.
     pub async fn roll_up(&self, since: Moment, now: Moment) -> Result<Moment, StoreFailure> {
-        let until = floor(now - LATE, FIVE_MINUTES);
-        if floor(since, FIVE_MINUTES) >= until {
+        let until = (now - LATE).floor(FIVE_MINUTES);
+        if since.floor(FIVE_MINUTES) >= until {
             return Ok(since);
         }
         let targets = self.planned().await?;
         let first = targets.iter().map(|target| target.created).min().unwrap_or(now);
         // What came too late for its own five minutes is counted with the next ones.
-        let from = floor(since.max(first), FIVE_MINUTES) - Duration::from_millis(FIVE_MINUTES.unsigned_abs());
+        let from = since.max(first).floor(FIVE_MINUTES) - FIVE_MINUTES;
         for some in targets.chunks(TARGETS) {
             let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
             let fine = results(&mut transaction, some, from, until).await?;
             write(&mut transaction, some, FIVE_MINUTES, &fine, until).await?;
             for (width, beneath) in [(HOUR, FIVE_MINUTES), (DAY, HOUR)] {
-                let counts = merged(&mut transaction, some, width, beneath, floor(from, width), until).await?;
+                let counts = merged(&mut transaction, some, width, beneath, from.floor(width), until).await?;
                 write(&mut transaction, some, width, &counts, until).await?;
             }
             transaction.commit().await?;
@@ -86,12 +62,8 @@ impl Store {
     }
 }
 
-fn floor(moment: Moment, width: i64) -> Moment {
-    Moment(moment.0.div_euclid(width) * width)
-}
-
 /// Counts by target and beginning of a stretch.
-type Stretches = BTreeMap<(String, i64), Counts>;
+type Stretches = BTreeMap<(String, Moment), Bucket>;
 
 /// What the results of one slot say: by region the newest conclusive one.
 #[derive(Default)]
@@ -102,9 +74,9 @@ struct Slot {
 
 impl Slot {
     /// A slot is bad if most places say so.
-    fn counts(&self) -> Counts {
+    fn counts(&self) -> Bucket {
         let bad = self.regions.values().filter(|(_, is_up)| !is_up).count();
-        let mut counts = Counts::default();
+        let mut counts = Bucket::default();
         match (self.regions.len(), bad * 2 > self.regions.len()) {
             (0, _) => counts.inconclusive = 1,
             (_, true) => counts.bad = 1,
@@ -121,12 +93,7 @@ async fn results(
     from: Moment,
     until: Moment,
 ) -> Result<Stretches, StoreFailure> {
-    let mut names = Values::default();
-    targets.iter().for_each(|target| {
-        names.row(|row| {
-            row.add(target.name.clone());
-        })
-    });
+    let names = Values::names(targets.iter().map(|target| target.name.as_str()));
     let statement = format!(
         "SELECT target, slot, region, attempt, verdict, duration FROM result \
          WHERE target IN (VALUES {{}}) AND slot >= {} AND slot < {} ORDER BY target, slot",
@@ -145,7 +112,7 @@ async fn results(
     }
     let mut stretches = Stretches::new();
     for ((target, slot), found) in slots {
-        stretches.entry((target, floor(Moment(slot), FIVE_MINUTES).0)).or_default().add(&found.counts());
+        stretches.entry((target, Moment(slot).floor(FIVE_MINUTES))).or_default().add(&found.counts());
     }
     Ok(stretches)
 }
@@ -153,29 +120,25 @@ async fn results(
 async fn merged(
     transaction: &mut Transaction<'_, Any>,
     targets: &[Planned],
-    width: i64,
-    beneath: i64,
+    width: Duration,
+    beneath: Duration,
     from: Moment,
     until: Moment,
 ) -> Result<Stretches, StoreFailure> {
-    let mut names = Values::default();
-    targets.iter().for_each(|target| {
-        names.row(|row| {
-            row.add(target.name.clone());
-        })
-    });
+    let names = Values::names(targets.iter().map(|target| target.name.as_str()));
     let statement = format!(
         "SELECT target, start, good, bad, inconclusive, histogram FROM rollup \
-         WHERE target IN (VALUES {{}}) AND width = {beneath} AND start >= {} AND start < {}",
-        from.0, until.0
+         WHERE target IN (VALUES {{}}) AND width = {} AND start >= {} AND start < {}",
+        millis(beneath),
+        from.0,
+        until.0
     );
     let mut stretches = Stretches::new();
     for row in names.query(&statement).fetch_all(&mut **transaction).await? {
         let start: i64 = row.try_get(1)?;
-        let number = |index: usize| row.try_get::<i64, _>(index).map(i64::unsigned_abs);
         let latency = Latency::read(&row.try_get::<Vec<u8>, _>(5)?);
-        let counts = Counts { good: number(2)?, bad: number(3)?, inconclusive: number(4)?, latency };
-        stretches.entry((row.try_get(0)?, floor(Moment(start), width).0)).or_default().add(&counts);
+        let counts = Bucket { good: row.try_get(2)?, bad: row.try_get(3)?, inconclusive: row.try_get(4)?, latency, ..Bucket::default() };
+        stretches.entry((row.try_get(0)?, Moment(start).floor(width))).or_default().add(&counts);
     }
     Ok(stretches)
 }
@@ -183,7 +146,7 @@ async fn merged(
 async fn write(
     transaction: &mut Transaction<'_, Any>,
     targets: &[Planned],
-    width: i64,
+    width: Duration,
     stretches: &Stretches,
     until: Moment,
 ) -> Result<(), StoreFailure> {
@@ -194,12 +157,12 @@ async fn write(
         let mut values = Values::default();
         for ((target, start), counts) in some {
             let Some(planned) = planned.get(target.as_str()) else { continue };
-            let (begin, end) = (Moment(*start).max(planned.created), Moment(start + width).min(until));
-            let missed = planned.grid.slots_between(begin, end).saturating_sub(counts.slots());
-            let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+            let (begin, end) = ((*start).max(planned.created), (*start + width).min(until));
+            let had = counts.good + counts.bad + counts.inconclusive;
+            let missed = i64::try_from(planned.grid.slots_between(begin, end)).map_or(i64::MAX, |slots| (slots - had).max(0));
             values.row(|row| {
-                row.add(target.clone()).add(width).add(*start).add(number(counts.good)).add(number(counts.bad));
-                row.add(number(counts.inconclusive)).add(number(missed)).add(counts.latency.bytes());
+                row.add(target.clone()).add(millis(width)).add(start.0).add(counts.good).add(counts.bad);
+                row.add(counts.inconclusive).add(missed).add(counts.latency.bytes());
             });
         }
         if !values.is_empty() {

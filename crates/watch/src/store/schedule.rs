@@ -142,10 +142,7 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn lease(&self, region: &str, worker: &str, now: Moment, limit: usize) -> Result<Vec<Lease>, StoreFailure> {
-        let skip = match self.dialect {
-            Dialect::Sqlite => "",
-            Dialect::Postgres => "FOR UPDATE SKIP LOCKED",
-        };
+        let skip = self.dialect.skip_locked();
         let statement = format!(
             "UPDATE schedule SET lease_until = $1 + patience, worker = $2, epoch = epoch + 1 WHERE (target, region) IN \
              (SELECT target, region FROM schedule WHERE region = $3 AND due <= $1 AND lease_until <= $1 ORDER BY due LIMIT $4 {skip}) \

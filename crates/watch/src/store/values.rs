@@ -20,6 +20,17 @@ pub(super) struct Row<'a> {
 }
 
 impl Values {
+    /// One name in each row.
+    pub(super) fn names<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
+        let mut values = Self::default();
+        for name in names {
+            values.row(|row| {
+                row.add(name.to_owned());
+            });
+        }
+        values
+    }
+
     pub(super) fn row(&mut self, fill: impl FnOnce(&mut Row<'_>)) {
         self.text.push_str(if self.text.is_empty() { "(" } else { ", (" });
         fill(&mut Row { values: self, is_first: true });

@@ -58,11 +58,12 @@ pub(crate) fn trials() -> Vec<Trial> {
 /// The long form.
 pub(crate) fn long(on_sqlite_kills: usize, on_postgres_kills: usize) -> ExitCode {
     let threads = [std::thread::spawn(move || on_sqlite(on_sqlite_kills)), std::thread::spawn(move || on_postgres(on_postgres_kills))];
-    for thread in threads {
-        if let Err(failed) = thread.join().unwrap() {
-            panic!("{}", failed.message().unwrap_or_default());
-        }
-    }
+    let failures: Vec<String> = threads
+        .into_iter()
+        .filter_map(|thread| thread.join().unwrap().err())
+        .map(|failed| failed.message().unwrap_or_default().to_owned())
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
     ExitCode::SUCCESS
 }
 
@@ -262,8 +263,11 @@ impl Scene {
             let last_begin = pages.iter().rposition(|page| page.kind == "trigger");
             begin.is_some() && begin < end && last_begin < end
         };
-        let outages = self.rows("SELECT id, subject FROM incident WHERE class = 'availability'");
-        let mut wrong: Vec<Vec<String>> = outages.iter().filter(|row| !is_right(&of(&row[0]))).cloned().collect();
+        // Part of a storm is what failed while too few of the others could be looked at: then the storm is told.
+        let outages = self.rows("SELECT COALESCE(parent, id), subject FROM incident WHERE class = 'availability'");
+        let kinds = |row: &Vec<String>| of(&row[0]).iter().map(|page| page.kind.clone()).collect::<Vec<_>>();
+        let wrong = outages.iter().filter(|row| !is_right(&of(&row[0])));
+        let mut wrong: Vec<Vec<String>> = wrong.map(|row| [row.clone(), kinds(row)].concat()).collect();
         let subjects: BTreeSet<&String> = outages.iter().map(|row| &row[1]).collect();
         if subjects.len() != BROKEN {
             wrong.push(vec![format!("{} incidents of {BROKEN}", subjects.len())]);

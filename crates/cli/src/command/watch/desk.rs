@@ -115,11 +115,11 @@ fn with_store(path: &Path, work: impl AsyncFnOnce(&Store, &Config) -> Result<Exi
 }
 
 async fn known(store: &Store, target: &str) -> Result<(), Failure> {
-    let standing = store.standing().await.map_err(|failure| of_store(&failure))?;
-    if standing.iter().any(|(name, ..)| name == target) {
+    let targets = store.targets().await.map_err(|failure| of_store(&failure))?;
+    if targets.iter().any(|known| known.name == target) {
         return Ok(());
     }
-    let names: Vec<&str> = standing.iter().map(|(name, ..)| name.as_str()).collect();
+    let names: Vec<&str> = targets.iter().map(|known| known.name.as_str()).collect();
     let failure = Failure::bad_input("unknown-target", format!("no target `{target}` is watched in this database"));
     Err(failure.hint(suggest::hint(target, &names).unwrap_or_else(|| "start the monitor first".into())))
 }

@@ -19,6 +19,7 @@ use mcproof_watch::moment::Moment;
 use mcproof_watch::monitor::{Monitor, Reach, Role, keep_passing};
 use mcproof_watch::notifier::{Notifier, Sent};
 use mcproof_watch::state::Availability;
+use mcproof_watch::store::read::TargetRow;
 use mcproof_watch::web::{self, ServeFailure};
 use std::fs::Metadata;
 use std::net::SocketAddr;
@@ -106,7 +107,7 @@ impl House {
         // A database that fails is told by what comes next.
         let _ = self.beat(now(), &mut None).await;
         let mut exit = Exit::Passed;
-        for (name, availability, surface) in self.monitor.store.standing().await.map_err(|failure| of_store(&failure))? {
+        for TargetRow { name, availability, surface, .. } in self.monitor.store.targets().await.map_err(|failure| of_store(&failure))? {
             output::show(&format!("{:11} {:8} {}\n", availability.word(), surface.word(), escape(&name)))?;
             if matches!(availability, Availability::Suspect | Availability::Down | Availability::Blind | Availability::Flapping) {
                 exit = Exit::Failed;

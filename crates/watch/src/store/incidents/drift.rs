@@ -3,9 +3,9 @@
 use super::{Scene, Turn};
 use crate::incident::{Class, Detail, Severity};
 use crate::state::{Drift, Effect};
-use crate::store::packed;
+use crate::store::{contracts, packed};
 use mcproof_engine::contract::{Extent, Side, diff};
-use mcproof_record::{ChangeLevel, Contract, ContractChange, ContractDiff};
+use mcproof_record::{ChangeLevel, ContractChange, ContractDiff};
 use sqlx::{Any, Transaction};
 use std::collections::BTreeMap;
 
@@ -100,21 +100,14 @@ impl Weight {
 
 /// Nothing if one of the two is not known any more.
 async fn compare(transaction: &mut Transaction<'_, Any>, target: &str, drift: &Drift) -> Result<Option<ContractDiff>, sqlx::Error> {
-    let (Some(old), Some(new)) = (contract(transaction, target, &drift.old).await?, contract(transaction, target, &drift.new).await?)
-    else {
-        return Ok(None);
-    };
+    let old = contracts::load(transaction, target, &drift.old).await?;
+    let new = contracts::load(transaction, target, &drift.new).await?;
+    let (Some(old), Some(new)) = (old, new) else { return Ok(None) };
     // Which kind of client a contract is for stands in neither: both were seen by the same probe.
     let key = "modern/minimal".to_owned();
     let (old, new) = (BTreeMap::from([(key.clone(), old)]), BTreeMap::from([(key, new)]));
     let side = |name, contracts| Side { name, contracts, extent: Extent::Whole };
     Ok(Some(diff(side("before", &old), side("now", &new))))
-}
-
-async fn contract(transaction: &mut Transaction<'_, Any>, target: &str, hash: &str) -> Result<Option<Contract>, sqlx::Error> {
-    let query = sqlx::query_scalar::<_, Vec<u8>>("SELECT body FROM contract WHERE target = $1 AND hash = $2");
-    let body = query.bind(target).bind(hash).fetch_optional(&mut **transaction).await?;
-    Ok(body.and_then(|body| packed::unpack(&body)))
 }
 
 async fn keep(

@@ -1,19 +1,14 @@
 //! Results, rollups and contracts over time.
 
 use crate::latency::Latency;
-use crate::moment::{Moment, millis};
+use crate::moment::{DAY, FIVE_MINUTES, HOUR, Moment, millis};
 use crate::state::Verdict;
 use crate::store::packed;
 use crate::store::{Store, StoreFailure};
-use mcproof_record::{Contract, ContractDiff};
+use mcproof_record::ContractDiff;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// Widths of rollups, the finest first.
-pub const FIVE_MINUTES: Duration = Duration::from_secs(300);
-pub const HOUR: Duration = Duration::from_secs(3_600);
-pub const DAY: Duration = Duration::from_secs(86_400);
 
 /// More results than this are never read at once.
 const MOST_RESULTS: i64 = 5_000;
@@ -98,6 +93,12 @@ type ResultColumns = (String, i64, String, i64, i64, String, String, i64, String
 type RollupColumns = (i64, i64, i64, i64, i64, Vec<u8>);
 /// The same of a target.
 type StripColumns = (String, i64, i64, i64, i64, i64, Vec<u8>);
+
+impl From<RollupColumns> for Bucket {
+    fn from((start, good, bad, inconclusive, missed, histogram): RollupColumns) -> Self {
+        Self { start: Moment(start), good, bad, inconclusive, missed, latency: Latency::read(&histogram) }
+    }
+}
 
 const RESULT: &str = "r.target, r.slot, r.region, r.attempt, r.at, r.verdict, r.reason, r.duration, r.phases, r.contract, r.evidence";
 
@@ -188,17 +189,7 @@ impl Store {
         let query = "SELECT start, good, bad, inconclusive, missed, histogram FROM rollup \
                      WHERE target = $1 AND width = $2 AND start >= $3 ORDER BY start";
         let rows: Vec<RollupColumns> = sqlx::query_as(query).bind(target).bind(millis(width)).bind(from.0).fetch_all(&self.pool).await?;
-        Ok(rows
-            .into_iter()
-            .map(|(start, good, bad, inconclusive, missed, histogram)| Bucket {
-                start: Moment(start),
-                good,
-                bad,
-                inconclusive,
-                missed,
-                latency: Latency::read(&histogram),
-            })
-            .collect())
+        Ok(rows.into_iter().map(Bucket::from).collect())
     }
 
     /// What is known from `from` on, in buckets of `width` and, after the last of those, in finer ones: the newest results are not
@@ -243,8 +234,7 @@ impl Store {
             sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(millis(width)).bind(from.0).fetch_all(&self.pool).await?;
         let mut strips: BTreeMap<String, Strip> = BTreeMap::new();
         for (name, start, good, bad, inconclusive, missed, histogram) in rows {
-            let bucket = Bucket { start: Moment(start), good, bad, inconclusive, missed, latency: Latency::read(&histogram) };
-            strips.entry(name).or_default().hours.push(bucket);
+            strips.entry(name).or_default().hours.push((start, good, bad, inconclusive, missed, histogram).into());
         }
         Ok(strips)
     }
@@ -269,17 +259,6 @@ impl Store {
         let Some(row) = sqlx::query_as::<_, ChangeColumns>(query).bind(id).fetch_optional(&self.pool).await? else { return Ok(None) };
         let diff: Vec<u8> = sqlx::query_scalar("SELECT diff FROM contract_change WHERE id = $1").bind(id).fetch_one(&self.pool).await?;
         Ok(Some((ChangeRow::from(row), packed::unpack(&diff))))
-    }
-
-    /// # Errors
-    /// The database does not answer.
-    pub async fn kept_contract(&self, target: &str, hash: &str) -> Result<Option<Contract>, StoreFailure> {
-        let body: Option<Vec<u8>> = sqlx::query_scalar("SELECT body FROM contract WHERE target = $1 AND hash = $2")
-            .bind(target)
-            .bind(hash)
-            .fetch_optional(&self.pool)
-            .await?;
-        Ok(body.and_then(|body| packed::unpack(&body)))
     }
 
     /// The JSON of an evidence, as it was written.

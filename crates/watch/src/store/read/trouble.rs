@@ -3,6 +3,7 @@
 use crate::incident::{Class, Detail, Severity};
 use crate::moment::Moment;
 use crate::store::{Store, StoreFailure};
+use sqlx::AnyPool;
 
 #[derive(Clone, Debug)]
 pub struct IncidentRow {
@@ -69,8 +70,8 @@ impl From<Columns> for IncidentRow {
             id,
             subject,
             // What a newer version wrote is shown as the most common kind.
-            class: Class::ALL.into_iter().find(|known| known.word() == class).unwrap_or(Class::Availability),
-            severity: Severity::ALL.into_iter().find(|known| known.word() == severity).unwrap_or(Severity::Page),
+            class: Class::of_word(&class).unwrap_or(Class::Availability),
+            severity: Severity::of_word(&severity).unwrap_or(Severity::Page),
             title,
             detail: serde_json::from_str(&detail).unwrap_or_default(),
             since: Moment(since),
@@ -82,6 +83,12 @@ impl From<Columns> for IncidentRow {
             evidence,
         }
     }
+}
+
+pub(in crate::store) async fn incident(pool: &AnyPool, id: &str) -> Result<Option<IncidentRow>, sqlx::Error> {
+    let query = format!("SELECT {COLUMNS} FROM incident WHERE id = $1");
+    let row: Option<Columns> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(id).fetch_optional(pool).await?;
+    Ok(row.map(IncidentRow::from))
 }
 
 impl Store {
@@ -114,9 +121,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn incident(&self, id: &str) -> Result<Option<IncidentRow>, StoreFailure> {
-        let query = format!("SELECT {COLUMNS} FROM incident WHERE id = $1");
-        let row: Option<Columns> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(id).fetch_optional(&self.pool).await?;
-        Ok(row.map(IncidentRow::from))
+        Ok(incident(&self.pool, id).await?)
     }
 
     /// In the order in which they happened.

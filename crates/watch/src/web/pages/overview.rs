@@ -1,9 +1,9 @@
 //! "Is it up?" in one sentence, then all targets, the worst first.
 
 use super::{Chrome, Fault, html};
-use crate::moment::Moment;
+use crate::moment::{HOUR, Moment};
 use crate::state::Availability;
-use crate::store::read::{HOUR, IncidentRow, Scope, Strip, TargetRow, Which};
+use crate::store::read::{IncidentRow, Scope, Strip, TargetRow, Which};
 use crate::web::State;
 use crate::web::chart::{self, Axis};
 use crate::web::guard::Visitor;

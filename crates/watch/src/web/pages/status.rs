@@ -2,9 +2,9 @@
 //! have. And a badge for each. Nothing else of a target is told here.
 
 use super::{Chrome, Fault, html};
-use crate::moment::Moment;
+use crate::moment::{DAY, HOUR, Moment};
 use crate::state::Availability;
-use crate::store::read::{Bucket, DAY, HOUR, Scope, Strip, TargetRow};
+use crate::store::read::{Bucket, Scope, Strip, TargetRow};
 use crate::web::State;
 use crate::web::chart::{self, Axis};
 use crate::web::guard::Stranger;
@@ -126,8 +126,7 @@ async fn tools(state: &State, target: &TargetRow) -> Result<Option<usize>, Fault
     if let Some(known) = state.inner.glance.lock().expect("nobody panics with it").tools.get(hash) {
         return Ok(Some(*known));
     }
-    let Some(count) = state.store.kept_contract(&target.name, hash).await?.and_then(|contract| contract.tools).map(|tools| tools.len())
-    else {
+    let Some(count) = state.store.contract(&target.name, hash).await?.and_then(|contract| contract.tools).map(|tools| tools.len()) else {
         return Ok(None);
     };
     let mut glance = state.inner.glance.lock().expect("nobody panics with it");

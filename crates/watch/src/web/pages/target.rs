@@ -2,9 +2,9 @@
 
 use super::{Chrome, Fault, html};
 use crate::config::TargetKind;
-use crate::moment::Moment;
+use crate::moment::{DAY, FIVE_MINUTES, HOUR, Moment};
 use crate::state::{Availability, Verdict};
-use crate::store::read::{Bucket, ChangeRow, DAY, FIVE_MINUTES, HOUR, IncidentRow, ResultRow, TargetRow};
+use crate::store::read::{Bucket, ChangeRow, IncidentRow, ResultRow, TargetRow};
 use crate::web::State;
 use crate::web::chart::{self, Axis};
 use crate::web::guard::Visitor;
@@ -201,7 +201,7 @@ fn facts(state: &State, target: &TargetRow, last: Option<&ResultRow>, now: Momen
 }
 
 async fn contract(state: &State, target: &str, hash: &str) -> Result<ContractFacts, Fault> {
-    let Some(contract) = state.store.kept_contract(target, hash).await? else {
+    let Some(contract) = state.store.contract(target, hash).await? else {
         return Ok(ContractFacts { hash: shown::short_hash(hash), server: String::new(), tools: String::new(), names: Vec::new() });
     };
     let server = contract.server.as_ref().map(|server| {

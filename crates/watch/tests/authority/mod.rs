@@ -1,4 +1,4 @@
-//! An authority, and certificates that end when a test wants them to.
+//! An authority, and servers' certificates that it has signed, as tests want them.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
@@ -7,8 +7,6 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
-use tokio_rustls::TlsAcceptor;
 
 pub(crate) struct Authority(Issuer<'static, KeyPair>);
 
@@ -18,17 +16,16 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "authority of a day");
+        params.distinguished_name.push(DnType::CommonName, "test authority");
         std::fs::write(folder.join("ca.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
         Self(Issuer::new(params, key))
     }
 
-    /// For `localhost`, until then.
-    pub(crate) fn acceptor(&self, until: SystemTime) -> TlsAcceptor {
+    /// What a server at `localhost` needs, with a certificate of one's own.
+    pub(crate) fn server(&self, change: impl FnOnce(&mut CertificateParams)) -> Arc<ServerConfig> {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        params.not_after = until.into();
-        params.not_before = (until - Duration::from_secs(200 * 86_400)).into();
+        change(&mut params);
         let certificate = params.signed_by(&key, &self.0).unwrap();
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -39,6 +36,6 @@ impl Authority {
                 PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).unwrap(),
             )
             .unwrap();
-        TlsAcceptor::from(Arc::new(config))
+        Arc::new(config)
     }
 }
