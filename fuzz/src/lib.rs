@@ -1,5 +1,5 @@
 //! What must hold for every input of the parsers that read what others wrote. libFuzzer looks for an input that breaks one
-//! of these properties (`cargo xtask fuzz`); the seeds, and whatever once broke one, are ordinary tests.
+//! of these properties (`cargo xtask fuzz`); it begins with the seeds, among which is whatever once broke one.
 
 pub mod jsonrpc;
 pub mod lines;
@@ -20,27 +20,4 @@ fn pieces(bytes: &[u8]) -> (impl Iterator<Item = &[u8]> + Clone, &[u8]) {
         (!piece.is_empty()).then_some(piece)
     });
     (pieces, whole)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    fn check_seeds(target: &str, check: impl Fn(&[u8])) {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target);
-        let mut seeds = 0;
-        for seed in std::fs::read_dir(folder).unwrap() {
-            check(&std::fs::read(seed.unwrap().path()).unwrap());
-            seeds += 1;
-        }
-        assert!(seeds > 0, "`{target}` has no seeds");
-    }
-
-    #[test]
-    fn the_properties_hold_for_every_seed() {
-        check_seeds("lines", super::lines::check);
-        check_seeds("sse", super::sse::check);
-        check_seeds("jsonrpc", super::jsonrpc::check);
-        check_seeds("suite", super::suite::check);
-    }
 }

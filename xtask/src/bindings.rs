@@ -52,6 +52,9 @@ pub(crate) fn bindings(root: &Path, arguments: &[&str]) -> Result<(), String> {
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
+/// Without them most dependencies would be built again, only because a test wants a clock that stands still.
+const AS_FOR_TESTS: [&str; 2] = ["--features", "tokio/test-util"];
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Profile {
     /// What the tests of this repository have anyhow built.
@@ -63,9 +66,10 @@ enum Profile {
 fn build(root: &Path, profile: Profile) -> Result<PathBuf, String> {
     let mut build = Command::new("cargo");
     build.args(["build", "--quiet", "--package", "mcproof-cli"]).current_dir(root);
-    if profile == Profile::Release {
-        build.arg("--release");
-    }
+    match profile {
+        Profile::Development => build.args(AS_FOR_TESTS),
+        Profile::Release => build.arg("--release"),
+    };
     peers::run(&mut build)?;
     let folder = if profile == Profile::Release { "release" } else { "debug" };
     Ok(root.join("target").join(folder).join("mcproof"))

@@ -21,7 +21,7 @@ pub(crate) fn check(root: &Path) -> bool {
         cargo(root, "fmt", &["fmt", "--all", "--check"], None),
         cargo(root, "clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], None),
     ];
-    println!("\n==> build: cargo {}", test_programs::BUILD.join(" "));
+    println!("\n==> build: cargo {} --no-run", test_programs::TEST.join(" "));
     let mut programs = Vec::new();
     let build = timed("build", || test_programs::build(root).map(|built| programs = built));
     let built = build.outcome.passed();
@@ -31,17 +31,11 @@ pub(crate) fn check(root: &Path) -> bool {
         // Also without its peers: whatever does not need the missing one still says something.
         println!("\n==> tests: {} programs", programs.len());
         stages.push(timed("tests", || test_programs::run(root, &programs)));
-        stages.push(cargo(root, "examples", &["test", "--workspace", "--doc"], None));
+        stages.push(cargo(root, "examples", &[&test_programs::TEST[..], &["--doc"]].concat(), None));
     } else {
         stages.extend(["tests", "examples"].map(|name| not_run(name, "build")));
     }
-    // With the program as it was built for the tests.
-    let program = root.join("target/debug/mcproof").display().to_string();
-    stages.push(if built {
-        timed("bindings", || bindings::bindings(root, &["--program", &program]))
-    } else {
-        not_run("bindings", "build")
-    });
+    stages.push(if built { timed("bindings", || bindings::bindings(root, &[])) } else { not_run("bindings", "build") });
     println!("\n==> fuzz: every target for {FUZZ_SECONDS} s");
     stages.push(timed("fuzz", || fuzz::fuzz(root, &fuzz::Plan::all(FUZZ_SECONDS))));
     stages.push(cargo(root, "docs", &["doc", "--workspace", "--no-deps"], Some(("RUSTDOCFLAGS", "-D warnings"))));

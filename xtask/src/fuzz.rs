@@ -105,7 +105,7 @@ fn explain(target: &str, log: &str) -> String {
     let input = log.lines().find_map(|line| line.split("Test unit written to ").nth(1)).unwrap_or("FILE");
     format!(
         "fuzz target `{target}`: {reason}\n  repeat  target/debug/fuzz-{target} {input}\n  log     target/fuzz/{target}.log\n  \
-         keep    once it is fixed, put the input into fuzz/seeds/{target}, where the tests try it"
+         keep    once it is fixed, put the input into fuzz/seeds/{target}, which every run begins with"
     )
 }
 

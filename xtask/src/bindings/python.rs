@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::AS_FOR_TESTS;
 use crate::peers;
 
 /// Builds the wheel, and runs its types' and its own tests where it is installed: all with the newest generation of servers, and
@@ -88,13 +89,13 @@ impl Place {
         };
         let folder = self.target.join("wheels");
         remove(&folder)?;
-        peers::run(
-            Command::new(tools.join("bin/maturin"))
-                // The wheel is for this machine: it does not matter how old a system it would run on.
-                .args(["build", "--profile", profile, "--compatibility", "linux", "--compression-level", "1", "--out"])
-                .arg(&folder)
-                .current_dir(&self.source),
-        )?;
+        let mut maturin = Command::new(tools.join("bin/maturin"));
+        // The wheel is for this machine: it does not matter how old a system it would run on.
+        maturin.args(["build", "--profile", profile, "--compatibility", "linux", "--compression-level", "1", "--out"]).arg(&folder);
+        if profile == "dev" {
+            maturin.args(AS_FOR_TESTS);
+        }
+        peers::run(maturin.current_dir(&self.source))?;
         let entries = fs::read_dir(&folder).map_err(|error| cannot("read", &folder, &error))?;
         let wheels: Vec<PathBuf> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
         match wheels.as_slice() {
