@@ -76,7 +76,7 @@ const WHOLE: &str = "
 listen: 127.0.0.1:7130
 public_url: https://status.example.com
 targets:
-  shop: { http: 'https://mcp.example.com/mcp', every: 2m, tags: paid, objective: 99.9 }
+  shop: { http: 'https://ann:secret@mcp.example.com/mcp?key=secret', every: 2m, tags: paid, objective: 99.9 }
   tools: { stdio: 'mcproof demo shop', keep: true }
 channels:
   on-call: { pagerduty: 'env:WATCH_KEY' }
@@ -95,8 +95,8 @@ fn check_says_what_it_would_do_and_no_secrets() {
 database    postgres://ann:***@db/watch
 region      local
 dashboard   http://127.0.0.1:7130, as https://status.example.com
-targets     shop: http https://mcp.example.com/mcp, every 2m, timeout 10s, tagged paid, objective 99.9 %
-            tools: stdio mcproof demo shop, every 1m, timeout 10s, kept running
+targets     shop: http https://mcp.example.com/mcp?…, every 2m, timeout 10s, tagged paid, objective 99.9 %
+            tools: stdio mcproof …, every 1m, timeout 10s, kept running
 channels    chat: webhook
             on-call: pagerduty
 routes      page, security: on-call, then chat, again every 30m
@@ -127,6 +127,16 @@ fn mistakes_are_told_at_once_and_nothing_is_watched() {
     assert!(ran.code == Some(2) && ran.stderr.contains("nobody has to log in"), "{}", ran.stderr);
     let ran = run(folder.path(), &["watch", "none.yaml"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    let fine = folder_with(&[("watch.yaml", "targets: { shop: { stdio: x } }\n")]);
+    for (arguments, why) in [
+        (&["deploy", "watch.yaml", "shop", "--expect", "2834ebce"][..], "64 hexadecimal digits"),
+        (&["mute", "watch.yaml", "shop"], "nothing was watched yet"),
+        (&["ack", "watch.yaml", "x", "--database", "sqlite:none.db"], "there is no database none.db"),
+    ] {
+        let ran = run(fine.path(), &[&["watch"], arguments].concat());
+        assert!(ran.code == Some(2) && ran.stderr.contains(why), "{arguments:?}: {}", ran.stderr);
+    }
+    assert_eq!(std::fs::read_dir(fine.path()).unwrap().count(), 1);
 }
 
 #[test]
@@ -166,6 +176,58 @@ fn once_probes_everything_and_tells_what_is_down() {
     let page = pager.heard.lock().unwrap()[0].clone();
     assert_eq!((page["target"].as_str(), page["class"].as_str()), (Some("bad"), Some("availability")));
     assert!(page["message"].as_str().unwrap().contains("refused"), "{page}");
+}
+
+#[test]
+fn once_is_no_success_where_nothing_could_be_found_out() {
+    let config = "canaries: 127.0.0.1:1\ntargets: { far: { http: 'http://no-such-name.invalid/mcp', timeout: 2s } }\nchannels: {}\n";
+    let folder = folder_with(&[("watch.yaml", config)]);
+    let ran = run(folder.path(), &["watch", "watch.yaml", "--once"]);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("far  (not reached: the fault is on our side)"), "{}", ran.stdout);
+}
+
+/// A server that repeats its credentials in what it refuses.
+#[test]
+fn secrets_that_a_server_repeats_reach_nobody() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            while let Some(message) = heard::message(&mut stream) {
+                let error = "{\"code\":-32000,\"message\":\"bad credential Bearer from-the-environment\"}";
+                let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{error}}}", message["id"]);
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+                if stream.get_mut().write_all((head + &body).as_bytes()).is_err() {
+                    break;
+                }
+            }
+        }
+    });
+    let pager = Service::answering(202);
+    let config = format!(
+        "targets: {{ shop: {{ http: {{ url: '{url}', headers: {{ authorization: 'Bearer ${{env.WATCH_KEY}}' }} }} }} }}\nchannels: {{ pager: {{ webhook: '{}' }} }}\n",
+        pager.url
+    );
+    let folder = folder_with(&[("watch.yaml", &config)]);
+    let ran = run(folder.path(), &["watch", "watch.yaml", "--once"]);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    let page = pager.heard.lock().unwrap()[0].to_string();
+    assert!(page.contains("bad credential [redacted]") && !page.contains("from-the-environment"), "{page}");
+    let database = std::fs::read(folder.path().join("mcproof-watch.db")).unwrap();
+    assert!(!String::from_utf8_lossy(&database).contains("from-the-environment"));
+}
+
+#[test]
+fn a_change_of_the_file_opens_the_dashboard_to_nobody() {
+    let closed = "listen: 0.0.0.0:0\nlogin: { tokens: 'env:WATCH_KEY' }\ntargets: {}\nchannels: {}\n";
+    let folder = folder_with(&[("watch.yaml", closed)]);
+    let mut monitor = Monitor::start(folder.path());
+    monitor.says("dashboard");
+    std::fs::write(folder.path().join("watch.yaml"), "listen: 127.0.0.1:0\ntargets: {}\nchannels: {}\n").unwrap();
+    let said = monitor.says("not-reloaded");
+    assert!(said["why"].as_str().unwrap().contains("nobody has to log in"), "{said}");
 }
 
 /// A monitor that runs, and what it says.

@@ -1,7 +1,7 @@
 //! Targets that were added over the API: what may be asked for, what is kept of it, and what it means. A server that is reached
 //! over the network only: a command would run on our machine.
 
-use crate::config::{Config, TargetKind, TargetSpec};
+use crate::config::{Config, NAMES, TargetKind, TargetSpec, is_name};
 use mcproof_client::{Destinations, EraChoice, TransportKind};
 use mcproof_engine::suite::plan::{Binding, Reach, Server};
 use mcproof_record::Place;
@@ -74,8 +74,8 @@ impl Definition {
     /// # Errors
     /// Something in it is not allowed.
     pub fn spec(&self, name: &str, destinations: Destinations) -> Result<TargetSpec, Refusal> {
-        if name.is_empty() || name.len() > 200 || name.chars().any(char::is_control) {
-            return Err(refuse("the name is empty, too long or holds control characters", "use a name of 1 to 200 bytes"));
+        if !is_name(name) {
+            return Err(refuse("this cannot be the name of a target", NAMES));
         }
         let url = self.address()?;
         if let Some(address) = literal(&url)
@@ -89,8 +89,11 @@ impl Definition {
         if self.timeout == 0 || self.timeout > 120 {
             return Err(refuse(format!("`timeout` is {} seconds", self.timeout), "use 1 to 120 seconds"));
         }
-        if self.objective.is_some_and(|objective| !(0.0..100.0).contains(&objective)) {
-            return Err(refuse("`objective` is no percentage below 100", "use a number such as 99.9"));
+        if self.timeout > self.every {
+            return Err(refuse("a probe may last longer than the time between two of them", "make `timeout` shorter, or `every` longer"));
+        }
+        if self.objective.is_some_and(|objective| objective <= 0.0 || objective >= 100.0) {
+            return Err(refuse("`objective` is no percentage between 0 and 100", "use a number such as 99.9"));
         }
         let transport = match self.transport.as_str() {
             "http" => TransportKind::Http,
@@ -183,13 +186,10 @@ impl Definition {
     }
 }
 
-/// Makes targets of what the store keeps of them, with the key and the rules of a configuration.
-pub fn decoder(config: &Config) -> crate::monitor::Decode {
-    let (key, destinations) = (config.seal.clone(), allowed(config));
-    std::sync::Arc::new(move |name, sealed| {
-        let plain = key.as_ref()?.open(sealed).ok()?;
-        serde_json::from_slice::<Definition>(&plain).ok()?.spec(name, destinations).ok()
-    })
+/// Makes a target of what the store keeps of it, with the key and the rules of a configuration.
+pub fn decode(config: &Config, name: &str, sealed: &[u8]) -> Option<TargetSpec> {
+    let plain = config.seal.as_ref()?.open(sealed).ok()?;
+    serde_json::from_slice::<Definition>(&plain).ok()?.spec(name, allowed(config)).ok()
 }
 
 /// Where targets of the API may be.
@@ -224,6 +224,11 @@ mod tests {
             (json!({ "url": "https://a:b@mcp.example/" }), Err("`url` holds a user name or a password")),
             (json!({ "url": "https://mcp.example/", "transport": "stdio" }), Err("`transport` is neither `http` nor `sse`")),
             (json!({ "url": "https://mcp.example/", "every": 1 }), Err("`every` is 1 seconds")),
+            (
+                json!({ "url": "https://mcp.example/", "every": 10, "timeout": 20 }),
+                Err("a probe may last longer than the time between two of them"),
+            ),
+            (json!({ "url": "https://mcp.example/", "objective": 0 }), Err("`objective` is no percentage between 0 and 100")),
             (json!({ "url": "https://mcp.example/", "headers": { "x": "a\r\ny: b" } }), Err("header `x` cannot be sent")),
         ] {
             let definition: Definition = serde_json::from_value(body.clone()).unwrap();
@@ -231,6 +236,10 @@ mod tests {
             assert_eq!(found, expected.map_err(str::to_owned), "{body}");
         }
         assert!(serde_json::from_value::<Definition>(json!({ "url": "https://a/", "command": "rm" })).is_err());
+        let definition: Definition = serde_json::from_value(json!({ "url": "https://mcp.example/mcp" })).unwrap();
+        for name in ["", "..", "region:eu", "a/b", " a", "a\n"] {
+            assert!(definition.spec(name, Destinations::Public).is_err(), "{name:?}");
+        }
     }
 
     #[test]

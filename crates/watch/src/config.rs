@@ -9,6 +9,7 @@ mod target;
 mod window;
 
 pub use reader::{Loaded, config_schema, load};
+pub(crate) use target::{NAMES, is_name};
 pub use window::{When, Window};
 
 use crate::incident::Severity;

@@ -1,6 +1,7 @@
 //! The parts of a monitor put together: who probes, who tidies up, what the configuration says now. Passes become loops here, with
 //! the clock that the caller gives.
 
+use crate::api_target;
 use crate::chores::Chores;
 use crate::config::{Config, TargetSpec};
 use crate::moment::Moment;
@@ -32,15 +33,11 @@ pub struct Reach {
     pub guardian: Guardian,
     /// What a command that begins with `mcproof` starts.
     pub own_binary: Option<PathBuf>,
-    /// Makes a target of its name and of what the API was given; none if that cannot be read.
-    pub decode: Decode,
     /// What `${env.NAME}` is in the suites of targets.
     pub variables: BTreeMap<String, String>,
     /// The name of this process among those that share a database.
     pub name: String,
 }
-
-pub type Decode = Arc<dyn Fn(&str, &[u8]) -> Option<TargetSpec> + Send + Sync>;
 
 /// What a process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,12 +60,12 @@ pub struct Monitor {
     pub stirred: Arc<Notify>,
     pub pulse: Pulse,
     plan: Arc<watch::Sender<Arc<Plan>>>,
-    decode: Decode,
     given: Arc<Mutex<Given>>,
 }
 
 /// What came over the API: what each target is made from, and the target.
 type Given = BTreeMap<String, (Vec<u8>, Arc<TargetSpec>)>;
+type Targets = BTreeMap<String, Arc<TargetSpec>>;
 
 impl Monitor {
     /// Opens the database that the configuration names, and makes its targets known there.
@@ -86,7 +83,7 @@ impl Monitor {
     /// # Errors
     /// The database failed.
     pub async fn over(store: Store, config: Config, reach: Reach, now: Moment) -> Result<Self, StoreFailure> {
-        let Reach { network, guardian, own_binary, decode, variables, name } = reach;
+        let Reach { network, guardian, own_binary, variables, name } = reach;
         let region = config.region.clone();
         let prober = Prober::new(network, guardian, own_binary, config.canaries.clone()).with_variables(variables);
         let (plan, shown) = watch::channel(Arc::new(Plan { config: Arc::new(config.clone()), targets: BTreeMap::new() }));
@@ -102,7 +99,7 @@ impl Monitor {
             pulse: pulse.clone(),
         };
         let chores = Chores { store: store.clone(), name, region, plan: shown, started: now, stirred: Arc::clone(&stirred) };
-        let monitor = Self { store, worker, chores, stirred, pulse, plan: Arc::new(plan), decode, given: Arc::default() };
+        let monitor = Self { store, worker, chores, stirred, pulse, plan: Arc::new(plan), given: Arc::default() };
         monitor.reload(config, now).await?;
         Ok(monitor)
     }
@@ -118,29 +115,14 @@ impl Monitor {
     /// # Errors
     /// The database failed; everything is as it was.
     pub async fn reload(&self, config: Config, now: Moment) -> Result<Synced, StoreFailure> {
+        let mut given = self.given.lock().await;
         let specs: Vec<&TargetSpec> = config.targets.values().collect();
         let synced = self.store.sync_targets(&specs, &self.worker.region, now).await?;
         let specs = config.targets.values().map(|spec| (spec.name.clone(), Arc::new(spec.clone()))).collect();
-        self.publish(Arc::new(config), specs).await?;
+        // The key, or what they may be, may be another one now.
+        given.clear();
+        self.publish(&mut given, Arc::new(config), specs).await?;
         Ok(synced)
-    }
-
-    /// Adds a target over the API, or changes it. `definition` is what [`Reach::decode`] makes it from again.
-    ///
-    /// # Errors
-    /// The database failed.
-    pub async fn put_target(&self, target: &TargetSpec, definition: &[u8], now: Moment) -> Result<(), StoreFailure> {
-        self.store.put_target(target, definition, &self.worker.region, now).await?;
-        self.refresh().await
-    }
-
-    /// A target that came over the API is probed no more.
-    ///
-    /// # Errors
-    /// The database failed.
-    pub async fn remove_target(&self, name: &str, now: Moment) -> Result<(), StoreFailure> {
-        self.store.remove_target(name, now).await?;
-        self.refresh().await
     }
 
     /// Targets that other processes were given over the API.
@@ -148,26 +130,26 @@ impl Monitor {
     /// # Errors
     /// The database failed.
     pub async fn refresh(&self) -> Result<(), StoreFailure> {
+        // Whoever reads the file again meanwhile waits until this is done.
+        let mut given = self.given.lock().await;
         let plan = Arc::clone(&self.plan.borrow());
         let is_configured = |(name, _): &(&String, &Arc<TargetSpec>)| plan.config.targets.contains_key(*name);
         let configured = plan.targets.iter().filter(is_configured).map(|(name, spec)| (name.clone(), Arc::clone(spec))).collect();
-        self.publish(Arc::clone(&plan.config), configured).await
+        self.publish(&mut given, Arc::clone(&plan.config), configured).await
     }
 
-    async fn publish(&self, config: Arc<Config>, configured: BTreeMap<String, Arc<TargetSpec>>) -> Result<(), StoreFailure> {
+    async fn publish(&self, given: &mut Given, config: Arc<Config>, configured: Targets) -> Result<(), StoreFailure> {
         let found = self.store.api_targets().await?;
-        let mut given = self.given.lock().await;
         // What is the same stays the same value, so that nothing is prepared anew for it.
         given.retain(|name, (definition, _)| found.iter().any(|(found, now)| found == name && now == definition));
         for (name, definition) in found {
             if !given.contains_key(&name)
-                && let Some(spec) = (self.decode)(&name, &definition)
+                && let Some(spec) = api_target::decode(&config, &name, &definition)
             {
                 given.insert(name, (definition, Arc::new(spec)));
             }
         }
-        let mut targets: BTreeMap<String, Arc<TargetSpec>> =
-            given.iter().map(|(name, (_, spec))| (name.clone(), Arc::clone(spec))).collect();
+        let mut targets: Targets = given.iter().map(|(name, (_, spec))| (name.clone(), Arc::clone(spec))).collect();
         targets.extend(configured);
         self.worker.prober.forget_others(&targets);
         self.plan.send_replace(Arc::new(Plan { config, targets }));

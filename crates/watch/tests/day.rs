@@ -179,7 +179,6 @@ async fn a_day_in_a_minute() {
         network: Network::default(),
         guardian: Guardian::default(),
         own_binary: None,
-        decode: Arc::new(|_, _| None),
         variables: BTreeMap::new(),
         name: "a day".into(),
     };

@@ -455,10 +455,10 @@ fn targets_of_the_api_are_sealed_and_lead_nowhere_inside() {
     );
     let sealed = dashboard.runtime.block_on(dashboard.store.definition("new")).unwrap().unwrap();
     assert!(!sealed.windows(6).any(|part| part == b"s3cret"));
-    let spec = api_target::decoder(&Config { seal: Some(key), ..Config::default() })("new", &sealed).unwrap();
+    let spec = api_target::decode(&Config { seal: Some(key), ..Config::default() }, "new", &sealed).unwrap();
     assert_eq!((spec.every, spec.tags.as_slice()), (Duration::from_secs(30), &["new".to_owned()][..]));
     let other = SealKey::parse(&"cd".repeat(32)).unwrap();
-    assert!(api_target::decoder(&Config { seal: Some(other), ..Config::default() })("new", &sealed).is_none());
+    assert!(api_target::decode(&Config { seal: Some(other), ..Config::default() }, "new", &sealed).is_none());
     assert_eq!(ask("PUT", "/api/targets/new", json!({ "url": "https://93.184.216.34/mcp", "every": 120 })).0, 200);
     assert_eq!(ask("GET", "/api/targets/new", Value::Null).1["every_ms"], 120_000);
     assert_eq!(ask("DELETE", "/api/targets/new", Value::Null).0, 200);

@@ -175,8 +175,9 @@ async fn connect(relay: &str) -> Result<AsyncSmtpConnection, Setback> {
     let user = decoded(url.username());
     if !wrapped {
         // A password is never sent in the clear, unless the URL says so.
-        let required = wish.as_deref() == Some("required") || (!user.is_empty() && wish.is_none());
-        if connection.can_starttls() && wish.as_deref() != Some("none") {
+        let is_unwanted = wish.as_deref() == Some("none");
+        let required = wish.as_deref() == Some("required") || (!user.is_empty() && !is_unwanted);
+        if connection.can_starttls() && !is_unwanted {
             connection.starttls(tls()?, &hello).await.map_err(|error| of_smtp(&error, false))?;
         } else if required {
             return Err(refused("the mail server offers no TLS; `?tls=none` in its URL goes without"));

@@ -199,7 +199,15 @@ fn read_smtp_url(reader: &mut Reader<'_>, node: &Node) -> Result<Secret, Fault> 
     let written = reader.text(node)?;
     let has_password = Url::parse(&written).is_ok_and(|url| url.password().is_some());
     let secret = read_secret(reader, node, if has_password { Openness::Secret } else { Openness::Public })?;
-    match Url::parse(&secret.0) {
+    let parsed = Url::parse(&secret.0);
+    if let Ok(url) = &parsed
+        && let Some((key, value)) = url.query_pairs().find(|(key, value)| key != "tls" || !matches!(&**value, "required" | "none"))
+    {
+        let diagnostic = Diagnostic::error("bad-url", format!("`{key}={value}` means nothing to a mail server"));
+        reader.report(diagnostic.hint("there are `tls=required` and `tls=none`"), node.span);
+        return Err(Fault::Reported);
+    }
+    match parsed {
         Ok(url) if matches!(url.scheme(), "smtp" | "smtps") && url.has_host() => Ok(secret),
         _ => {
             let diagnostic = Diagnostic::error("bad-url", "this is no URL of a mail server");

@@ -2,6 +2,7 @@
 //! that names the file.
 
 use super::leaves::check_url;
+use super::target::fitting_name;
 use mcproof_engine::suite::document::Node;
 use mcproof_engine::suite::plan::Server;
 use mcproof_engine::suite::reader::Reader;
@@ -24,6 +25,7 @@ pub(super) fn read_import(reader: &mut Reader<'_>, node: &Node) -> Vec<(String, 
     };
     let mut found = Vec::new();
     for (name, entry) in servers {
+        let name = fitting_name(&name);
         match suite_server(reader, &entry) {
             Ok(value) => {
                 if let Some(url) = value["http"]["url"].as_str().or(value["sse"]["url"].as_str())

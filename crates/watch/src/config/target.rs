@@ -82,7 +82,12 @@ pub(super) static TARGET: Object<TargetDraft> = Object {
             Shape::Text,
             |reader, node, draft| {
                 let url = reader.text(node)?;
-                check_url(reader, node, &url)?;
+                let parsed = check_url(reader, node, &url)?;
+                if !parsed.username().is_empty() || parsed.password().is_some() {
+                    let diagnostic = Diagnostic::error("bad-url", "this URL holds a user name or a password, which nobody would be sent");
+                    reader.report(diagnostic.hint("leave them out: nobody has to log in there"), node.span);
+                    return Err(Fault::Reported);
+                }
                 draft.monitor = Some((url, reader.key));
                 Ok(())
             },
@@ -285,13 +290,30 @@ pub(super) fn imported(name: &str, server: Server, defaults: &Habits) -> TargetS
 
 /// Names stand in URLs, in pages and in the subjects of incidents, where `host:` and `region:` mean storms.
 fn check_name(reader: &mut Reader<'_>, key: &Written) {
-    let fits = |character: char| character.is_alphanumeric() || matches!(character, '-' | '_' | '.' | ' ');
     let name = key.text.as_str();
-    if name.is_empty() || name.trim() != name || name.chars().count() > LONGEST_NAME || !name.chars().all(fits) {
+    if !is_name(name) {
         let diagnostic = Diagnostic::error("bad-name", format!("`{name}` cannot be the name of a target"));
-        let hint = format!("names have letters, digits, `-`, `_`, `.` and spaces between them, {LONGEST_NAME} characters at most");
-        reader.report(diagnostic.hint(hint), key.span);
+        reader.report(diagnostic.hint(NAMES), key.span);
     }
 }
 
+/// Whether a target may be called so: its page has an address, and a storm has another name.
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_path = name.bytes().all(|byte| byte == b'.');
+    !is_path && name.trim() == name && name.chars().count() <= LONGEST_NAME && name.chars().all(fits_name)
+}
+
+/// The nearest name that a target may have: other programs have other rules.
+pub(super) fn fitting_name(name: &str) -> String {
+    let fitting: String = name.chars().take(LONGEST_NAME).map(|character| if fits_name(character) { character } else { '-' }).collect();
+    let trimmed = fitting.trim();
+    if is_name(trimmed) { trimmed.to_owned() } else { format!("server{trimmed}") }
+}
+
+fn fits_name(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '-' | '_' | '.' | ' ')
+}
+
 const LONGEST_NAME: usize = 100;
+
+pub(crate) const NAMES: &str = "names have letters, digits, `-`, `_`, `.` and spaces between them, 100 characters at most";

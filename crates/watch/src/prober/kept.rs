@@ -1,6 +1,6 @@
 //! Servers whose process lives on between probes, so that what it takes and how often it dies can be seen.
 
-use crate::config::TargetSpec;
+use crate::config::{TargetKind, TargetSpec};
 use mcproof_client::Session;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ impl Kept {
     pub(super) fn take(&self, spec: &Arc<TargetSpec>) -> Earlier {
         match self.lock().remove(&spec.name) {
             // A target that was changed begins anew; dropping a session ends its process.
-            Some((known, _)) if !spec.keep || !Arc::ptr_eq(&known, spec) => Earlier::Never,
+            Some((known, _)) if !spec.keep || !are_alike(&known, spec) => Earlier::Never,
             Some((_, Some(session))) if session.exit().is_none() && session.closed_because().is_none() => Earlier::Alive(Box::new(session)),
             Some(_) => Earlier::Dead,
             None => Earlier::Never,
@@ -48,4 +48,16 @@ impl Kept {
     fn lock(&self) -> MutexGuard<'_, Sessions> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether one process and its session can be that of both.
+fn are_alike(one: &TargetSpec, other: &TargetSpec) -> bool {
+    let facts = |spec: &TargetSpec| match &spec.kind {
+        TargetKind::Server(server) => {
+            let launch = server.bindings.first().and_then(|binding| binding.launch.clone());
+            Some((launch, server.era, server.protocol_version.clone(), spec.timeout))
+        }
+        TargetKind::Monitor(_) => None,
+    };
+    facts(one) == facts(other)
 }

@@ -43,6 +43,12 @@ impl Scope {
     }
 }
 
+/// Whether this can be the full hash of a contract: `sha256:` and 64 hexadecimal digits.
+pub fn is_full_hash(text: &str) -> bool {
+    let digits = text.strip_prefix("sha256:").unwrap_or_default();
+    digits.len() == 64 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 impl Store {
     /// Nobody is told of the target until then; 0 ends it. False if there is no such target.
     ///

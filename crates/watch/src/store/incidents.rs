@@ -260,6 +260,19 @@ impl Scene<'_> {
     }
 }
 
+/// Ends whatever is open of a target.
+pub(super) async fn end_all(transaction: &mut Transaction<'_, Any>, subject: &str, reason: &str, now: Moment) -> Result<(), sqlx::Error> {
+    let query = sqlx::query_scalar("SELECT class FROM incident WHERE subject = $1 AND resolved IS NULL");
+    let classes: Vec<String> = query.bind(subject).fetch_all(&mut **transaction).await?;
+    // The end goes the way that the begin has gone, whatever routes there are.
+    let config = Config::default();
+    let scene = Scene { config: &config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
+    for class in classes.iter().filter_map(|class| Class::of_word(class)) {
+        scene.resolve(transaction, subject, class, reason).await?;
+    }
+    Ok(())
+}
+
 /// Adds a line to the history of an incident.
 pub(super) async fn note(
     transaction: &mut Transaction<'_, Any>,

@@ -1,11 +1,11 @@
 //! Who is probed when, and by whom: targets and their turns. A turn is leased for a while; who leased it is told by the epoch.
 
 use super::values::Values;
-use super::{Dialect, Store, StoreFailure};
+use super::{Dialect, Store, StoreFailure, incidents};
 use crate::config::{TargetKind, TargetSpec};
 use crate::moment::{Moment, millis};
 use crate::schedule::{Grid, Turn};
-use sqlx::{AnyConnection, Row as _};
+use sqlx::{Any, AnyConnection, Row as _, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use url::Url;
@@ -382,8 +382,10 @@ async fn move_turn(
     Ok(())
 }
 
-async fn remove(connection: &mut AnyConnection, name: &str, now: Moment) -> Result<(), StoreFailure> {
-    sqlx::query("UPDATE target SET removed = $1 WHERE name = $2").bind(now.0).bind(name).execute(&mut *connection).await?;
-    sqlx::query("DELETE FROM schedule WHERE target = $1").bind(name).execute(&mut *connection).await?;
-    Ok(())
+/// Whoever was told of it is told that it is over; if it comes back, nothing is known of it.
+async fn remove(transaction: &mut Transaction<'_, Any>, name: &str, now: Moment) -> Result<(), StoreFailure> {
+    let forget = "UPDATE target SET removed = $1, state = '{}', availability = 'unknown', surface = 'unknown', since = $1 WHERE name = $2";
+    sqlx::query(forget).bind(now.0).bind(name).execute(&mut **transaction).await?;
+    sqlx::query("DELETE FROM schedule WHERE target = $1").bind(name).execute(&mut **transaction).await?;
+    Ok(incidents::end_all(transaction, name, "it is not watched any more", now).await?)
 }

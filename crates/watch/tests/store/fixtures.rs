@@ -10,7 +10,6 @@ use mcproof_watch::state::{Observation, Policy, Verdict};
 use mcproof_watch::store::{Committed, Finished, Lease, Store};
 use sqlx::Row as _;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) const START: Moment = Moment(1_800_000_000_000);
@@ -86,7 +85,6 @@ pub(crate) fn reach(name: &str) -> monitor::Reach {
         network: mcproof_client::Network::default(),
         guardian: mcproof_client::Guardian::default(),
         own_binary: None,
-        decode: Arc::new(|_, _| None),
         variables: BTreeMap::new(),
         name: name.into(),
     }

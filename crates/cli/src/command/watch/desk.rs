@@ -9,6 +9,7 @@ use crate::{duration, output, settings, suggest};
 use mcproof_report::escape;
 use mcproof_watch::config::Config;
 use mcproof_watch::moment::Moment;
+use mcproof_watch::store::desk::is_full_hash;
 use mcproof_watch::store::{Store, incidents};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,14 +17,14 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof watch deploy watch.yaml shop
-  mcproof watch deploy watch.yaml shop --expect \"$(mcproof hash https://staging.example.com/mcp)\" --for 30m")]
+  mcproof watch deploy watch.yaml shop --expect \"$(mcproof hash --full --as modern/minimal https://staging.example.com/mcp)\" --for 30m")]
 pub(crate) struct DeployArguments {
     /// The configuration, a YAML file
     config: PathBuf,
     /// The target that is deployed
     target: String,
-    /// The hash of the contract that it will have; any other one is still a surprise
-    #[arg(long, value_name = "HASH")]
+    /// The full hash of the contract that it will have, as the dashboard shows it; any other one is still a surprise
+    #[arg(long, value_name = "HASH", value_parser = full_hash)]
     expect: Option<String>,
     /// For how long a change is no surprise
     #[arg(long = "for", value_name = "TIME", default_value = "15m", value_parser = duration::parse)]
@@ -31,6 +32,8 @@ pub(crate) struct DeployArguments {
     /// What the history says of it
     #[arg(long, value_name = "TEXT", default_value = "")]
     note: String,
+    #[command(flatten)]
+    kept: Kept,
 }
 
 #[derive(Debug, clap::Args)]
@@ -48,6 +51,8 @@ pub(crate) struct MuteArguments {
     /// Tell people again
     #[arg(long, conflicts_with = "lasts")]
     off: bool,
+    #[command(flatten)]
+    kept: Kept,
 }
 
 #[derive(Debug, clap::Args)]
@@ -61,11 +66,30 @@ pub(crate) struct AckArguments {
     /// Who takes care of it [default: $USER]
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
+    #[command(flatten)]
+    kept: Kept,
+}
+
+fn full_hash(text: &str) -> Result<String, String> {
+    match is_full_hash(text) {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("a hash is `sha256:` and 64 hexadecimal digits: see `mcproof hash --full --as modern/minimal`, or `legacy/minimal`".into())
+        }
+    }
+}
+
+/// Which database is meant.
+#[derive(Debug, clap::Args)]
+struct Kept {
+    /// The database that the monitor uses instead of that of the file: sqlite:FILE or postgres://…
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
 }
 
 pub(super) fn deploy(arguments: &DeployArguments) -> Result<Exit, Failure> {
-    let DeployArguments { config, target, expect, lasts, note } = arguments;
-    with_store(config, async |store, _| {
+    let DeployArguments { config, target, expect, lasts, note, kept } = arguments;
+    with_store(config, kept, async |store, _| {
         known(store, target).await?;
         let now = Moment::from(settings::now());
         store.announce_deploy(target, now, now + *lasts, expect.as_deref(), note).await.map_err(|failure| of_store(&failure))?;
@@ -75,8 +99,8 @@ pub(super) fn deploy(arguments: &DeployArguments) -> Result<Exit, Failure> {
 }
 
 pub(super) fn mute(arguments: &MuteArguments) -> Result<Exit, Failure> {
-    let MuteArguments { config, target, lasts, off } = arguments;
-    with_store(config, async |store, _| {
+    let MuteArguments { config, target, lasts, off, kept } = arguments;
+    with_store(config, kept, async |store, _| {
         known(store, target).await?;
         let now = Moment::from(settings::now());
         let until = if *off { Moment(0) } else { now + *lasts };
@@ -88,9 +112,9 @@ pub(super) fn mute(arguments: &MuteArguments) -> Result<Exit, Failure> {
 }
 
 pub(super) fn acknowledge(arguments: &AckArguments) -> Result<Exit, Failure> {
-    let AckArguments { config, incident, by } = arguments;
+    let AckArguments { config, incident, by, kept } = arguments;
     let who = by.clone().or_else(|| settings::variable("USER").filter(|user| !user.is_empty())).unwrap_or_else(|| "somebody".into());
-    with_store(config, async |store, config| {
+    with_store(config, kept, async |store, config| {
         let now = Moment::from(settings::now());
         match incidents::acknowledge(store, config, incident, &who, now).await.map_err(|failure| of_store(&failure))? {
             true => {
@@ -105,9 +129,15 @@ pub(super) fn acknowledge(arguments: &AckArguments) -> Result<Exit, Failure> {
     })
 }
 
-fn with_store(path: &Path, work: impl AsyncFnOnce(&Store, &Config) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
-    let as_it_stands = Instead { listen: None, database: None, region: None };
-    let Some(config) = reading::read(path, &as_it_stands)?.or_tell() else { return Ok(Exit::BadInput) };
+fn with_store(path: &Path, kept: &Kept, work: impl AsyncFnOnce(&Store, &Config) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+    let instead = Instead { listen: None, database: kept.database.clone(), region: None };
+    let Some(config) = reading::read(path, &instead)?.or_tell() else { return Ok(Exit::BadInput) };
+    if let Some(file) = config.database.strip_prefix("sqlite:")
+        && !Path::new(file.split('?').next().unwrap_or_default()).exists()
+    {
+        let failure = Failure::bad_input("no-database", format!("there is no database {}: nothing was watched yet", escape(file)));
+        return Err(failure.hint("start the monitor first, or name the database that it uses with --database"));
+    }
     conversation::run(async {
         let store = Store::open(&config.database).await.map_err(|failure| of_store(&failure))?;
         work(&store, &config).await

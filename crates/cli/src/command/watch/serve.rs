@@ -11,7 +11,6 @@ use crate::{network, output, settings};
 use mcproof_client::{Guardian, Network};
 use mcproof_record::Diagnostic;
 use mcproof_report::{diagnostic, escape};
-use mcproof_watch::api_target::decoder;
 use mcproof_watch::channel::Carrier;
 use mcproof_watch::config::Config;
 use mcproof_watch::heartbeat::{Beat, Heart};
@@ -78,7 +77,6 @@ async fn open(config: Config, log: Form) -> Result<House, Failure> {
         network: network.clone(),
         guardian: Guardian::of_whole_process(),
         own_binary: settings::own_binary(),
-        decode: decoder(&config),
         variables: settings::variables(),
         name: format!("{}-{}", std::process::id(), now.0),
     };
@@ -91,6 +89,7 @@ async fn open(config: Config, log: Form) -> Result<House, Failure> {
 
 impl House {
     async fn once(&self) -> Result<Exit, Failure> {
+        let start = now();
         self.monitor.once(settings::now).await.map_err(|failure| of_store(&failure))?;
         let began = Instant::now();
         loop {
@@ -107,9 +106,18 @@ impl House {
         // A database that fails is told by what comes next.
         let _ = self.beat(now(), &mut None).await;
         let mut exit = Exit::Passed;
-        for TargetRow { name, availability, surface, .. } in self.monitor.store.targets().await.map_err(|failure| of_store(&failure))? {
-            output::show(&format!("{:11} {:8} {}\n", availability.word(), surface.word(), escape(&name)))?;
-            if matches!(availability, Availability::Suspect | Availability::Down | Availability::Blind | Availability::Flapping) {
+        let plan = self.monitor.plan();
+        let plan = Arc::clone(&plan.borrow());
+        let is_ours =
+            |name: &str| plan.targets.get(name).is_some_and(|spec| spec.regions.is_empty() || spec.regions.contains(&plan.config.region));
+        for TargetRow { name, availability, surface, last_result, .. } in
+            self.monitor.store.targets().await.map_err(|failure| of_store(&failure))?
+        {
+            // What came of an earlier run says nothing about this one.
+            let is_unknown = is_ours(&name) && last_result < start;
+            let why = if is_unknown { "  (not reached: the fault is on our side)" } else { "" };
+            output::show(&format!("{:11} {:8} {}{why}\n", availability.word(), surface.word(), escape(&name)))?;
+            if is_unknown || !matches!(availability, Availability::Ok | Availability::Recovering) {
                 exit = Exit::Failed;
             }
         }
@@ -156,12 +164,13 @@ impl House {
                 keep_passing(async |now| self.beat(now, &mut last).await, &never, settings::now, stopped()).await;
             }
         };
+        let bound = listener.as_ref().and_then(|listener| listener.local_addr().ok());
         let showing = async {
             if let Some(listener) = listener {
                 self.show(listener, stopped()).await;
             }
         };
-        let reading = self.read_again(path, arguments, seen, stopped());
+        let reading = self.read_again(path, arguments, bound, seen, stopped());
         let complaining = self.complain(stopped());
         let probing = self.monitor.run(role, settings::now, stopped());
         let (exit, ..) = tokio::join!(stopping, probing, telling, beating, showing, reading, complaining);
@@ -240,7 +249,15 @@ impl House {
     }
 
     /// Takes over what the file says when it changes, or on SIGHUP.
-    async fn read_again(&self, path: &Path, arguments: &Arguments, mut seen: Seen, stop: impl Future<Output = ()>) {
+    /// `bound` is where the dashboard listens.
+    async fn read_again(
+        &self,
+        path: &Path,
+        arguments: &Arguments,
+        bound: Option<SocketAddr>,
+        mut seen: Seen,
+        stop: impl Future<Output = ()>,
+    ) {
         let mut stop = std::pin::pin!(stop);
         let mut hung_up = signal(SignalKind::hangup()).ok();
         loop {
@@ -260,27 +277,37 @@ impl House {
                 Err(failure) => Read::Mistaken(vec![*failure.diagnostic]),
             };
             match read {
-                Read::Flawless(loaded) => match self.monitor.reload(loaded.config, Moment::from(settings::now())).await {
-                    Ok(_) => {
-                        let targets = self.monitor.plan().borrow().targets.len().to_string();
-                        self.log.say(Level::Info, "reloaded", &[("targets", &targets)]);
+                Read::Flawless(loaded) => {
+                    if let Some(failure) = bound.and_then(|address| opened(address, &loaded.config)) {
+                        self.log.say(Level::Error, "not-reloaded", &[("why", &failure.to_string()), ("hint", failure.hint())]);
+                        continue;
                     }
-                    Err(failure) => self.log.say(Level::Error, "not-reloaded", &[("why", &failure.to_string())]),
-                },
-                Read::Mistaken(mistakes) => self.keep(&mistakes),
+                    self.point_out(Level::Warning, &loaded.warnings);
+                    match self.monitor.reload(loaded.config, Moment::from(settings::now())).await {
+                        Ok(_) => {
+                            let targets = self.monitor.plan().borrow().targets.len().to_string();
+                            self.log.say(Level::Info, "reloaded", &[("targets", &targets)]);
+                        }
+                        Err(failure) => self.log.say(Level::Error, "not-reloaded", &[("why", &failure.to_string())]),
+                    }
+                }
+                Read::Mistaken(mistakes) => {
+                    self.point_out(Level::Error, &mistakes);
+                    self.log.say(Level::Error, "not-reloaded", &[("why", "the file has mistakes: the earlier one goes on")]);
+                }
             }
         }
     }
 
-    fn keep(&self, mistakes: &[Diagnostic]) {
-        if self.log == Form::Text {
-            output::talk(&diagnostic::render_all(mistakes, &settings::style()));
+    /// What is to be said about the file.
+    fn point_out(&self, level: Level, found: &[Diagnostic]) {
+        if self.log == Form::Text && !found.is_empty() {
+            output::talk(&diagnostic::render_all(found, &settings::style()));
         }
-        for mistake in mistakes.iter().filter(|_| self.log == Form::Json) {
-            let place = mistake.place.as_ref().map(|place| format!("{}:{}:{}", place.file, place.line, place.column)).unwrap_or_default();
-            self.log.say(Level::Error, "mistake", &[("at", &place), ("code", &mistake.code), ("why", &mistake.message)]);
+        for one in found.iter().filter(|_| self.log == Form::Json) {
+            let place = one.place.as_ref().map(|place| format!("{}:{}:{}", place.file, place.line, place.column)).unwrap_or_default();
+            self.log.say(level, "mistake", &[("at", &place), ("code", &one.code), ("why", &one.message)]);
         }
-        self.log.say(Level::Error, "not-reloaded", &[("why", "the file has mistakes: the earlier one goes on")]);
     }
 
     /// Says so when the database does not do what it is asked, and when it does again.
@@ -311,10 +338,15 @@ fn now() -> Moment {
 
 async fn listen(address: SocketAddr, config: &Config) -> Result<TcpListener, Failure> {
     let refused = |failure: &ServeFailure| Failure::bad_input("no-dashboard", format!("no dashboard: {failure}")).hint(failure.hint());
-    if !address.ip().is_loopback() && web::is_open(config) {
-        return Err(refused(&ServeFailure::Open(address)));
+    if let Some(failure) = opened(address, config) {
+        return Err(refused(&failure));
     }
     TcpListener::bind(address).await.map_err(|error| refused(&error.into()))
+}
+
+/// Whether a dashboard that listens there would be everybody's.
+fn opened(address: SocketAddr, config: &Config) -> Option<ServeFailure> {
+    (!address.ip().is_loopback() && web::is_open(config)).then_some(ServeFailure::Open(address))
 }
 
 /// What differs when a file was written, or another one put in its place; nothing if there is none.

@@ -104,16 +104,31 @@ fn told(target: &TargetSpec) -> String {
     parts.join(", ")
 }
 
-/// How it is reached, and where.
+/// How it is reached, and where. Arguments of a command, and what comes after the path of a URL, may be secrets.
 fn place(target: &TargetSpec) -> (String, String) {
     match &target.kind {
-        TargetKind::Monitor(url) => ("monitor".to_owned(), url.clone()),
+        TargetKind::Monitor(url) => ("monitor".to_owned(), address(url)),
         TargetKind::Server(server) => {
             let Some(binding) = server.bindings.first() else { return (String::new(), String::new()) };
-            let command = binding.launch.as_ref().map(|launch| launch.command.join(" "));
-            (binding.transport.to_string(), binding.url.clone().or(command).unwrap_or_default())
+            let command = binding.launch.as_ref().map(|launch| match launch.command.as_slice() {
+                [program] => program.clone(),
+                [program, ..] => format!("{program} …"),
+                [] => String::new(),
+            });
+            (binding.transport.to_string(), binding.url.as_deref().map(address).or(command).unwrap_or_default())
         }
     }
+}
+
+fn address(url: &str) -> String {
+    let Ok(mut parsed) = url::Url::parse(url) else { return "…".to_owned() };
+    let has_query = parsed.query().is_some();
+    // None of them fails for a URL with a host.
+    let _ = parsed.set_username("");
+    let _ = parsed.set_password(None);
+    parsed.set_query(None);
+    parsed.set_fragment(None);
+    if has_query { format!("{parsed}?…") } else { parsed.to_string() }
 }
 
 fn way(route: &Route) -> String {

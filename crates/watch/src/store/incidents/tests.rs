@@ -127,6 +127,16 @@ async fn an_outage_is_told_once_and_its_end_to_the_same_people() {
 }
 
 #[tokio::test]
+async fn what_is_watched_no_more_is_over_and_unknown_when_it_comes_back() {
+    let mut world = World::new(&[("shop", "a:1")]).await;
+    world.fail("shop", MINUTE).await;
+    world.store.remove_target("shop", Moment(2 * MINUTE)).await.unwrap();
+    let route = r#"["pager","mail"]"#;
+    assert_eq!(world.outbox().await, [format!("trigger shop availability {route}"), format!("resolve shop availability {route}")]);
+    assert_eq!(world.texts("SELECT availability || ' ' || state FROM target").await, ["unknown {}"]);
+}
+
+#[tokio::test]
 async fn nobody_is_told_during_maintenance_until_it_is_over() {
     let mut world = World::new(&[("shop", "a:1"), ("desk", "b:1")]).await;
     let when = When::Once { from: Moment(0), until: Moment(5 * MINUTE) };

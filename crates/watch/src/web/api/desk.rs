@@ -3,7 +3,7 @@
 use super::{Body, Refusal, answer};
 use crate::incident::Detail;
 use crate::moment::{Moment, millis};
-use crate::store::desk::Announcement;
+use crate::store::desk::{Announcement, is_full_hash};
 use crate::store::incidents;
 use crate::store::read::{IncidentRow, MaintenanceRow, ResultRow, Which};
 use crate::web::State;
@@ -47,6 +47,10 @@ pub(in crate::web) async fn deploy(
     Path(name): Path<String>,
     Body(deploy): Body<Deploy>,
 ) -> Result<Response, Refusal> {
+    if let Some(expected) = deploy.expected.as_deref().filter(|hash| !is_full_hash(hash)) {
+        let remedy = "use `sha256:` and 64 hexadecimal digits, as `mcproof hash --full` prints them";
+        return Err(Refusal::invalid(format!("`expected` is `{expected}`"), remedy));
+    }
     let now = state.now();
     state.store.target(&name).await?.ok_or_else(|| Refusal::not_found("target"))?;
     let until = now + minutes(deploy.minutes)?;
