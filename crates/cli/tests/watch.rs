@@ -108,7 +108,7 @@ maintenance backups: 0 3 * * * (UTC), for 1h
     let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((shown["region"].as_str(), shown["targets"][1]["transport"].as_str()), (Some("eu"), Some("stdio")));
     assert!(!ran.stdout.contains("from-the-environment"));
-    assert!(!folder.path().join("mcproof-watch.db").exists());
+    assert!(!folder.path().join("watch.db").exists());
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn mistakes_are_told_at_once_and_nothing_is_watched() {
             assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
         }
     }
-    assert!(!folder.path().join("mcproof-watch.db").exists());
+    assert!(!folder.path().join("watch.db").exists());
     let open = folder_with(&[("watch.yaml", "listen: 0.0.0.0:0\n")]);
     let ran = run(open.path(), &["watch", "watch.yaml"]);
     assert!(ran.code == Some(2) && ran.stderr.contains("nobody has to log in"), "{}", ran.stderr);
@@ -215,7 +215,7 @@ fn secrets_that_a_server_repeats_reach_nobody() {
     assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
     let page = pager.heard.lock().unwrap()[0].to_string();
     assert!(page.contains("bad credential [redacted]") && !page.contains("from-the-environment"), "{page}");
-    let database = std::fs::read(folder.path().join("mcproof-watch.db")).unwrap();
+    let database = std::fs::read(folder.path().join("watch.db")).unwrap();
     assert!(!String::from_utf8_lossy(&database).contains("from-the-environment"));
 }
 

@@ -164,7 +164,7 @@ pub struct Route {
 }
 
 impl Route {
-    fn covers(&self, severity: Severity, tags: &[String]) -> bool {
+    pub(crate) fn covers(&self, severity: Severity, tags: &[String]) -> bool {
         let severe = self.severities.is_empty() || self.severities.contains(&severity);
         severe && (self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag)))
     }

@@ -178,6 +178,14 @@ impl Monitor {
         tokio::join!(stopping, probing, tidying, refreshing);
     }
 
+    /// What this process was about to probe is anybody's: it ends.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn give_back(&self) -> Result<(), StoreFailure> {
+        self.store.give_back(&self.worker.name).await
+    }
+
     /// Probes every target now, and what fails again until that is certain; then does the chores.
     ///
     /// # Errors

@@ -142,7 +142,7 @@ impl Message {
     /// How to judge the transcript again.
     pub(super) fn replay(&self) -> String {
         let file = self.evidence.as_deref().unwrap_or("evidence");
-        format!("download the evidence, then: mcproof probe --replay {file}.json")
+        format!("download the evidence, then: mcproof probe --replay probe-{file}.json")
     }
 
     /// The incident on the dashboard.

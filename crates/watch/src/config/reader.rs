@@ -8,6 +8,7 @@ use super::route::{ROUTE, read_route};
 use super::target::{DEFAULTS, Habits, TARGET, imported, read_target};
 use super::window::{WINDOW, read_window};
 use super::{Config, Heartbeat, Login, Retention, Route, Secret, TargetSpec, Window};
+use crate::incident;
 use crate::seal::SealKey;
 use mcproof_engine::suite::auth::literal_secrets;
 use mcproof_engine::suite::document::{self, Kind, Node};
@@ -73,7 +74,7 @@ static CONFIG: Object<ConfigDraft> = Object {
         optional("vars", "names for values, which `${name}` stands for below", Shape::Values, |_, _, _| Ok(())),
         optional(
             "database",
-            "`sqlite:FILE` or `postgres://…`; `sqlite:mcproof-watch.db` beside this file if missing",
+            "`sqlite:FILE` or `postgres://…`; beside this file, and with its name, such as `watch.db`, if missing",
             Shape::Text,
             |reader, node, draft| {
                 draft.database = Some(read_database(reader, node)?);
@@ -320,8 +321,9 @@ fn read_config(reader: &mut Reader<'_>, tree: &Node) -> Option<Config> {
     let routes = read_routes(reader, &draft, &in_order);
     let maintenance = read_maintenance(reader, &draft, &targets);
     warn(reader, &draft, tree, &targets, &in_order);
+    warn_of_gaps(reader, &draft, &targets, &routes);
     Some(Config {
-        database: draft.database.unwrap_or_else(|| format!("sqlite:{}", reader.folder.join("mcproof-watch.db").display())),
+        database: draft.database.unwrap_or_else(|| own_database(reader)),
         listen: draft.listen.map(|(address, _)| address),
         public_url: draft.public_url,
         region: draft.region.unwrap_or_else(|| "local".to_owned()),
@@ -337,6 +339,12 @@ fn read_config(reader: &mut Reader<'_>, tree: &Node) -> Option<Config> {
         login: draft.login,
         otlp: draft.otlp,
     })
+}
+
+/// Two configurations in one folder do not share a database: each takes its targets for all that there are.
+fn own_database(reader: &Reader<'_>) -> String {
+    let file = Path::new(reader.source.file()).file_name().map_or_else(|| Path::new("watch"), Path::new);
+    format!("sqlite:{}", reader.folder.join(file.with_extension("db")).display())
 }
 
 /// The entries of a map; anything else is reported.
@@ -436,6 +444,19 @@ fn warn(reader: &mut Reader<'_>, draft: &ConfigDraft, tree: &Node, targets: &BTr
         let message = format!("nobody has to log in at {address}, which others reach: the dashboard is not served like that");
         let warning = Diagnostic::warning("open-dashboard", message);
         reader.report(warning.hint("add `login`, or listen on 127.0.0.1"), key);
+    }
+}
+
+/// A target whose failures no route takes. Who writes an empty list of routes means it.
+fn warn_of_gaps(reader: &mut Reader<'_>, draft: &ConfigDraft, targets: &BTreeMap<String, TargetSpec>, routes: &[Route]) {
+    let Some(node) = draft.routes.as_ref().filter(|_| !routes.is_empty()) else { return };
+    let is_missed = |target: &&TargetSpec| !routes.iter().any(|route| route.covers(incident::Severity::Page, &target.tags));
+    let missed: Vec<&str> = targets.values().filter(is_missed).map(|target| target.name.as_str()).collect();
+    if let Some(first) = missed.first() {
+        let others = if missed.len() > 1 { format!(", and of {} more", missed.len() - 1) } else { String::new() };
+        let warning =
+            Diagnostic::warning("nobody-told", format!("no route takes a page of `{first}`{others}: nobody is told when it fails"));
+        reader.report(warning.hint("end `routes` with one that has neither `severities` nor `tags`"), node.span);
     }
 }
 

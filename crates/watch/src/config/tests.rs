@@ -87,6 +87,15 @@ fn what_is_odd_is_a_warning() {
         ],
     );
     check("targets: { a: { stdio: x } }\nchannels: {}\n", &[]);
+    let told = "targets: { a: { stdio: x, tags: prod }, b: { stdio: x }, c: { stdio: x } }\nchannels: { w: { webhook: 'https://x/' } }\n";
+    check(&format!("{told}routes: []\n"), &[]);
+    check(&format!("{told}routes: [{{ tags: prod, channels: w }}, {{ channels: w }}]\n"), &[]);
+    check(
+        &format!("{told}routes: [{{ tags: prod, channels: w }}]\n"),
+        &[
+            "3:9 `[{ tags: prod, channels: w }]` warning nobody-told: no route takes a page of `b`, and of 1 more: nobody is told when it fails | end `routes` with one that has neither `severities` nor `tags`",
+        ],
+    );
     check(
         "listen: 0.0.0.0:7130\n",
         &[

@@ -9,7 +9,7 @@ use super::read::{self, IncidentRow};
 use super::{Store, ids};
 use crate::channel::Kind;
 use crate::incident::Severity;
-use crate::moment::Moment;
+use crate::moment::{Moment, millis};
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 use std::time::Duration;
@@ -110,10 +110,10 @@ impl Store {
     pub(crate) async fn lease_outbox(&self, which: Rows, now: Moment, lease: Duration, most: i64) -> Result<Vec<Leased>, sqlx::Error> {
         let waits = which.condition();
         let locked = self.dialect.skip_locked();
-        // A lease that ends later than any lease can was written by a clock that has been set back since.
+        let set_back = set_back(lease);
         let statement = format!(
             "WITH due AS (SELECT candidate.id FROM outbox candidate WHERE candidate.due <= $1 \
-             AND (candidate.lease_until <= $1 OR candidate.lease_until > $2) AND {waits} AND {UNBLOCKED} \
+             AND (candidate.lease_until <= $1 OR {set_back}) AND {waits} AND {UNBLOCKED} \
              ORDER BY candidate.due, candidate.id LIMIT $3 {locked}) \
              UPDATE outbox SET lease_until = $2, epoch = outbox.epoch + 1 FROM due WHERE outbox.id = due.id RETURNING {COLUMNS}"
         );
@@ -139,8 +139,9 @@ impl Store {
     /// When there is something to lease next. What is leased now is looked at again when its lease is over.
     pub(crate) async fn next_outbox(&self, which: Rows, now: Moment, lease: Duration) -> Result<Option<Moment>, sqlx::Error> {
         let waits = which.condition();
+        let set_back = set_back(lease);
         let statement = format!(
-            "SELECT MIN(CASE WHEN candidate.due > candidate.lease_until OR candidate.lease_until > $2 THEN candidate.due \
+            "SELECT MIN(CASE WHEN candidate.due > candidate.lease_until OR {set_back} THEN candidate.due \
              ELSE candidate.lease_until END) \
              FROM outbox candidate WHERE {waits} AND {UNBLOCKED}"
         );
@@ -353,6 +354,12 @@ impl Store {
         }
         transaction.commit().await
     }
+}
+
+/// The row `candidate` has a lease that was written by a clock which has been set back since, at the time whose leases end at `$2`:
+/// it ends far later than any lease can. Whoever is a little behind the others must not take it for that.
+fn set_back(lease: Duration) -> String {
+    format!("candidate.lease_until > $2 + {}", millis(lease))
 }
 
 fn in_json(names: &[&str]) -> String {

@@ -215,6 +215,16 @@ impl Store {
         Ok(())
     }
 
+    /// Whatever a process has leased is free: it ends, and writes nothing any more.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn give_back(&self, worker: &str) -> Result<(), StoreFailure> {
+        let statement = "UPDATE schedule SET lease_until = 0, epoch = epoch + 1 WHERE worker = $1 AND lease_until > 0";
+        sqlx::query(statement).bind(worker).execute(&self.pool).await?;
+        Ok(())
+    }
+
     /// A process that has SQLite for itself has also all leases that an earlier one left behind.
     ///
     /// # Errors

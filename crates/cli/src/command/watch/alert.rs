@@ -104,14 +104,14 @@ async fn deliver(carrier: &Carrier, parcel: &Parcel, now: Moment) -> Result<Stri
 }
 
 fn message(config: &Config, channel: &str, kind: Kind, now: Moment) -> Message {
-    let key = format!("mcproof-test-{channel}-{}", now.0 / 1000 / 60);
+    let key = format!("mcproof-test-{channel}-{}", now.0);
     Message {
         id: format!("{key}-{kind}"),
         kind,
         incident: key,
         subject: "a test".into(),
         class: Class::Availability,
-        severity: Severity::Notify,
+        severity: Severity::Page,
         title: "this is a test of `mcproof watch`".into(),
         detail: Detail {
             layer: Some("none".into()),

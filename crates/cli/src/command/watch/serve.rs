@@ -62,7 +62,10 @@ pub(super) fn run(path: &Path, arguments: &Arguments, config: Config, seen: Seen
         if arguments.once {
             tokio::select! {
                 exit = house.once() => exit,
-                exit = interrupts.next() => Ok(exit),
+                exit = interrupts.next() => {
+                    house.monitor.give_back().await.map_err(|failure| of_store(&failure))?;
+                    Ok(exit)
+                }
             }
         } else {
             house.stay(path, arguments, seen, listener, interrupts).await
@@ -174,6 +177,8 @@ impl House {
         let complaining = self.complain(stopped());
         let probing = self.monitor.run(role, settings::now, stopped());
         let (exit, ..) = tokio::join!(stopping, probing, telling, beating, showing, reading, complaining);
+        // A database that is gone has no leases either.
+        let _ = self.monitor.give_back().await;
         Ok(exit)
     }
 
