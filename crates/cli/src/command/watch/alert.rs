@@ -77,11 +77,12 @@ fn chosen(config: &Config, named: &[String]) -> Result<Vec<(String, ChannelSpec)
 
 async fn tell_all(config: &Config, channels: &[(String, ChannelSpec)], carrier: &Carrier) -> Vec<Told> {
     let mut told = Vec::new();
+    let since = Moment::from(settings::now());
     for (name, spec) in channels {
         for kind in [Kind::Trigger, Kind::Resolve] {
             let began = Instant::now();
             let now = Moment::from(settings::now());
-            let outcome = match pack(spec, &message(config, name, kind, now)) {
+            let outcome = match pack(spec, &message(config, name, kind, since, now)) {
                 Ok(parcel) => deliver(carrier, &parcel, now).await,
                 Err(why) => Err(why),
             };
@@ -103,8 +104,8 @@ async fn deliver(carrier: &Carrier, parcel: &Parcel, now: Moment) -> Result<Stri
     })
 }
 
-fn message(config: &Config, channel: &str, kind: Kind, now: Moment) -> Message {
-    let key = format!("mcproof-test-{channel}-{}", now.0);
+fn message(config: &Config, channel: &str, kind: Kind, since: Moment, now: Moment) -> Message {
+    let key = format!("mcproof-test-{channel}-{}", since.0);
     Message {
         id: format!("{key}-{kind}"),
         kind,
@@ -120,7 +121,7 @@ fn message(config: &Config, channel: &str, kind: Kind, now: Moment) -> Message {
             hint: Some("there is nothing to do".into()),
             members: Vec::new(),
         },
-        since: now,
+        since,
         resolved: (kind == Kind::Resolve).then_some(now),
         acknowledged_by: None,
         evidence: None,
