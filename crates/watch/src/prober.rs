@@ -116,8 +116,8 @@ impl Prober {
 
     /// The contract that came with a result is in the store: it need not be sent again.
     pub fn remember(&self, finished: &Finished) {
-        if let Some(contract) = &finished.contract {
-            lock(&self.written).insert(finished.lease.target.clone(), contract.hash.clone());
+        if let (Some(hash), false) = (&finished.observation.contract, finished.contracts.is_empty()) {
+            lock(&self.written).insert(finished.lease.target.clone(), hash.clone());
         }
     }
 
@@ -322,12 +322,14 @@ impl Prober {
             certificate_ends: report.tls.as_ref().and_then(|tls| ends(&tls.certificate.as_ref()?.not_after)),
             process,
         };
-        let locked = prepared.promise.as_ref().ok().and_then(Option::as_ref).map(|promise| promise.hash().to_owned());
+        let promised = prepared.promise.as_ref().ok().and_then(Option::as_ref).map(Promise::contract);
+        let locked = promised.map(|promised| promised.hashes.full.clone());
         let spec = &prepared.spec;
         let policy = Policy { every: spec.every, regions: spec.regions.clone(), objective: spec.objective, locked };
         let evidence = (!verdict.is_up() || is_new).then(|| ProbeEvidence { report, transcript: tap.transcript() }.packed());
-        let contract = contract.filter(|_| is_new).map(|contract| SeenContract::new(&contract));
-        Finished { lease: lease.clone(), policy, observation, evidence, contract }
+        // What was promised as well, so that people are told in what the two differ.
+        let contracts = contract.iter().chain(promised).filter(|_| is_new).map(SeenContract::new).collect();
+        Finished { lease: lease.clone(), policy, observation, evidence, contracts }
     }
 }
 

@@ -36,9 +36,8 @@ impl Promise {
         Some(Self { lock: name.to_owned(), key: key.clone(), visitor, contract: contract.clone() })
     }
 
-    /// The full hash of what is promised.
-    pub fn hash(&self) -> &str {
-        &self.contract.hashes.full
+    pub fn contract(&self) -> &Contract {
+        &self.contract
     }
 
     pub(super) fn options(&self, options: &ConnectOptions) -> ConnectOptions {

@@ -21,8 +21,8 @@ pub struct Finished {
     pub observation: Observation,
     /// As [`super::ProbeEvidence::packed`] makes it; only of what somebody will want to look at.
     pub evidence: Option<Vec<u8>>,
-    /// Unless the store is known to have it.
-    pub contract: Option<SeenContract>,
+    /// Those that the store is not known to have.
+    pub contracts: Vec<SeenContract>,
 }
 
 /// What came of a commit.
@@ -54,7 +54,7 @@ impl Store {
         if ours.is_empty() {
             return Ok(committed);
         }
-        let seen = ours.iter().filter_map(|one| Some((one.lease.target.as_str(), one.observation.at, one.contract.as_ref()?)));
+        let seen = ours.iter().flat_map(|one| one.contracts.iter().map(|seen| (one.lease.target.as_str(), one.observation.at, seen)));
         contracts::insert(&mut transaction, seen).await?;
         let written = results::insert(&mut transaction, ours.iter().map(|one| (&one.observation, one.evidence.as_ref()))).await?;
         committed.written = written.len();

@@ -71,7 +71,7 @@ pub(crate) fn finished(lease: &Lease, verdict: Verdict, at: Moment) -> Finished 
         process: None,
     };
     let policy = Policy { every: MINUTE, ..Policy::default() };
-    Finished { lease: lease.clone(), policy, observation, evidence: None, contract: None }
+    Finished { lease: lease.clone(), policy, observation, evidence: None, contracts: Vec::new() }
 }
 
 pub(crate) async fn commit(store: &Store, all: &[Finished], now: Moment) -> (usize, usize) {

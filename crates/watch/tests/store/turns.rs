@@ -141,7 +141,7 @@ pub(crate) async fn contracts_and_evidence_come_back_as_they_were(address: Strin
     let evidence = ProbeEvidence { report: ProbeReport::new("one"), transcript: Transcript::default() };
     let mut one = finished(&lease, Verdict::Up, now);
     one.observation.contract = Some("f".into());
-    let one = Finished { evidence: Some(evidence.packed()), contract: Some(SeenContract::new(&contract)), ..one };
+    let one = Finished { evidence: Some(evidence.packed()), contracts: vec![SeenContract::new(&contract)], ..one };
     commit(&store, std::slice::from_ref(&one), now).await;
     assert_eq!(store.contract("one", "f").await.unwrap(), Some(contract));
     assert_eq!(store.contract("one", "g").await.unwrap(), None);

@@ -30,6 +30,9 @@ pub(super) async fn weigh(transaction: &mut Transaction<'_, Any>, scene: &Scene<
         let title = match (drift.is_mixed, weight) {
             (true, _) => format!("{target} shows two contracts by turns: its instances are not the same"),
             (false, Weight::Breaking) => format!("the contract of {target} changed in a way that breaks callers"),
+            (false, Weight::Suspicious) if breaks(changes) => {
+                format!("the contract of {target} changed in a way that breaks callers, and so did texts that models read")
+            }
             (false, Weight::Suspicious) => format!("the texts of {target} that models read have changed"),
             (false, Weight::Compatible | Weight::Cosmetic) => format!("the contract of {target} changed, nothing that worked breaks"),
         };
@@ -134,11 +137,18 @@ async fn keep(
         .map(drop)
 }
 
+fn breaks(changes: &[ContractChange]) -> bool {
+    changes.iter().any(|change| change.level == ChangeLevel::Breaking)
+}
+
+/// The worst ones first.
 fn told(changes: &[ContractChange]) -> String {
     if changes.is_empty() {
         return "what changed cannot be told: one of the two contracts is not kept any more".into();
     }
-    let first: Vec<String> = changes.iter().take(MOST_TOLD).map(|change| format!("{}: {}", change.subject, change.reason)).collect();
+    let mut worst: Vec<&ContractChange> = changes.iter().collect();
+    worst.sort_by_key(|change| std::cmp::Reverse(Weight::of_change(change)));
+    let first: Vec<String> = worst.iter().take(MOST_TOLD).map(|change| format!("{}: {}", change.subject, change.reason)).collect();
     let more = changes.len().saturating_sub(MOST_TOLD);
     if more > 0 { format!("{}; and {more} more", first.join("; ")) } else { first.join("; ") }
 }
