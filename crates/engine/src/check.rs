@@ -29,6 +29,7 @@ use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, EraChoice, Ses
 use mcproof_record::{FrameId, Opened, ProbeOutcome, Probed, Take};
 use served::Served;
 use std::time::Duration;
+use tokio::sync::{SetOnce, oneshot};
 use url::Url;
 
 /// Starts the progress token of requests that go out a few at a time, and are given up after a while of our choosing.
@@ -82,43 +83,102 @@ struct Found {
     is_modern: bool,
 }
 
+impl Found {
+    /// The one to talk in where it does not matter: the legacy one if it speaks both.
+    fn era(self) -> EraChoice {
+        if self.is_legacy { EraChoice::Legacy } else { EraChoice::Modern }
+    }
+}
+
 /// Talks to the server until everything has been tried that may be. Each kind of client has a process of its own over stdio,
 /// because some servers cannot be talked to in both eras, and some do not survive. Over HTTP one process that we start serves
 /// all clients but those that may be its end.
 pub async fn explore(inquiry: &Inquiry) -> Explored {
     match &inquiry.target {
-        // The calls take their time, and need not wait for anything.
-        Target::Stdio(_) => {
-            let (mut explored, called) = tokio::join!(explore_pipes(inquiry), calls::talk(inquiry, EraChoice::Legacy, Depth::Full));
-            explored.takes.extend(called.unwrap_or_default());
-            explored
-        }
+        Target::Stdio(_) => explore_pipes(inquiry).await,
         Target::Http { .. } => explore_web(inquiry).await,
     }
 }
 
-/// Over stdio, all but the calls of the legacy era.
+/// Over stdio, everything at once: each conversation begins as soon as it is known what it depends on, and none waits for the
+/// end of another.
 async fn explore_pipes(inquiry: &Inquiry) -> Explored {
-    let Conversed { mut takes, found, unreachable } = converse(inquiry, &mut None).await;
-    if let Some(found) = found {
-        let tools = Tools::in_takes(&takes, &inquiry.calls);
-        let called = async {
-            match (found.is_modern, found.is_legacy) {
-                (true, true) => calls::talk(inquiry, EraChoice::Modern, Depth::Calls).await,
-                (true, false) => calls::talk(inquiry, EraChoice::Modern, Depth::Full).await,
-                (false, _) => None,
-            }
+    let eras = Eras::default();
+    let (tell_legacy, legacy_tools) = oneshot::channel();
+    let (tell_modern, modern_tools) = oneshot::channel();
+    // Nobody may be left who wants to know.
+    let tell = |listener: oneshot::Sender<Tools>| move |tools| drop(listener.send(tools));
+    // The calls take their time, and need not wait for anything.
+    let called = calls::talk(inquiry, EraChoice::Legacy, Depth::Full, tell(tell_legacy));
+    let called_modern = async {
+        let depth = if eras.is_legacy().await { Depth::Calls } else { Depth::Full };
+        if !eras.is_modern().await {
+            return None;
+        }
+        calls::talk(inquiry, EraChoice::Modern, depth, tell(tell_modern)).await
+    };
+    let aside = async {
+        let era = eras.spoken().await?;
+        let ended = async { if era == EraChoice::Modern { process::talk(inquiry, era).await } else { Vec::new() } };
+        let observed = async {
+            let tools = if era == EraChoice::Legacy { legacy_tools.await } else { modern_tools.await };
+            Some(state::talk(inquiry, era, &tools.ok()?).await)
         };
-        let (abused, ended, called, observed, tested) = tokio::join!(
-            abuse::talk(inquiry, found),
-            process::talk(inquiry, found),
-            called,
-            state::talk(inquiry, found, &tools),
-            fixtures::talk(inquiry, found, &takes)
-        );
-        takes.extend([abused, ended, called.unwrap_or_default(), observed, tested].into_iter().flatten());
+        Some(tokio::join!(abuse::talk(inquiry, era), ended, observed))
+    };
+    let conversed = async {
+        let Conversed { takes, found, unreachable } = converse(inquiry, &eras, &mut None).await;
+        let tested = match found {
+            Some(found) => fixtures::talk(inquiry, found, &takes).await,
+            None => Vec::new(),
+        };
+        let tools = Tools::in_takes(&takes, &inquiry.calls);
+        (takes, tested, tools, unreachable)
+    };
+    let ((mut takes, tested, tools, unreachable), aside, called_modern, called) = tokio::join!(conversed, aside, called_modern, called);
+    if let Some((abused, ended, observed)) = aside {
+        let observed = match (observed, eras.spoken().await) {
+            // Whoever was to list the tools did not get to it.
+            (None, Some(era)) => state::talk(inquiry, era, &tools).await,
+            (observed, _) => observed.unwrap_or_default(),
+        };
+        takes.extend([abused, ended, called_modern.unwrap_or_default(), observed, tested].into_iter().flatten());
     }
+    takes.extend(called.unwrap_or_default());
     Explored { takes, unreachable }
+}
+
+/// Which eras a server speaks: told by those who are first to know, to those who wait for it.
+#[derive(Default)]
+struct Eras {
+    legacy: SetOnce<bool>,
+    modern: SetOnce<bool>,
+}
+
+impl Eras {
+    fn tell_legacy(&self, speaks: bool) {
+        self.legacy.set(speaks).expect("one conversation finds it out");
+    }
+
+    fn tell_modern(&self, speaks: bool) {
+        self.modern.set(speaks).expect("one conversation finds it out");
+    }
+
+    async fn is_legacy(&self) -> bool {
+        *self.legacy.wait().await
+    }
+
+    async fn is_modern(&self) -> bool {
+        *self.modern.wait().await
+    }
+
+    /// The legacy one if it speaks both.
+    async fn spoken(&self) -> Option<EraChoice> {
+        match self.is_legacy().await {
+            true => Some(EraChoice::Legacy),
+            false => self.is_modern().await.then_some(EraChoice::Modern),
+        }
+    }
 }
 
 /// Over HTTP, one thing after the other.
@@ -131,11 +191,11 @@ async fn explore_web(inquiry: &Inquiry) -> Explored {
         }
     };
     let reached = served.as_ref().map_or_else(|| inquiry.clone(), |served| served.inquiry.clone());
-    let Conversed { mut takes, found, unreachable } = converse(&reached, &mut served).await;
+    let Conversed { mut takes, found, unreachable } = converse(&reached, &Eras::default(), &mut served).await;
     let tools = Tools::in_takes(&takes, &inquiry.calls);
     if let Some(found) = found {
         revive(&mut served).await;
-        takes.extend(state::talk(&reached, found, &tools).await);
+        takes.extend(state::talk(&reached, found.era(), &tools).await);
         let tested = fixtures::talk(&reached, found, &takes).await;
         takes.extend(tested);
     }
@@ -152,14 +212,14 @@ async fn explore_web(inquiry: &Inquiry) -> Explored {
     }
     if found.is_modern {
         let depth = if found.is_legacy { Depth::Calls } else { Depth::Full };
-        takes.extend(calls::talk(inquiry, EraChoice::Modern, depth).await.unwrap_or_default());
+        takes.extend(calls::talk(inquiry, EraChoice::Modern, depth, drop).await.unwrap_or_default());
     }
     if found.is_legacy {
-        takes.extend(calls::talk(inquiry, EraChoice::Legacy, Depth::Full).await.unwrap_or_default());
+        takes.extend(calls::talk(inquiry, EraChoice::Legacy, Depth::Full, drop).await.unwrap_or_default());
         takes.extend(legacy::early(inquiry, found.kind).await);
     }
-    takes.extend(abuse::talk(inquiry, found).await);
-    takes.extend(process::talk(inquiry, found).await);
+    takes.extend(abuse::talk(inquiry, found.era()).await);
+    takes.extend(process::talk(inquiry, found.era()).await);
     Explored { takes, unreachable }
 }
 
@@ -170,17 +230,17 @@ struct Conversed {
     unreachable: Option<ConnectFailure>,
 }
 
-async fn converse(inquiry: &Inquiry, served: &mut Option<Served>) -> Conversed {
+async fn converse(inquiry: &Inquiry, eras: &Eras, served: &mut Option<Served>) -> Conversed {
     let (mut legacy, mut modern) = match &inquiry.target {
-        Target::Stdio(_) => tokio::join!(legacy::talk(inquiry), modern::talk(inquiry)),
+        Target::Stdio(_) => tokio::join!(legacy::talk(inquiry, eras), modern::talk(inquiry, eras)),
         Target::Http { .. } => {
-            let mut legacy = legacy::talk(inquiry).await;
+            let mut legacy = legacy::talk(inquiry, eras).await;
             revive(served).await;
             if let (Some(kind), None) = (legacy.kind, &legacy.failure) {
                 legacy.takes.extend(legacy::versions(inquiry, kind).await);
                 revive(served).await;
             }
-            (legacy, modern::talk(inquiry).await)
+            (legacy, modern::talk(inquiry, eras).await)
         }
     };
     let unreachable = match (&legacy.failure, &modern.failure) {

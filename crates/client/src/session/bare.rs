@@ -2,7 +2,7 @@
 //! it stands, or as a session of the era that is named would send it.
 
 use super::dispatcher::Dispatcher;
-use super::open::Opening;
+use super::open::{Attempt, Opening};
 use super::wire::Connection;
 use super::{ConnectFailure, ConnectOptions, Handshake, Headers, Session, Target};
 use crate::Tap;
@@ -63,6 +63,21 @@ pub async fn open_bare(
 }
 
 impl Session {
+    /// Asks a server to be discovered, as [`super::open_session`] does that knows it to be modern. A server that refuses is given
+    /// back as it is, so that it can be asked something else.
+    ///
+    /// # Errors
+    /// As [`super::open_session`] in the modern era.
+    pub async fn discover(self, options: &ConnectOptions, tap: &Tap) -> Result<Self, Box<(ConnectFailure, Self)>> {
+        let opening = Opening::new(options, tap);
+        let Self { wire, dispatcher, policies, answering, spawned, reached, handshake, .. } = self;
+        let attempt = Attempt { wire, dispatcher, policies, answering };
+        match opening.discover(&attempt, handshake.transport, spawned.as_ref()).await {
+            Ok(handshake) => Ok(Self { reached, ..opening.session(attempt, spawned, handshake) }),
+            Err(failure) => Err(Box::new((failure, Self { reached, ..opening.session(attempt, spawned, handshake) }))),
+        }
+    }
+
     /// What each message of a legacy HTTP session carries from here on.
     pub fn set_headers(&self, headers: Headers) {
         self.wire.set_headers(headers);

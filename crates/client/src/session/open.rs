@@ -78,10 +78,10 @@ pub(super) struct Opening<'a> {
 
 /// A connection without a handshake.
 pub(super) struct Attempt {
-    wire: Arc<Wire>,
-    dispatcher: Arc<Dispatcher>,
-    policies: Policies,
-    answering: Answering,
+    pub(super) wire: Arc<Wire>,
+    pub(super) dispatcher: Arc<Dispatcher>,
+    pub(super) policies: Policies,
+    pub(super) answering: Answering,
 }
 
 /// What a probe with `server/discover` told.
@@ -339,6 +339,21 @@ impl<'a> Opening<'a> {
 
     fn exchanger(&self, url: Url) -> Result<Exchanger, AddressFailure> {
         Exchanger::new(&Endpoint { url, headers: Vec::new() }, self.options.limits, &self.network(), self.tap)
+    }
+
+    /// A handshake of the modern era, and of no other.
+    pub(super) async fn discover(
+        &self,
+        attempt: &Attempt,
+        transport: TransportKind,
+        spawned: Option<&Spawned>,
+    ) -> Result<Handshake, ConnectFailure> {
+        match self.probe(attempt, transport, spawned).await? {
+            Probed::Modern(handshake) => Ok(*handshake),
+            Probed::Legacy | Probed::Silent => {
+                Err(ConnectFailure::BadResult { method: DISCOVER, reason: "is not that of a modern server".into() })
+            }
+        }
     }
 
     /// Asks `server/discover`, and tells from the answer which era the server lives in.

@@ -1,9 +1,9 @@
 //! A client that sends what it must not, and looks whether the server still answers afterwards. A server that does not
 //! survive is started again for what comes next.
 
+use super::Inquiry;
 use super::visit::Visit;
-use super::{Found, Inquiry};
-use mcproof_client::{TransportKind, WaitFor};
+use mcproof_client::{EraChoice, TransportKind, WaitFor};
 use mcproof_record::Take;
 use serde_json::{Value, json};
 
@@ -43,11 +43,11 @@ fn line(message: &Value) -> Vec<u8> {
     line
 }
 
-pub(super) async fn talk(inquiry: &Inquiry, found: Found) -> Vec<Take> {
+pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice) -> Vec<Take> {
     let mut takes = Vec::new();
     let mut next = 0;
     loop {
-        let mut visit = match Visit::open_in(inquiry, "abuse", found).await {
+        let mut visit = match Visit::open_in(inquiry, "abuse", era).await {
             Ok(visit) => visit.in_passing(),
             Err(failed) => {
                 takes.push(failed.0);

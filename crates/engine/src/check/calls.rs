@@ -18,6 +18,8 @@ const MOST_ODD_TOOLS: usize = 5;
 const MOST_PROPERTIES: usize = 2;
 /// A call is cancelled after this.
 const PATIENCE: Duration = Duration::from_millis(1200);
+/// The first calls of all tools after less, where the server was quick to start: everything else waits for the slowest of them.
+const LEAST_PATIENCE: Duration = Duration::from_millis(700);
 /// For all pages of the list, which may be without end.
 const LISTING: Duration = Duration::from_secs(2);
 /// For all calls of a kind together.
@@ -42,6 +44,7 @@ pub(super) struct Callable {
 }
 
 /// What may be called, as far as it is known before a conversation.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Tools(pub(super) Vec<Callable>);
 
 impl Tools {
@@ -90,12 +93,14 @@ pub(super) enum Depth {
     Full,
 }
 
-/// A client that calls tools. `None` if there was no conversation in this era, or nothing may be called.
-pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, depth: Depth) -> Option<Vec<Take>> {
+/// A client that calls tools. `None` if there was no conversation in this era, or nothing may be called. What it finds that may be
+/// called is told as soon as it is known.
+pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, depth: Depth, tell: impl FnOnce(Tools)) -> Option<Vec<Take>> {
     let open = &async || Visit::open(inquiry, "caller", ConnectOptions { era, ..inquiry.options.clone() }).await;
     let mut visit = open().await.ok()?;
-    let tools = list(&mut visit).await;
-    let Tools(tools) = Tools::of(&tools, &inquiry.calls);
+    let tools = Tools::of(&list(&mut visit).await, &inquiry.calls);
+    tell(tools.clone());
+    let Tools(tools) = tools;
     if tools.is_empty() {
         visit.end().await;
         return None;
@@ -109,37 +114,43 @@ pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, depth: Depth) -> Opt
                 break;
             }
         }
-        visit
+        visit.end().await
     };
     if depth == Depth::Calls {
-        return Some(vec![usual.await.end().await]);
+        return Some(vec![usual.await]);
     }
-    // What comes back of a huge text, on stderr mostly, would crowd out the rest of a transcript.
-    let (huge, others): (Vec<_>, Vec<_>) = odd_calls(&tools).into_iter().partition(|(unusual, _)| *unusual == Unusual::Large);
-    let usual = async { try_odd(open, Some(usual.await), others).await };
-    let huge = try_odd(open, None, huge);
-    let (mut takes, last) = match inquiry.target {
+    let odd = try_odd(open, odd_calls(&tools));
+    let (usual, odd) = match inquiry.target {
         // In a process of its own, so that neither has to wait for the other.
-        Target::Stdio(_) => tokio::join!(usual, huge),
-        Target::Http { .. } => (usual.await, huge.await),
+        Target::Stdio(_) => tokio::join!(usual, odd),
+        Target::Http { .. } => (usual.await, odd.await),
     };
-    takes.extend(last);
-    Some(takes)
+    Some(std::iter::once(usual).chain(odd).collect())
 }
 
 type Opened<'a> = Result<Visit<'a>, Box<(Take, ConnectFailure)>>;
 
 /// Tries what is unusual on one visit after the other, as long as there is time: a server that does not survive gets a new
 /// one for what comes next.
-async fn try_odd<'a>(open: impl AsyncFn() -> Opened<'a>, mut visit: Option<Visit<'a>>, odd: Vec<(Unusual, Vec<Bird>)>) -> Vec<Take> {
+async fn try_odd<'a>(open: impl AsyncFn() -> Opened<'a>, odd: Vec<(Unusual, Vec<Bird>)>) -> Vec<Take> {
     let mut takes = Vec::new();
-    let until = Instant::now() + BUDGET;
+    let mut visit: Option<Visit<'a>> = None;
+    let mut until = Instant::now() + BUDGET;
     for (unusual, calls) in odd {
+        // What comes back of a huge text, on stderr mostly, would crowd out the rest of a transcript.
+        let is_apart = unusual == Unusual::Large;
+        if is_apart {
+            until = Instant::now() + BUDGET;
+        }
         if Instant::now() >= until {
-            break;
+            continue;
         }
         let current = match visit.take() {
-            Some(over) if over.is_over() => {
+            Some(mut open) if is_apart && !open.is_over() && !open.has_left_work() => {
+                takes.push(open.part());
+                Some(open)
+            }
+            Some(over) if is_apart || over.is_over() => {
                 takes.push(over.end().await);
                 None
             }
@@ -147,13 +158,23 @@ async fn try_odd<'a>(open: impl AsyncFn() -> Opened<'a>, mut visit: Option<Visit
         };
         let mut current = match current {
             Some(open) => open,
-            None => match open().await {
-                Ok(open) => open,
-                Err(failed) => {
-                    takes.push(failed.0);
-                    return takes;
+            None => {
+                let began = Instant::now();
+                let mut fresh = match open().await {
+                    Ok(fresh) => fresh,
+                    Err(failed) => {
+                        takes.push(failed.0);
+                        return takes;
+                    }
+                };
+                if !is_apart && takes.is_empty() {
+                    // The judges read in the same conversation what the tools claim.
+                    list(&mut fresh).await;
                 }
-            },
+                // What a start takes is not taken from what is tried on the server.
+                until += began.elapsed();
+                fresh
+            }
         };
         if survives(&mut current, unusual, &calls, until).await {
             visit = Some(current);
@@ -184,7 +205,8 @@ async fn call<'t>(visit: &mut Visit<'_>, tools: &'t [Callable]) -> Vec<&'t Calla
         let mistyped = arguments::mistyped(tool.schema(), &tool.arguments);
         calls.extend(mistyped.into_iter().take(MOST_PROPERTIES).map(|variant| tool.call("call-wrong-type", variant.arguments)));
     }
-    let landed = visit.flock(&calls, PATIENCE, Instant::now() + BUDGET).await;
+    let patience = visit.pace().clamp(LEAST_PATIENCE, PATIENCE);
+    let landed = visit.flock(&calls, patience, Instant::now() + BUDGET).await;
     let slow = tools.iter().zip(&landed).filter(|(_, landed)| matches!(landed.answer, Some(Ok(_))) && landed.took > SLOW);
     let mut slow: Vec<_> = slow.map(|(tool, landed)| (landed.took, tool)).collect();
     slow.sort_by_key(|(took, _)| *took);

@@ -1,23 +1,27 @@
 //! A client of the legacy era: the handshake, everything that it may ask, and the versions that it may offer.
 
 use super::visit::Visit;
-use super::{Inquiry, Talked, features, tour};
+use super::{Eras, Inquiry, Talked, features, process, tour};
 use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, TransportKind};
 use mcproof_record::{Opened, Take};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// No revision of the protocol.
 const UNKNOWN_VERSION: &str = "1999-01-01";
 
-pub(super) async fn talk(inquiry: &Inquiry) -> Talked {
+const NEWEST: &str = mcproof_client::revision::LEGACY[0];
+
+pub(super) async fn talk(inquiry: &Inquiry, eras: &Eras) -> Talked {
     let options = ConnectOptions { era: EraChoice::Legacy, ..inquiry.options.clone() };
-    match Visit::open(inquiry, "legacy", options).await {
+    let opened = Visit::open(inquiry, "legacy", options).await;
+    eras.tell_legacy(opened.is_ok());
+    match opened {
         Ok(visit) => {
             let kind = visit.kind();
             let takes = match kind {
                 TransportKind::Stdio | TransportKind::InMemory => {
-                    let (main, early, versions) = tokio::join!(main(visit), early(inquiry, kind), versions(inquiry, kind));
-                    [main].into_iter().chain(early).chain(versions).collect()
+                    let (main, strangers) = tokio::join!(main(visit), strangers(inquiry, kind));
+                    [main].into_iter().chain(strangers).collect()
                 }
                 // What else there is to try may need the server to be started again.
                 TransportKind::Http | TransportKind::Sse => vec![main(visit).await],
@@ -42,29 +46,54 @@ async fn main(mut visit: Visit<'_>) -> Take {
 
 /// Asks for the tools before the handshake, and shakes hands then.
 pub(super) async fn early(inquiry: &Inquiry, kind: TransportKind) -> Option<Take> {
-    let mut visit = Visit::bare(inquiry, "early", kind, mcproof_client::revision::LEGACY[0]).await.ok()?;
+    let mut visit = Visit::bare(inquiry, "early", kind, NEWEST).await.ok()?;
     if !visit.is_there().await {
         return None;
     }
-    visit.tell("early-request", json!({ "jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": {} })).await;
-    visit.initialize("early-request-after", mcproof_client::revision::LEGACY[0]).await;
+    ask_early(&mut visit).await;
+    visit.initialize("early-request-after", NEWEST).await;
     Some(visit.end().await)
+}
+
+async fn ask_early(visit: &mut Visit<'_>) {
+    visit.tell("early-request", json!({ "jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": {} })).await;
+}
+
+/// Over stdio, one who knows no order, one who offers a revision that does not exist, and the supervisor who ends the process:
+/// all in one conversation, since each of them has but a word to say. Where that does not go well, each has its own.
+async fn strangers(inquiry: &Inquiry, kind: TransportKind) -> Vec<Take> {
+    if let Ok(mut visit) = Visit::bare(inquiry, "unknown version", kind, NEWEST).await {
+        ask_early(&mut visit).await;
+        let answer = visit.initialize("unknown-version", UNKNOWN_VERSION).await;
+        if let (Some(Ok(answer)), false) = (answer, visit.is_over()) {
+            visit.also("early-request-after");
+            process::terminate(&mut visit).await;
+            let take = visit.end().await;
+            return [take].into_iter().chain(take_up(inquiry, kind, &answer).await).collect();
+        }
+    }
+    let (early, versions, ended) = tokio::join!(early(inquiry, kind), versions(inquiry, kind), process::talk(inquiry, EraChoice::Legacy));
+    early.into_iter().chain(versions).chain(ended).collect()
 }
 
 /// Offers a revision that does not exist, and then the one that the server offers instead.
 pub(super) async fn versions(inquiry: &Inquiry, kind: TransportKind) -> Vec<Take> {
-    let newest = mcproof_client::revision::LEGACY[0];
-    let Ok(mut visit) = Visit::bare(inquiry, "unknown version", kind, newest).await else { return Vec::new() };
-    let offered = visit.initialize("unknown-version", UNKNOWN_VERSION).await;
+    let Ok(mut visit) = Visit::bare(inquiry, "unknown version", kind, NEWEST).await else { return Vec::new() };
+    let answer = visit.initialize("unknown-version", UNKNOWN_VERSION).await;
     let mut takes = vec![visit.end().await];
-    let offered = offered.and_then(Result::ok);
-    let offered = offered.as_ref().and_then(|result| result.get("protocolVersion")?.as_str());
-    // The main conversation began with the newest.
-    if let Some(offered) = offered.filter(|offered| *offered != newest && mcproof_client::revision::LEGACY.contains(offered))
-        && let Ok(mut visit) = Visit::bare(inquiry, "offered version", kind, newest).await
-    {
-        visit.initialize("offered-version", offered).await;
-        takes.push(visit.end().await);
+    if let Some(Ok(answer)) = answer {
+        takes.extend(take_up(inquiry, kind, &answer).await);
     }
     takes
+}
+
+/// Offers what the server offered in place of a revision that does not exist. The main conversation began with the newest.
+async fn take_up(inquiry: &Inquiry, kind: TransportKind, answer: &Value) -> Option<Take> {
+    let offered = answer.get("protocolVersion")?.as_str()?;
+    if offered == NEWEST || !mcproof_client::revision::LEGACY.contains(&offered) {
+        return None;
+    }
+    let mut visit = Visit::bare(inquiry, "offered version", kind, NEWEST).await.ok()?;
+    visit.initialize("offered-version", offered).await;
+    Some(visit.end().await)
 }

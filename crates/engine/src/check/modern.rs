@@ -1,8 +1,8 @@
 //! A client of the modern era: stateless requests with their metadata, and what is wrong with requests that lack it.
 
 use super::features::NO_RESOURCE;
-use super::visit::Visit;
-use super::{Inquiry, Talked, modern_headers, tour};
+use super::visit::{Answered, Undiscovered, Visit};
+use super::{Eras, Inquiry, Talked, modern_headers, tour};
 use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, Spelling, Target, TransportKind, revision};
 use mcproof_record::{Opened, Take};
 use serde_json::{Value, json};
@@ -10,14 +10,24 @@ use serde_json::{Value, json};
 /// No revision of the protocol.
 pub(super) const UNKNOWN_VERSION: &str = "1900-01-01";
 
-pub(super) async fn talk(inquiry: &Inquiry) -> Talked {
-    let options = ConnectOptions { era: EraChoice::Modern, ..inquiry.options.clone() };
+pub(super) async fn talk(inquiry: &Inquiry, eras: &Eras) -> Talked {
     // What a server remembers of a discovery may outlast the connection: over HTTP nothing may come before this.
     let unprepared = match &inquiry.target {
         Target::Http { launch: None, kind, .. } if *kind != Some(TransportKind::Sse) => unprepared(inquiry).await,
         _ => None,
     };
-    match Visit::open(inquiry, "modern", options).await {
+    let opened = match &inquiry.target {
+        Target::Stdio(_) => Visit::discover(inquiry, "modern").await,
+        Target::Http { .. } => {
+            let options = ConnectOptions { era: EraChoice::Modern, ..inquiry.options.clone() };
+            Visit::open(inquiry, "modern", options).await.map_err(|failed| {
+                let (take, failure) = *failed;
+                Undiscovered { take, failure, still: None }
+            })
+        }
+    };
+    eras.tell_modern(opened.is_ok());
+    match opened {
         Ok(mut visit) => {
             let kind = visit.kind();
             let first = tour::LISTS.iter().find(|(_, _, capability)| visit.declares(capability)).copied();
@@ -37,8 +47,7 @@ pub(super) async fn talk(inquiry: &Inquiry) -> Talked {
             };
             Talked { takes: std::iter::once(takes).chain(stateless).chain(unprepared).collect(), kind: Some(kind), failure: None }
         }
-        Err(failed) => {
-            let (mut take, failure) = *failed;
+        Err(Undiscovered { mut take, failure, still }) => {
             let mut takes = Vec::new();
             match &failure {
                 ConnectFailure::BadResult { .. } | ConnectFailure::NoCommonVersion { .. } => {}
@@ -48,7 +57,7 @@ pub(super) async fn talk(inquiry: &Inquiry) -> Talked {
                 }
                 // A legacy server answers with any error, or not at all. A modern one without discovery does as well: only
                 // another request tells them apart.
-                _ => match undiscovered(inquiry, &failure).await {
+                _ => match undiscovered(inquiry, &failure, still).await {
                     Some(other) => takes.push(other),
                     None => take.opened = Opened::OtherEra,
                 },
@@ -78,15 +87,29 @@ async fn spellings(inquiry: &Inquiry) -> Option<Take> {
 }
 
 /// A conversation with a server that is modern although it refused to be discovered.
-async fn undiscovered(inquiry: &Inquiry, failure: &ConnectFailure) -> Option<Take> {
+async fn undiscovered(inquiry: &Inquiry, failure: &ConnectFailure, still: Option<Visit<'_>>) -> Option<Take> {
     let ConnectFailure::Refused { .. } = failure else { return None };
+    // The process that refused is as good as another one to hear that it is not modern.
+    if let Some(mut refused) = still
+        && let Some(answer) = ask_undiscovered(&mut refused).await
+        && !is_modern(&answer)
+    {
+        return None;
+    }
     let kind = super::visit::transport_of(inquiry);
     let mut visit = Visit::bare(inquiry, "undiscovered", kind, revision::MODERN).await.ok()?;
-    let answer = visit.ask("undiscovered", Some("tools/list"), "tools/list", json!({})).await;
-    // Legacy servers may answer a list before their handshake; they do not know this member.
-    let is_modern = matches!(answer, Some(Ok(result)) if result.get("resultType").is_some());
+    let answer = ask_undiscovered(&mut visit).await;
     let take = visit.end().await;
-    is_modern.then_some(take)
+    answer.is_some_and(|answer| is_modern(&answer)).then_some(take)
+}
+
+async fn ask_undiscovered(visit: &mut Visit<'_>) -> Answered {
+    visit.ask("undiscovered", Some("tools/list"), "tools/list", json!({})).await
+}
+
+/// Legacy servers may answer a list before their handshake; they do not know this member.
+fn is_modern(answer: &Result<Value, i64>) -> bool {
+    matches!(answer, Ok(result) if result.get("resultType").is_some())
 }
 
 /// Requests without a discovery before them, which have to be understood each by itself.

@@ -1,19 +1,24 @@
 //! A supervisor: ends the server, if it is ours, by SIGTERM.
 
+use super::Inquiry;
 use super::visit::Visit;
-use super::{Found, Inquiry};
-use mcproof_client::ProcessSignal;
+use mcproof_client::{EraChoice, ProcessSignal};
 use mcproof_record::Take;
 
-pub(super) async fn talk(inquiry: &Inquiry, found: Found) -> Vec<Take> {
+pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice) -> Vec<Take> {
     if inquiry.target.command().is_none() {
         return Vec::new();
     }
-    match Visit::open_in(inquiry, "supervisor", found).await {
+    match Visit::open_in(inquiry, "supervisor", era).await {
         Ok(mut visit) => {
-            visit.signal("terminate", ProcessSignal::TERMINATE).await;
+            terminate(&mut visit).await;
             vec![visit.end().await]
         }
         Err(failed) => vec![failed.0],
     }
+}
+
+/// At the end of a conversation in which nothing else is left to say.
+pub(super) async fn terminate(visit: &mut Visit<'_>) {
+    visit.signal("terminate", ProcessSignal::TERMINATE).await;
 }

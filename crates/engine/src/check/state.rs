@@ -4,9 +4,10 @@
 //! A clock must not look like a change: an observer counts only if it said the same twice before the call, and if what it
 //! says afterwards stays the same for longer than a clock would let it.
 
+use super::Inquiry;
 use super::calls::{Callable, Tools};
 use super::visit::{Answered, Bird, Visit};
-use super::{Found, Inquiry};
+use mcproof_client::EraChoice;
 use mcproof_record::Take;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -28,14 +29,14 @@ const FIRST_CALL: &str = "state-call-first";
 pub(super) const SAME_CALL: &str = "state-call-again";
 pub(super) const LOOK: &str = "observe";
 
-pub(super) async fn talk(inquiry: &Inquiry, found: Found, tools: &Tools) -> Vec<Take> {
+pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, tools: &Tools) -> Vec<Take> {
     let hint = |tool: &Callable, name: &str| tool.tool.pointer(&format!("/annotations/{name}")) == Some(&Value::Bool(true));
     let (read_only, others): (Vec<&Callable>, Vec<&Callable>) = tools.0.iter().partition(|tool| hint(tool, "readOnlyHint"));
     let idempotent: Vec<&Callable> = others.into_iter().filter(|tool| hint(tool, "idempotentHint")).collect();
     if read_only.is_empty() && idempotent.is_empty() {
         return Vec::new();
     }
-    let mut visit = match Visit::open_in(inquiry, "observer", found).await {
+    let mut visit = match Visit::open_in(inquiry, "observer", era).await {
         Ok(visit) => visit,
         Err(failed) => return vec![failed.0],
     };

@@ -2,7 +2,7 @@
 //! as anything can be asked, and never waits longer than it may.
 
 use super::padding::without_padding;
-use super::{FLOCK_TOKEN, Found, Inquiry};
+use super::{FLOCK_TOKEN, Inquiry};
 use futures_util::StreamExt as _;
 use mcproof_client::{
     CallFailure, ClientProfile, ConnectFailure, ConnectOptions, EraChoice, Headers, HttpAnswer, HttpQuestion, ListenFailure, Patience,
@@ -61,6 +61,17 @@ pub(super) struct Visit<'a> {
     patience: Patience,
     /// How long it took until there was a session.
     pace: Duration,
+    /// The frames between these two belong to a take of their own.
+    greeted: FrameId,
+    parted: FrameId,
+}
+
+/// A server that did not let itself be discovered.
+pub(super) struct Undiscovered<'a> {
+    pub(super) take: Take,
+    pub(super) failure: ConnectFailure,
+    /// The conversation, if there is one: its server still runs.
+    pub(super) still: Option<Visit<'a>>,
 }
 
 /// One of several requests that go out together.
@@ -98,24 +109,36 @@ impl<'a> Visit<'a> {
         };
         let began = Instant::now();
         match open_session(&inquiry.target, &options, &tap).await {
-            Ok(session) => {
-                let revision = session.handshake().protocol_version.clone();
-                let visit = Self::of(inquiry, session, tap, name, revision, Opened::Yes);
-                Ok(Self { patience: ENDING, pace: began.elapsed(), ..visit })
-            }
-            Err(failure) => {
-                let take = Take {
-                    name: name.into(),
-                    transport: transport_after(inquiry, &failure).to_string(),
-                    revision: offered,
-                    opened: Opened::No { reason: failure.to_string() },
-                    probes: Vec::new(),
-                    ending: None,
-                    transcript: tap.transcript(),
-                };
-                Err(Box::new((take, failure)))
-            }
+            Ok(session) => Ok(Self::opened(inquiry, session, tap, name, began.elapsed())),
+            Err(failure) => Err(Box::new((unopened(inquiry, name, offered, &failure, &tap), failure))),
         }
+    }
+
+    /// In the modern era, over stdio. A server that refuses to be discovered may be asked something else.
+    pub(super) async fn discover(inquiry: &'a Inquiry, name: &'static str) -> Result<Self, Undiscovered<'a>> {
+        let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
+        let options = ConnectOptions { era: EraChoice::Modern, ..inquiry.options.clone() };
+        let offered = options.protocol_version.clone().unwrap_or_else(|| mcproof_client::revision::MODERN.to_owned());
+        let began = Instant::now();
+        let failed = match open_bare(&inquiry.target, TransportKind::Stdio, &offered, &options, &tap).await {
+            Ok(session) => match session.discover(&options, &tap).await {
+                Ok(session) => return Ok(Self::opened(inquiry, session, tap, name, began.elapsed())),
+                Err(refused) => {
+                    let (failure, session) = *refused;
+                    (failure, Some(session))
+                }
+            },
+            Err(failure) => (failure, None),
+        };
+        let (failure, session) = failed;
+        let take = unopened(inquiry, name, offered.clone(), &failure, &tap);
+        let still = session.map(|session| Self::of(inquiry, session, tap, name, offered, Opened::Bare));
+        Err(Undiscovered { take, failure, still })
+    }
+
+    fn opened(inquiry: &'a Inquiry, session: Session, tap: Tap, name: &'static str, pace: Duration) -> Self {
+        let revision = session.handshake().protocol_version.clone();
+        Self { patience: ENDING, pace, ..Self::of(inquiry, session, tap, name, revision, Opened::Yes) }
     }
 
     /// Without a handshake.
@@ -127,12 +150,13 @@ impl<'a> Visit<'a> {
 
     fn of(inquiry: &'a Inquiry, session: Session, tap: Tap, name: &'static str, revision: String, opened: Opened) -> Self {
         let (probes, patience, pace) = (Vec::new(), BRIEF, Duration::ZERO);
-        Self { inquiry, session, tap, name, revision, opened, probes, was_silent: false, flocked: 0, left_work: false, patience, pace }
+        let (greeted, parted) = (tap.mark(), tap.mark());
+        let (was_silent, flocked, left_work) = (false, 0, false);
+        Self { inquiry, session, tap, name, revision, opened, probes, was_silent, flocked, left_work, patience, pace, greeted, parted }
     }
 
-    /// In an era that the server speaks, the legacy one if it speaks both.
-    pub(super) async fn open_in(inquiry: &'a Inquiry, name: &'static str, found: Found) -> Result<Self, Box<(Take, ConnectFailure)>> {
-        let era = if found.is_legacy { EraChoice::Legacy } else { EraChoice::Modern };
+    /// In an era that the server speaks.
+    pub(super) async fn open_in(inquiry: &'a Inquiry, name: &'static str, era: EraChoice) -> Result<Self, Box<(Take, ConnectFailure)>> {
         Self::open(inquiry, name, ConnectOptions { era, ..inquiry.options.clone() }).await
     }
 
@@ -151,6 +175,11 @@ impl<'a> Visit<'a> {
     /// A request that is the first: what it waits for is the start of the server as well.
     fn first_deadline(&self) -> Duration {
         self.inquiry.options.timeout.map_or(self.deadline(), |start| start.max(self.deadline()))
+    }
+
+    /// How long it took until there was a session: so slow are the server and the machine.
+    pub(super) fn pace(&self) -> Duration {
+        self.pace
     }
 
     /// How long a server that was maltreated may take to show that it lives.
@@ -272,9 +301,11 @@ impl<'a> Visit<'a> {
             "clientInfo": { "name": client.name, "version": client.version },
         });
         let first = self.tap.mark();
+        let began = Instant::now();
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
         let outcome = self.session.send_message(message.as_object().unwrap_or(&Map::new()), self.first_deadline()).await;
         if let Ok(Some(Reply { answer: Ok(result), http, .. })) = &outcome {
+            self.pace = self.pace.max(began.elapsed());
             let mut headers = Headers::new();
             let version = result.get("protocolVersion").and_then(Value::as_str).unwrap_or(version);
             if version >= "2025-06-18" {
@@ -288,6 +319,13 @@ impl<'a> Visit<'a> {
             let _ = self.session.send_message(initialized.as_object().unwrap_or(&Map::new()), self.deadline()).await;
         }
         self.conclude(probe, Some(version), first, outcome)
+    }
+
+    /// What was tried last was another probe as well.
+    pub(super) fn also(&mut self, probe: &str) {
+        if let Some(last) = self.probes.last().cloned() {
+            self.probes.push(Probed { probe: probe.into(), ..last });
+        }
     }
 
     /// A signal to the server, and the wait for its end. A server that listens gets it alone, without its children, as from a
@@ -501,6 +539,20 @@ impl<'a> Visit<'a> {
         self.probes.push(Probed { probe: probe.into(), subject: subject.map(str::to_owned), first, end, outcome });
     }
 
+    pub(super) fn has_left_work(&self) -> bool {
+        self.left_work
+    }
+
+    /// What was tried so far, as a take of its own. The conversation goes on; what comes later is another take.
+    pub(super) fn part(&mut self) -> Take {
+        let (transport, revision, opened) = (self.kind().to_string(), self.revision.clone(), self.opened.clone());
+        let probes = std::mem::take(&mut self.probes);
+        let mut transcript = self.tap.transcript();
+        without_padding(&mut transcript);
+        self.parted = self.tap.mark();
+        Take { name: self.name.into(), transport, revision, opened, probes, ending: None, transcript }
+    }
+
     /// Ends the conversation, and the server if it is ours.
     pub(super) async fn end(self) -> Take {
         self.session.settle().await;
@@ -511,6 +563,7 @@ impl<'a> Visit<'a> {
         }
         let (transport, patience) = (self.kind().to_string(), self.slowly(self.patience));
         let (ending, mut transcript) = end(self.session, &self.tap, patience).await;
+        transcript.frames.retain(|frame| !(self.greeted..self.parted).contains(&frame.id));
         without_padding(&mut transcript);
         let ending = ending.filter(|_| self.inquiry.target.command().is_some() && !self.left_work);
         Take { name: self.name.into(), transport, revision: self.revision, opened: self.opened, probes: self.probes, ending, transcript }
@@ -528,6 +581,19 @@ pub(super) async fn end(session: Session, tap: &Tap, patience: Patience) -> (Opt
         left_behind: report.left_behind,
     };
     (Some(ending).filter(|ending| !was_over || !ending.left_behind.is_empty()), tap.transcript())
+}
+
+/// The take of a conversation that did not come about.
+fn unopened(inquiry: &Inquiry, name: &str, revision: String, failure: &ConnectFailure, tap: &Tap) -> Take {
+    Take {
+        name: name.into(),
+        transport: transport_after(inquiry, failure).to_string(),
+        revision,
+        opened: Opened::No { reason: failure.to_string() },
+        probes: Vec::new(),
+        ending: None,
+        transcript: tap.transcript(),
+    }
 }
 
 /// What the conversation would have been over, had it come about.
