@@ -19,10 +19,14 @@ use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use url::Url;
+
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Lines of a server that is starting after which it is looked whether it listens by now.
+const MOST_HEARD: usize = 20;
 
 /// Opens a session. Whatever happens on the way is in the tap, also when it fails; then nothing is left running.
 ///
@@ -280,22 +284,22 @@ impl<'a> Opening<'a> {
     ) -> Result<(Spawned, Url), ConnectFailure> {
         let deadline = Instant::now() + self.budget;
         let (found, mut location) = mpsc::channel(1);
-        let watcher: Option<OutputWatcher> = locate.map(|locate| {
-            let locate = Arc::clone(locate);
-            Arc::new(move |line: &[u8]| {
-                if let Some(url) = locate(line) {
-                    // Full means that an earlier line told it.
-                    let _ = found.try_send(url);
-                }
-            }) as OutputWatcher
+        let spoke = Arc::new(Notify::new());
+        let (speaks, locates) = (Arc::clone(&spoke), locate.cloned());
+        let watcher: OutputWatcher = Arc::new(move |line: &[u8]| {
+            if let Some(url) = locates.as_ref().and_then(|locate| locate(line)) {
+                // Full means that an earlier line told it.
+                let _ = found.try_send(url);
+            }
+            speaks.notify_one();
         });
         // Otherwise we would test whatever listens there, and call it this server.
         if locate.is_none() && self.exchanger(endpoint.url.clone())?.accepts().await.is_ok() {
             return Err(ConnectFailure::AddressTaken { url: endpoint.url.to_string() });
         }
-        let (process, stdin, stdout) = Process::start(launch, &self.options.guardian, self.tap, watcher.clone()).await?;
+        let (process, stdin, stdout) = Process::start(launch, &self.options.guardian, self.tap, Some(Arc::clone(&watcher))).await?;
         // Ends with the pipe, at the latest when the whole process group is ended.
-        tokio::spawn(copy_output(stdout, self.tap.clone(), Stream::Stdout, watcher));
+        tokio::spawn(copy_output(stdout, self.tap.clone(), Stream::Stdout, Some(watcher)));
         let spawned = Spawned { process, stdin };
         let mut exit = spawned.process.watch_exit();
         let mut known = locate.is_none().then(|| endpoint.url.clone());
@@ -307,9 +311,15 @@ impl<'a> Opening<'a> {
             known = Some(url.clone());
             let exchanger = self.exchanger(url.clone())?;
             let started = Instant::now();
+            let mut heard = 0;
             loop {
-                // Never at once, and seldom where a server takes its time: each attempt costs both of us.
-                sleep((started.elapsed() / 4).clamp(Duration::from_millis(1), Duration::from_millis(50))).await;
+                // Never at once, and seldom where a server takes its time: each attempt costs both of us. Most print something
+                // as soon as they listen, though others never stop.
+                let pause = sleep((started.elapsed() / 4).clamp(Duration::from_millis(2), Duration::from_millis(50)));
+                tokio::select! {
+                    () = spoke.notified(), if heard < MOST_HEARD => heard += 1,
+                    () = pause => {}
+                }
                 if exchanger.accepts().await.is_ok() {
                     break;
                 }
