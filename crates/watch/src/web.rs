@@ -29,6 +29,8 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
 use tokio::task::JoinSet;
+use tower_http::CompressionLevel;
+use tower_http::compression::CompressionLayer;
 
 /// For a browser to send the head of a request.
 const HEAD: Duration = Duration::from_secs(15);
@@ -162,7 +164,10 @@ pub fn router(state: State) -> Router {
         .route("/healthz", get(live::health))
         .route("/assets/{file}", get(assets::file))
         .layer(from_fn_with_state(state.clone(), guard::greet));
-    private.merge(public).fallback(pages::nothing).layer(from_fn(guard::harden)).with_state(state)
+    // Quick rather than small: probes wait for the same thread. Event streams are left as they are. What forms are sealed with
+    // is worth no guessing by sizes: other sites cannot have a page that holds the seal of a visitor (`SameSite=Strict`).
+    let compression = CompressionLayer::new().quality(CompressionLevel::Fastest);
+    private.merge(public).fallback(pages::nothing).layer(from_fn(guard::harden)).layer(compression).with_state(state)
 }
 
 /// Answers requests, and follows what is written to the store, until `shutdown`.

@@ -249,6 +249,50 @@ fn without_a_login_only_this_machine_is_served_by_its_own_names() {
 }
 
 #[test]
+fn pages_are_compressed_for_whoever_takes_that_and_events_come_at_once() {
+    let dashboard = Dashboard::new(Config::default());
+    let page = dashboard.get("/");
+    // One visit, so that forms are sealed alike.
+    let visit = page.cookies();
+    // Of an older version of HTTP the body is all that is left, without marks of its pieces.
+    let ask = |path: &str, more: &str| {
+        let mut stream = TcpStream::connect(dashboard.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: {}\r\nCookie: {visit}\r\n{more}\r\n", dashboard.address).unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        (String::from_utf8(head).unwrap().to_lowercase(), stream)
+    };
+    let style = page.body.split("href=\"/assets/watch").nth(1).unwrap().split('"').next().unwrap();
+    let style = format!("/assets/watch{style}");
+    for path in ["/", "/targets/svc-0001", &style, "/api/targets", "/incidents", "/status"] {
+        let bodies = ["", "Accept-Encoding: gzip;q=0\r\n", "Accept-Encoding: br, gzip\r\n"].map(|accept| {
+            let (head, mut stream) = ask(path, accept);
+            assert_eq!(head.contains("content-encoding: gzip"), accept.contains("br, gzip"), "{path} {head}");
+            assert!(head.contains("vary: accept-encoding"), "{path} {head}");
+            let mut body = Vec::new();
+            stream.read_to_end(&mut body).unwrap();
+            body
+        });
+        let mut text = Vec::new();
+        flate2::read::GzDecoder::new(bodies[2].as_slice()).read_to_end(&mut text).unwrap();
+        assert!(text == bodies[0] && text == bodies[1] && !text.is_empty(), "{path}");
+        assert!(bodies[2].len() * 2 < text.len(), "{path}: {} of {}", bodies[2].len(), text.len());
+    }
+
+    let (head, mut events) = ask("/events", "Accept-Encoding: gzip\r\n");
+    assert!(head.contains("content-type: text/event-stream") && !head.contains("content-encoding"), "{head}");
+    dashboard.bell.send("svc-0001".to_owned()).unwrap();
+    let mut begin = [0; 14];
+    events.read_exact(&mut begin).unwrap();
+    assert_eq!(&begin, b"event: changed");
+}
+
+#[test]
 fn a_token_opens_the_dashboard_until_it_is_left() {
     let dashboard = Dashboard::new(with_token("open sesame"));
     let refused = dashboard.get("/targets/svc-0001?span=7d");
