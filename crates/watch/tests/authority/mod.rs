@@ -21,10 +21,10 @@ impl Authority {
         Self(Issuer::new(params, key))
     }
 
-    /// What a server at `localhost` needs, with a certificate of one's own.
+    /// What a server at `localhost` or 127.0.0.1 needs, with a certificate of one's own.
     pub(crate) fn server(&self, change: impl FnOnce(&mut CertificateParams)) -> Arc<ServerConfig> {
         let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let mut params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
         change(&mut params);
         let certificate = params.signed_by(&key, &self.0).unwrap();
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))

@@ -70,6 +70,11 @@ impl Cluster {
         }
     }
 
+    /// The process of the server, if it runs.
+    pub(crate) fn process(&self) -> Option<u32> {
+        self.server.as_ref().map(Child::id)
+    }
+
     /// A new, empty database, and its address.
     pub(crate) fn database(&self, name: &str) -> String {
         let mut createdb = command("createdb");

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpListener;
 
 /// How a server is at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,14 +22,15 @@ pub(crate) async fn serve(listener: TcpListener, moods: Moods) {
     while let Ok((stream, _)) = listener.accept().await {
         let moods = Arc::clone(&moods);
         tokio::spawn(async move {
+            let _ = stream.set_nodelay(true);
             // Who hangs up in the middle is no concern of ours.
             let _ = converse(stream, &moods).await;
         });
     }
 }
 
-async fn converse(stream: TcpStream, moods: &Moods) -> std::io::Result<()> {
-    stream.set_nodelay(true)?;
+/// One connection, whatever it is made of.
+pub(crate) async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin, moods: &Moods) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
     loop {
