@@ -139,9 +139,9 @@ impl Monitor {
     }
 
     async fn publish(&self, given: &mut Given, config: Arc<Config>, configured: Targets) -> Result<(), StoreFailure> {
-        let found = self.store.api_targets().await?;
+        let found: BTreeMap<String, Vec<u8>> = self.store.api_targets().await?.into_iter().collect();
         // What is the same stays the same value, so that nothing is prepared anew for it.
-        given.retain(|name, (definition, _)| found.iter().any(|(found, now)| found == name && now == definition));
+        given.retain(|name, (definition, _)| found.get(name) == Some(&*definition));
         for (name, definition) in found {
             if !given.contains_key(&name)
                 && let Some(spec) = api_target::decode(&config, &name, &definition)

@@ -23,7 +23,7 @@ pub use results::{ProbeEvidence, evidence_id};
 pub use schedule::{Lease, Source, Synced};
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
-use sqlx::{AnyPool, ConnectOptions as _, Executor as _};
+use sqlx::{AnyConnection, AnyPool, ConnectOptions as _, Executor as _};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::str::FromStr as _;
@@ -130,6 +130,14 @@ impl Store {
 }
 
 impl Dialect {
+    /// What is at the other end.
+    pub(crate) fn of(connection: &AnyConnection) -> Self {
+        match connection.backend_name() {
+            "SQLite" => Self::Sqlite,
+            _ => Self::Postgres,
+        }
+    }
+
     fn address(self, address: &str) -> String {
         match self {
             Self::Sqlite if !address.contains('?') => format!("{address}?mode=rwc"),

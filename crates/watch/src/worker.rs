@@ -163,25 +163,27 @@ impl Worker {
 
     /// Ends when everybody who could send a result has gone.
     async fn commit_all(&self, clock: Clock, mut arrivals: mpsc::Receiver<Finished>) {
-        let mut batch = Vec::new();
+        let mut batch = Vec::with_capacity(COMMITTED_AT_ONCE);
         while arrivals.recv_many(&mut batch, COMMITTED_AT_ONCE).await > 0 {
             let gathered =
                 async { while batch.len() < COMMITTED_AT_ONCE && arrivals.recv_many(&mut batch, COMMITTED_AT_ONCE).await > 0 {} };
             // Cancelling keeps what has arrived: it is in the batch.
             let _ = timeout(GATHERING, gathered).await;
-            self.persist(clock, std::mem::take(&mut batch)).await;
+            self.persist(clock, &batch).await;
+            batch.clear();
         }
     }
 
     /// Tries as long as there is a lease left. After two failures each result goes alone: one of them may be what the database
     /// does not take.
-    async fn persist(&self, clock: Clock, mut batch: Vec<Finished>) {
+    async fn persist(&self, clock: Clock, batch: &[Finished]) {
         let delays = ExponentialBuilder::default().with_min_delay(Duration::from_millis(50)).with_max_delay(Duration::from_secs(2));
         let mut delays = delays.with_jitter().without_max_times().build();
         let mut size = COMMITTED_AT_ONCE;
+        let mut before: Option<Vec<Finished>> = None;
         for failures in 1.. {
             let mut left = Vec::new();
-            for part in batch.chunks(size) {
+            for part in before.as_deref().unwrap_or(batch).chunks(size) {
                 if let Err(failure) = self.commit(part, Moment::from(clock())).await {
                     self.pulse.ill(&failure);
                     left.extend_from_slice(part);
@@ -192,7 +194,7 @@ impl Worker {
             if left.is_empty() {
                 return;
             }
-            batch = left;
+            before = Some(left);
             if failures == 2 {
                 size = 1;
             }

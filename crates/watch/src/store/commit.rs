@@ -61,7 +61,7 @@ impl Store {
         let names: BTreeSet<&str> = ours.iter().map(|one| one.lease.target.as_str()).collect();
         let mut targets = load(&mut transaction, self.dialect, &names).await?;
         let announced = announced(&mut transaction, now).await?;
-        let mut turns = Values::default();
+        let mut turns = Values::new(self.dialect);
         for one in &ours {
             let Some(target) = targets.get_mut(&one.lease.target) else { continue };
             let effects = match written.contains(&key(&one.observation)) {
@@ -97,7 +97,7 @@ fn owner(lease: &Lease) -> Owner {
 
 /// The leases that still are what they were. In Postgres nobody can take them over from here on until the end of the transaction.
 async fn owned(connection: &mut AnyConnection, dialect: Dialect, finished: &[Finished]) -> Result<BTreeSet<Owner>, StoreFailure> {
-    let mut values = Values::default();
+    let mut values = Values::new(dialect);
     for Finished { lease, .. } in finished {
         values.row(|row| {
             row.add(lease.target.clone()).add(lease.region.clone()).add(lease.epoch);
@@ -126,7 +126,7 @@ async fn load(
     names: &BTreeSet<&str>,
 ) -> Result<BTreeMap<String, Remembered>, StoreFailure> {
     let statement = format!("SELECT name, state, every FROM target WHERE name IN (VALUES {{}}) ORDER BY name {}", dialect.lock());
-    let rows = Values::names(names.iter().copied()).query(&statement).fetch_all(connection).await?;
+    let rows = Values::names(dialect, names.iter().copied()).query(&statement).fetch_all(connection).await?;
     let remembered = |row: &sqlx::any::AnyRow| {
         let (target, state): (String, String) = (row.try_get(0)?, row.try_get(1)?);
         let every: i64 = row.try_get(2)?;

@@ -1,7 +1,7 @@
 //! Contracts that targets were seen with: each version once, compressed.
 
 use super::values::Values;
-use super::{Store, StoreFailure, packed};
+use super::{Dialect, Store, StoreFailure, packed};
 use crate::moment::Moment;
 use mcproof_record::Contract;
 use sqlx::AnyConnection;
@@ -39,7 +39,7 @@ pub(super) async fn insert<'a>(
     connection: &mut AnyConnection,
     seen: impl Iterator<Item = (&'a str, Moment, &'a SeenContract)>,
 ) -> Result<(), StoreFailure> {
-    let mut values = Values::default();
+    let mut values = Values::new(Dialect::of(connection));
     for (target, at, contract) in seen {
         values.row(|row| {
             row.add(target.to_owned()).add(contract.hash.clone()).add(at.0).add(contract.body.clone());

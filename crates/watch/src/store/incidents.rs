@@ -9,7 +9,7 @@ mod drift;
 mod storm;
 
 use super::values::Values;
-use super::{Store, StoreFailure, ids};
+use super::{Dialect, Store, StoreFailure, ids};
 use crate::config::Config;
 use crate::incident::{Class, Detail, Severity};
 use crate::maintenance::{self, Planned};
@@ -93,7 +93,7 @@ async fn write_states(transaction: &mut Transaction<'_, Any>, turns: &[Turn], no
         since = CASE WHEN v.column3 <> target.availability THEN v.column8 ELSE target.since END \
         FROM (VALUES {}) AS v WHERE target.name = v.column1";
     for some in turns.chunks(ROWS) {
-        let mut values = Values::default();
+        let mut values = Values::new(Dialect::of(transaction));
         for turn in some {
             values.row(|row| {
                 row.add(turn.target.clone()).add(serde_json::to_string(&turn.state).expect("a state has text keys only"));

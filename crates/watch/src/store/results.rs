@@ -1,7 +1,7 @@
 //! Results of probes, and the evidence of those that somebody will want to look at.
 
 use super::values::Values;
-use super::{Store, StoreFailure, packed};
+use super::{Dialect, Store, StoreFailure, packed};
 use crate::state::Observation;
 use mcproof_record::{Phase, ProbeReport, Transcript};
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,8 @@ pub(super) async fn insert(
     connection: &mut AnyConnection,
     results: impl Iterator<Item = (&Observation, Option<&Vec<u8>>)>,
 ) -> Result<BTreeSet<Key>, StoreFailure> {
-    let (mut values, mut evidence) = (Values::default(), Values::default());
+    let dialect = Dialect::of(connection);
+    let (mut values, mut evidence) = (Values::new(dialect), Values::new(dialect));
     for (observation, body) in results {
         let id = body.map(|_| evidence_id(observation));
         if let (Some(body), Some(id)) = (body, &id) {

@@ -33,7 +33,7 @@ impl Store {
         let names: Vec<String> = sqlx::query_scalar("SELECT name FROM target ORDER BY name").fetch_all(&self.pool).await?;
         for some in names.chunks(TARGETS) {
             for statement in &statements {
-                Values::names(some.iter().map(String::as_str)).query(statement).execute(&self.pool).await?;
+                Values::names(self.dialect, some.iter().map(String::as_str)).query(statement).execute(&self.pool).await?;
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 
 use super::read::Bucket;
 use super::values::Values;
-use super::{Store, StoreFailure};
+use super::{Dialect, Store, StoreFailure};
 use crate::latency::Latency;
 use crate::moment::{DAY, FIVE_MINUTES, HOUR, Moment, millis};
 use crate::schedule::Grid;
@@ -93,7 +93,7 @@ async fn results(
     from: Moment,
     until: Moment,
 ) -> Result<Stretches, StoreFailure> {
-    let names = Values::names(targets.iter().map(|target| target.name.as_str()));
+    let names = Values::names(Dialect::of(transaction), targets.iter().map(|target| target.name.as_str()));
     let statement = format!(
         "SELECT target, slot, region, attempt, verdict, duration FROM result \
          WHERE target IN (VALUES {{}}) AND slot >= {} AND slot < {} ORDER BY target, slot",
@@ -125,7 +125,7 @@ async fn merged(
     from: Moment,
     until: Moment,
 ) -> Result<Stretches, StoreFailure> {
-    let names = Values::names(targets.iter().map(|target| target.name.as_str()));
+    let names = Values::names(Dialect::of(transaction), targets.iter().map(|target| target.name.as_str()));
     let statement = format!(
         "SELECT target, start, good, bad, inconclusive, histogram FROM rollup \
          WHERE target IN (VALUES {{}}) AND width = {} AND start >= {} AND start < {}",
@@ -154,7 +154,7 @@ async fn write(
     let planned: BTreeMap<&str, &Planned> = targets.iter().map(|target| (target.name.as_str(), target)).collect();
     let stretches: Vec<_> = stretches.iter().collect();
     for some in stretches.chunks(ROWS) {
-        let mut values = Values::default();
+        let mut values = Values::new(Dialect::of(transaction));
         for ((target, start), counts) in some {
             let Some(planned) = planned.get(target.as_str()) else { continue };
             let (begin, end) = ((*start).max(planned.created), (*start + width).min(until));

@@ -202,7 +202,7 @@ impl Store {
     /// The database failed.
     pub async fn release(&self, leases: &[Lease]) -> Result<(), StoreFailure> {
         for part in leases.chunks(ROWS) {
-            let mut values = Values::default();
+            let mut values = Values::new(self.dialect);
             for lease in part {
                 values.row(|row| {
                     row.add(lease.target.as_str()).add(lease.region.as_str()).add(lease.epoch);
@@ -303,7 +303,7 @@ async fn put<'a>(
     now: Moment,
 ) -> Result<Synced, StoreFailure> {
     let mut synced = Synced::default();
-    let (mut rows, mut turns, mut patience) = (Values::default(), Values::default(), Values::default());
+    let (mut rows, mut turns, mut patience) = (Values::new(dialect), Values::new(dialect), Values::new(dialect));
     for (target, definition) in targets {
         let (every, grid, lease) = (millis(target.every), target.grid(), millis(target.lease()));
         let before = known.get(&target.name);

@@ -1,13 +1,14 @@
 //! Statements with many rows: the text of `($1, $2), ($3, $4)` and the arguments that belong to it.
 
+use super::Dialect;
 use sqlx::any::AnyArguments;
 use sqlx::query::Query;
 use sqlx::{Any, Arguments as _, AssertSqlSafe, Encode, Type};
 use std::fmt::Write as _;
 
 /// Rows of a `VALUES` list.
-#[derive(Default)]
 pub(super) struct Values {
+    dialect: Dialect,
     text: String,
     arguments: AnyArguments,
     count: usize,
@@ -20,9 +21,13 @@ pub(super) struct Row<'a> {
 }
 
 impl Values {
+    pub(super) fn new(dialect: Dialect) -> Self {
+        Self { dialect, text: String::new(), arguments: AnyArguments::default(), count: 0 }
+    }
+
     /// One name in each row.
-    pub(super) fn names<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
-        let mut values = Self::default();
+    pub(super) fn names<'n>(dialect: Dialect, names: impl IntoIterator<Item = &'n str>) -> Self {
+        let mut values = Self::new(dialect);
         for name in names {
             values.row(|row| {
                 row.add(name.to_owned());
@@ -53,7 +58,12 @@ impl Row<'_> {
         self.values.count += 1;
         let separator = if self.is_first { "" } else { ", " };
         self.is_first = false;
-        write!(self.values.text, "{separator}${}", self.values.count).expect("text takes text");
+        let text = &mut self.values.text;
+        match self.values.dialect {
+            // To SQLite `$1` is a name, and it looks through all names for each of them.
+            Dialect::Sqlite => text.extend([separator, "?"]),
+            Dialect::Postgres => write!(text, "{separator}${}", self.values.count).expect("text takes text"),
+        }
         self.values.arguments.add(value).expect("numbers, texts and bytes can be sent");
         self
     }
