@@ -229,6 +229,12 @@ impl Tap {
         found.cloned()
     }
 
+    /// Looks at the frames that are kept, without a copy of them. Nothing is recorded meanwhile.
+    pub fn look<T>(&self, at: impl FnOnce(&mut dyn Iterator<Item = &Frame>) -> T) -> T {
+        let state = self.state();
+        at(&mut state.first.iter().chain(&state.last))
+    }
+
     /// Everything that is kept so far. Where frames are missing, a note in their place says how many.
     pub fn transcript(&self) -> Transcript {
         let state = self.state();

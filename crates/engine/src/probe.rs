@@ -9,7 +9,7 @@ mod replay;
 pub use promise::Promise;
 pub use replay::take_of;
 
-use crate::contract::{ToolsSeen, changes_told};
+use crate::contract::{ToolsSeen, changes_told, tools_hash};
 use crate::diagnosis::{self, Asker, Scene};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use mcproof_client::{ConnectFailure, ConnectOptions, Handshake, Patience, Session, StartFailure, Tap, Target, open_session};
@@ -121,8 +121,9 @@ async fn list(plan: &ProbePlan, session: &Session, course: &mut Course, report: 
             course.list = Some((began, session.tap().elapsed()));
             let all: Vec<Value> = listed.items.into_iter().chain(listed.rejected.into_iter().map(|(tool, _)| tool)).collect();
             report.tools = Some(all.len());
-            report.contract = Some(promise::found(session, plan, &all));
-            Some(ToolsSeen { tools: all, told })
+            let hash = tools_hash(&all);
+            report.contract = Some(promise::found(session, plan, hash.clone()));
+            Some(ToolsSeen { tools: all, hash, told })
         }
         Err(failure) => {
             course.failed = Some(session.tap().elapsed());

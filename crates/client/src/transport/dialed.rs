@@ -3,6 +3,7 @@
 
 use crate::Tap;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// One connection, or the attempt at one: what it did not come to is not there.
@@ -23,7 +24,7 @@ pub struct Dialed {
     /// The version of TLS that both sides agreed on, such as `TLS 1.3`.
     pub tls_version: Option<&'static str>,
     /// The server's own certificate (DER).
-    pub certificate: Option<Vec<u8>>,
+    pub certificate: Option<Arc<[u8]>>,
     /// Whether the certificate was checked.
     pub is_verified: bool,
     /// Why there was no TCP connection, as the system numbers it.
@@ -61,7 +62,7 @@ impl<'a> Dialing<'a> {
     pub(super) fn secured(&mut self, version: &'static str, certificate: Option<&[u8]>, is_verified: bool) {
         self.facts.tls = Some(self.lap());
         self.facts.tls_version = Some(version);
-        self.facts.certificate = certificate.map(<[u8]>::to_vec);
+        self.facts.certificate = certificate.map(Arc::from);
         self.facts.is_verified = is_verified;
     }
 

@@ -23,8 +23,8 @@ use tokio_rustls::client::TlsStream;
 /// the machine trusts, and the tickets that make a second handshake short.
 #[derive(Clone, Default)]
 pub struct Tls {
-    authorities: Vec<CertificateDer<'static>>,
-    identity: Option<Identity>,
+    authorities: Arc<Vec<CertificateDer<'static>>>,
+    identity: Option<Arc<Identity>>,
     verification: Verification,
     tickets: Tickets,
     loaded: Arc<OnceLock<Result<Arc<ClientConfig>, String>>>,
@@ -47,10 +47,9 @@ enum Tickets {
     Dropped,
 }
 
-#[derive(Clone)]
 struct Identity {
     chain: Vec<CertificateDer<'static>>,
-    key: Arc<PrivateKeyDer<'static>>,
+    key: PrivateKeyDer<'static>,
 }
 
 /// Why certificates or a key cannot be used.
@@ -79,7 +78,7 @@ impl Tls {
         for authority in &authorities {
             store.add(authority.clone()).map_err(|error| TlsFailure::BadCertificate(error.to_string()))?;
         }
-        self.authorities.extend(authorities);
+        Arc::make_mut(&mut self.authorities).extend(authorities);
         self.loaded = Arc::default();
         Ok(())
     }
@@ -96,7 +95,7 @@ impl Tls {
             Err(Error::InconsistentKeys(_)) => return Err(TlsFailure::OtherKey),
             Err(error) => return Err(TlsFailure::BadKey(error.to_string())),
         }
-        self.identity = Some(Identity { chain, key: Arc::new(key) });
+        self.identity = Some(Arc::new(Identity { chain, key }));
         self.loaded = Arc::default();
         Ok(())
     }
@@ -131,13 +130,14 @@ impl Tls {
             Verification::Full => {
                 let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(self.roots()?), provider).build();
                 let verifier = verifier.map_err(|error| unusable(&error))?;
-                let verifier = Trusting { verifier, named: self.authorities.clone() };
+                let verifier = Trusting { verifier, named: Arc::clone(&self.authorities) };
                 builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
             }
         };
         let mut config = match &self.identity {
             None => builder.with_no_client_auth(),
-            Some(Identity { chain, key }) => {
+            Some(identity) => {
+                let Identity { chain, key } = &**identity;
                 builder.with_client_auth_cert(chain.clone(), key.clone_key()).map_err(|error| unusable(&error))?
             }
         };
@@ -288,7 +288,7 @@ fn is_authoritys_own(error: &OtherError) -> bool {
 #[derive(Debug)]
 struct Trusting {
     verifier: Arc<WebPkiServerVerifier>,
-    named: Vec<CertificateDer<'static>>,
+    named: Arc<Vec<CertificateDer<'static>>>,
 }
 
 impl ServerCertVerifier for Trusting {

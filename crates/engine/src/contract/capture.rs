@@ -4,7 +4,7 @@
 //! Within one kind of client nothing in it depends on the transport, the size of pages, their order, or on what changes by
 //! itself: `_meta` of results, how long they may be cached, when a resource was modified and how large it is.
 
-use super::hash::{canonical, full_hash, tools_hash};
+use super::hash::{canonical, full_hash, sort, text, tools_hash};
 use super::profile::{Profile, Visitor};
 use futures_util::future::try_join_all;
 use mcproof_client::revision::{LEGACY, MODERN};
@@ -58,6 +58,8 @@ pub async fn capture(session: &Session, versions: &[String], timeout: Duration) 
 /// The tools of a session that has listed them, and how many changes it had been told of before.
 pub struct ToolsSeen {
     pub tools: Vec<Value>,
+    /// Of these tools.
+    pub hash: String,
     pub told: usize,
 }
 
@@ -72,13 +74,14 @@ pub async fn complete(
     mut seen: Option<ToolsSeen>,
 ) -> Result<Captured, CaptureFailure> {
     let handshake = session.handshake();
-    let mut lists = Vec::new();
+    let (mut lists, mut hash) = (Vec::new(), None);
     await_announcement(session).await;
     for reading in 0.. {
         lists.clear();
-        let (before, tools) = match seen.take() {
-            Some(seen) => (seen.told, Some(seen.tools)),
-            None => (changes_told(session), None),
+        let (before, tools);
+        (before, tools, hash) = match seen.take() {
+            Some(seen) => (seen.told, Some(seen.tools), Some(seen.hash)),
+            None => (changes_told(session), None, None),
         };
         let known = tools.into_iter().map(Some).chain(std::iter::repeat(None));
         for ((method, key, capability, _, _), known) in LISTS.into_iter().zip(known) {
@@ -96,7 +99,9 @@ pub async fn complete(
         }
     }
     let [tools, prompts, resources, resource_templates] = <[Option<Vec<Value>>; 4]>::try_from(lists).expect("there are four lists");
-    let contract = of_parts(handshake_of(handshake, versions), tools, prompts, resources, resource_templates);
+    let mut contract = in_order(handshake_of(handshake, versions), tools, prompts, resources, resource_templates);
+    let tools = hash.unwrap_or_else(|| tools_hash(contract.tools.as_deref().unwrap_or_default()));
+    contract.hashes = ContractHashes { tools, full: full_hash(&contract) };
     Ok(Captured { contract, transport: handshake.transport })
 }
 
@@ -195,16 +200,27 @@ pub(super) fn of_parts(
     resources: Option<Vec<Value>>,
     resource_templates: Option<Vec<Value>>,
 ) -> Contract {
+    let mut contract = in_order(handshake, tools, prompts, resources, resource_templates);
+    contract.hashes = ContractHashes { tools: tools_hash(contract.tools.as_deref().unwrap_or_default()), full: full_hash(&contract) };
+    contract
+}
+
+/// Without its hashes.
+fn in_order(
+    handshake: Contract,
+    tools: Option<Vec<Value>>,
+    prompts: Option<Vec<Value>>,
+    resources: Option<Vec<Value>>,
+    resource_templates: Option<Vec<Value>>,
+) -> Contract {
     let settled = |items: Option<Vec<Value>>, index: usize| items.map(|items| settle(items, LISTS[index].4));
-    let mut contract = Contract {
+    Contract {
         tools: settled(tools, 0),
         prompts: settled(prompts, 1),
         resources: settled(resources, 2),
         resource_templates: settled(resource_templates, 3),
         ..handshake
-    };
-    contract.hashes = ContractHashes { tools: tools_hash(contract.tools.as_deref().unwrap_or_default()), full: full_hash(&contract) };
-    contract
+    }
 }
 
 /// Method and key of each list, in the order of [`of_parts`].
@@ -268,7 +284,7 @@ async fn list(session: &Session, method: &'static str, key: &str, timeout: Durat
 /// Items in a fixed order, without what changes by itself.
 fn settle(items: Vec<Value>, key: &str) -> Vec<Value> {
     let mut items: Vec<Value> = items.into_iter().map(|item| sorted(steady(item, key))).collect();
-    items.sort_by_cached_key(|item| (item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned(), canonical(item)));
+    sort(&mut items, |item| text(item, key), canonical);
     items
 }
 

@@ -1,17 +1,51 @@
 //! The two hashes of a contract, over canonical JSON (RFC 8785).
 
 use mcproof_record::Contract;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 
 /// SHA-256 over the array of `[name, inputSchema]` arrays of all tools, sorted by name: the figure that monitors use. A
 /// tool without an input schema has `null` there. Tools of the same name stand in the order of their canonical schemas.
 pub fn tools_hash(tools: &[Value]) -> String {
-    let pair = |tool: &Value| json!([tool.get("name"), tool.get("inputSchema")]);
-    let mut pairs: Vec<Value> = tools.iter().map(pair).collect();
-    pairs.sort_by_cached_key(|pair| (pair[0].as_str().unwrap_or_default().to_owned(), canonical(&pair[1])));
-    sha256(&canonical(&Value::Array(pairs)))
+    let mut tools: Vec<&Value> = tools.iter().collect();
+    sort(&mut tools, |tool| text(tool, "name"), |tool| canonical(&tool.get("inputSchema")));
+    let pairs: Vec<_> = tools.into_iter().map(|tool| (tool.get("name"), tool.get("inputSchema"))).collect();
+    sha256(&canonical(&pairs))
+}
+
+/// By name; where several have one name, by what else tells them apart, which takes longer to make.
+pub(super) fn sort<T>(items: &mut [T], name: impl Fn(&T) -> &str, rest: impl Fn(&T) -> String) {
+    items.sort_by(|one, two| name(one).cmp(name(two)));
+    for namesakes in items.chunk_by_mut(|one, two| name(one) == name(two)).filter(|namesakes| namesakes.len() > 1) {
+        namesakes.sort_by_cached_key(&rest);
+    }
+}
+
+/// A member that is a text; nothing if it is none.
+pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What the full hash is over.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Promised<'a> {
+    protocol_versions: &'a [String],
+    capabilities: &'a Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<&'a [Value]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompts: Option<&'a [Value]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resources: Option<&'a [Value]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_templates: Option<&'a [Value]>,
 }
 
 /// SHA-256 over everything that is promised: all of the contract but its hashes and the server's own version, which says
@@ -23,30 +57,27 @@ pub fn full_hash(contract: &Contract) -> String {
     if let Some(Value::Object(server)) = &mut server {
         server.shift_remove("version");
     }
-    let mut whole = json!({ "protocolVersions": protocol_versions, "capabilities": capabilities });
-    let optional = [
-        ("server", server),
-        ("instructions", instructions.clone().map(Value::from)),
-        ("tools", tools.clone().map(Value::from)),
-        ("prompts", prompts.clone().map(Value::from)),
-        ("resources", resources.clone().map(Value::from)),
-        ("resourceTemplates", resource_templates.clone().map(Value::from)),
-    ];
-    for (name, value) in optional {
-        if let Some(value) = value {
-            whole[name] = value;
-        }
-    }
-    sha256(&canonical(&whole))
+    let promised = Promised {
+        protocol_versions,
+        capabilities,
+        server,
+        instructions: instructions.as_deref(),
+        tools: tools.as_deref(),
+        prompts: prompts.as_deref(),
+        resources: resources.as_deref(),
+        resource_templates: resource_templates.as_deref(),
+    };
+    sha256(&canonical(&promised))
 }
 
 /// A JSON value as RFC 8785 writes it.
-pub(super) fn canonical(value: &Value) -> String {
+pub(super) fn canonical(value: &impl Serialize) -> String {
     serde_json_canonicalizer::to_string(value).expect("a JSON value has text keys and finite numbers")
 }
 
 fn sha256(text: &str) -> String {
-    let mut hash = String::from("sha256:");
+    let mut hash = String::with_capacity("sha256:".len() + 64);
+    hash.push_str("sha256:");
     for byte in Sha256::digest(text) {
         write!(hash, "{byte:02x}").expect("a String takes all text");
     }
@@ -56,6 +87,7 @@ fn sha256(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     /// Whoever computes it elsewhere, by this very text, gets the same.
     #[test]

@@ -16,19 +16,21 @@ pub(super) struct Course {
 
 /// The phases that were completed, and the time of all that happened.
 pub(super) fn of(target: &Target, tap: &Tap, course: &Course) -> (Vec<ProbePhase>, Duration) {
-    let frames = tap.transcript().frames;
+    tap.look(|frames| of_frames(target, &frames.collect::<Vec<_>>(), &tap.connections(), course))
+}
+
+fn of_frames(target: &Target, frames: &[&Frame], connections: &[Dialed], course: &Course) -> (Vec<ProbePhase>, Duration) {
     let mut phases = Vec::new();
     let mut add = |phase, duration: Option<Duration>| phases.extend(duration.map(|duration| ProbePhase { phase, duration }));
     let (asked, answered) = match target {
         Target::Stdio(_) => {
-            let spawned = at(&frames, |frame| matches!(frame.body, FrameBody::Spawned { .. }));
+            let spawned = at(frames, |frame| matches!(frame.body, FrameBody::Spawned { .. }));
             add(Phase::Spawn, spawned);
-            (spawned, at(&frames, |frame| frame.direction == Direction::FromServer && matches!(frame.body, FrameBody::Line { .. })))
+            (spawned, at(frames, |frame| frame.direction == Direction::FromServer && matches!(frame.body, FrameBody::Line { .. })))
         }
         Target::Http { .. } => {
-            let spawned = at(&frames, |frame| matches!(frame.body, FrameBody::Spawned { .. }));
+            let spawned = at(frames, |frame| matches!(frame.body, FrameBody::Spawned { .. }));
             add(Phase::Spawn, spawned);
-            let connections = tap.connections();
             // Of those that came to nothing the one that came farthest.
             let dialed = connections.iter().find(|dialed| dialed.ready.is_some()).or_else(|| connections.iter().max_by_key(reached));
             add(Phase::Listen, between(spawned, dialed.map(|dialed| dialed.began)));
@@ -40,7 +42,7 @@ pub(super) fn of(target: &Target, tap: &Tap, course: &Course) -> (Vec<ProbePhase
                 FrameBody::HttpResponse { exchange, .. } => Some((exchange, frame.at)),
                 _ => None,
             });
-            let asked = response.and_then(|(exchange, _)| asked_at(&frames, exchange));
+            let asked = response.and_then(|(exchange, _)| asked_at(frames, exchange));
             (asked.max(dialed.and_then(|dialed| dialed.ready)), response.map(|(_, at)| at))
         }
     };
@@ -61,12 +63,12 @@ fn reached(dialed: &&Dialed) -> usize {
     [dialed.name, dialed.tcp, dialed.tunnel, dialed.tls].iter().flatten().count()
 }
 
-fn at(frames: &[Frame], is_it: impl Fn(&Frame) -> bool) -> Option<Duration> {
+fn at(frames: &[&Frame], is_it: impl Fn(&Frame) -> bool) -> Option<Duration> {
     frames.iter().find(|frame| is_it(frame)).map(|frame| frame.at)
 }
 
 /// When the request of an exchange was written down, which is before it had a connection.
-fn asked_at(frames: &[Frame], wanted: ExchangeId) -> Option<Duration> {
+fn asked_at(frames: &[&Frame], wanted: ExchangeId) -> Option<Duration> {
     at(frames, |frame| matches!(frame.body, FrameBody::HttpRequest { exchange, .. } if exchange == wanted))
 }
 

@@ -1,13 +1,12 @@
 //! The contract of a server that is probed: its hash, and whether it is what a lock says. Knows locks, not their files.
 
 use super::ProbePlan;
-use crate::contract::{CaptureFailure, Extent, Profile, Side, ToolsSeen, Visitor, complete, diff, tools_hash};
+use crate::contract::{CaptureFailure, Extent, Profile, Side, ToolsSeen, Visitor, complete, diff};
 use crate::diagnosis::{self, Asker, Scene};
 use mcproof_client::{Answers, ConnectOptions, Era, EraChoice, Session, Target, TransportKind};
 use mcproof_record::{
     ChangeLevel, Contract, ContractChange, ContractLock, Diagnostic, ProbeReport, ProbeVerdict, ProbedContract, Severity,
 };
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What a lock says that one kind of client is promised.
@@ -115,9 +114,9 @@ fn told(lock: &str, first: &ContractChange, count: usize) -> Diagnostic {
 }
 
 /// What is known without a lock.
-pub(super) fn found(session: &Session, plan: &ProbePlan, tools: &[Value]) -> ProbedContract {
+pub(super) fn found(session: &Session, plan: &ProbePlan, tools: String) -> ProbedContract {
     let declares = !plan.options.client.capabilities.is_empty() || plan.options.answers != Answers::default();
     let profile = if declares { Profile::Own } else { Profile::Minimal };
     let visitor = Visitor { era: session.handshake().era, profile };
-    ProbedContract { tools: tools_hash(tools), locked: None, key: visitor.key(None), changes: Vec::new() }
+    ProbedContract { tools, locked: None, key: visitor.key(None), changes: Vec::new() }
 }
