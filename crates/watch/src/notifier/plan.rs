@@ -51,6 +51,11 @@ pub(super) fn after(tried: &Tried, setback: &Setback, now: Moment) -> Next {
     let channels = i64::try_from(tried.channels.max(1)).unwrap_or(i64::MAX);
     let round = hop / channels;
     let is_last = (hop + 1) % channels == 0;
+    // Where there is another channel, nobody waits for one that wants to be left alone.
+    let wanted = match setback {
+        Setback::Passing { after: Some(after), .. } if channels == 1 => *after,
+        _ => Duration::ZERO,
+    };
     let moved = |due: Moment| Next::Again(Retry { due, hop: hop + 1, attempts: 0, tried_since: due });
     match setback {
         Setback::Passing { after, .. } if round == 0 => {
@@ -59,10 +64,10 @@ pub(super) fn after(tried: &Tried, setback: &Setback, now: Moment) -> Next {
             if now + delay < end {
                 Next::Again(Retry { due: now + delay, hop, attempts: attempts + 1, tried_since })
             } else {
-                moved(end.max(now))
+                moved(end.max(now + wanted))
             }
         }
-        _ if is_last => moved(now + pause(round)),
+        _ if is_last => moved(now + pause(round).max(wanted)),
         _ => moved(now),
     }
 }
@@ -140,14 +145,23 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_left_alone_as_long_as_it_wants_but_not_longer_than_the_next_one_has_to_wait() {
-        let check = |wait: u64, expected: Retry| {
+    fn a_service_is_left_alone_as_long_as_it_wants_unless_another_one_waits_for_its_turn() {
+        let check = |channels: usize, hop: i64, wait: u64, (due, next): (u64, i64)| {
             let setback = Setback::Passing { why: "status 429".into(), after: Some(seconds(wait)), maybe_taken: false };
-            let tried = Tried { kind: Kind::Trigger, created: BEGIN, channels: 2, hop: 0, attempts: 0, tried_since: BEGIN };
-            assert_eq!(after(&tried, &setback, BEGIN), Next::Again(expected), "{wait}");
+            let tried = Tried { kind: Kind::Trigger, created: BEGIN, channels, hop, attempts: 0, tried_since: BEGIN };
+            let due = BEGIN + seconds(due);
+            let (attempts, tried_since) = if next == hop { (1, BEGIN) } else { (0, due) };
+            let expected = Retry { due, hop: next, attempts, tried_since };
+            assert_eq!(after(&tried, &setback, BEGIN), Next::Again(expected), "{channels} {hop} {wait}");
         };
-        check(40, Retry { due: BEGIN + seconds(40), hop: 0, attempts: 1, tried_since: BEGIN });
-        check(600, Retry { due: BEGIN + PATIENCE, hop: 1, attempts: 0, tried_since: BEGIN + PATIENCE });
+        check(2, 0, 40, (40, 0));
+        check(2, 0, 600, (120, 1));
+        check(2, 2, 600, (0, 3));
+        check(2, 3, 600, (30, 4));
+        check(1, 0, 40, (40, 0));
+        check(1, 0, 600, (600, 1));
+        check(1, 1, 600, (600, 2));
+        check(1, 5, 10, (300, 6));
     }
 
     #[test]
