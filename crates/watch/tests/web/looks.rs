@@ -99,6 +99,29 @@ fn news_come_without_loading_the_page_again() {
 }
 
 #[test]
+fn rows_that_no_longer_fit_the_filter_go() {
+    let dashboard = Dashboard::new(Config::default());
+    let mut page = Page::new();
+    page.look(1280, 900, "light");
+    page.visit(&dashboard.url("/?state=down"));
+    wait(&mut page, "document.querySelector('#live').textContent.includes('live')");
+    for (statement, name, expression) in [
+        ("UPDATE target SET availability = 'down' WHERE name = 'svc-0012'", "svc-0012", "document.getElementById('t-svc-0012')"),
+        ("UPDATE target SET availability = 'ok' WHERE name = 'svc-0012'", "svc-0012", "!document.getElementById('t-svc-0012')"),
+        ("UPDATE target SET availability = 'ok'", "*", "document.querySelectorAll('#rows > .row').length === 0"),
+    ] {
+        dashboard.runtime.block_on(dashboard.data.run(statement));
+        dashboard.bell.send(name.to_owned()).unwrap();
+        wait(&mut page, expression);
+        // Nothing but what was told of has changed.
+        if name != "*" {
+            assert_eq!(page.evaluate("document.getElementById('t-svc-0001') !== null"), true, "{statement}");
+        }
+    }
+    assert_eq!(page.complaints(), Vec::<&Value>::new());
+}
+
+#[test]
 fn what_a_server_said_is_never_markup() {
     let dashboard = Dashboard::new(Config::default());
     let mut page = Page::new();

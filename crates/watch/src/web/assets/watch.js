@@ -77,7 +77,7 @@ let timer = null;
 
 const parsed = async (response) => new DOMParser().parseFromString(await response.text(), "text/html");
 
-/** The rows of targets that changed, each put where it belongs now. */
+/** The rows of targets that changed, each put where it belongs now, or taken away. */
 async function refreshRows(names) {
   const query = new URLSearchParams(location.search);
   query.delete("q");
@@ -88,6 +88,7 @@ async function refreshRows(names) {
   find("#answer").replaceWith(find("#answer", fresh));
   const list = find("#rows");
   const before = (row, other) => Number(row.dataset.rank) - Number(other.dataset.rank) || (row.dataset.name < other.dataset.name ? -1 : 1);
+  const came = new Set(all(".row", fresh).map((row) => row.id));
   for (const row of all(".row", fresh)) {
     const old = document.getElementById(row.id);
     const hadFocus = old?.contains(document.activeElement);
@@ -100,6 +101,9 @@ async function refreshRows(names) {
     }
     if (hadFocus) find("a", row).focus();
   }
+  // What was asked for and did not come is gone, or fits the filter no more.
+  const asked = (row) => names.has("*") || names.has(decodeURIComponent(row.id.slice("t-".length)));
+  for (const row of all(".row", list)) if (asked(row) && !came.has(row.id)) row.remove();
   filterRows();
   age();
 }
