@@ -1,6 +1,6 @@
 //! Charts as SVG without a style of their own: classes give the colours. All that goes in is numbers and words of ours.
 
-use super::shown::{Html, clock, date, micros, percent};
+use super::shown::{Html, clock, date, micros, up};
 use crate::moment::{Moment, millis};
 use crate::store::read::Bucket;
 use std::fmt::Write as _;
@@ -50,12 +50,13 @@ impl Axis {
 /// What a piece of time was, as a class and a word.
 fn state(bucket: &Bucket) -> (&'static str, String) {
     let unknown = bucket.inconclusive + bucket.missed;
+    let part = || up(bucket).unwrap_or_default();
     match bucket.share() {
         None if unknown > 0 => ("gap", "no result".to_owned()),
         None => ("none", "not watched".to_owned()),
         Some(share) if share >= 1.0 => ("good", "up".to_owned()),
-        Some(share) if share >= 0.95 => ("part", format!("{} up", percent(share))),
-        Some(share) if share > 0.0 => ("most", format!("{} up", percent(share))),
+        Some(share) if share >= 0.95 => ("part", part()),
+        Some(share) if share > 0.0 => ("most", part()),
         Some(_) => ("bad", "down".to_owned()),
     }
 }
@@ -116,7 +117,7 @@ pub(super) fn strip(pieces: &[Bucket]) -> Html {
 fn told(pieces: &[Bucket]) -> String {
     let mut sum = Bucket::default();
     pieces.iter().for_each(|piece| sum.add(piece));
-    sum.share().map_or_else(|| "no results".to_owned(), |share| format!("{} up", percent(share)))
+    up(&sum).unwrap_or_else(|| "no results".to_owned())
 }
 
 /// The quantiles that are drawn.
@@ -182,7 +183,7 @@ pub(super) fn latencies(axis: &Axis, pieces: &[Bucket]) -> Option<Html> {
     )))
 }
 
-/// The next number that reads well: 1, 2 or 5 with zeros.
+/// The next number that reads well, as its quarters do: 1, 2 or 4 with zeros.
 fn ceiling(value: u64) -> u64 {
     let mut unit: u64 = 1;
     loop {

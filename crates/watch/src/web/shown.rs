@@ -3,6 +3,7 @@
 use crate::incident::Severity;
 use crate::moment::Moment;
 use crate::state::{Availability, Surface};
+use crate::store::read::Bucket;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
@@ -143,13 +144,19 @@ pub(super) fn micros(micros: u64) -> String {
     }
 }
 
+/// `99.9 % up`, of the probes that say anything.
+pub(super) fn up(sum: &Bucket) -> Option<String> {
+    let conclusive = sum.good + sum.bad;
+    (conclusive > 0).then(|| format!("{} up", percent(sum.good, conclusive)))
+}
+
 /// Never 100 % where something failed.
-pub(super) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    match () {
-        () if share >= 1.0 => "100 %".to_owned(),
-        () if percent >= 99.0 => format!("{:.2} %", (percent * 100.0).floor() / 100.0),
-        () => format!("{:.1} %", (percent * 10.0).floor() / 10.0),
+fn percent(good: i64, of: i64) -> String {
+    let parts = |whole: i64| good.saturating_mul(whole) / of;
+    match parts(10_000) {
+        10_000.. => "100 %".to_owned(),
+        hundredths @ 9_900.. => format!("{}.{:02} %", hundredths / 100, hundredths % 100),
+        _ => format!("{}.{} %", parts(1_000) / 10, parts(1_000) % 10),
     }
 }
 
@@ -198,8 +205,18 @@ mod tests {
         {
             assert_eq!(span(Duration::from_secs(seconds)), expected);
         }
-        for (share, expected) in [(1.0, "100 %"), (0.999_99, "99.99 %"), (0.5, "50.0 %"), (0.0, "0.0 %")] {
-            assert_eq!(percent(share), expected);
+        for (good, of, expected) in [
+            (1, 1, "100 %"),
+            (99_999, 100_000, "99.99 %"),
+            (99, 100, "99.00 %"),
+            (999, 1_000, "99.90 %"),
+            (57, 100, "57.0 %"),
+            (29, 100, "29.0 %"),
+            (2, 3, "66.6 %"),
+            (1, 2, "50.0 %"),
+            (0, 7, "0.0 %"),
+        ] {
+            assert_eq!(percent(good, of), expected, "{good} of {of}");
         }
         for (number, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(thousands(number), expected);

@@ -264,7 +264,7 @@ fn answer(targets: &[TargetRow], now: Moment) -> Answer {
             ("idle", "◌", format!("No results from {} of {}.", shown::thousands(blind.len()), shown::count(all, "target")))
         }
         () if waiting.len() == all => ("idle", "○", format!("Waiting for the first results of {}.", shown::count(all, "target"))),
-        () if all == 1 => ("good", "●", "The only target is up.".to_owned()),
+        () if all == 1 && checking.is_empty() => ("good", "●", "The only target is up.".to_owned()),
         () if checking.is_empty() && waiting.is_empty() => ("good", "●", format!("All {} are up.", shown::count(all, "target"))),
         () => ("good", "●", "Nothing is down.".to_owned()),
     };

@@ -75,15 +75,7 @@ async fn show(state: &State, stranger: &Stranger, targets: Vec<TargetRow>, title
         let tools = tools(state, target).await?;
         entries.push(entry(target, days.get(&target.name), tools, now));
     }
-    let bad = targets.iter().filter(|target| matches!(target.availability, Availability::Down | Availability::Flapping)).count();
-    let blind = targets.iter().filter(|target| matches!(target.availability, Availability::Blind | Availability::Unknown)).count();
-    let (class, shape, sentence) = match (targets.len(), bad, blind) {
-        (0, ..) => ("idle", "○", "No target is public.".to_owned()),
-        (_, 0, 0) => ("good", "●", "Everything works.".to_owned()),
-        (all, 0, blind) if all == blind => ("idle", "◌", "Nothing is known right now.".to_owned()),
-        (_, 0, blind) => ("idle", "◌", format!("Nothing is down, and nothing is known of {}.", shown::thousands(blind))),
-        (all, bad, _) => ("bad", "■", format!("{} of {} down.", shown::thousands(bad), shown::count(all, "target"))),
-    };
+    let (class, shape, sentence) = answer(&targets);
     let page = Page {
         chrome: Chrome::public(state, &stranger.seal, title),
         class,
@@ -149,10 +141,28 @@ fn entry(target: &TargetRow, strip: Option<&Strip>, tools: Option<usize>, now: M
         mark: shown::availability(target.availability),
         sentence: sentence(target.availability),
         bars: chart::bars(&axis, &pieces, 34),
-        share: sum.share().map_or_else(|| "no results yet".to_owned(), |share| format!("{} up", shown::percent(share))),
+        share: shown::up(&sum).unwrap_or_else(|| "no results yet".to_owned()),
         p50: quantile(0.5),
         p95: quantile(0.95),
         tools: tools.map(|tools| shown::count(tools, "tool")).unwrap_or_default(),
+    }
+}
+
+/// All of them in one sentence.
+fn answer(targets: &[TargetRow]) -> (&'static str, &'static str, String) {
+    let count = |wanted: [Availability; 2]| targets.iter().filter(|target| wanted.contains(&target.availability)).count();
+    let bad = count([Availability::Down, Availability::Flapping]);
+    let back = count([Availability::Recovering; 2]);
+    let blind = count([Availability::Blind, Availability::Unknown]);
+    let of_all = |some: usize| format!("{} of {}", shown::thousands(some), shown::count(targets.len(), "target"));
+    match () {
+        () if targets.is_empty() => ("idle", "○", "No target is public.".to_owned()),
+        () if bad > 0 => ("bad", "■", format!("{} down.", of_all(bad))),
+        () if back > 0 && targets.len() == 1 => ("warn", "◑", "It is coming back.".to_owned()),
+        () if back > 0 => ("warn", "◑", format!("{} coming back.", of_all(back))),
+        () if blind == targets.len() => ("idle", "◌", "Nothing is known right now.".to_owned()),
+        () if blind > 0 => ("idle", "◌", format!("Nothing is down, and nothing is known of {}.", shown::thousands(blind))),
+        () => ("good", "●", "Everything works.".to_owned()),
     }
 }
 

@@ -148,7 +148,7 @@ pub(in crate::web) async fn page(
         bars: chart::bars(&axis, &pieces, 40),
         first_day: shown::date(axis.from),
         last_day: "now".to_owned(),
-        share: sum.share().map_or_else(|| "no results yet".to_owned(), |share| format!("{} up", shown::percent(share))),
+        share: shown::up(&sum).unwrap_or_else(|| "no results yet".to_owned()),
         quantiles: vec![("p50", quantile(0.5)), ("p95", quantile(0.95)), ("p99", quantile(0.99))],
         chart: chart::latencies(&axis, &pieces),
         phases: results.iter().find(|result| result.verdict.is_up()).and_then(|result| chart::phases(&result.phases)),
