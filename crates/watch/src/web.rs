@@ -18,7 +18,7 @@ use crate::moment::Moment;
 use crate::store::Store;
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{delete, get, post};
+use axum::routing::{any, delete, get, post};
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -38,6 +38,8 @@ const HEAD: Duration = Duration::from_secs(15);
 const CONNECTIONS: usize = 512;
 /// For connections to end after a shutdown was asked for.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// Minutes: nothing is muted, planned or expected for longer by a slip.
+const LONGEST: u32 = 60 * 24 * 60;
 
 /// Asked for each request: the configuration may be exchanged while we run.
 pub type Current = Arc<dyn Fn() -> Arc<Config> + Send + Sync>;
@@ -124,6 +126,22 @@ impl State {
 }
 
 pub fn router(state: State) -> Router {
+    let api = Router::new()
+        .route("/api/targets", get(api::targets::list))
+        .route(
+            "/api/targets/{name}",
+            get(api::targets::one).post(api::targets::add).put(api::targets::replace).delete(api::targets::remove),
+        )
+        .route("/api/targets/{name}/deploys", post(api::desk::deploy))
+        .route("/api/targets/{name}/mute", post(api::desk::mute))
+        .route("/api/incidents", get(api::desk::incidents))
+        .route("/api/incidents/{id}/acknowledge", post(api::desk::acknowledge))
+        .route("/api/maintenance", get(api::desk::maintenance).post(api::desk::announce))
+        .route("/api/maintenance/{id}", delete(api::desk::end))
+        .route("/api/results", get(api::desk::results))
+        .route("/api/", any(api::nothing))
+        .route("/api/{*rest}", any(api::nothing))
+        .method_not_allowed_fallback(api::other_method);
     let private = Router::new()
         .route("/", get(pages::overview::page))
         .route("/rows", get(pages::overview::rows))
@@ -142,19 +160,7 @@ pub fn router(state: State) -> Router {
         .route("/logout", post(pages::login::leave))
         .route("/events", get(live::events))
         .route("/metrics", get(crate::metrics::page))
-        .route("/api/targets", get(api::targets::list))
-        .route(
-            "/api/targets/{name}",
-            get(api::targets::one).post(api::targets::add).put(api::targets::replace).delete(api::targets::remove),
-        )
-        .route("/api/targets/{name}/deploys", post(api::desk::deploy))
-        .route("/api/targets/{name}/mute", post(api::desk::mute))
-        .route("/api/incidents", get(api::desk::incidents))
-        .route("/api/incidents/{id}/acknowledge", post(api::desk::acknowledge))
-        .route("/api/maintenance", get(api::desk::maintenance).post(api::desk::announce))
-        .route("/api/maintenance/{id}", delete(api::desk::end))
-        .route("/api/results", get(api::desk::results))
-        .route("/api/{*rest}", get(api::nothing).post(api::nothing).put(api::nothing).delete(api::nothing))
+        .merge(api)
         .layer(from_fn_with_state(state.clone(), guard::admit));
     let public = Router::new()
         .route("/login", get(pages::login::page).post(pages::login::enter))

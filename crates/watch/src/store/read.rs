@@ -5,7 +5,7 @@ mod trouble;
 
 pub use history::{Bucket, ChangeRow, ResultRow, Scope, Strip};
 pub(super) use trouble::incident;
-pub use trouble::{Delivery, EventRow, IncidentRow, MaintenanceRow, Which};
+pub use trouble::{Delivery, EventRow, IncidentRow, MaintenanceRow, Place, Which};
 
 use super::{Store, StoreFailure};
 use crate::moment::Moment;

@@ -5,8 +5,9 @@ pub(super) mod targets;
 
 use crate::store::StoreFailure;
 use axum::Json;
-use axum::extract::{FromRequest, Request};
-use axum::http::StatusCode;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -80,10 +81,49 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     }
 }
 
+/// Parameters behind the `?`.
+pub(super) struct Asked<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        match Query::<T>::from_request_parts(parts, state).await {
+            Ok(Query(value)) => Ok(Self(value)),
+            Err(rejection) => {
+                let remedy = "use the parameters that docs/guide/watch-api.md describes";
+                Err(Refusal::new(rejection.status(), "invalid", rejection.body_text(), remedy))
+            }
+        }
+    }
+}
+
+/// The name or id in the path.
+pub(super) struct Named(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(name)) => Ok(Self(name)),
+            Err(rejection) => {
+                Err(Refusal::new(rejection.status(), "invalid", rejection.body_text(), "write the name as UTF-8, percent-encoded"))
+            }
+        }
+    }
+}
+
 pub(super) fn answer(status: StatusCode, body: impl Serialize) -> Response {
     (status, Json(body)).into_response()
 }
 
 pub(super) async fn nothing() -> Refusal {
     Refusal::not_found("path")
+}
+
+/// A path of ours, and nothing that is done there.
+pub(super) async fn other_method(method: Method) -> Refusal {
+    let problem = format!("there is no {method} here");
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method", problem, "use one of those in the header `Allow`")
 }

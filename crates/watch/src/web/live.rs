@@ -80,7 +80,7 @@ async fn look(state: &State, seen: &mut Seen) -> Result<(), StoreFailure> {
             }
         }
     }
-    let open = state.store.incidents(crate::store::read::Which::Open, Moment(i64::MAX), 1_000).await?;
+    let open = state.store.incidents(crate::store::read::Which::Open, None, 1_000).await?;
     let open: BTreeSet<String> = open.into_iter().map(|incident| format!("{} {:?}", incident.id, incident.acknowledged)).collect();
     if open != seen.incidents {
         seen.incidents = open;

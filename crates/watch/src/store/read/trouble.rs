@@ -4,6 +4,9 @@ use crate::incident::{Class, Detail, Severity};
 use crate::moment::Moment;
 use crate::store::{Store, StoreFailure};
 use sqlx::AnyPool;
+use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
 
 #[derive(Clone, Debug)]
 pub struct IncidentRow {
@@ -57,6 +60,37 @@ pub enum Which {
     All,
 }
 
+/// An incident's place in the list of all: many are opened in the same millisecond when much breaks at once. As a text it goes
+/// into links; one without an id is before all of its millisecond.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    opened: Moment,
+    id: String,
+}
+
+impl Place {
+    /// Where a page of so many ends, if more may follow it.
+    pub(crate) fn after(page: &[IncidentRow], limit: i64) -> Option<Self> {
+        let is_full = i64::try_from(page.len()) == Ok(limit);
+        page.last().filter(|_| is_full).map(|incident| Self { opened: incident.opened, id: incident.id.clone() })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}_{}", self.opened.0, self.id)
+    }
+}
+
+impl FromStr for Place {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        let (opened, id) = text.split_once('_').unwrap_or((text, ""));
+        Ok(Self { opened: Moment(opened.parse()?), id: id.to_owned() })
+    }
+}
+
 type Columns =
     (String, String, String, String, String, String, i64, i64, Option<i64>, Option<i64>, Option<String>, Option<String>, Option<String>);
 
@@ -92,18 +126,22 @@ pub(in crate::store) async fn incident(pool: &AnyPool, id: &str) -> Result<Optio
 }
 
 impl Store {
-    /// The newest first.
+    /// The newest first; with a place, those that come after it.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn incidents(&self, which: Which, before: Moment, limit: i64) -> Result<Vec<IncidentRow>, StoreFailure> {
+    pub async fn incidents(&self, which: Which, after: Option<&Place>, limit: i64) -> Result<Vec<IncidentRow>, StoreFailure> {
         let only = match which {
             Which::Open => " AND resolved IS NULL",
             Which::All => "",
         };
-        let query = format!("SELECT {COLUMNS} FROM incident WHERE opened < $1{only} ORDER BY opened DESC LIMIT $2");
-        let rows: Vec<Columns> =
-            sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(before.0).bind(limit.clamp(1, 1_000)).fetch_all(&self.pool).await?;
+        let query = format!("SELECT {COLUMNS} FROM incident WHERE (opened, id) < ($1, $2){only} ORDER BY opened DESC, id DESC LIMIT $3");
+        let rows: Vec<Columns> = sqlx::query_as(sqlx::AssertSqlSafe(query))
+            .bind(after.map_or(i64::MAX, |place| place.opened.0))
+            .bind(after.map_or("", |place| place.id.as_str()))
+            .bind(limit.clamp(1, 1_000))
+            .fetch_all(&self.pool)
+            .await?;
         Ok(rows.into_iter().map(IncidentRow::from).collect())
     }
 
@@ -112,7 +150,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn incidents_of(&self, subject: &str, limit: i64) -> Result<Vec<IncidentRow>, StoreFailure> {
-        let query = format!("SELECT {COLUMNS} FROM incident WHERE subject = $1 ORDER BY opened DESC LIMIT $2");
+        let query = format!("SELECT {COLUMNS} FROM incident WHERE subject = $1 ORDER BY opened DESC, id DESC LIMIT $2");
         let rows: Vec<Columns> =
             sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(subject).bind(limit.clamp(1, 1_000)).fetch_all(&self.pool).await?;
         Ok(rows.into_iter().map(IncidentRow::from).collect())

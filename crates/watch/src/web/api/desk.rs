@@ -1,14 +1,14 @@
 //! Results, incidents, planned work, deploys: read and written as the pages do.
 
-use super::{Body, Refusal, answer};
+use super::{Asked, Body, Named, Refusal, answer};
 use crate::incident::Detail;
 use crate::moment::{Moment, millis};
 use crate::store::desk::{Announcement, is_full_hash};
 use crate::store::incidents;
-use crate::store::read::{IncidentRow, MaintenanceRow, ResultRow, Which};
-use crate::web::State;
+use crate::store::read::{IncidentRow, MaintenanceRow, Place, ResultRow, Which};
 use crate::web::guard::Visitor;
-use axum::extract::{Extension, Path, Query, State as Shared};
+use crate::web::{LONGEST, State};
+use axum::extract::{Extension, State as Shared};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,6 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 
 const MOST: i64 = 1_000;
-/// Nothing is muted, planned or expected for longer by a slip.
-const LONGEST: u32 = 60 * 24 * 60;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,7 +42,7 @@ fn minutes(minutes: u32) -> Result<Duration, Refusal> {
 
 pub(in crate::web) async fn deploy(
     Shared(state): Shared<State>,
-    Path(name): Path<String>,
+    Named(name): Named,
     Body(deploy): Body<Deploy>,
 ) -> Result<Response, Refusal> {
     if let Some(expected) = deploy.expected.as_deref().filter(|hash| !is_full_hash(hash)) {
@@ -65,11 +63,7 @@ pub(in crate::web) struct Mute {
     minutes: u32,
 }
 
-pub(in crate::web) async fn mute(
-    Shared(state): Shared<State>,
-    Path(name): Path<String>,
-    Body(mute): Body<Mute>,
-) -> Result<Response, Refusal> {
+pub(in crate::web) async fn mute(Shared(state): Shared<State>, Named(name): Named, Body(mute): Body<Mute>) -> Result<Response, Refusal> {
     let until = if mute.minutes == 0 { Moment(0) } else { state.now() + minutes(mute.minutes)? };
     if !state.store.mute(&name, until).await? {
         return Err(Refusal::not_found("target"));
@@ -86,17 +80,24 @@ pub(in crate::web) struct Look {
     #[serde(default)]
     state: String,
     limit: Option<i64>,
+    /// `next` of the answer before this one.
+    before: Option<String>,
 }
 
-pub(in crate::web) async fn incidents(Shared(state): Shared<State>, Query(look): Query<Look>) -> Result<Response, Refusal> {
+pub(in crate::web) async fn incidents(Shared(state): Shared<State>, Asked(look): Asked<Look>) -> Result<Response, Refusal> {
     let which = match look.state.as_str() {
         "" | "open" => Which::Open,
         "all" => Which::All,
         _ => return Err(Refusal::invalid("`state` is neither `open` nor `all`", "use one of them")),
     };
-    let incidents = state.store.incidents(which, Moment(i64::MAX), look.limit.unwrap_or(100).clamp(1, MOST)).await?;
+    let before = look.before.as_deref().map(str::parse::<Place>).transpose();
+    let before =
+        before.map_err(|_| Refusal::invalid("`before` is no place in the list", "use `next` of the answer before, or leave it out"))?;
+    let limit = look.limit.unwrap_or(100).clamp(1, MOST);
+    let incidents = state.store.incidents(which, before.as_ref(), limit).await?;
+    let next = Place::after(&incidents, limit).map(|place| place.to_string());
     let incidents: Vec<Incident> = incidents.into_iter().map(Incident::from).collect();
-    Ok(answer(StatusCode::OK, json!({ "incidents": incidents })))
+    Ok(answer(StatusCode::OK, json!({ "incidents": incidents, "next": next })))
 }
 
 #[derive(Serialize)]
@@ -145,7 +146,7 @@ impl From<IncidentRow> for Incident {
 pub(in crate::web) async fn acknowledge(
     Shared(state): Shared<State>,
     Extension(visitor): Extension<Visitor>,
-    Path(id): Path<String>,
+    Named(id): Named,
 ) -> Result<Response, Refusal> {
     let incident = state.store.incident(&id).await?.ok_or_else(|| Refusal::not_found("incident"))?;
     if !incidents::acknowledge(&state.store, &state.config(), &id, &visitor.name, state.now()).await? {
@@ -200,7 +201,7 @@ pub(in crate::web) async fn maintenance(Shared(state): Shared<State>) -> Result<
     Ok(answer(StatusCode::OK, json!({ "maintenance": rows })))
 }
 
-pub(in crate::web) async fn end(Shared(state): Shared<State>, Path(id): Path<String>) -> Result<Response, Refusal> {
+pub(in crate::web) async fn end(Shared(state): Shared<State>, Named(id): Named) -> Result<Response, Refusal> {
     if !state.store.end_maintenance(&id, state.now()).await? {
         return Err(Refusal::not_found("planned work"));
     }
@@ -218,7 +219,7 @@ pub(in crate::web) struct Past {
     limit: Option<i64>,
 }
 
-pub(in crate::web) async fn results(Shared(state): Shared<State>, Query(past): Query<Past>) -> Result<Response, Refusal> {
+pub(in crate::web) async fn results(Shared(state): Shared<State>, Asked(past): Asked<Past>) -> Result<Response, Refusal> {
     let now = state.now();
     state.store.target(&past.target).await?.ok_or_else(|| Refusal::not_found("target"))?;
     let moment = |time: Option<jiff::Timestamp>, usual: Moment| time.map_or(usual, |time| Moment(time.as_millisecond()));

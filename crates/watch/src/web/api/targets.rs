@@ -1,11 +1,11 @@
 //! Targets: listed all, and written where they are the API's own. Those of the configuration file are changed there.
 
-use super::{Body, Refusal, answer};
+use super::{Body, Named, Refusal, answer};
 use crate::api_target::Definition;
 use crate::moment::Moment;
 use crate::store::read::TargetRow;
 use crate::web::State;
-use axum::extract::{Path, State as Shared};
+use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(in crate::web) async fn list(Shared(state): Shared<State>) -> Result<Respons
     Ok(answer(StatusCode::OK, json!({ "targets": rows })))
 }
 
-pub(in crate::web) async fn one(Shared(state): Shared<State>, Path(name): Path<String>) -> Result<Response, Refusal> {
+pub(in crate::web) async fn one(Shared(state): Shared<State>, Named(name): Named) -> Result<Response, Refusal> {
     let row = state.store.target(&name).await?.ok_or_else(|| Refusal::not_found("target"))?;
     let mut body = shown(&row);
     if row.source == "api"
@@ -39,7 +39,7 @@ pub(in crate::web) async fn one(Shared(state): Shared<State>, Path(name): Path<S
 
 pub(in crate::web) async fn add(
     Shared(state): Shared<State>,
-    Path(name): Path<String>,
+    Named(name): Named,
     Body(body): Body<Definition>,
 ) -> Result<Response, Refusal> {
     if state.store.target(&name).await?.is_some() {
@@ -52,7 +52,7 @@ pub(in crate::web) async fn add(
 
 pub(in crate::web) async fn replace(
     Shared(state): Shared<State>,
-    Path(name): Path<String>,
+    Named(name): Named,
     Body(body): Body<Definition>,
 ) -> Result<Response, Refusal> {
     own(&state, &name).await?;
@@ -60,7 +60,7 @@ pub(in crate::web) async fn replace(
     Ok(answer(StatusCode::OK, json!({ "name": name })))
 }
 
-pub(in crate::web) async fn remove(Shared(state): Shared<State>, Path(name): Path<String>) -> Result<Response, Refusal> {
+pub(in crate::web) async fn remove(Shared(state): Shared<State>, Named(name): Named) -> Result<Response, Refusal> {
     own(&state, &name).await?;
     state.store.remove_target(&name, state.now()).await?;
     changed(&state, &name);

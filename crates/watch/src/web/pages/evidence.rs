@@ -11,6 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use mcproof_record::{ProbeReport, Severity, Transcript};
 use mcproof_report::html::{Wire, wire};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 /// As the store keeps it.
 #[derive(Deserialize)]
@@ -38,10 +39,9 @@ pub(super) struct Proof {
 }
 
 impl Proof {
-    /// None if it is not there any more, or cannot be read.
-    pub(super) async fn load(state: &State, id: &str) -> Result<Option<(Vec<Diagnosis>, Self)>, Fault> {
-        let Some((_, _, body)) = state.store.kept_evidence(id).await? else { return Ok(None) };
-        let Ok(Body { report, transcript }) = serde_json::from_str(body.get()) else { return Ok(None) };
+    /// None if it cannot be read.
+    pub(super) fn read(id: &str, body: &RawValue) -> Option<(Vec<Diagnosis>, Self)> {
+        let Body { report, transcript } = serde_json::from_str(body.get()).ok()?;
         let diagnoses = report.diagnostics.iter().map(|diagnostic| Diagnosis {
             class: match diagnostic.severity {
                 Severity::Error => "bad",
@@ -58,7 +58,7 @@ impl Proof {
             shown::plain(&format!("{}, {} era, protocol {}{server}", handshake.transport, handshake.era, handshake.protocol_version))
         });
         let proof = Self { wire: wire(&transcript), handshake, file: file_name(id) };
-        Ok(Some((diagnoses.collect(), proof)))
+        Some((diagnoses.collect(), proof))
     }
 }
 
@@ -87,7 +87,7 @@ pub(in crate::web) async fn page(
         return Ok(([(header::CONTENT_TYPE, "application/json".to_owned()), (header::CONTENT_DISPOSITION, name)], body.get().to_owned())
             .into_response());
     }
-    let (diagnoses, proof) = Proof::load(&state, &id).await?.ok_or(GONE)?;
+    let (diagnoses, proof) = Proof::read(&id, &body).ok_or(GONE)?;
     let page = Page {
         chrome: Chrome::new(&state, &visitor, "overview", format!("Wire of {}", shown::plain(&target))),
         id: shown::segment(&id),

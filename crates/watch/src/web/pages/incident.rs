@@ -5,12 +5,13 @@ use super::target::{Trouble, trouble};
 use super::{Chrome, Fault, html};
 use crate::moment::Moment;
 use crate::store::incidents;
-use crate::store::read::{Delivery, EventRow, IncidentRow, Which};
+use crate::store::read::{Delivery, EventRow, IncidentRow, Place, Which};
 use crate::web::State;
 use crate::web::guard::Visitor;
 use crate::web::shown::{self, Html, Mark};
 use askama::Template;
 use axum::extract::{Extension, Path, Query, State as Shared};
+use axum::http::StatusCode;
 use axum::response::{Redirect, Response};
 use serde::Deserialize;
 
@@ -21,7 +22,8 @@ pub(in crate::web) struct Look {
     /// `open` or `all`.
     #[serde(default)]
     state: String,
-    before: Option<i64>,
+    /// The place of the last one of the page before.
+    before: Option<String>,
 }
 
 #[derive(Template)]
@@ -30,7 +32,7 @@ struct List {
     chrome: Chrome,
     all: bool,
     rows: Vec<Trouble>,
-    before: Option<i64>,
+    before: Option<String>,
 }
 
 pub(in crate::web) async fn list(
@@ -41,12 +43,13 @@ pub(in crate::web) async fn list(
     let now = state.now();
     let all = look.state == "all";
     let which = if all { Which::All } else { Which::Open };
-    let incidents = state.store.incidents(which, Moment(look.before.unwrap_or(i64::MAX)), PAGE).await?;
-    let is_full = i64::try_from(incidents.len()) == Ok(PAGE);
+    let before = look.before.as_deref().map(str::parse::<Place>).transpose();
+    let before = before.map_err(|_| Fault::Refused(StatusCode::BAD_REQUEST, "`before` is no place in the list".to_owned()))?;
+    let incidents = state.store.incidents(which, before.as_ref(), PAGE).await?;
     let page = List {
         chrome: Chrome::new(&state, &visitor, "incidents", "Incidents").following("*"),
         all,
-        before: incidents.last().filter(|_| is_full).map(|incident| incident.opened.0),
+        before: Place::after(&incidents, PAGE).map(|place| shown::segment(&place.to_string())),
         rows: incidents.iter().map(|incident| trouble(incident, now)).collect(),
     };
     Ok(html(&page))
@@ -107,7 +110,7 @@ pub(in crate::web) async fn page(
     let deliveries = state.store.deliveries(&id).await?;
     let is_target = state.store.target(&incident.subject).await?.is_some();
     let proof = match &incident.evidence {
-        Some(evidence) => Proof::load(&state, evidence).await?,
+        Some(id) => state.store.kept_evidence(id).await?.and_then(|(_, _, body)| Proof::read(id, &body)),
         None => None,
     };
     let page = page_of(&state, &visitor, incident, events, deliveries, is_target, proof, now);

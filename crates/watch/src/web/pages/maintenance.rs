@@ -4,9 +4,9 @@ use super::{Chrome, Fault, html};
 use crate::config::When;
 use crate::moment::Moment;
 use crate::store::desk::Announcement;
-use crate::web::State;
 use crate::web::guard::Visitor;
 use crate::web::shown::{self, Html};
+use crate::web::{LONGEST, State};
 use askama::Template;
 use axum::Form;
 use axum::extract::{Extension, Path, State as Shared};
@@ -51,13 +51,13 @@ pub(in crate::web) async fn page(Shared(state): Shared<State>, Extension(visitor
             .maintenance
             .iter()
             .map(|window| {
-                let (when, running) = match &window.when {
-                    When::Once { from, until } => (format!("{} to {}", shown::at(*from), shown::at(*until)), *from <= now && now < *until),
+                let when = match &window.when {
+                    When::Once { from, until } => format!("{} to {}", shown::at(*from), shown::at(*until)),
                     When::Cron { expression, zone, lasts } => {
                         let escaped = askama::filters::escape(shown::plain(&format!("{expression} ({zone})")), askama::filters::Html)
                             .map(|safe| safe.to_string())
                             .unwrap_or_default();
-                        (format!("<code>{escaped}</code>, for {}", shown::span(*lasts)), false)
+                        format!("<code>{escaped}</code>, for {}", shown::span(*lasts))
                     }
                 };
                 Work {
@@ -65,7 +65,7 @@ pub(in crate::web) async fn page(Shared(state): Shared<State>, Extension(visitor
                     name: shown::plain(&window.name),
                     whom: whom(&window.targets, &window.tags),
                     when: Html(when),
-                    running,
+                    running: crate::maintenance::is_open(window, now),
                 }
             })
             .collect(),
@@ -116,7 +116,7 @@ pub(in crate::web) async fn announce(Shared(state): Shared<State>, Form(form): F
         targets: list(&form.targets),
         tags: list(&form.tags),
         starts,
-        ends: starts + Duration::from_secs(u64::from(form.minutes.min(60 * 24 * 60)) * 60),
+        ends: starts + Duration::from_secs(u64::from(form.minutes.min(LONGEST)) * 60),
     };
     for target in &work.targets {
         if state.store.target(target).await?.is_none() {

@@ -5,10 +5,10 @@ use crate::config::TargetKind;
 use crate::moment::{DAY, FIVE_MINUTES, HOUR, Moment};
 use crate::state::{Availability, Verdict};
 use crate::store::read::{Bucket, ChangeRow, IncidentRow, ResultRow, TargetRow};
-use crate::web::State;
 use crate::web::chart::{self, Axis};
 use crate::web::guard::Visitor;
 use crate::web::shown::{self, Html, Mark};
+use crate::web::{LONGEST, State};
 use askama::Template;
 use axum::Form;
 use axum::extract::{Extension, Path, Query, State as Shared};
@@ -273,16 +273,13 @@ pub(in crate::web) struct Mute {
     back: String,
 }
 
-/// Nobody mutes something for longer by a slip.
-const LONGEST_MUTE: u32 = 60 * 24 * 30;
-
 pub(in crate::web) async fn mute(
     Shared(state): Shared<State>,
     Path(name): Path<String>,
     Form(form): Form<Mute>,
 ) -> Result<Redirect, Fault> {
     let now = state.now();
-    let until = if form.minutes == 0 { Moment(0) } else { now + Duration::from_secs(u64::from(form.minutes.min(LONGEST_MUTE)) * 60) };
+    let until = if form.minutes == 0 { Moment(0) } else { now + Duration::from_secs(u64::from(form.minutes.min(LONGEST)) * 60) };
     if !state.store.mute(&name, until).await? {
         return Err(Fault::NotFound("target"));
     }
@@ -309,7 +306,7 @@ pub(in crate::web) async fn deploy(
 ) -> Result<Redirect, Fault> {
     let now = state.now();
     state.store.target(&name).await?.ok_or(Fault::NotFound("target"))?;
-    let until = now + Duration::from_secs(u64::from(form.minutes.clamp(1, LONGEST_MUTE)) * 60);
+    let until = now + Duration::from_secs(u64::from(form.minutes.clamp(1, LONGEST)) * 60);
     state.store.announce_deploy(&name, now, until, None, &form.note).await?;
     Ok(Redirect::to(&format!("/targets/{}", shown::segment(&name))))
 }
