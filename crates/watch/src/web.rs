@@ -4,6 +4,7 @@
 mod api;
 mod assets;
 mod chart;
+mod connections;
 mod guard;
 mod live;
 mod pages;
@@ -19,23 +20,16 @@ use crate::store::Store;
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, delete, get, post};
-use hyper::service::{Service as _, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use mcproof_client::Network;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, Semaphore, broadcast, watch};
+use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::JoinSet;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 
-/// For a browser to send the head of a request.
-const HEAD: Duration = Duration::from_secs(15);
-/// Connections at a time; others wait.
-const CONNECTIONS: usize = 512;
 /// For connections to end after a shutdown was asked for.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// Minutes: nothing is muted, planned or expected for longer by a slip.
@@ -76,6 +70,20 @@ struct Inner {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
+impl Peer {
+    fn address(self) -> IpAddr {
+        self.0.ip().to_canonical()
+    }
+
+    /// What is counted as one: an address, or with IPv6 the 64 bits of the network, of which one house has all addresses.
+    fn household(self) -> IpAddr {
+        match self.address() {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+            address => address,
+        }
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum ServeFailure {
     #[error("{0} can be reached from other machines, and nobody has to log in")]
@@ -87,7 +95,7 @@ pub enum ServeFailure {
 impl ServeFailure {
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Open(_) => "set `login.tokens` or `login.proxy_header`, or let `listen` be a loopback address such as `127.0.0.1:9180`",
+            Self::Open(_) => "set `login.tokens` or `login.proxy`, or let `listen` be a loopback address such as `127.0.0.1:9180`",
             Self::Listen(_) => "choose another address for `listen`",
         }
     }
@@ -186,45 +194,10 @@ pub async fn serve(listener: TcpListener, state: State, shutdown: impl Future<Ou
         return Err(ServeFailure::Open(address));
     }
     let closing = state.inner.closing.subscribe();
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
     let mut connections = JoinSet::new();
     let router = router(state.clone());
-    let accept = async {
-        loop {
-            let permit = room.clone().acquire_owned().await.expect("nobody closes it");
-            while connections.try_join_next().is_some() {}
-            let (stream, peer) = match listener.accept().await {
-                Ok(accepted) => accepted,
-                Err(_) => {
-                    // Out of file descriptors, or gone before we came to it: the next one may do better.
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
-                }
-            };
-            let _ = stream.set_nodelay(true);
-            let inner = TowerToHyperService::new(router.clone());
-            let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
-                request.extensions_mut().insert(Peer(peer));
-                inner.call(request)
-            });
-            let mut closing = closing.clone();
-            connections.spawn(async move {
-                let connection = hyper::server::conn::http1::Builder::new()
-                    .timer(TokioTimer::new())
-                    .header_read_timeout(HEAD)
-                    .serve_connection(TokioIo::new(stream), service);
-                tokio::pin!(connection);
-                tokio::select! {
-                    _ = connection.as_mut() => {}
-                    () = closed(&mut closing) => {
-                        connection.as_mut().graceful_shutdown();
-                        let _ = connection.await;
-                    }
-                }
-                drop(permit);
-            });
-        }
-    };
+    let is_proxy = |address| guard::is_proxy(&state.config().login, address);
+    let accept = connections::answer(&listener, &router, connections::USUAL, is_proxy, &closing, &mut connections);
     tokio::select! {
         () = shutdown => {}
         () = live::follow(&state) => {}
@@ -240,4 +213,22 @@ pub async fn serve(listener: TcpListener, state: State, shutdown: impl Future<Ou
 /// Resolves once we are about to end.
 async fn closed(closing: &mut watch::Receiver<bool>) {
     let _ = closing.wait_for(|closing| *closing).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_one_house_are_counted_as_one() {
+        for (address, expected) in [
+            ("192.0.2.7:80", "192.0.2.7"),
+            ("[::ffff:192.0.2.7]:80", "192.0.2.7"),
+            ("[2001:db8:1:2:3:4:5:6]:80", "2001:db8:1:2::"),
+            ("[2001:db8:1:2::1]:80", "2001:db8:1:2::"),
+            ("[2001:db8:1:3::1]:80", "2001:db8:1:3::"),
+        ] {
+            assert_eq!(Peer(address.parse().unwrap()).household(), expected.parse::<IpAddr>().unwrap(), "{address}");
+        }
+    }
 }

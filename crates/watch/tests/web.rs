@@ -11,7 +11,7 @@ mod looks;
 
 use data::{Data, HOSTILE, NOW};
 use mcproof_watch::api_target;
-use mcproof_watch::config::{Config, Login, Secret};
+use mcproof_watch::config::{Config, Login, Secret, When, Window};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::seal::SealKey;
 use mcproof_watch::store::desk::Scope;
@@ -19,6 +19,7 @@ use mcproof_watch::store::{Store, sqlite};
 use mcproof_watch::web::{self, ServeFailure, State};
 use saphyr::LoadableYamlNode as _;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -357,6 +358,115 @@ fn a_token_opens_the_dashboard_until_it_is_left() {
 }
 
 #[test]
+fn a_login_that_ended_does_not_stand_in_the_way_of_a_new_one() {
+    let stale = "mcproof_session=1795262400000.QWRh.b2xk.b2xk";
+    // A browser does not send the cookie of the login where it comes from another site, and sends it with the form.
+    for (config, path, target, body) in [
+        (with_token("t"), "/login", "/login", "token=t"),
+        (Config::default(), "/incidents/incident-1", "/incidents/incident-1/acknowledge", "x=y"),
+    ] {
+        let dashboard = Dashboard::new(config);
+        let form = dashboard.get(path);
+        let cookies = format!("{stale}; {}", form.cookies());
+        let headers = [("Cookie", cookies.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
+        let answer = dashboard.ask("POST", target, &headers, &format!("seal={}&{body}", form.seal()));
+        assert_eq!(answer.status, 303, "{target}: {}", answer.body);
+    }
+}
+
+#[test]
+fn wrong_tokens_keep_nobody_out_who_has_a_good_one() {
+    let dashboard = Dashboard::new(with_token("good"));
+    let form = dashboard.get("/login");
+    let (visit, seal) = (form.cookies(), form.seal().to_owned());
+    let enter = |token: &str| {
+        let headers = [("Cookie", visit.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
+        dashboard.ask("POST", "/login", &headers, &format!("seal={seal}&token={token}")).status
+    };
+    let refused: Vec<u16> = (0..31).map(|_| enter("wrong")).collect();
+    assert_eq!((refused[0], refused[29], refused[30], enter("good")), (403, 403, 429, 303));
+    let ask = |token: &str| dashboard.json("GET", "/api/targets", token, &Value::Null);
+    let (status, answer) = ask("wrong");
+    assert_eq!((status, answer["error"].as_str()), (429, Some("too-many")));
+    assert_eq!(ask("good").0, 200);
+}
+
+#[test]
+fn who_has_to_log_in_first_comes_back_to_a_page() {
+    let dashboard = Dashboard::new(with_token("t"));
+    for (method, path, expected) in
+        [("GET", "/incidents/incident-1", "/login?next=%2Fincidents%2Fincident-1"), ("POST", "/incidents/incident-1/acknowledge", "/login")]
+    {
+        assert_eq!(dashboard.ask(method, path, &[], "").header("location"), Some(expected), "{method} {path}");
+    }
+}
+
+#[test]
+fn a_target_that_is_coming_back_is_not_up_yet() {
+    let dashboard = Dashboard::new(Config::default());
+    dashboard.runtime.block_on(dashboard.data.run("UPDATE target SET removed = 1 WHERE name NOT IN ('svc-0005', 'svc-0009')"));
+    for (statement, overview, status) in [
+        ("UPDATE target SET availability = 'ok'", "All 2 targets are up.", "Everything works."),
+        ("UPDATE target SET availability = 'recovering' WHERE name = 'svc-0005'", "Nothing is down.", "1 of 2 targets coming back."),
+        ("UPDATE target SET removed = 1 WHERE name = 'svc-0009'", "Nothing is down.", "It is coming back."),
+        ("UPDATE target SET availability = 'suspect'", "Nothing is down.", "Everything works."),
+        ("UPDATE target SET availability = 'ok'", "The only target is up.", "Everything works."),
+    ] {
+        dashboard.runtime.block_on(dashboard.data.run(statement));
+        for (path, expected) in [("/", overview), ("/status", status)] {
+            let page = dashboard.get(path).body;
+            assert!(page.contains(&format!("</span> {expected}</h1>")), "{statement}: {path} does not say {expected}\n{page}");
+        }
+    }
+}
+
+#[test]
+fn incidents_of_the_same_moment_are_all_on_some_page() {
+    let dashboard = Dashboard::new(with_token("t"));
+    dashboard.runtime.block_on(async {
+        for number in 0..120 {
+            let name = format!("many-{number:03}");
+            dashboard.data.incident(&name, &name, "availability", "down", &json!({ "message": "down" }), None).await;
+        }
+    });
+    let ask = |path: &str| dashboard.ask("GET", path, &[("Authorization", "Bearer t")], "").body;
+    let mut on_pages = BTreeSet::new();
+    let mut path = "/incidents".to_owned();
+    loop {
+        let page = ask(&path);
+        let links = page.split("href=\"/incidents/").skip(1);
+        on_pages.extend(links.map(|rest| rest.split('"').next().unwrap().to_owned()));
+        let Some(next) = page.split("before=").nth(1) else { break };
+        path = format!("/incidents?state=open&before={}", next.split('"').next().unwrap());
+    }
+    assert_eq!(on_pages.len(), 122);
+    let mut of_the_api = Vec::new();
+    let mut next = String::new();
+    loop {
+        let answer: Value = serde_json::from_str(&ask(&format!("/api/incidents?limit=50{next}"))).unwrap();
+        of_the_api.extend(answer["incidents"].as_array().unwrap().iter().map(|incident| incident["id"].as_str().unwrap().to_owned()));
+        let Some(place) = answer["next"].as_str() else { break };
+        next = format!("&before={place}");
+    }
+    assert_eq!(of_the_api.len(), 122, "none comes twice");
+    assert_eq!(BTreeSet::from_iter(of_the_api), on_pages);
+}
+
+#[test]
+fn planned_work_that_is_going_on_is_marked() {
+    let window = |name: &str, expression: &str| Window {
+        name: name.to_owned(),
+        targets: Vec::new(),
+        tags: Vec::new(),
+        when: When::Cron { expression: expression.to_owned(), zone: "UTC".to_owned(), lasts: Duration::from_secs(3_600) },
+    };
+    let maintenance = vec![window("going on", "30 11 * * *"), window("long over", "30 9 * * *")];
+    let page = Dashboard::new(Config { maintenance, ..Config::default() }).get("/maintenance").body;
+    assert!(page.contains("going on <span class=\"tag\">now</span>"), "{page}");
+    assert!(page.contains("long over</td>"), "{page}");
+}
+
+#[test]
 fn a_proxy_is_believed_only_from_its_own_address() {
     for (addresses, header, expected) in [
         (vec!["127.0.0.1"], Some("ada"), 200),
@@ -368,7 +478,9 @@ fn a_proxy_is_believed_only_from_its_own_address() {
         let login = Login { tokens: vec![], proxy_header: Some(("X-Forwarded-User".into(), addresses)) };
         let dashboard = Dashboard::new(Config { login, ..Config::default() });
         let headers: Vec<(&str, &str)> = header.into_iter().map(|name| ("X-Forwarded-User", name)).collect();
-        assert_eq!(dashboard.ask("GET", "/", &headers, "").status, expected, "{headers:?}");
+        let page = dashboard.ask("GET", "/", &headers, "");
+        assert_eq!(page.status, expected, "{headers:?}");
+        assert_eq!(page.body.contains("href=\"/tokens\""), expected == 200, "whoever may make tokens finds where");
     }
 }
 
@@ -427,11 +539,22 @@ fn the_api_reads_and_writes_what_pages_do_and_says_what_is_wrong() {
         ("POST", "/api/targets/svc-0003/deploys", json!({ "minuets": 5 }), 422, "invalid"),
         ("POST", "/api/maintenance", json!({ "name": "x", "targets": ["nobody"], "minutes": 5 }), 422, "invalid"),
         ("GET", "/api/incidents?state=closed", Value::Null, 422, "invalid"),
+        ("GET", "/api/incidents?before=x", Value::Null, 422, "invalid"),
+        ("GET", "/api/incidents?limit=x", Value::Null, 400, "invalid"),
+        ("GET", "/api/results?target=svc-0001&limit=x", Value::Null, 400, "invalid"),
+        ("GET", "/api/results", Value::Null, 400, "invalid"),
+        ("GET", "/api/targets/%FF", Value::Null, 400, "invalid"),
+        ("GET", "/api/", Value::Null, 404, "not-found"),
+        ("PATCH", "/api/nothing", Value::Null, 404, "not-found"),
+        ("PATCH", "/api/targets", Value::Null, 405, "method"),
+        ("PUT", "/api/incidents/incident-1/acknowledge", json!({}), 405, "method"),
     ] {
         let (found, answer) = ask(method, path, body);
         assert_eq!((found, answer["error"].as_str()), (status, Some(error)), "{method} {path}: {answer}");
         assert!(!answer["problem"].as_str().unwrap().is_empty() && !answer["remedy"].as_str().unwrap().is_empty());
     }
+    let other = dashboard.ask("PATCH", "/api/targets", &[("Authorization", "Bearer t")], "");
+    assert_eq!(other.header("allow"), Some("GET,HEAD"));
 }
 
 #[test]

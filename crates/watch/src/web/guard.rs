@@ -15,6 +15,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 use ring::rand::SecureRandom as _;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -23,8 +25,10 @@ const SESSION: Duration = Duration::from_secs(14 * 86_400);
 /// What a form or a request of the API may send, and how long it may take.
 const LARGEST_BODY: usize = 256 * 1024;
 const BODY: Duration = Duration::from_secs(10);
-/// Wrong tokens in a minute, from everybody together. A good token is not guessed; this keeps the noise down.
+/// Wrong tokens in a minute, of one household. A good token is not guessed, and always gets in; this tells who tries to.
 const REFUSALS: u32 = 30;
+/// Households whose wrong tokens are counted. Those beyond have had their share.
+const COUNTED: usize = 10_000;
 
 const SESSION_COOKIE: &str = "mcproof_session";
 const VISIT_COOKIE: &str = "mcproof_visit";
@@ -49,26 +53,37 @@ pub(crate) struct Stranger {
     pub(crate) seal: String,
 }
 
-/// How many were refused in this minute.
+/// Wrong tokens of this minute, by household.
 #[derive(Default)]
-pub(super) struct Refusals(Mutex<(i64, u32)>);
+pub(super) struct Refusals(Mutex<(i64, HashMap<IpAddr, u32>)>);
 
 impl Refusals {
-    pub(super) fn are_too_many(&self, now: Moment) -> bool {
-        let refusals = self.0.lock().expect("nobody panics with it");
-        refusals.0 == now.0 / 60_000 && refusals.1 >= REFUSALS
-    }
-
-    pub(super) fn one_more(&self, now: Moment) {
+    /// Counts one more, and says whether that is too many.
+    pub(super) fn count(&self, peer: Option<Peer>, now: Moment) -> bool {
         let mut refusals = self.0.lock().expect("nobody panics with it");
-        let minute = now.0 / 60_000;
-        *refusals = if refusals.0 == minute { (minute, refusals.1.saturating_add(1)) } else { (minute, 1) };
+        let (minute, counts) = &mut *refusals;
+        if *minute != now.0.div_euclid(60_000) {
+            *minute = now.0.div_euclid(60_000);
+            counts.clear();
+        }
+        let household = peer.map_or(Ipv4Addr::UNSPECIFIED.into(), Peer::household);
+        if counts.len() >= COUNTED && !counts.contains_key(&household) {
+            return true;
+        }
+        let count = counts.entry(household).or_default();
+        *count = count.saturating_add(1);
+        *count > REFUSALS
     }
 }
 
 /// Whether nobody has to log in.
 pub fn is_open(config: &Config) -> bool {
     config.login.tokens.is_empty() && config.login.proxy_header.is_none()
+}
+
+/// Whether it is the address of a proxy that says who somebody is.
+pub(super) fn is_proxy(login: &Login, address: IpAddr) -> bool {
+    login.proxy_header.as_ref().is_some_and(|(_, addresses)| addresses.contains(&address))
 }
 
 /// The same in all processes of a monitor with a login; otherwise new with each start.
@@ -114,11 +129,16 @@ pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: 
     if let Some(refusal) = refuse_host(&config, request.headers(), api) {
         return refusal;
     }
-    let known = match recognize(&state, &config, request.headers(), request.extensions().get::<Peer>().copied()).await {
+    let peer = request.extensions().get::<Peer>().copied();
+    let known = match recognize(&state, &config, request.headers(), peer).await {
         Ok(known) => known,
         Err(response) => return response,
     };
     let Some(Known { name, scope, by }) = known else {
+        if bearer(request.headers()).is_some() && state.inner.refusals.count(peer, state.now()) {
+            let (problem, remedy) = ("too many wrong tokens", "wait for a minute, or send a token that is known");
+            return super::api::refuse(StatusCode::TOO_MANY_REQUESTS, "too-many", problem, remedy);
+        }
         if api {
             return super::api::refuse(
                 StatusCode::UNAUTHORIZED,
@@ -127,10 +147,15 @@ pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: 
                 "send `Authorization: Bearer TOKEN`",
             );
         }
-        let back = request.uri().path_and_query().map_or("/", |path| path.as_str());
-        return Redirect::to(&format!("/login?next={}", super::shown::segment(back))).into_response();
+        // What a form was sent to is no page to come back to.
+        let back = request.uri().path_and_query().filter(|_| matches!(*request.method(), Method::GET | Method::HEAD));
+        let login = back.map_or_else(|| "/login".to_owned(), |back| format!("/login?next={}", super::shown::segment(back.as_str())));
+        return Redirect::to(&login).into_response();
     };
-    let (seed, new_visit) = seed(request.headers());
+    let (seed, new_visit) = match cookies(request.headers(), SESSION_COOKIE) {
+        Some(session) if by == By::Session => (session.to_owned(), false),
+        _ => visit(request.headers()),
+    };
     let seal = seal(&state, &seed);
     let mut request = request;
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -161,7 +186,8 @@ pub(super) async fn greet(Shared(state): Shared<State>, request: Request, next: 
     if let Some(refusal) = refuse_host(&config, request.headers(), false) {
         return refusal;
     }
-    let (seed, new_visit) = seed(request.headers());
+    // Not of a session: it may have ended, and a browser does not send it where it comes from another site.
+    let (seed, new_visit) = visit(request.headers());
     let seal = seal(&state, &seed);
     let mut request = request;
     let form = request.uri().path() == "/login";
@@ -212,20 +238,19 @@ struct Known {
 }
 
 async fn recognize(state: &State, config: &Config, headers: &HeaderMap, peer: Option<Peer>) -> Result<Option<Known>, Response> {
-    if let Some(token) = text(headers, &header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ")) {
-        if is_token(&config.login, token.trim()) {
+    if let Some(token) = bearer(headers) {
+        if is_token(&config.login, token) {
             return Ok(Some(Known { name: "token".to_owned(), scope: Scope::Write, by: By::Bearer }));
         }
-        return match state.store.token(token.trim()).await {
+        return match state.store.token(token).await {
             Ok(found) => Ok(found.map(|(name, scope)| Known { name, scope, by: By::Bearer })),
             Err(failure) => Err(super::pages::Fault::from(failure).into_response()),
         };
     }
-    if let Some((header, addresses)) = &config.login.proxy_header {
-        let peer = peer.map(|peer| peer.0.ip().to_canonical());
+    if let Some((header, _)) = &config.login.proxy_header {
         let name = HeaderName::from_bytes(header.as_bytes()).ok().and_then(|header| text(headers, &header));
         if let (Some(peer), Some(name)) = (peer, name)
-            && addresses.contains(&peer)
+            && is_proxy(&config.login, peer.address())
             && !name.is_empty()
         {
             return Ok(Some(Known { name: name.to_owned(), scope: Scope::Write, by: By::Proxy }));
@@ -235,6 +260,10 @@ async fn recognize(state: &State, config: &Config, headers: &HeaderMap, peer: Op
         return Ok(Some(Known { name, scope: Scope::Write, by: By::Session }));
     }
     Ok(is_open(config).then(|| Known { name: "local".to_owned(), scope: Scope::Write, by: By::Loopback }))
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    text(headers, &header::AUTHORIZATION)?.strip_prefix("Bearer ").map(str::trim)
 }
 
 /// Whose login a cookie proves.
@@ -275,7 +304,7 @@ fn refuse_host(config: &Config, headers: &HeaderMap, api: bool) -> Option<Respon
 }
 
 fn is_loopback_name(name: &str) -> bool {
-    name.eq_ignore_ascii_case("localhost") || name.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    name.eq_ignore_ascii_case("localhost") || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// Without the port.
@@ -342,10 +371,9 @@ fn is_same_origin(headers: &HeaderMap, config: &Config) -> bool {
     own.is_ok_and(|own| authority(&own) == authority(&origin))
 }
 
-/// What the seal of forms is made from: a login, or a cookie of no other meaning. Says whether that is new.
-fn seed(headers: &HeaderMap) -> (String, bool) {
-    let known = cookies(headers, SESSION_COOKIE).filter(|value| !value.is_empty()).or_else(|| cookies(headers, VISIT_COOKIE));
-    match known {
+/// What the seal of forms is made from where no session was proven: a cookie of no other meaning. Says whether it is new.
+fn visit(headers: &HeaderMap) -> (String, bool) {
+    match cookies(headers, VISIT_COOKIE).filter(|value| !value.is_empty()) {
         Some(known) => (known.to_owned(), false),
         None => (URL_SAFE_NO_PAD.encode(random::<18>()), true),
     }
@@ -379,6 +407,17 @@ fn same(one: &[u8], other: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wrong_tokens_are_counted_for_each_household_and_minute() {
+        let refusals = Refusals::default();
+        let peer = |address: &str| Some(Peer(format!("{address}:80").parse().unwrap()));
+        let minute = Moment(60_000);
+        assert!((0..REFUSALS).all(|_| !refusals.count(peer("192.0.2.7"), minute)));
+        assert!(refusals.count(peer("192.0.2.7"), minute));
+        assert!(!refusals.count(peer("192.0.2.8"), minute));
+        assert!(!refusals.count(peer("192.0.2.7"), Moment(120_000)));
+    }
 
     #[test]
     fn only_names_of_this_machine_are_loopback() {

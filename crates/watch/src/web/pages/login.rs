@@ -1,8 +1,8 @@
 //! In with a token, and out again.
 
 use super::{Chrome, Fault, html};
-use crate::web::State;
 use crate::web::guard::{self, Stranger};
+use crate::web::{Peer, State};
 use askama::Template;
 use axum::Form;
 use axum::extract::{Extension, Query, State as Shared};
@@ -10,7 +10,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Deserialize;
 
-/// Bytes of the name under which somebody acts.
+/// Characters of the name under which somebody acts.
 const NAME: usize = 60;
 
 #[derive(Template)]
@@ -61,21 +61,21 @@ pub(in crate::web) struct Enter {
 pub(in crate::web) async fn enter(
     Shared(state): Shared<State>,
     Extension(stranger): Extension<Stranger>,
+    peer: Option<Extension<Peer>>,
     Form(form): Form<Enter>,
 ) -> Result<Response, Fault> {
     let now = state.now();
-    if state.inner.refusals.are_too_many(now) {
-        let status = StatusCode::TOO_MANY_REQUESTS;
-        return Err(Fault::Refused(status, "too many wrong tokens: wait for a minute".to_owned()));
-    }
     let name: String = match form.name.trim() {
         "" => "somebody with a token".to_owned(),
         name => name.chars().take(NAME).collect(),
     };
     match guard::session(&state.config(), form.token.trim(), &name, now) {
         Some(cookie) => Ok(([(header::SET_COOKIE, cookie)], Redirect::to(own(&form.next))).into_response()),
+        None if state.inner.refusals.count(peer.map(|Extension(peer)| peer), now) => {
+            let why = "too many wrong tokens: wait for a minute, or use the right one";
+            Err(Fault::Refused(StatusCode::TOO_MANY_REQUESTS, why.to_owned()))
+        }
         None => {
-            state.inner.refusals.one_more(now);
             let page = show(&state, &stranger, &form.next, "This token opens nothing here.");
             Ok((StatusCode::FORBIDDEN, page).into_response())
         }
