@@ -4,10 +4,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
 mod databases;
+mod frozen;
+#[path = "delivery/guard.rs"]
+mod guard;
 mod postgres;
 mod receiver;
 
 use databases::{Claim, claims};
+use guard::*;
 use libtest_mimic::Arguments;
 use mcproof_client::Network;
 use mcproof_engine::suite::Environment;
@@ -43,6 +47,8 @@ const CLAIMS: &[(&str, Claim)] = claims![
     who_lost_the_row_while_sending_writes_nothing,
     mail_goes_out_and_what_a_server_refuses_for_good_is_refused,
     nothing_is_sent_once_the_right_to_it_is_gone,
+    what_arrives_arrives_while_its_sender_has_it_to_itself,
+    without_the_guard_somebody_hears_of_a_begin_after_its_end,
     the_heart_beats_only_while_results_come_in,
 ];
 
@@ -55,7 +61,7 @@ fn main() -> ExitCode {
 const BEGIN: Moment = Moment(1_767_225_600_000);
 const INCIDENT: &str = "0197-incident";
 
-fn seconds(count: u64) -> Duration {
+const fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 

@@ -1,6 +1,8 @@
 //! Services that record what they are sent, on loopback: over HTTP and over SMTP. Each is told how to behave, message by
 //! message; when it has been told nothing, it takes what comes.
 
+#![allow(dead_code, reason = "each test program uses some of these")]
+
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -8,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 /// What becomes of a message.
 #[derive(Clone, Debug)]
@@ -24,6 +27,8 @@ pub(crate) enum Deed {
 /// One message as it came.
 #[derive(Clone, Debug)]
 pub(crate) struct Heard {
+    /// As the runtime tells the time.
+    pub(crate) at: Instant,
     pub(crate) path: String,
     /// Names in lower case.
     pub(crate) headers: Vec<(String, String)>,
@@ -113,7 +118,10 @@ impl Shared {
 async fn answer_http(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
     let mut first = String::new();
-    stream.read_line(&mut first).await?;
+    if stream.read_line(&mut first).await? == 0 {
+        // Whoever connected has died before it said anything.
+        return Ok(());
+    }
     let mut headers = Vec::new();
     loop {
         let mut line = String::new();
@@ -125,7 +133,7 @@ async fn answer_http(stream: TcpStream, shared: &Shared) -> std::io::Result<()> 
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await?;
     let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
-    let deed = shared.take(Heard { path, headers, body: String::from_utf8(body).unwrap() });
+    let deed = shared.take(Heard { at: Instant::now(), path, headers, body: String::from_utf8(body).unwrap() });
     let (status, more) = match deed {
         Deed::Take => (202, ""),
         Deed::Answer(status, more) => (status, more),
@@ -169,7 +177,7 @@ async fn answer_smtp(stream: TcpStream, shared: &Shared) -> std::io::Result<()> 
                     }
                     body.push_str(&line);
                 }
-                match shared.take(Heard { path: String::new(), headers: std::mem::take(&mut envelope), body }) {
+                match shared.take(Heard { at: Instant::now(), path: String::new(), headers: std::mem::take(&mut envelope), body }) {
                     Deed::Take => stream.write_all(b"250 queued\r\n").await?,
                     Deed::Answer(code, _) => stream.write_all(format!("{code} as told\r\n").as_bytes()).await?,
                     Deed::Drop => return Ok(()),
