@@ -11,6 +11,7 @@ mod postgres;
 mod receiver;
 
 use databases::{Claim, claims};
+use frozen::Freezable;
 use guard::*;
 use libtest_mimic::Arguments;
 use mcproof_client::Network;
@@ -52,9 +53,11 @@ const CLAIMS: &[(&str, Claim)] = claims![
     the_heart_beats_only_while_results_come_in,
 ];
 
+const CLAIMS_OF_POSTGRES: &[(&str, Claim)] = claims![a_notifier_that_stalls_in_its_transaction_holds_nobody_up];
+
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let trials = databases::trials(CLAIMS, &arguments);
+    let trials = databases::trials(CLAIMS, CLAIMS_OF_POSTGRES, &arguments);
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
@@ -381,6 +384,58 @@ async fn who_lost_the_row_while_sending_writes_nothing(address: String) {
         sqlx::query_as("SELECT delivered, last_error FROM outbox").fetch_one(&world.rows).await.unwrap();
     assert!(delivered >= (BEGIN + seconds(31)).0);
     assert_eq!((error, world.events().await.len()), (None, 1));
+}
+
+/// It has sent its message, and stalls while it writes that down, after some statement.
+async fn a_notifier_that_stalls_in_its_transaction_holds_nobody_up(address: String) {
+    let stalls = (0..6).map(|round_trips| {
+        let address = &address;
+        async move { stall(&postgres::beside(address, &format!("stalled_{round_trips}")).await, round_trips).await }
+    });
+    let half_open = futures_util::future::join_all(stalls).await.into_iter().filter(|was_half_open| *was_half_open).count();
+    assert!(half_open > 2, "only {half_open} transactions were half open");
+}
+
+/// Whether that left a transaction half open.
+async fn stall(address: &str, round_trips: usize) -> bool {
+    let chat = Receiver::http().await;
+    let mut world = World::new(address, &hooks(&[("chat", &chat)])).await;
+    world.write(Kind::Trigger, &["chat"]).await;
+    let slow = world.notifier.clone();
+    let mut stalled = Freezable::new(slow.pass(BEGIN));
+    while postgres::half_open(address).await == 0 {
+        assert!(stalled.polled(1).await.is_none(), "nothing was written down");
+    }
+    let ended = stalled.polled(round_trips).await;
+    let was_half_open = postgres::half_open(address).await > 0;
+    assert_eq!(kinds(&chat), ["trigger"]);
+    world.write(Kind::Resolve, &["chat"]).await;
+    world.now = BEGIN + seconds(31);
+    let began = std::time::Instant::now();
+    while world.open().await > 0 {
+        // There is work for it all the time, and it is not to be had.
+        world.notifier.pass(world.now).await.unwrap();
+        assert!(began.elapsed() < seconds(30), "a transaction that stalled after {round_trips} round trips is still there");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let outcome = match ended {
+        Some(outcome) => outcome,
+        None => stalled.thawed().await,
+    };
+    match outcome {
+        Ok(round) => assert_eq!(round.sent.is_empty(), was_half_open, "{round:?}"),
+        Err(failure) => assert!(was_half_open, "{failure}"),
+    }
+    // It is sent again under the same key if nobody knows any more that it was.
+    let heard = chat.heard();
+    let expected: &[&str] = if was_half_open { &["trigger", "trigger", "resolve"] } else { &["trigger", "resolve"] };
+    assert_eq!(kinds(&chat), expected);
+    assert_eq!(heard[0].header("idempotency-key") == heard[1].header("idempotency-key"), was_half_open);
+    let mut sent = world.events().await;
+    // Both are of the same moment.
+    sent.sort();
+    assert_eq!(sent, ["sent: resolve by chat: status 202: ok", "sent: trigger by chat: status 202: ok"]);
+    was_half_open
 }
 
 async fn mail_goes_out_and_what_a_server_refuses_for_good_is_refused(address: String) {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod databases;
+mod frozen;
 mod postgres;
 
 #[path = "store/counting.rs"]
@@ -17,6 +18,8 @@ mod pager;
 mod probing;
 #[path = "store/server.rs"]
 mod server;
+#[path = "store/stalls.rs"]
+mod stalls;
 #[path = "store/turns.rs"]
 mod turns;
 
@@ -25,6 +28,7 @@ use databases::{Claim, claims};
 use libtest_mimic::Arguments;
 use mcproof_testkit::demo::{DemoName, DemoOptions};
 use probing::*;
+use stalls::*;
 use std::process::ExitCode;
 use turns::*;
 
@@ -50,6 +54,8 @@ const CLAIMS: &[(&str, Claim)] = claims![
     the_suite_of_a_target_runs_what_changes_nothing,
 ];
 
+const CLAIMS_OF_POSTGRES: &[(&str, Claim)] = claims![a_worker_that_stalls_in_its_transaction_holds_nobody_up];
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -62,7 +68,8 @@ fn main() -> ExitCode {
         _ => {}
     }
     let arguments = Arguments::from_args();
-    let trials = databases::trials(CLAIMS, &arguments).into_iter().chain(crash::trials());
+    let trials =
+        databases::trials(CLAIMS, CLAIMS_OF_POSTGRES, &arguments).into_iter().chain(crash::trials()).chain([trial_of_connections()]);
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 

@@ -17,23 +17,25 @@ macro_rules! claims {
 }
 pub(crate) use claims;
 
-/// Must be called by a thread that lives as long as the tests run.
-pub(crate) fn trials(claims: &[(&'static str, Claim)], arguments: &Arguments) -> Vec<Trial> {
+/// Must be called by a thread that lives as long as the tests run. Some claims are about what only Postgres has.
+pub(crate) fn trials(claims: &[(&'static str, Claim)], of_postgres: &[(&'static str, Claim)], arguments: &Arguments) -> Vec<Trial> {
     let cluster = (!arguments.list).then(|| Arc::new(Cluster::start(Durability::None)));
-    let on_both = |(name, claim): &(&'static str, Claim)| {
-        let (name, claim, cluster) = (*name, *claim, cluster.clone());
-        let on_sqlite = Trial::test(format!("sqlite::{name}"), move || {
+    let on_sqlite = |(name, claim): &(&'static str, Claim)| {
+        let claim = *claim;
+        Trial::test(format!("sqlite::{name}"), move || {
             let folder = tempfile::tempdir().unwrap();
             run(claim, sqlite(&folder.path().join("watch.db")));
             Ok(())
-        });
-        let on_postgres = Trial::test(format!("postgres::{name}"), move || {
+        })
+    };
+    let on_postgres = |(name, claim): &(&'static str, Claim)| {
+        let (name, claim, cluster) = (*name, *claim, cluster.clone());
+        Trial::test(format!("postgres::{name}"), move || {
             run(claim, cluster.unwrap().database(name));
             Ok(())
-        });
-        [on_sqlite, on_postgres]
+        })
     };
-    claims.iter().flat_map(on_both).collect()
+    claims.iter().map(on_sqlite).chain(claims.iter().chain(of_postgres).map(on_postgres)).collect()
 }
 
 fn run(claim: Claim, address: String) {

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test program uses some of these")]
 
+use sqlx::{AnyConnection, Connection as _, Executor as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -24,11 +25,25 @@ pub(crate) struct Cluster {
     folder: TempDir,
     server: Option<Child>,
     durability: Durability,
+    /// Of TCP, if it listens there, too.
+    port: Option<u16>,
 }
 
 impl Cluster {
     /// Must be called by a thread that lives as long as the cluster is needed: the server ends with it.
     pub(crate) fn start(durability: Durability) -> Self {
+        Self::start_at(durability, None)
+    }
+
+    /// One that is also reached over TCP, by this machine only.
+    pub(crate) fn over_tcp() -> Self {
+        // Below those that systems give to whoever asks for any.
+        let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
+        let port = std::iter::repeat_with(|| fastrand::u16(10_000..30_000)).find(is_free);
+        Self::start_at(Durability::None, port)
+    }
+
+    fn start_at(durability: Durability, port: Option<u16>) -> Self {
         let folder = tempfile::Builder::new().prefix("mcproof-pg-").tempdir().unwrap();
         if is_root() {
             assert!(Command::new("chown").arg("postgres").arg(folder.path()).status().unwrap().success());
@@ -39,7 +54,7 @@ impl Cluster {
             .arg(folder.path().join("data"));
         let made = initdb.current_dir(folder.path()).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let mut cluster = Self { folder, server: None, durability };
+        let mut cluster = Self { folder, server: None, durability, port };
         cluster.resume();
         cluster
     }
@@ -48,7 +63,11 @@ impl Cluster {
     pub(crate) fn resume(&mut self) {
         let mut postgres = command("postgres");
         postgres.arg("-D").arg(self.folder.path().join("data")).arg("-k").arg(self.folder.path());
-        postgres.args(["-c", "listen_addresses=", "-c", "max_connections=60", "-c", "log_min_messages=fatal"]);
+        postgres.args(["-c", "max_connections=100", "-c", "log_min_messages=fatal", "-c"]);
+        match self.port {
+            Some(port) => postgres.args(["listen_addresses=127.0.0.1", "-p", &port.to_string()]),
+            None => postgres.arg("listen_addresses="),
+        };
         if self.durability == Durability::None {
             postgres.args(["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]);
         }
@@ -78,27 +97,55 @@ impl Cluster {
     /// A new, empty database, and its address.
     pub(crate) fn database(&self, name: &str) -> String {
         let mut createdb = command("createdb");
-        createdb.arg("-h").arg(self.folder.path()).args(["-U", "mcproof", name]).current_dir(self.folder.path());
+        self.reach(&mut createdb).args(["-U", "mcproof", name]);
         let made = createdb.output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         self.address(name)
     }
 
     pub(crate) fn address(&self, name: &str) -> String {
-        format!("postgres:///{name}?host={}&user=mcproof", self.folder.path().display())
+        match self.port {
+            Some(port) => format!("postgres://mcproof@127.0.0.1:{port}/{name}"),
+            None => format!("postgres:///{name}?host={}&user=mcproof", self.folder.path().display()),
+        }
+    }
+
+    fn reach<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command.arg("-h").arg(self.folder.path()).current_dir(self.folder.path());
+        command.args(self.port.iter().flat_map(|port| ["-p".to_owned(), port.to_string()]))
     }
 
     fn is_ready(&self) -> bool {
         let mut ready = command("pg_isready");
-        ready.arg("-q").arg("-h").arg(self.folder.path()).current_dir(self.folder.path());
-        ready.status().unwrap().success()
+        self.reach(&mut ready).arg("-q").status().unwrap().success()
     }
+}
+
+/// A new, empty database in the same cluster, and its address.
+pub(crate) async fn beside(address: &str, name: &str) -> String {
+    let mut connection = connect(address).await;
+    connection.execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
+    let (scheme, rest) = address.split_once(":///").unwrap();
+    let (_, query) = rest.split_once('?').unwrap();
+    format!("{scheme}:///{name}?{query}")
+}
+
+/// How many transactions of this database wait for a client to say what is next.
+pub(crate) async fn half_open(address: &str) -> i64 {
+    let mut connection = connect(address).await;
+    let statement = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'";
+    sqlx::query_scalar(statement).fetch_one(&mut connection).await.unwrap()
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+async fn connect(address: &str) -> AnyConnection {
+    sqlx::any::install_default_drivers();
+    AnyConnection::connect(address).await.unwrap()
 }
 
 fn is_root() -> bool {
