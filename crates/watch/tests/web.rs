@@ -8,6 +8,7 @@ mod browser;
 mod data;
 #[path = "web/looks.rs"]
 mod looks;
+mod postgres;
 
 use data::{Data, HOSTILE, NOW};
 use mcproof_watch::api_target;
@@ -17,6 +18,7 @@ use mcproof_watch::seal::SealKey;
 use mcproof_watch::store::desk::Scope;
 use mcproof_watch::store::{Store, sqlite};
 use mcproof_watch::web::{self, ServeFailure, State};
+use postgres::{Cluster, Durability};
 use saphyr::LoadableYamlNode as _;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -43,7 +45,7 @@ pub(crate) struct Dashboard {
     pub(crate) bell: broadcast::Sender<String>,
     pub(crate) runtime: tokio::runtime::Runtime,
     _end: oneshot::Sender<()>,
-    _folder: tempfile::TempDir,
+    _folder: Option<tempfile::TempDir>,
 }
 
 fn alone() -> tokio::runtime::Runtime {
@@ -53,12 +55,16 @@ fn alone() -> tokio::runtime::Runtime {
 impl Dashboard {
     pub(crate) fn new(config: Config) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        Self::over(sqlite(&folder.path().join("watch.db")), Some(folder), config)
+    }
+
+    fn over(database: String, folder: Option<tempfile::TempDir>, config: Config) -> Self {
         let runtime = alone();
-        let (store, data) = runtime.block_on(data::whole(folder.path()));
+        let (store, data) = runtime.block_on(data::whole(&database));
         let (bell, _) = broadcast::channel(64);
         let (end, ended) = oneshot::channel::<()>();
         let (tell, address) = std::sync::mpsc::channel();
-        let (database, ring) = (sqlite(&folder.path().join("watch.db")), bell.clone());
+        let ring = bell.clone();
         std::thread::spawn(move || {
             alone().block_on(async {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -112,6 +118,13 @@ impl Dashboard {
         let answer = self.ask(method, path, &headers, &body);
         (answer.status, serde_json::from_str(&answer.body).unwrap_or_default())
     }
+}
+
+/// The same dashboard over either database.
+fn on_both(config: impl Fn() -> Config, claim: impl Fn(&Dashboard)) {
+    claim(&Dashboard::new(config()));
+    let cluster = Cluster::start(Durability::None);
+    claim(&Dashboard::over(cluster.database("dashboard"), None, config()));
 }
 
 struct Answer {
@@ -192,6 +205,57 @@ fn every_page_shows_what_it_is_for_and_no_server_writes_markup() {
         "/badge/x",
     ] {
         assert_eq!(dashboard.get(path).status, 404, "{path}");
+    }
+}
+
+#[test]
+fn everything_reads_the_same_whichever_database_it_comes_from() {
+    let cluster = Cluster::start(Durability::None);
+    let one = Dashboard::new(Config::default());
+    let other = Dashboard::over(cluster.database("pages"), None, Config::default());
+    for path in [
+        "/",
+        "/?state=down",
+        "/?tag=billing&q=svc-0003",
+        "/targets/svc-0001",
+        "/targets/svc-0007?span=7d",
+        "/targets/svc-0007?span=30d",
+        "/targets/svc-0003",
+        "/incidents?state=all",
+        "/incidents/incident-1",
+        "/incidents/incident-2",
+        "/evidence/evidence-1",
+        "/evidence/evidence-1?download",
+        "/changes/change-1",
+        "/maintenance",
+        "/tokens",
+        "/status",
+        "/status/svc-0005",
+        "/badge/svc-0001.svg",
+        "/targets/nobody",
+        "/incidents/nobody",
+        "/api/targets",
+        "/api/targets/svc-0001",
+        "/api/incidents?state=all",
+        "/api/results?target=svc-0001&limit=500",
+        "/metrics",
+        "/healthz",
+    ] {
+        let [one, other] = [&one, &other].map(|dashboard| {
+            let answer = dashboard.get(path);
+            let mut lines: Vec<String> = answer.body.lines().map(str::to_owned).collect();
+            if path == "/metrics" {
+                // Series are in no order.
+                lines.sort();
+            }
+            (answer.status, lines)
+        });
+        assert_eq!(one.0, other.0, "{path}");
+        // Forms are signed with a key of the process.
+        let differ = |(one, other): &(&String, &String)| one != other && !one.contains("name=\"seal\"");
+        let pairs = one.1.iter().zip(&other.1);
+        assert_eq!(pairs.clone().find(differ), None, "{path}");
+        assert_eq!(one.1.len(), other.1.len(), "{path}");
     }
 }
 
@@ -486,7 +550,10 @@ fn a_proxy_is_believed_only_from_its_own_address() {
 
 #[test]
 fn tokens_of_the_api_are_hashed_and_do_what_their_scope_allows() {
-    let dashboard = Dashboard::new(with_token("master"));
+    on_both(|| with_token("master"), tokens_do_what_their_scope_allows);
+}
+
+fn tokens_do_what_their_scope_allows(dashboard: &Dashboard) {
     dashboard.runtime.block_on(async {
         assert!(dashboard.store.add_token("reader", "r3ad", Scope::Read, NOW).await.unwrap());
         assert!(dashboard.store.add_token("writer", "wr1te", Scope::Write, NOW).await.unwrap());
@@ -505,7 +572,10 @@ fn tokens_of_the_api_are_hashed_and_do_what_their_scope_allows() {
 
 #[test]
 fn the_api_reads_and_writes_what_pages_do_and_says_what_is_wrong() {
-    let dashboard = Dashboard::new(with_token("t"));
+    on_both(|| with_token("t"), the_api_reads_and_writes);
+}
+
+fn the_api_reads_and_writes(dashboard: &Dashboard) {
     let ask = |method: &str, path: &str, body: Value| dashboard.json(method, path, "t", &body);
     let (status, targets) = ask("GET", "/api/targets", Value::Null);
     assert_eq!((status, targets["targets"].as_array().unwrap().len()), (200, 13));
@@ -559,7 +629,10 @@ fn the_api_reads_and_writes_what_pages_do_and_says_what_is_wrong() {
 
 #[test]
 fn machines_learn_how_the_targets_and_the_monitor_are() {
-    let dashboard = Dashboard::new(Config::default());
+    on_both(Config::default, machines_learn);
+}
+
+fn machines_learn(dashboard: &Dashboard) {
     let metrics = dashboard.get("/metrics");
     assert!(metrics.header("content-type").unwrap().starts_with("application/openmetrics-text"));
     for line in [

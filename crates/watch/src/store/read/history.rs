@@ -135,7 +135,7 @@ impl Store {
     pub async fn results(&self, target: &str, from: Moment, until: Moment, limit: i64) -> Result<Vec<ResultRow>, StoreFailure> {
         let query = format!(
             "SELECT {RESULT} FROM result r WHERE r.target = $1 AND r.slot >= $2 AND r.slot < $3 \
-             ORDER BY r.slot DESC, r.attempt DESC LIMIT $4"
+             ORDER BY r.slot DESC, r.attempt DESC, r.region LIMIT $4"
         );
         let rows: Vec<ResultColumns> = sqlx::query_as(sqlx::AssertSqlSafe(query))
             .bind(target)
@@ -169,7 +169,7 @@ impl Store {
         for some in targets.chunks(50) {
             let places: Vec<String> = (2..some.len() + 2).map(|place| format!("${place}")).collect();
             let query = format!(
-                "SELECT {RESULT} FROM result r WHERE r.target IN ({}) AND r.slot >= $1 ORDER BY r.slot, r.attempt",
+                "SELECT {RESULT} FROM result r WHERE r.target IN ({}) AND r.slot >= $1 ORDER BY r.slot, r.attempt, r.region",
                 places.join(", ")
             );
             let mut query = sqlx::query_as::<_, ResultColumns>(sqlx::AssertSqlSafe(query)).bind(from.0);
@@ -245,7 +245,7 @@ impl Store {
     /// The database does not answer.
     pub async fn changes(&self, target: &str, limit: i64) -> Result<Vec<ChangeRow>, StoreFailure> {
         let query = "SELECT id, target, at, old_hash, new_hash, level, announced FROM contract_change WHERE target = $1 \
-                     ORDER BY at DESC LIMIT $2";
+                     ORDER BY at DESC, id DESC LIMIT $2";
         let rows: Vec<ChangeColumns> = sqlx::query_as(query).bind(target).bind(limit).fetch_all(&self.pool).await?;
         Ok(rows.into_iter().map(ChangeRow::from).collect())
     }

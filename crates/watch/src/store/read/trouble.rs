@@ -167,7 +167,8 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn incident_events(&self, id: &str) -> Result<Vec<EventRow>, StoreFailure> {
-        let query = "SELECT at, kind, text FROM incident_event WHERE incident = $1 ORDER BY at LIMIT 1000";
+        let query = "SELECT at, kind, text FROM incident_event WHERE incident = $1 \
+                     ORDER BY at, CASE kind WHEN 'opened' THEN 0 WHEN 'resolved' THEN 2 ELSE 1 END LIMIT 1000";
         let rows: Vec<(i64, String, String)> = sqlx::query_as(query).bind(id).fetch_all(&self.pool).await?;
         Ok(rows.into_iter().map(|(at, kind, text)| EventRow { at: Moment(at), kind, text }).collect())
     }
@@ -199,7 +200,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn maintenance(&self, now: Moment) -> Result<Vec<MaintenanceRow>, StoreFailure> {
-        let query = "SELECT id, name, targets, tags, starts, ends FROM maintenance WHERE ends > $1 ORDER BY starts LIMIT 1000";
+        let query = "SELECT id, name, targets, tags, starts, ends FROM maintenance WHERE ends > $1 ORDER BY starts, id LIMIT 1000";
         let rows: Vec<(String, String, String, String, i64, i64)> = sqlx::query_as(query).bind(now.0).fetch_all(&self.pool).await?;
         let list = |json: &str| serde_json::from_str(json).unwrap_or_default();
         Ok(rows
