@@ -64,10 +64,20 @@ pub enum ExportFailure {
     Timeout,
 }
 
+impl ExportFailure {
+    /// Whether the same request may be sent again (OTLP 1, "Retryable Response Codes").
+    fn may_pass(&self) -> bool {
+        match self {
+            Self::Status(status) => matches!(status, 429 | 502..=504),
+            Self::Url | Self::Reach(_) | Self::Timeout => true,
+        }
+    }
+}
+
 /// Sends what waits, and the numbers of this moment.
 ///
 /// # Errors
-/// The collector took less than all; what it did not take waits for the next time.
+/// The collector took less than all; what it may take another time waits for that.
 pub(crate) async fn export(
     root: &str,
     network: &Network,
@@ -84,7 +94,10 @@ pub(crate) async fn export(
             return Ok(());
         }
         if let Err(failure) = post(root, "v1/traces", network, &traces(&results)).await {
-            queue.put_back(results);
+            // What is refused for good would hold up all that comes after it.
+            if failure.may_pass() {
+                queue.put_back(results);
+            }
             return Err(failure);
         }
     }
@@ -209,45 +222,4 @@ fn metrics(readings: &Readings, counted: &[(crate::metrics::Outcome, u64)], bega
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::state::Verdict;
-
-    fn result(slot: i64) -> ResultRow {
-        ResultRow {
-            target: "a".into(),
-            slot: Moment(slot),
-            region: "eu".into(),
-            attempt: 0,
-            at: Moment(1_000),
-            verdict: Verdict::Down,
-            reason: "tls-expired".into(),
-            duration: 3_000,
-            phases: vec![("dns".into(), 1_000), ("connect".into(), 2_000)],
-            contract: None,
-            evidence: None,
-        }
-    }
-
-    #[test]
-    fn a_probe_is_a_span_with_its_phases_one_after_the_other() {
-        let spans = spans(&result(0));
-        assert_eq!(spans.len(), 3);
-        assert_eq!((spans[0]["traceId"].as_str().unwrap().len(), spans[0]["spanId"].as_str().unwrap().len()), (32, 16));
-        assert_eq!((&spans[0]["startTimeUnixNano"], &spans[0]["endTimeUnixNano"]), (&json!("1000000000"), &json!("1003000000")));
-        assert_eq!((&spans[2]["startTimeUnixNano"], &spans[2]["parentSpanId"]), (&spans[1]["endTimeUnixNano"], &spans[0]["spanId"]));
-        assert_eq!(spans[0]["status"], json!({ "code": 2, "message": "tls-expired" }));
-        assert_ne!(super::spans(&result(1))[0]["traceId"], spans[0]["traceId"]);
-        assert_eq!(super::spans(&result(0)), spans);
-    }
-
-    #[test]
-    fn what_a_collector_did_not_take_waits_and_the_oldest_is_given_up_first() {
-        let queue = Queue::default();
-        (0..MOST as i64 + 5).for_each(|slot| queue.push(&result(slot)));
-        let taken = queue.take();
-        assert_eq!((taken.len(), taken[0].slot), (BATCH, Moment(5)));
-        queue.put_back(taken);
-        assert_eq!(queue.take()[0].slot, Moment(5));
-    }
-}
+mod tests;

@@ -8,7 +8,10 @@ mod frozen;
 #[path = "delivery/guard.rs"]
 mod guard;
 mod postgres;
+#[path = "delivery/real.rs"]
+mod real;
 mod receiver;
+mod receivers;
 
 use databases::{Claim, claims};
 use frozen::Freezable;
@@ -56,9 +59,15 @@ const CLAIMS: &[(&str, Claim)] = claims![
 const CLAIMS_OF_POSTGRES: &[(&str, Claim)] = claims![a_notifier_that_stalls_in_its_transaction_holds_nobody_up];
 
 fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, relay] = &words[..]
+        && word == "--post"
+    {
+        return real::post_to(relay);
+    }
     let arguments = Arguments::from_args();
-    let trials = databases::trials(CLAIMS, CLAIMS_OF_POSTGRES, &arguments);
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let trials = databases::trials(CLAIMS, CLAIMS_OF_POSTGRES, &arguments).into_iter().chain(real::trials());
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
 const BEGIN: Moment = Moment(1_767_225_600_000);

@@ -9,6 +9,7 @@ mod data;
 #[path = "web/looks.rs"]
 mod looks;
 mod postgres;
+mod receivers;
 
 use data::{Data, HOSTILE, NOW};
 use mcproof_watch::api_target;
@@ -647,6 +648,16 @@ fn machines_learn(dashboard: &Dashboard) {
     let pending: f64 =
         metrics.body.lines().find_map(|line| line.strip_prefix("mcproof_outbox_oldest_age_seconds ")).unwrap().parse().unwrap();
     assert_eq!(pending, 29.0 * 60.0);
+    let families = receivers::judge("openmetrics.py", &metrics.body);
+    for (name, kind) in [
+        ("mcproof_probe_success", "gauge"),
+        ("mcproof_probe_duration_seconds", "gauge"),
+        ("mcproof_contract_changes", "counter"),
+        ("mcproof_schedule_lag_seconds", "gauge"),
+        ("mcproof_outbox_oldest_age_seconds", "gauge"),
+    ] {
+        assert_eq!(families[name][0], kind, "{name} in {families}");
+    }
 
     assert_eq!(dashboard.get("/healthz").status, 200);
     dashboard.runtime.block_on(dashboard.data.run("UPDATE target SET last_result = 1, last_slot = 1"));
