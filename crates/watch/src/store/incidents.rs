@@ -18,6 +18,7 @@ use crate::state::{Effect, TargetState};
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _, Transaction};
 use std::sync::Mutex;
+use storm::Others;
 use uuid::ContextV7;
 
 /// What came of the results of one target: its new state, and what follows.
@@ -144,7 +145,7 @@ impl Scene<'_> {
     ) -> Result<(), sqlx::Error> {
         match effect {
             Effect::Open { class, severity, title, detail, since } => {
-                let parent = storm::of(transaction, self, turn, subject, *class).await?;
+                let parent = storm::of(transaction, self, &turn.region, subject, *class, Others::SeenSince).await?;
                 let (class, severity, since) = (*class, *severity, *since);
                 let evidence = turn.evidence.as_deref();
                 let opening = Opening { subject: &turn.target, class, severity, title, detail, since, parent, evidence };
@@ -285,14 +286,16 @@ pub(super) async fn note(
     sqlx::query(statement).bind(incident).bind(now.0).bind(kind).bind(text).execute(&mut **transaction).await.map(drop)
 }
 
-/// Writes the pages that were held back, for what is still open and no longer under maintenance or muted. True if there were any.
+/// Writes the pages that were held back, for what is still open and no longer under maintenance or muted. Many that failed
+/// meanwhile and share a host, or a place that they are probed from, are one storm and one page here, too. True if there were any.
 ///
 /// # Errors
 /// The database refused.
 pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> Result<bool, sqlx::Error> {
     let mut transaction = store.pool.begin_with(store.dialect.begin()).await?;
     let mut scene = Scene { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
-    let statement = "SELECT incident.id, incident.subject, incident.severity, target.host, target.tags, target.muted_until \
+    let statement = "SELECT incident.id, incident.subject, incident.class, incident.severity, target.host, target.tags, target.muted_until, \
+                     (SELECT MIN(region) FROM schedule WHERE schedule.target = target.name) AS region \
                      FROM incident JOIN target ON target.name = incident.subject \
                      WHERE incident.resolved IS NULL AND incident.parent IS NULL AND incident.acknowledged IS NULL \
                      AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.incident = incident.id)";
@@ -305,9 +308,21 @@ pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> R
     for row in owed {
         let subject = scene.read_subject(&row.try_get::<String, _>("subject")?, &row)?;
         let severity = Severity::of_word(&row.try_get::<String, _>("severity")?).unwrap_or(Severity::Page);
-        if let (Some(route), false) = (scene.route(severity, &subject.tags), subject.is_quiet) {
-            scene.send(&mut transaction, &row.try_get::<String, _>("id")?, "trigger", &route).await?;
-            is_any = true;
+        let (Some(route), false) = (scene.route(severity, &subject.tags), subject.is_quiet) else { continue };
+        is_any = true;
+        let id: String = row.try_get("id")?;
+        let class = Class::of_word(&row.try_get::<String, _>("class")?);
+        let region: Option<String> = row.try_get("region")?;
+        let storm = match (class, region) {
+            (Some(class), Some(region)) => storm::of(&mut transaction, &scene, &region, &subject, class, Others::Known).await?,
+            _ => None,
+        };
+        match storm {
+            Some(storm) => {
+                let statement = "UPDATE incident SET parent = $1 WHERE id = $2";
+                sqlx::query(statement).bind(storm).bind(&id).execute(&mut *transaction).await?;
+            }
+            None => scene.send(&mut transaction, &id, "trigger", &route).await?,
         }
     }
     transaction.commit().await?;

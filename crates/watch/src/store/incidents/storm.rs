@@ -3,6 +3,7 @@
 
 use super::{Opening, Scene, Subject, Turn};
 use crate::incident::{Class, Detail, Severity};
+use crate::moment::Moment;
 use sqlx::{Any, Row as _, Transaction};
 
 /// So many have to fail at once, and more than work.
@@ -14,32 +15,45 @@ const NEIGHBOURS: i64 = 8;
 /// The attempt of a probe out of turn; it confirms nothing.
 const OUT_OF_TURN: i64 = 9;
 
+/// Of those that fail at once, what tells that others work.
+#[derive(Clone, Copy)]
+pub(super) enum Others {
+    /// What works and was not looked at since says nothing.
+    SeenSince,
+    /// It has gone on for long enough for all of them to be seen.
+    Known,
+}
+
 /// The storm that an incident of this target is a part of, opened if it just became one.
 pub(super) async fn of(
     transaction: &mut Transaction<'_, Any>,
     scene: &Scene<'_>,
-    turn: &Turn,
+    region: &str,
     subject: &Subject,
     class: Class,
+    others: Others,
 ) -> Result<Option<String>, sqlx::Error> {
     // What is expected to fail is nobody's storm.
     if subject.is_quiet || !matches!(class, Class::Availability | Class::Blind) {
         return Ok(None);
     }
-    let names = [format!("host:{}", subject.host), format!("region:{}", turn.region)];
+    let names = [format!("host:{}", subject.host), format!("region:{region}")];
     for name in &names {
         if let Some(storm) = open_storm(transaction, name).await? {
             return Ok(Some(storm));
         }
     }
     let states: &[&str] = if class == Class::Blind { &["blind"] } else { &["suspect", "down"] };
-    for (name, place) in names.iter().zip([Place::Host(&subject.host), Place::Region(&turn.region)]) {
-        // What works and was not looked at since says nothing.
-        let failing = failing(transaction, place, states).await?;
+    let since = match others {
+        Others::SeenSince => scene.now - RECENT,
+        Others::Known => Moment(0),
+    };
+    for (name, place) in names.iter().zip([Place::Host(&subject.host), Place::Region(region)]) {
+        let failing = failing(transaction, scene, place, states).await?;
         let hosts = failing.iter().map(|(_, host)| host).collect::<std::collections::BTreeSet<_>>().len();
         let is_wide = matches!(place, Place::Host(_)) || hosts > 1;
         let count = i64::try_from(failing.len()).unwrap_or(i64::MAX);
-        if count < LEAST || !is_wide || count <= working(transaction, place, scene).await? {
+        if count < LEAST || !is_wide || count <= working(transaction, place, since).await? {
             continue;
         }
         let members: Vec<String> = failing.into_iter().map(|(name, _)| name).take(MOST_NAMES).collect();
@@ -91,26 +105,38 @@ async fn open_storm(transaction: &mut Transaction<'_, Any>, subject: &str) -> Re
     query.bind(subject).fetch_optional(&mut **transaction).await
 }
 
-/// Names and hosts of those that fail.
-async fn failing(transaction: &mut Transaction<'_, Any>, place: Place<'_>, states: &[&str]) -> Result<Vec<(String, String)>, sqlx::Error> {
+/// Names and hosts of those that fail, and that nobody expects to.
+async fn failing(
+    transaction: &mut Transaction<'_, Any>,
+    scene: &Scene<'_>,
+    place: Place<'_>,
+    states: &[&str],
+) -> Result<Vec<(String, String)>, sqlx::Error> {
     let states: Vec<String> = states.iter().map(|state| format!("'{state}'")).collect();
     let statement = format!(
-        "SELECT name, host FROM target WHERE availability IN ({}) AND removed IS NULL AND {} ORDER BY name",
+        "SELECT name, host, tags, muted_until FROM target WHERE availability IN ({}) AND removed IS NULL AND {} ORDER BY name",
         states.join(", "),
         place.condition()
     );
     let rows = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(place.name()).fetch_all(&mut **transaction).await?;
-    rows.into_iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+    let mut failing = Vec::new();
+    for row in rows {
+        let name: String = row.try_get("name")?;
+        let subject = scene.read_subject(&name, &row)?;
+        if !subject.is_quiet {
+            failing.push((name, subject.host));
+        }
+    }
+    Ok(failing)
 }
 
-/// How many worked when they were last looked at, not long ago.
-async fn working(transaction: &mut Transaction<'_, Any>, place: Place<'_>, scene: &Scene<'_>) -> Result<i64, sqlx::Error> {
+/// How many worked when they were last looked at, and that was not before.
+async fn working(transaction: &mut Transaction<'_, Any>, place: Place<'_>, since: Moment) -> Result<i64, sqlx::Error> {
     let statement = format!(
         "SELECT count(*) FROM target WHERE availability IN ('ok', 'recovering') AND last_result >= $2 AND removed IS NULL AND {}",
         place.condition()
     );
-    let recently = (scene.now - RECENT).0;
-    sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(place.name()).bind(recently).fetch_one(&mut **transaction).await
+    sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(place.name()).bind(since.0).fetch_one(&mut **transaction).await
 }
 
 /// The time in which one failure is confirmed.
@@ -125,7 +151,7 @@ pub(super) async fn ask_neighbours(
     subject: &Subject,
 ) -> Result<(), sqlx::Error> {
     for (place, condition) in [(Place::Host(&subject.host), "host = $2"), (Place::Region(&turn.region), "host <> $2")] {
-        let failing = failing(transaction, place, &["suspect", "down"]).await?;
+        let failing = failing(transaction, scene, place, &["suspect", "down"]).await?;
         if i64::try_from(failing.len()).is_ok_and(|count| count > LEAST) {
             continue;
         }

@@ -200,6 +200,104 @@ async fn a_few_among_many_that_work_are_no_storm() {
     assert!(told.iter().all(|told| told.contains(" availability ")), "{told:?}");
 }
 
+/// `t0` and so on, on one host, with planned work from one minute to another on some of them.
+async fn under_maintenance(count: usize, planned: std::ops::Range<usize>, minutes: std::ops::Range<i64>) -> (World, Vec<String>) {
+    let names: Vec<String> = (0..count).map(|number| format!("t{number}")).collect();
+    let targets: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "a:1")).collect();
+    let mut world = World::new(&targets).await;
+    let when = When::Once { from: Moment(minutes.start * MINUTE), until: Moment(minutes.end * MINUTE) };
+    world.config.maintenance = vec![Window { name: "w".into(), targets: names[planned].to_vec(), tags: Vec::new(), when }];
+    (world, names)
+}
+
+impl World {
+    /// Together, so that the first is confirmed when all have been seen failing.
+    async fn fail_together(&mut self, names: &[String], at: i64) {
+        for after in [0, 5_000, 15_000] {
+            for name in names {
+                self.see(name, at + after, |observation| observation.verdict = Verdict::Down).await;
+            }
+        }
+    }
+
+    async fn owed(&self, at: i64) -> bool {
+        tell_what_is_owed(&self.store, &self.config, Moment(at)).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_storm_that_began_during_maintenance_and_outlasts_it_is_one_page() {
+    let (mut world, names) = under_maintenance(8, 0..8, 0..5).await;
+    world.fail_together(&names, MINUTE).await;
+    assert!(!world.owed(4 * MINUTE).await);
+    assert_eq!(world.outbox().await, Vec::<String>::new());
+    // One of them is well again by then: it is nobody's business.
+    world.recover(&names[7], 4 * MINUTE).await;
+    assert!(world.owed(5 * MINUTE).await);
+    assert!(!world.owed(6 * MINUTE).await);
+    assert_eq!(world.outbox().await, [r#"trigger host:a:1 storm ["pager","mail"]"#]);
+    assert_eq!(world.texts("SELECT DISTINCT title FROM incident WHERE class = 'storm'").await, ["7 targets on a:1 fail at once"]);
+    // It ends with the last of them.
+    for name in &names[..7] {
+        assert_eq!(world.outbox().await.len(), 1, "before {name}");
+        world.recover(name, 10 * MINUTE).await;
+    }
+    assert_eq!(world.outbox().await[1..], [r#"resolve host:a:1 storm ["pager","mail"]"#]);
+}
+
+#[tokio::test]
+async fn a_few_that_outlast_maintenance_among_many_that_work_are_told_one_by_one() {
+    let (mut world, names) = under_maintenance(20, 0..20, 0..5).await;
+    world.fail_together(&names[..6], MINUTE).await;
+    for name in &names[6..] {
+        world.see(name, 4 * MINUTE, |_| ()).await;
+    }
+    assert!(world.owed(5 * MINUTE).await);
+    let told = world.outbox().await;
+    assert_eq!(told.len(), 6, "{told:?}");
+    assert!(told.iter().all(|told| told.contains(" availability ")), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_storm_that_ends_during_maintenance_is_told_to_have_ended() {
+    let (mut world, names) = under_maintenance(8, 0..8, 5..20).await;
+    world.fail_together(&names, MINUTE).await;
+    assert_eq!(world.outbox().await, [r#"trigger host:a:1 storm ["pager","mail"]"#]);
+    for name in &names {
+        world.recover(name, 10 * MINUTE).await;
+    }
+    assert!(!world.owed(20 * MINUTE).await);
+    assert_eq!(world.outbox().await[1..], [r#"resolve host:a:1 storm ["pager","mail"]"#]);
+}
+
+#[tokio::test]
+async fn who_joins_a_storm_during_maintenance_is_a_part_of_it_afterwards() {
+    let (mut world, names) = under_maintenance(8, 6..8, 5..20).await;
+    world.fail_together(&names[..6], MINUTE).await;
+    world.fail_together(&names[6..], 6 * MINUTE).await;
+    assert_eq!(world.outbox().await.len(), 1);
+    assert!(world.owed(20 * MINUTE).await);
+    assert_eq!(world.outbox().await.len(), 1);
+    let alone = "SELECT subject FROM incident WHERE class = 'availability' AND parent IS NULL";
+    assert_eq!(world.texts(alone).await, Vec::<String>::new());
+    for name in &names[..6] {
+        world.recover(name, 30 * MINUTE).await;
+    }
+    assert_eq!(world.outbox().await.len(), 1, "two of them still fail");
+    for name in &names[6..] {
+        world.recover(name, 40 * MINUTE).await;
+    }
+    assert_eq!(world.outbox().await[1..], [r#"resolve host:a:1 storm ["pager","mail"]"#]);
+}
+
+#[tokio::test]
+async fn what_is_expected_to_fail_makes_no_storm_of_the_others() {
+    let (mut world, names) = under_maintenance(8, 0..6, 0..20).await;
+    world.fail_together(&names, MINUTE).await;
+    let told = world.outbox().await;
+    assert_eq!(told, ["t6", "t7"].map(|name| format!(r#"trigger {name} availability ["pager","mail"]"#)));
+}
+
 #[tokio::test]
 async fn who_shares_a_host_with_one_that_fails_is_looked_at_out_of_turn() {
     let mut world = World::new(&[("t0", "a:1"), ("t1", "a:1"), ("t2", "b:1")]).await;
