@@ -20,6 +20,8 @@ pub enum Severity {
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
     Availability,
+    /// Down from some regions, while most see it working.
+    Partial,
     Contract,
     MixedFleet,
     Flapping,
@@ -34,8 +36,9 @@ pub enum Class {
 }
 
 impl Class {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Availability,
+        Self::Partial,
         Self::Contract,
         Self::MixedFleet,
         Self::Flapping,
@@ -52,6 +55,7 @@ impl Class {
     pub fn word(self) -> &'static str {
         match self {
             Self::Availability => "availability",
+            Self::Partial => "partial",
             Self::Contract => "contract",
             Self::MixedFleet => "mixed-fleet",
             Self::Flapping => "flapping",

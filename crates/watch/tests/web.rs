@@ -261,6 +261,23 @@ fn everything_reads_the_same_whichever_database_it_comes_from() {
 }
 
 #[test]
+fn what_only_some_regions_see_is_shown_where_it_is_up() {
+    let dashboard = Dashboard::new(Config::default());
+    let (title, detail) = ("svc-0009 is down from eu, not from us", json!({ "layer": "connect", "message": "no route" }));
+    dashboard.runtime.block_on(dashboard.data.incident("incident-3", "svc-0009", "partial", title, &detail, None));
+    for (path, parts) in [
+        ("/?q=svc-0009", vec![title, "1 of 13 shown"]),
+        ("/targets/svc-0009", vec!["It is up, but not from everywhere.", title]),
+        ("/incidents/incident-3", vec![title, "partial", "failed at <b>connect</b>"]),
+    ] {
+        let page = dashboard.get(path);
+        for part in parts {
+            assert!(page.body.contains(part), "{part} is not in {path}:\n{}", page.body);
+        }
+    }
+}
+
+#[test]
 fn responses_tell_browsers_to_run_nothing_else() {
     let dashboard = Dashboard::new(Config::default());
     assert_eq!(dashboard.get("/login?next=%2Fincidents").header("location"), Some("/incidents"), "nobody has to log in");

@@ -1,5 +1,5 @@
 //! Whether a target works. A first failure is confirmed before anybody is told, recovery takes two passes, several regions
-//! vote, and who goes up and down all the time is told of once.
+//! vote, a minority that is outvoted is told of more quietly, and who goes up and down all the time is told of once.
 
 use super::{Availability, Effect, Observation, Policy, Verdict};
 use crate::incident::{Class, Detail, Severity};
@@ -37,6 +37,8 @@ pub(super) struct Course {
     outages: Vec<Moment>,
     flapping: Option<Flapping>,
     blind_since: Option<Moment>,
+    /// The regions of which people were told that they see it down, while most do not.
+    partial: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -57,10 +59,34 @@ enum Stage {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 struct Vote {
     at: Moment,
     is_up: bool,
+    /// In a row; once they are confirmed, it takes two passes to end them.
+    failures: u32,
+    passes: u32,
+    /// When the first of the failures was seen.
+    since: Moment,
+}
+
+impl Vote {
+    /// The next result of the same region.
+    fn next(self, observation: &Observation) -> Self {
+        let at = observation.at;
+        if !observation.verdict.is_up() {
+            let since = if self.failures == 0 { at } else { self.since };
+            return Self { at, is_up: false, failures: self.failures.saturating_add(1), passes: 0, since };
+        }
+        let passes = self.passes.saturating_add(1);
+        let is_over = !self.is_confirmed() || passes > 1;
+        Self { at, is_up: true, failures: if is_over { 0 } else { self.failures }, passes, since: self.since }
+    }
+
+    fn is_confirmed(self) -> bool {
+        self.failures >= FAILURES
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -103,7 +129,8 @@ impl Course {
         if self.blind_since.take().is_some() {
             effects.push(Effect::Resolve { class: Class::Blind, reason: "results arrive again".into() });
         }
-        self.votes.insert(observation.region.clone(), Vote { at: observation.at, is_up: observation.verdict.is_up() });
+        let vote = self.votes.entry(observation.region.clone()).or_default();
+        *vote = vote.next(observation);
         if self.flapping.is_some() {
             self.fold_flapping(observation, now, &mut effects);
         } else if observation.verdict.is_up() {
@@ -111,6 +138,7 @@ impl Course {
         } else {
             self.fail(policy, observation, now, &mut effects);
         }
+        self.fold_partial(policy, observation, now, &mut effects);
         effects
     }
 
@@ -119,7 +147,10 @@ impl Course {
             Stage::Unknown | Stage::Ok => self.stage = Stage::Ok,
             // One place that sees it working is no proof while most others do not.
             Stage::Suspect { .. } if self.most_fail(policy, now) => {}
-            Stage::Suspect { .. } => self.stage = Stage::Ok,
+            Stage::Suspect { .. } => {
+                self.stage = Stage::Ok;
+                effects.extend(self.look_where_it_failed(policy, now));
+            }
             Stage::Down { .. } | Stage::Recovering { .. } if self.most_fail(policy, now) => {}
             Stage::Down { since } => {
                 self.stage = Stage::Recovering { since };
@@ -135,6 +166,8 @@ impl Course {
 
     fn fail(&mut self, policy: &Policy, observation: &Observation, now: Moment, effects: &mut Vec<Effect>) {
         match self.stage {
+            // It is known that some regions see it so.
+            Stage::Unknown | Stage::Ok if self.partial.contains(&observation.region) && !self.most_fail(policy, now) => {}
             Stage::Unknown | Stage::Ok => {
                 self.stage = Stage::Suspect { since: observation.at, failures: 1 };
                 effects.push(Effect::Confirm { region: elsewhere(policy, &observation.region), after: CONFIRMATIONS[0] });
@@ -198,11 +231,65 @@ impl Course {
         }
     }
 
+    /// Another region sees it working: is it the place that it is probed from?
+    fn look_where_it_failed(&self, policy: &Policy, now: Moment) -> Option<Effect> {
+        let is_asked = |(region, vote): &(&String, &Vote)| !vote.is_up && !vote.is_confirmed() && policy.regions.contains(region);
+        let (region, vote) = self.fresh(policy, now).find(is_asked)?;
+        let after = match vote.failures {
+            0 | 1 => CONFIRMATIONS[0],
+            _ => CONFIRMATIONS[1].saturating_sub(now.since(vote.since)).max(CONFIRMATIONS[0]),
+        };
+        Some(Effect::Confirm { region: Some(region.clone()), after })
+    }
+
+    /// Some regions see it down for good and most do not: that is told, but nobody is woken for it.
+    fn fold_partial(&mut self, policy: &Policy, observation: &Observation, now: Moment, effects: &mut Vec<Effect>) {
+        let is_known = |vote: &Vote| vote.is_confirmed() && policy.regions.len() > 1;
+        let failing = self.fresh(policy, now).filter(|(_, vote)| is_known(vote)).map(|(region, _)| region.clone());
+        let failing: Vec<String> = failing.filter(|region| policy.regions.contains(region)).collect();
+        if self.is_told() || failing.is_empty() {
+            let told = std::mem::take(&mut self.partial);
+            if told.is_empty() {
+                return;
+            }
+            let is_seen = |told: &String| policy.regions.contains(told) && self.fresh(policy, now).any(|(region, _)| region == told);
+            let reason = if self.is_told() {
+                "most regions see it down now".to_owned()
+            } else if told.iter().all(is_seen) {
+                format!("works from {} again", told.join(" and "))
+            } else {
+                format!("nobody looks from {} any more", told.join(" and "))
+            };
+            effects.push(Effect::Resolve { class: Class::Partial, reason });
+            return;
+        }
+        let is_new = failing.iter().any(|region| !self.partial.contains(region));
+        if observation.verdict.is_up() {
+            if self.partial.contains(&observation.region) && failing.contains(&observation.region) {
+                effects.push(Effect::Confirm { region: None, after: SECOND_LOOK });
+            }
+        } else if is_new && !self.most_fail(policy, now) {
+            let working: Vec<&str> = self.fresh(policy, now).filter(|(_, vote)| vote.is_up).map(|(region, _)| region.as_str()).collect();
+            let title = format!("{} is down from {}, not from {}", observation.target, failing.join(" and "), working.join(" and "));
+            let (class, severity) = (Class::Partial, Severity::Notify);
+            effects.push(if self.partial.is_empty() {
+                let since = self.votes.get(&failing[0]).map_or(observation.at, |vote| vote.since);
+                Effect::Open { class, severity, title, detail: detail(observation), since }
+            } else {
+                Effect::Escalate { class, severity, title }
+            });
+            self.partial = failing;
+        }
+    }
+
     /// The strict majority of those votes that are fresh.
     fn most_fail(&self, policy: &Policy, now: Moment) -> bool {
+        self.fresh(policy, now).filter(|(_, vote)| !vote.is_up).count() * 2 > self.fresh(policy, now).count()
+    }
+
+    fn fresh(&self, policy: &Policy, now: Moment) -> impl Iterator<Item = (&String, &Vote)> {
         let freshness = policy.every * FRESH_INTERVALS + FRESH_MARGIN;
-        let fresh = || self.votes.values().filter(|vote| now.since(vote.at) <= freshness);
-        fresh().filter(|vote| !vote.is_up).count() * 2 > fresh().count()
+        self.votes.iter().filter(move |(_, vote)| now.since(vote.at) <= freshness)
     }
 
     pub(super) fn go_blind(&mut self, target: &str, last_result: Moment, now: Moment) -> Vec<Effect> {

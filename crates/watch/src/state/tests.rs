@@ -155,14 +155,95 @@ fn regions_vote_by_strict_majority() {
             }
         }
     };
-    check(policy(&["eu", "us"]), 10 * MINUTE, &down_in(&["eu"]), &[]);
-    check(policy(&["eu", "us", "ap"]), 10 * MINUTE, &down_in(&["eu"]), &[]);
+    for regions in [&["eu", "us"][..], &["eu", "us", "ap"]] {
+        check(policy(regions), 10 * MINUTE, &down_in(&["eu"]), &["1:15 notify partial"]);
+    }
     for places in [&["eu", "us"][..], &["eu", "us", "ap"]] {
         let mut sky = Sky::new(policy(&["ap", "eu", "us"]));
         sky.run(10 * MINUTE, |_| None, &down_in(places));
         assert_eq!(sky.heard.len(), 1, "{:?}", sky.heard);
         assert!(sky.heard[0].ends_with("page availability") && sky.heard[0].starts_with("1:"), "{:?}", sky.heard);
     }
+}
+
+/// From where it does not work, minute by minute: letters of regions, `.` for none; the last one goes on.
+fn places<'a>(minutes: &'a [&'a str]) -> impl Fn(i64, &mut Observation) + use<'a> {
+    move |at, observation| {
+        let minute = usize::try_from(at / MINUTE).unwrap().min(minutes.len() - 1);
+        if minutes[minute].contains(observation.region.as_str()) {
+            observation.verdict = Verdict::Down;
+        }
+    }
+}
+
+#[test]
+fn what_only_some_regions_see_is_told_quietly_and_ends_by_itself() {
+    let rows: [(&[&str], &[&str]); 7] = [
+        // Confirmed as any failure is, and over after two passes.
+        (&[".", "a", "a", "."], &["1:15 notify partial", "3:05 end partial"]),
+        // From the first probe on.
+        (&["a"], &["0:15 notify partial"]),
+        // It becomes an outage, and is none again.
+        (&[".", "a", "a", "ab", "a", "."], &["1:15 notify partial", "3:15 page availability", "3:15 end partial", "4:05 end availability"]),
+        // What most see no more, one still does.
+        (
+            &[".", "a", "a", "ab", "a"],
+            &["1:15 notify partial", "3:15 page availability", "3:15 end partial", "4:05 end availability", "5:00 notify partial"],
+        ),
+        // Another region is another story.
+        (&[".", "a", ".", "b", "."], &["1:15 notify partial", "2:05 end partial", "3:20 notify partial", "4:05 end partial"]),
+        (&[".", "ab", "."], &["1:05 page availability", "2:00 end availability"]),
+        (&["."], &[]),
+    ];
+    for (minutes, expected) in rows {
+        let policy = Policy { regions: vec!["a".into(), "b".into()], ..Policy::default() };
+        check(policy, 10 * MINUTE, &places(minutes), expected);
+    }
+}
+
+#[test]
+fn a_blip_that_only_one_region_sees_is_nothing() {
+    let policy = || Policy { regions: vec!["a".into(), "b".into(), "c".into()], ..Policy::default() };
+    let blip = |at: i64, observation: &mut Observation| {
+        if observation.region == "a" && (MINUTE..MINUTE + 10 * SECOND).contains(&at) {
+            observation.verdict = Verdict::Down;
+        }
+    };
+    check(policy(), 10 * MINUTE, &blip, &[]);
+    // A second region is told as what changed about the first.
+    let policy = Policy { regions: ["a", "b", "c", "d", "e"].map(str::to_owned).to_vec(), ..Policy::default() };
+    let mut sky = Sky::new(policy);
+    sky.run(10 * MINUTE, |_| None, &places(&[".", "a", "a", "ab"]));
+    assert_eq!(sky.heard.len(), 2, "{:?}", sky.heard);
+    assert!(sky.heard[0].ends_with("notify partial") && sky.heard[1].ends_with("notify more partial"), "{:?}", sky.heard);
+}
+
+#[test]
+fn who_sees_it_down_and_who_does_not_is_said() {
+    let policy = Policy { every: Duration::from_secs(60), regions: vec!["eu".into(), "us".into()], ..Policy::default() };
+    let mut state = TargetState::default();
+    let mut titles = Vec::new();
+    for (region, slot, is_up) in [("us", 1, true), ("eu", 1, false), ("eu", 2, false), ("us", 2, true), ("eu", 3, false), ("eu", 4, true)] {
+        let mut seen = observation(region, slot * MINUTE, 0, slot * MINUTE);
+        seen.verdict = if is_up { Verdict::Up } else { Verdict::Down };
+        for effect in observe(&mut state, &policy, &seen, None, Moment(slot * MINUTE)) {
+            if let Effect::Open { title, since, .. } = effect {
+                titles.push((title, since));
+            }
+        }
+    }
+    assert_eq!(titles, [("shop is down from eu, not from us".to_owned(), Moment(MINUTE))]);
+    // A region that is probed no more sees nothing.
+    let alone = Policy { every: Duration::from_secs(60), ..Policy::default() };
+    let effects = observe(&mut state, &alone, &observation("us", 5 * MINUTE, 0, 5 * MINUTE), None, Moment(5 * MINUTE));
+    assert!(matches!(&effects[..], [Effect::Resolve { class: Class::Partial, .. }]), "{effects:?}");
+}
+
+#[test]
+fn a_state_that_an_older_version_wrote_is_read() {
+    let old = r#"{"course":{"stage":"ok","votes":{"eu":{"at":60000,"is_up":true}},"outages":[],"flapping":null,"blind_since":null}}"#;
+    let state: TargetState = serde_json::from_str(old).unwrap();
+    assert_eq!(state.availability(), Availability::Ok);
 }
 
 #[test]

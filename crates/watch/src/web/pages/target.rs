@@ -2,6 +2,7 @@
 
 use super::{Chrome, Fault, html};
 use crate::config::TargetKind;
+use crate::incident::Class;
 use crate::moment::{DAY, FIVE_MINUTES, HOUR, Moment};
 use crate::state::{Availability, Verdict};
 use crate::store::read::{Bucket, ChangeRow, IncidentRow, ResultRow, TargetRow};
@@ -163,10 +164,12 @@ pub(in crate::web) async fn page(
 }
 
 fn sentence(target: &TargetRow, incidents: &[IncidentRow], now: Moment) -> String {
-    let since = incidents.iter().find(|incident| incident.resolved.is_none() && incident.class == crate::incident::Class::Availability);
+    let open = |class: Class| incidents.iter().find(|incident| incident.resolved.is_none() && incident.class == class);
+    let since = open(Class::Availability);
     let lasting = since.map(|incident| format!(" for {}", shown::span(now.since(incident.since)))).unwrap_or_default();
     match target.availability {
         Availability::Unknown => "Waiting for the first result.".to_owned(),
+        Availability::Ok if open(Class::Partial).is_some() => "It is up, but not from everywhere.".to_owned(),
         Availability::Ok => "It is up.".to_owned(),
         Availability::Suspect => "The last probe failed; it is being looked at again.".to_owned(),
         Availability::Down => format!("It has been down{lasting}."),
