@@ -26,8 +26,8 @@ pub(crate) fn trial_of_connections() -> Trial {
 
 /// The result that opens an incident: it is written once, and told once, wherever the first one who has it stalls.
 pub(crate) async fn a_worker_that_stalls_in_its_transaction_holds_nobody_up(address: String) {
-    let offset = fastrand::usize(..EACH);
-    let stalls = ROUND_TRIPS.skip(offset).step_by(EACH).map(|round_trips| {
+    let offset = fastrand::usize(1..=EACH);
+    let stalls = std::iter::once(0).chain(ROUND_TRIPS.skip(offset).step_by(EACH)).map(|round_trips| {
         let address = &address;
         async move {
             let address = beside(address, &format!("stalled_{round_trips}")).await;
@@ -35,7 +35,7 @@ pub(crate) async fn a_worker_that_stalls_in_its_transaction_holds_nobody_up(addr
         }
     });
     let half_open = join_all(stalls).await.into_iter().filter(|was_half_open| *was_half_open).count();
-    assert!(half_open > 2, "only {half_open} transactions were half open");
+    assert!(half_open > 0, "no transaction was half open");
 }
 
 /// Whether that left a transaction half open.
@@ -48,6 +48,14 @@ async fn stall(address: &str, round_trips: usize) -> bool {
         slow.commit(&[finished(&leased, Verdict::Down, now)], &config, now).await.unwrap();
     }
     let (first, now) = next(&slow).await;
+    // A server can be so quick that nobody waits for it; here its first statement takes its time.
+    let mut connection = AnyConnection::connect(address).await.unwrap();
+    for statement in [
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.5); RETURN NULL; END $$",
+        "CREATE TRIGGER slow AFTER INSERT ON result FOR EACH STATEMENT EXECUTE FUNCTION slow()",
+    ] {
+        connection.execute(statement).await.unwrap();
+    }
     let late = [finished(&first, Verdict::Down, now)];
     let mut stalled = Freezable::new(slow.commit(&late, &config, now));
     while half_open(address).await == 0 {
