@@ -20,11 +20,11 @@ impl Store {
     /// The database failed.
     pub async fn take_chore(&self, name: &str, holder: &str, every: Duration, now: Moment) -> Result<Option<Moment>, StoreFailure> {
         let make = "INSERT INTO chore (name) VALUES ($1) ON CONFLICT DO NOTHING";
-        sqlx::query(make).bind(name).execute(&self.pool).await?;
+        sqlx::query(make).bind(name).execute(&self.writer).await?;
         let take = "UPDATE chore SET holder = $1, lease_until = $2 WHERE name = $3 AND lease_until <= $4 AND last_run + $5 <= $4 \
              RETURNING last_run";
         let query = sqlx::query_scalar::<_, i64>(take).bind(holder).bind((now + LEASE).0).bind(name).bind(now.0).bind(millis(every));
-        Ok(query.fetch_optional(&self.pool).await?.map(Moment))
+        Ok(query.fetch_optional(&self.writer).await?.map(Moment))
     }
 
     /// A chore was done, up to this moment.
@@ -33,7 +33,7 @@ impl Store {
     /// The database failed.
     pub async fn end_chore(&self, name: &str, holder: &str, now: Moment) -> Result<(), StoreFailure> {
         let statement = "UPDATE chore SET last_run = $1, lease_until = 0 WHERE name = $2 AND holder = $3";
-        sqlx::query(statement).bind(now.0).bind(name).bind(holder).execute(&self.pool).await?;
+        sqlx::query(statement).bind(now.0).bind(name).bind(holder).execute(&self.writer).await?;
         Ok(())
     }
 
@@ -43,7 +43,7 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn sweep_blind(&self, config: &Config, region: &str, started: Moment, now: Moment) -> Result<usize, StoreFailure> {
-        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        let mut transaction = self.begin().await?;
         let statement = format!(
             "SELECT name, state, last_result, created FROM target WHERE removed IS NULL AND availability <> 'blind' \
              AND last_result + every * {BLIND_AFTER} < $1 AND created + every * {BLIND_AFTER} < $1 AND $2 + every * {BLIND_AFTER} < $1 \

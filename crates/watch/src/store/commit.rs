@@ -44,7 +44,7 @@ impl Store {
     /// The database failed; nothing was written.
     pub async fn commit(&self, finished: &[Finished], config: &Config, now: Moment) -> Result<Committed, StoreFailure> {
         self.prepare_days(finished.iter().map(|one| one.observation.slot)).await?;
-        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        let mut transaction = self.begin().await?;
         let owned = owned(&mut transaction, self.dialect, finished).await?;
         let is_ours = |one: &&Finished| self.fence == Fence::Down || owned.contains(&owner(&one.lease));
         let mut ours: Vec<&Finished> = finished.iter().filter(is_ours).collect();

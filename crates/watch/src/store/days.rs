@@ -25,7 +25,7 @@ impl Store {
     }
 
     async fn make_day(&self, day: i64) -> Result<(), StoreFailure> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = self.begin().await?;
         // Several processes may need it first.
         sqlx::query("SELECT pg_advisory_xact_lock(7131)").execute(&mut *transaction).await?;
         let (from, until) = (day * millis(DAY), (day + 1) * millis(DAY));
@@ -45,7 +45,7 @@ impl Store {
         for day in &old {
             self.days.lock().unwrap_or_else(PoisonError::into_inner).remove(day);
             let statement = format!("DROP TABLE IF EXISTS {}", name(*day));
-            sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&self.pool).await?;
+            sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&self.writer).await?;
         }
         Ok(old.len())
     }

@@ -56,7 +56,7 @@ impl Store {
     /// The database does not answer.
     pub async fn mute(&self, target: &str, until: Moment) -> Result<bool, StoreFailure> {
         let query = "UPDATE target SET muted_until = $1 WHERE name = $2 AND removed IS NULL";
-        Ok(sqlx::query(query).bind(until.0).bind(target).execute(&self.pool).await?.rows_affected() > 0)
+        Ok(sqlx::query(query).bind(until.0).bind(target).execute(&self.writer).await?.rows_affected() > 0)
     }
 
     /// A change of the contract is no surprise until then. Returns the marker's id.
@@ -79,7 +79,7 @@ impl Store {
             .bind(until.0)
             .bind(expected)
             .bind(note)
-            .execute(&self.pool)
+            .execute(&self.writer)
             .await?;
         Ok(id)
     }
@@ -98,7 +98,7 @@ impl Store {
             .bind(list(&work.tags))
             .bind(work.starts.0)
             .bind(work.ends.0)
-            .execute(&self.pool)
+            .execute(&self.writer)
             .await?;
         Ok(id)
     }
@@ -109,7 +109,7 @@ impl Store {
     /// The database does not answer.
     pub async fn end_maintenance(&self, id: &str, now: Moment) -> Result<bool, StoreFailure> {
         let query = "UPDATE maintenance SET ends = $1 WHERE id = $2 AND ends > $1";
-        Ok(sqlx::query(query).bind(now.0).bind(id).execute(&self.pool).await?.rows_affected() > 0)
+        Ok(sqlx::query(query).bind(now.0).bind(id).execute(&self.writer).await?.rows_affected() > 0)
     }
 
     /// Only the hash of the secret is kept. False if there is one of that name.
@@ -119,14 +119,14 @@ impl Store {
     pub async fn add_token(&self, name: &str, secret: &str, scope: Scope, now: Moment) -> Result<bool, StoreFailure> {
         let query = "INSERT INTO api_token (name, hash, scope, created) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
         let inserted =
-            sqlx::query(query).bind(name).bind(hash(secret)).bind(scope.word()).bind(now.0).execute(&self.pool).await?.rows_affected();
+            sqlx::query(query).bind(name).bind(hash(secret)).bind(scope.word()).bind(now.0).execute(&self.writer).await?.rows_affected();
         Ok(inserted > 0)
     }
 
     /// # Errors
     /// The database does not answer.
     pub async fn remove_token(&self, name: &str) -> Result<bool, StoreFailure> {
-        Ok(sqlx::query("DELETE FROM api_token WHERE name = $1").bind(name).execute(&self.pool).await?.rows_affected() > 0)
+        Ok(sqlx::query("DELETE FROM api_token WHERE name = $1").bind(name).execute(&self.writer).await?.rows_affected() > 0)
     }
 
     /// # Errors

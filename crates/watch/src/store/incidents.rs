@@ -292,7 +292,7 @@ pub(super) async fn note(
 /// # Errors
 /// The database refused.
 pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> Result<bool, sqlx::Error> {
-    let mut transaction = store.pool.begin_with(store.dialect.begin()).await?;
+    let mut transaction = store.begin().await?;
     let mut scene = Scene { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
     let statement = "SELECT incident.id, incident.subject, incident.class, incident.severity, target.host, target.tags, target.muted_until, \
                      (SELECT MIN(region) FROM schedule WHERE schedule.target = target.name) AS region \
@@ -335,7 +335,7 @@ pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> R
 /// # Errors
 /// The database refused.
 pub async fn acknowledge(store: &Store, config: &Config, incident: &str, who: &str, now: Moment) -> Result<bool, StoreFailure> {
-    let mut transaction = store.pool.begin_with(store.dialect.begin()).await?;
+    let mut transaction = store.begin().await?;
     let scene = Scene { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
     let statement = "UPDATE incident SET acknowledged = $1, acknowledged_by = $2 \
                      WHERE id = $3 AND acknowledged IS NULL AND resolved IS NULL RETURNING subject, class";

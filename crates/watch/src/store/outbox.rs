@@ -118,7 +118,7 @@ impl Store {
              UPDATE outbox SET lease_until = $2, epoch = outbox.epoch + 1 FROM due WHERE outbox.id = due.id RETURNING {COLUMNS}"
         );
         let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).bind((now + lease).0).bind(most);
-        let rows = query.fetch_all(&self.pool).await?;
+        let rows = query.fetch_all(&self.writer).await?;
         let mut leased = Vec::with_capacity(rows.len());
         for row in &rows {
             match read::incident(&self.pool, row.try_get("incident")?).await? {
@@ -133,7 +133,7 @@ impl Store {
 
     async fn forget(&self, id: &str, now: Moment) -> Result<(), sqlx::Error> {
         let statement = "UPDATE outbox SET delivered = $1, last_error = 'its incident is gone' WHERE id = $2 AND delivered IS NULL";
-        sqlx::query(statement).bind(now.0).bind(id).execute(&self.pool).await.map(drop)
+        sqlx::query(statement).bind(now.0).bind(id).execute(&self.writer).await.map(drop)
     }
 
     /// When there is something to lease next. What is leased now is looked at again when its lease is over.
@@ -159,7 +159,7 @@ impl Store {
         now: Moment,
         again: Option<Moment>,
     ) -> Result<bool, sqlx::Error> {
-        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        let mut transaction = self.begin().await?;
         if row.repeats {
             let statement = "UPDATE outbox SET due = $1, lease_until = 0, attempts = 0, hop = 0, tried_since = NULL, last_error = NULL \
                              WHERE id = $2 AND epoch = $3";
@@ -201,7 +201,7 @@ impl Store {
         events: &[(&str, String)],
         now: Moment,
     ) -> Result<bool, sqlx::Error> {
-        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        let mut transaction = self.begin().await?;
         let statement = "UPDATE outbox SET due = $1, hop = $2, attempts = $3, tried_since = $4, last_error = $5, lease_until = 0 \
                          WHERE id = $6 AND epoch = $7";
         let query = sqlx::query(statement)
@@ -224,7 +224,7 @@ impl Store {
 
     /// Nobody will take it any more. False as above.
     pub(crate) async fn give_up(&self, row: &Leased, why: &str, now: Moment) -> Result<bool, sqlx::Error> {
-        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        let mut transaction = self.begin().await?;
         let statement =
             "UPDATE outbox SET delivered = $1, last_error = $2, lease_until = 0 WHERE id = $3 AND epoch = $4 AND delivered IS NULL";
         let query = sqlx::query(statement).bind(now.0).bind(why).bind(&row.id).bind(row.epoch);
@@ -239,7 +239,7 @@ impl Store {
     /// Gives a resolve one row for each channel that was told, or that may have been: `also` are those of a kind that has to be
     /// told then. The row itself is freed for the first of them. False if nobody was told.
     pub(crate) async fn spread_resolve(&self, row: &Leased, now: Moment) -> Result<bool, sqlx::Error> {
-        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        let mut transaction = self.begin().await?;
         let told = "SELECT delivered_by FROM outbox WHERE incident = $1 AND delivered_by IS NOT NULL ORDER BY delivered, id";
         let told: Vec<String> = sqlx::query_scalar(told).bind(&row.incident.id).fetch_all(&mut *transaction).await?;
         let unsure = "SELECT text FROM incident_event WHERE incident = $1 AND kind = 'unconfirmed' ORDER BY at, text";
@@ -283,7 +283,7 @@ impl Store {
         }
         let statement =
             format!("UPDATE outbox SET delivered = $1, epoch = epoch + 1, last_error = 'it ended before this was taken' WHERE {LATE}");
-        sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).execute(&self.pool).await.map(drop)
+        sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).execute(&self.writer).await.map(drop)
     }
 
     /// Tells everybody who was told of an incident that somebody has acknowledged it.
@@ -296,7 +296,7 @@ impl Store {
         if rows.is_empty() {
             return Ok(());
         }
-        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        let mut transaction = self.begin().await?;
         for row in rows {
             let (incident, channel): (String, String) = (row.try_get("incident")?, row.try_get("channel")?);
             let id = ids::derived(now, &[&incident, "acknowledge", &channel]);
@@ -337,7 +337,7 @@ impl Store {
 
     /// Writes a reminder. It is the same row whoever writes it.
     pub(crate) async fn remind(&self, unanswered: &Unanswered, route: &[String], now: Moment) -> Result<(), sqlx::Error> {
-        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        let mut transaction = self.begin().await?;
         let told = unanswered.told.0.to_string();
         let statement =
             "INSERT INTO outbox (id, incident, kind, route, created, due) VALUES ($1, $2, 'reminder', $3, $4, $4) ON CONFLICT DO NOTHING";

@@ -19,7 +19,7 @@ impl Store {
     pub async fn retain(&self, retention: &Retention, now: Moment) -> Result<(), StoreFailure> {
         self.prepare_days((0..=AHEAD).map(|days| now + DAY * days)).await?;
         let raw = now - retention.raw;
-        sqlx::query("DELETE FROM evidence WHERE at < $1").bind(raw.0).execute(&self.pool).await?;
+        sqlx::query("DELETE FROM evidence WHERE at < $1").bind(raw.0).execute(&self.writer).await?;
         let mut statements: Vec<String> = [(FIVE_MINUTES, retention.five_minutes), (HOUR, retention.hours)]
             .map(|(width, kept)| {
                 let (width, until) = (millis(width), (now - kept).0);
@@ -33,7 +33,7 @@ impl Store {
         let names: Vec<String> = sqlx::query_scalar("SELECT name FROM target ORDER BY name").fetch_all(&self.pool).await?;
         for some in names.chunks(TARGETS) {
             for statement in &statements {
-                Values::names(self.dialect, some.iter().map(String::as_str)).query(statement).execute(&self.pool).await?;
+                Values::names(self.dialect, some.iter().map(String::as_str)).query(statement).execute(&self.writer).await?;
             }
         }
         Ok(())

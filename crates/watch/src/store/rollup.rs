@@ -39,7 +39,7 @@ impl Store {
         // What came too late for its own five minutes is counted with the next ones.
         let from = since.max(first).floor(FIVE_MINUTES) - FIVE_MINUTES;
         for some in targets.chunks(TARGETS) {
-            let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+            let mut transaction = self.begin().await?;
             let fine = results(&mut transaction, some, from, until).await?;
             write(&mut transaction, some, FIVE_MINUTES, &fine, until).await?;
             for (width, beneath) in [(HOUR, FIVE_MINUTES), (DAY, HOUR)] {

@@ -96,7 +96,7 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn sync_targets(&self, targets: &[&TargetSpec], region: &str, now: Moment) -> Result<Synced, StoreFailure> {
-        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        let mut transaction = self.begin().await?;
         let known = known(&mut transaction).await?;
         let mut synced = Synced::default();
         for part in targets.chunks(ROWS) {
@@ -120,7 +120,7 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn put_target(&self, target: &TargetSpec, definition: &[u8], region: &str, now: Moment) -> Result<(), StoreFailure> {
-        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        let mut transaction = self.begin().await?;
         let known = known(&mut transaction).await?;
         put(&mut transaction, self.dialect, [(target, definition)].into_iter(), Source::Api, &known, region, now).await?;
         Ok(transaction.commit().await?)
@@ -131,7 +131,7 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn remove_target(&self, name: &str, now: Moment) -> Result<(), StoreFailure> {
-        let mut transaction = self.pool.begin_with(self.dialect.begin()).await?;
+        let mut transaction = self.begin().await?;
         remove(&mut transaction, name, now).await?;
         Ok(transaction.commit().await?)
     }
@@ -150,7 +150,7 @@ impl Store {
         );
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows =
-            sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).bind(worker).bind(region).bind(limit).fetch_all(&self.pool).await?;
+            sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).bind(worker).bind(region).bind(limit).fetch_all(&self.writer).await?;
         rows.iter()
             .map(|row| {
                 Ok(Lease {
@@ -210,7 +210,7 @@ impl Store {
             }
             let statement = "UPDATE schedule SET lease_until = 0 FROM (VALUES {}) AS v \
                  WHERE schedule.target = v.column1 AND schedule.region = v.column2 AND schedule.epoch = v.column3";
-            values.query(statement).execute(&self.pool).await?;
+            values.query(statement).execute(&self.writer).await?;
         }
         Ok(())
     }
@@ -221,7 +221,7 @@ impl Store {
     /// The database failed.
     pub async fn give_back(&self, worker: &str) -> Result<(), StoreFailure> {
         let statement = "UPDATE schedule SET lease_until = 0, epoch = epoch + 1 WHERE worker = $1 AND lease_until > 0";
-        sqlx::query(statement).bind(worker).execute(&self.pool).await?;
+        sqlx::query(statement).bind(worker).execute(&self.writer).await?;
         Ok(())
     }
 
@@ -231,7 +231,7 @@ impl Store {
     /// The database failed.
     pub async fn free_leases(&self) -> Result<(), StoreFailure> {
         if self.dialect == Dialect::Sqlite {
-            sqlx::query("UPDATE schedule SET lease_until = 0, epoch = epoch + 1 WHERE lease_until > 0").execute(&self.pool).await?;
+            sqlx::query("UPDATE schedule SET lease_until = 0, epoch = epoch + 1 WHERE lease_until > 0").execute(&self.writer).await?;
         }
         Ok(())
     }
@@ -249,7 +249,7 @@ impl Store {
              FROM schedule s JOIN target t ON t.name = s.target \
              WHERE s.region = $2 AND s.attempt = 0 AND s.due > $1 AND s.lease_until <= $1) AS o \
              WHERE schedule.target = o.target AND schedule.region = o.region AND schedule.epoch = o.epoch";
-        sqlx::query(statement).bind(now.0).bind(region).execute(&self.pool).await?;
+        sqlx::query(statement).bind(now.0).bind(region).execute(&self.writer).await?;
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
 -- Both for SQLite and for Postgres. Times are milliseconds since 1970 in UTC. `BLOB` is `BYTEA` in Postgres.
+-- `by key`: SQLite keeps the rows in the order of their key, instead of an index beside them.
 CREATE TABLE target (
     name TEXT PRIMARY KEY,
     -- `config` or `api`.
@@ -41,7 +42,7 @@ CREATE TABLE schedule (
     -- Grows with each lease: who has an older one may no longer write.
     epoch BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (target, region)
-);
+) /* by key */;
 CREATE INDEX schedule_by_due ON schedule (region, due);
 
 CREATE TABLE result (
@@ -63,7 +64,7 @@ CREATE TABLE result (
     -- The key of the report and the transcript in `evidence`.
     evidence TEXT,
     PRIMARY KEY (target, slot, region, attempt)
-) /* by day */;
+) /* by day */ /* by key */;
 
 -- The report and the transcript of a probe that failed, or that saw something new: JSON, deflated.
 CREATE TABLE evidence (
