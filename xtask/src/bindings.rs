@@ -68,10 +68,10 @@ fn build(root: &Path, profile: Profile) -> Result<PathBuf, String> {
     build.args(["build", "--quiet", "--package", "mcproof-cli"]).current_dir(root);
     match profile {
         Profile::Development => build.args(AS_FOR_TESTS),
-        Profile::Release => build.arg("--release"),
+        Profile::Release => build.args(["--profile", "dist"]),
     };
     peers::run(&mut build)?;
-    let folder = if profile == Profile::Release { "release" } else { "debug" };
+    let folder = if profile == Profile::Release { "dist" } else { "debug" };
     Ok(root.join("target").join(folder).join("mcproof"))
 }
 

@@ -1,6 +1,6 @@
 // Makes the two tarballs that are published: the package, and the one with the program of this machine's platform.
 //
-//     node scripts/pack.mjs --binary target/release/mcproof --out target/bindings/node
+//     node scripts/pack.mjs --binary target/dist/mcproof --out target/bindings/node
 //
 // The compiler is looked for from the folder of the tarballs (`npm ci` there with the lock file of tests/).
 import { execFileSync } from "node:child_process";

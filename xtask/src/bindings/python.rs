@@ -80,7 +80,7 @@ impl Place {
 
     /// Gives back the wheel. maturin asks cargo for the program again, which has it.
     fn build(&self, root: &Path, tools: &Path, program: &Path) -> Result<PathBuf, String> {
-        let profile = ["dev", "release"].into_iter().find(|profile| {
+        let profile = ["dev", "release", "dist"].into_iter().find(|profile| {
             let folder = if *profile == "dev" { "debug" } else { profile };
             program == root.join("target").join(folder).join("mcproof")
         });
