@@ -429,6 +429,33 @@ fn failures_that_use_up_the_budget_are_told_once() {
     sky.run(10 * HOUR, |_| None, &weather);
     assert_eq!(sky.heard.len(), 2, "{:?}", sky.heard);
     assert!(sky.heard[0].ends_with("page objective") && sky.heard[1].ends_with("end objective"), "{:?}", sky.heard);
+    // An outage is paged for once: neither while it lasts nor afterwards for the same failures.
+    let outage = |at: i64, observation: &mut Observation| {
+        if (2 * HOUR..2 * HOUR + 20 * MINUTE).contains(&at) {
+            observation.verdict = Verdict::Down;
+        }
+    };
+    let nines = || Policy { objective: Some(99.9), ..Policy::default() };
+    let once = ["120:15 page availability", "140:05 end availability"];
+    check(nines(), 10 * HOUR, &outage, &once);
+    // What goes on to fail afterwards, each time too short to be an outage, is another matter.
+    let frayed = |at: i64, observation: &mut Observation| {
+        outage(at, observation);
+        if at > 2 * HOUR + 22 * MINUTE && at < 3 * HOUR && at % (2 * MINUTE) == 0 {
+            observation.verdict = Verdict::Down;
+        }
+    };
+    let mut sky = Sky::new(nines());
+    sky.run(3 * HOUR, |_| None, &frayed);
+    assert_eq!(sky.heard, [once[0], once[1], "148:00 page objective"]);
+    // What began to be watched a minute ago has no rate yet.
+    let young = |at: i64, observation: &mut Observation| {
+        if at % (2 * MINUTE) == 0 {
+            observation.verdict = Verdict::Down;
+        }
+    };
+    check(policy(), 29 * MINUTE, &young, &[]);
+    check(policy(), 31 * MINUTE, &young, &["29:00 page objective"]);
     // A single failure of a day is within three nines by far.
     let once = |at: i64, observation: &mut Observation| {
         if at == HOUR {
