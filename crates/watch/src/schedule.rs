@@ -60,9 +60,19 @@ impl Grid {
 }
 
 impl Turn {
-    /// The first one of a target that was never probed.
-    pub fn first(grid: Grid, now: Moment) -> Self {
-        Self::scheduled(grid.slot_at_or_after(now))
+    /// The first one of a target that was never probed: the slot that is running is due at once, so that nobody waits an interval
+    /// to hear of it. Many of them spread over `spread`, which is half an interval at the most: each is over before its next one.
+    pub fn first(grid: Grid, now: Moment, spread: Duration) -> Self {
+        let slot = grid.slot_at_or_before(now);
+        let until_next = i128::from(slot.0 + grid.every - now.0);
+        let spread = i128::from(millis(spread).min(grid.every / 2));
+        let wait = until_next * spread / i128::from(grid.every);
+        Self { slot, attempt: 0, due: Moment(now.0 + i64::try_from(wait).unwrap_or(0)) }
+    }
+
+    /// The first one of a target that was probed in this slot before: the next slot.
+    pub fn resumed(grid: Grid, now: Moment) -> Self {
+        Self::scheduled(grid.next_slot(grid.slot_at_or_before(now)))
     }
 
     fn scheduled(slot: Moment) -> Self {

@@ -39,6 +39,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     leases_that_are_given_back_are_taken_again,
     a_result_is_written_once_and_its_target_waits_for_the_next_slot,
     a_failure_is_looked_at_again_and_so_are_the_neighbours,
+    what_is_new_is_probed_at_once_and_never_twice_in_a_slot,
     a_reload_keeps_turns_and_changes_what_changed,
     what_was_never_committed_is_probed_again_and_what_has_passed_is_missed,
     contracts_and_evidence_come_back_as_they_were,

@@ -41,6 +41,26 @@ fn names_spread_over_the_interval() {
     assert!(seconds.iter().all(|count| (50..=160).contains(count)), "{seconds:?}");
 }
 
+#[test]
+fn what_is_new_is_probed_at_once_and_many_spread_before_their_next_slot() {
+    let (grid, now) = (Grid { every: 10_000, offset: 0 }, seconds(23));
+    let first = |spread: u64| Turn::first(grid, now, Duration::from_secs(spread));
+    for (spread, wait) in [(0, 0), (1, 700), (5, 3_500), (60, 3_500)] {
+        assert_eq!(first(spread), Turn { slot: seconds(20), attempt: 0, due: now + Duration::from_millis(wait) }, "{spread}");
+    }
+    assert_eq!(first(0).after(grid, now, None), Turn { slot: seconds(30), attempt: 0, due: seconds(30) });
+    assert_eq!(Turn::resumed(grid, now), Turn { slot: seconds(30), attempt: 0, due: seconds(30) });
+    let every = Duration::from_secs(60);
+    let mut dues = [0; 10];
+    for number in 0..5000 {
+        let grid = Grid::new(&format!("target-{number}"), every);
+        let turn = Turn::first(grid, now, Duration::from_secs(10));
+        assert!(turn.slot <= now && turn.due < grid.next_slot(turn.slot), "{turn:?}");
+        dues[usize::try_from((turn.due.0 - now.0) / 1000).unwrap()] += 1;
+    }
+    assert!(dues.iter().all(|count| (400..=600).contains(count)), "{dues:?}");
+}
+
 /// What happens to a target between two looks at the clock.
 #[derive(Clone, Copy, Debug)]
 enum Happening {
@@ -69,10 +89,10 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
 
 proptest! {
     #[test]
-    fn slots_only_grow_and_no_result_comes_twice(start in 0..10_000_000i64, every in 1_000..120_000u64, course in happenings()) {
+    fn slots_only_grow_and_no_result_comes_twice(start in 0..10_000_000i64, every in 1_000..120_000u64, spread in 0..60u64, course in happenings()) {
         let mut grid = Grid::new("target", Duration::from_millis(every));
         let mut now = Moment(start);
-        let mut turn = Turn::first(grid, now);
+        let mut turn = Turn::first(grid, now, Duration::from_secs(spread));
         let mut last = (Moment(i64::MIN), 0);
         for happening in course {
             match happening {
@@ -102,7 +122,7 @@ proptest! {
         changes in prop::collection::vec((1_000..120_000u64, 0..300_000i64), 1..20),
     ) {
         let mut grid = Grid::new("target", Duration::from_millis(changes[0].0));
-        let mut turn = Turn::first(grid, Moment(start));
+        let mut turn = Turn::first(grid, Moment(start), Duration::ZERO);
         let mut now = Moment(start);
         let mut last: Option<Moment> = None;
         // Of those that held since the last probe.

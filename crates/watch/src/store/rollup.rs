@@ -21,7 +21,8 @@ const TARGETS: usize = 200;
 struct Planned {
     name: String,
     grid: Grid,
-    created: Moment,
+    /// The slot that was running when it was made known, and its first one.
+    first: Moment,
 }
 
 impl Store {
@@ -35,7 +36,7 @@ impl Store {
             return Ok(since);
         }
         let targets = self.planned().await?;
-        let first = targets.iter().map(|target| target.created).min().unwrap_or(now);
+        let first = targets.iter().map(|target| target.first).min().unwrap_or(now);
         // What came too late for its own five minutes is counted with the next ones.
         let from = since.max(first).floor(FIVE_MINUTES) - FIVE_MINUTES;
         for some in targets.chunks(TARGETS) {
@@ -56,7 +57,7 @@ impl Store {
         let planned = |row: &sqlx::any::AnyRow| {
             let (name, every): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
             let grid = Grid::new(&name, Duration::from_millis(every.unsigned_abs()));
-            Ok(Planned { name, grid, created: Moment(row.try_get(2)?) })
+            Ok(Planned { name, grid, first: grid.slot_at_or_before(Moment(row.try_get(2)?)) })
         };
         Ok(rows.iter().map(planned).collect::<Result<_, sqlx::Error>>()?)
     }
@@ -157,7 +158,7 @@ async fn write(
         let mut values = Values::new(Dialect::of(transaction));
         for ((target, start), counts) in some {
             let Some(planned) = planned.get(target.as_str()) else { continue };
-            let (begin, end) = ((*start).max(planned.created), (*start + width).min(until));
+            let (begin, end) = ((*start).max(planned.first), (*start + width).min(until));
             let had = counts.good + counts.bad + counts.inconclusive;
             let missed = i64::try_from(planned.grid.slots_between(begin, end)).map_or(i64::MAX, |slots| (slots - had).max(0));
             values.row(|row| {

@@ -12,6 +12,8 @@ use url::Url;
 
 /// Rows in one statement.
 const ROWS: usize = 400;
+/// Of targets that are new at once: so many probes in a second, on top of those that are due anyway.
+const FIRST_PROBES: u32 = 500;
 /// For a probe to be committed after it has ended.
 const MARGIN: Duration = Duration::from_secs(10);
 
@@ -98,10 +100,14 @@ impl Store {
     pub async fn sync_targets(&self, targets: &[&TargetSpec], region: &str, now: Moment) -> Result<Synced, StoreFailure> {
         let mut transaction = self.begin().await?;
         let known = known(&mut transaction).await?;
+        let is_new = |target: &&&TargetSpec| known.get(&target.name).is_none_or(|known| known.removed);
+        let new = u32::try_from(targets.iter().filter(is_new).count()).unwrap_or(u32::MAX);
+        let arrival =
+            Arrival { source: Source::Config, region, now, spread: Duration::from_secs(1) * new.saturating_sub(1) / FIRST_PROBES };
         let mut synced = Synced::default();
         for part in targets.chunks(ROWS) {
             let rows = part.iter().map(|target| (*target, &[] as &[u8]));
-            let one = put(&mut transaction, self.dialect, rows, Source::Config, &known, region, now).await?;
+            let one = put(&mut transaction, self.dialect, rows, &arrival, &known).await?;
             synced = Synced { added: synced.added + one.added, changed: synced.changed + one.changed, ..synced };
         }
         let named: BTreeSet<&str> = targets.iter().map(|target| target.name.as_str()).collect();
@@ -122,7 +128,8 @@ impl Store {
     pub async fn put_target(&self, target: &TargetSpec, definition: &[u8], region: &str, now: Moment) -> Result<(), StoreFailure> {
         let mut transaction = self.begin().await?;
         let known = known(&mut transaction).await?;
-        put(&mut transaction, self.dialect, [(target, definition)].into_iter(), Source::Api, &known, region, now).await?;
+        let arrival = Arrival { source: Source::Api, region, now, spread: Duration::ZERO };
+        put(&mut transaction, self.dialect, [(target, definition)].into_iter(), &arrival, &known).await?;
         Ok(transaction.commit().await?)
     }
 
@@ -242,6 +249,9 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn hurry(&self, region: &str, now: Moment) -> Result<(), StoreFailure> {
+        // The slot of what is new is running already.
+        let new = "UPDATE schedule SET due = $1 WHERE region = $2 AND attempt = 0 AND due > $1 AND slot <= $1 AND lease_until <= $1";
+        sqlx::query(new).bind(now.0).bind(region).execute(&self.writer).await?;
         let statement = "UPDATE schedule SET slot = o.slot, attempt = o.attempt, due = $1 FROM (\
              SELECT s.target, s.region, s.epoch, s.slot - t.every AS slot, \
              (SELECT COALESCE(MAX(r.attempt), 0) + 1 FROM result r \
@@ -259,6 +269,7 @@ struct Known {
     source: String,
     /// Milliseconds.
     every: i64,
+    last_slot: Moment,
     removed: bool,
     turns: BTreeMap<String, KnownTurn>,
 }
@@ -271,9 +282,10 @@ struct KnownTurn {
 
 async fn known(connection: &mut AnyConnection) -> Result<BTreeMap<String, Known>, StoreFailure> {
     let mut known = BTreeMap::new();
-    for row in sqlx::query("SELECT name, source, every, removed FROM target").fetch_all(&mut *connection).await? {
-        let removed: Option<i64> = row.try_get(3)?;
-        let one = Known { source: row.try_get(1)?, every: row.try_get(2)?, removed: removed.is_some(), turns: BTreeMap::new() };
+    for row in sqlx::query("SELECT name, source, every, last_slot, removed FROM target").fetch_all(&mut *connection).await? {
+        let removed: Option<i64> = row.try_get(4)?;
+        let (source, every, last_slot) = (row.try_get(1)?, row.try_get(2)?, Moment(row.try_get(3)?));
+        let one = Known { source, every, last_slot, removed: removed.is_some(), turns: BTreeMap::new() };
         known.insert(row.try_get(0)?, one);
     }
     let turns = "SELECT target, region, slot, attempt, due, patience, epoch FROM schedule";
@@ -293,15 +305,24 @@ fn turn(row: &sqlx::any::AnyRow, first: usize) -> Result<Turn, sqlx::Error> {
     Ok(Turn { slot: Moment(row.try_get(first)?), attempt, due: Moment(row.try_get(first + 2)?) })
 }
 
+/// How targets are made known.
+struct Arrival<'a> {
+    source: Source,
+    /// Our own.
+    region: &'a str,
+    now: Moment,
+    /// For the first probes of those that are new.
+    spread: Duration,
+}
+
 async fn put<'a>(
     connection: &mut AnyConnection,
     dialect: Dialect,
-    targets: impl Iterator<Item = (&'a TargetSpec, &'a [u8])> + Clone,
-    source: Source,
+    targets: impl Iterator<Item = (&'a TargetSpec, &'a [u8])>,
+    arrival: &Arrival<'_>,
     known: &BTreeMap<String, Known>,
-    region: &str,
-    now: Moment,
 ) -> Result<Synced, StoreFailure> {
+    let Arrival { source, region, now, spread } = *arrival;
     let mut synced = Synced::default();
     let (mut rows, mut turns, mut patience) = (Values::new(dialect), Values::new(dialect), Values::new(dialect));
     for (target, definition) in targets {
@@ -319,7 +340,7 @@ async fn put<'a>(
         let places = target.places(region);
         for place in &places {
             let turn = match before.and_then(|before| Some((before, before.turns.get(*place)?))) {
-                None => Turn::first(grid, now),
+                None => first(grid, before, spread, now),
                 Some((before, turn)) if before.every != every => {
                     let moved = turn.turn.moved(grid, now);
                     if moved != turn.turn {
@@ -376,6 +397,12 @@ async fn put<'a>(
         patience.query(statement).execute(&mut *connection).await?;
     }
     Ok(synced)
+}
+
+/// A target that was removed and came back is not probed twice in a slot.
+fn first(grid: Grid, before: Option<&Known>, spread: Duration, now: Moment) -> Turn {
+    let turn = Turn::first(grid, now, spread);
+    if before.is_some_and(|before| before.last_slot >= turn.slot) { Turn::resumed(grid, now) } else { turn }
 }
 
 /// Unless somebody has leased it meanwhile: what follows from that probe is on the new grid anyway.

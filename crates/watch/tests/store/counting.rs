@@ -38,7 +38,7 @@ fn table(rows: &[[i64; 6]]) -> Vec<Vec<String>> {
 pub(crate) async fn results_become_counts_and_counting_twice_changes_nothing(address: String) {
     let store = Store::open(&address).await.unwrap();
     sync(&store, &[target("one")], MIDNIGHT).await;
-    // The first five minutes are fine; then one fails each time, one is our own fault, and then nobody is there.
+    // The slot that runs at midnight is of the day before. The first five minutes are fine; then one fails each time, one is our own fault, and then nobody is there.
     let minute = |lease: &Lease| lease.turn.slot.since(MIDNIGHT).as_secs() / 60;
     probe_until(&store, MIDNIGHT, MIDNIGHT + MINUTE * 10, |lease| match (minute(lease), lease.turn.attempt) {
         (6, _) => Some(Verdict::Down),
@@ -48,14 +48,22 @@ pub(crate) async fn results_become_counts_and_counting_twice_changes_nothing(add
     .await;
     let until = store.roll_up(Moment(0), MIDNIGHT + MINUTE * 10 + Duration::from_secs(40)).await.unwrap();
     assert_eq!(until, MIDNIGHT + MINUTE * 10);
-    let expected = table(&[[5, 0, 5, 0, 0, 0], [5, 5, 3, 1, 1, 0], [60, 0, 8, 1, 1, 0], [1440, 0, 8, 1, 1, 0]]);
+    let expected = table(&[
+        [5, -5, 1, 0, 0, 0],
+        [5, 0, 5, 0, 0, 0],
+        [5, 5, 3, 1, 1, 0],
+        [60, -60, 1, 0, 0, 0],
+        [60, 0, 8, 1, 1, 0],
+        [1440, -1440, 1, 0, 0, 0],
+        [1440, 0, 8, 1, 1, 0],
+    ]);
     assert_eq!(counts(&address).await, expected);
     store.roll_up(Moment(0), MIDNIGHT + MINUTE * 10 + Duration::from_secs(40)).await.unwrap();
     assert_eq!(counts(&address).await, expected);
     // Ten minutes without anybody: the hour knows what it missed.
     probe_until(&store, MIDNIGHT + MINUTE * 20, MIDNIGHT + MINUTE * 25, |_| Some(Verdict::Up)).await;
     store.roll_up(until, MIDNIGHT + MINUTE * 25 + Duration::from_secs(40)).await.unwrap();
-    let hour = counts(&address).await.into_iter().find(|row| row[1] == "60").unwrap();
+    let hour = counts(&address).await.into_iter().find(|row| row[1] == "60" && row[2] == "0").unwrap();
     let sum: i64 = hour[3..].iter().map(|count| count.parse::<i64>().unwrap()).sum();
     assert_eq!((sum, hour[6].parse::<i64>().unwrap() >= 9), (25, true), "{hour:?}");
     let histogram = rows(&address, "SELECT CAST(length(histogram) AS TEXT) FROM rollup WHERE width = 86400000").await;
@@ -73,7 +81,7 @@ pub(crate) async fn what_is_old_is_forgotten_and_counts_stay_longer(address: Str
         rows(&address, statement).await[0].clone()
     };
     let days = |days: u32| MIDNIGHT + HOUR * 24 * days;
-    for (now, expected) in [(days(6), ["5", "3"]), (days(9), ["0", "3"]), (days(15), ["0", "2"]), (days(400), ["0", "1"])] {
+    for (now, expected) in [(days(6), ["6", "6"]), (days(9), ["0", "6"]), (days(15), ["0", "4"]), (days(400), ["0", "2"])] {
         store.retain(&Retention::default(), now).await.unwrap();
         assert_eq!(left().await, expected, "{now}");
     }

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub(crate) const START: Moment = Moment(1_800_000_000_000);
+/// When everything that was made known at `START` is due for the first time, however many there are.
+pub(crate) const FIRST: Moment = Moment(START.0 + 500);
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
 pub(crate) fn target(name: &str) -> TargetSpec {

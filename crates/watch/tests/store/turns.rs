@@ -55,7 +55,7 @@ pub(crate) async fn leases_that_are_given_back_are_taken_again(address: String) 
 
 pub(crate) async fn a_result_is_written_once_and_its_target_waits_for_the_next_slot(address: String) {
     let store = store_of(&address, &[target("one"), target("two")]).await;
-    let now = START + MINUTE;
+    let now = FIRST;
     let leases = lease(&store, "here", now).await;
     let all: Vec<Finished> = leases.iter().map(|lease| finished(lease, Verdict::Up, now)).collect();
     assert_eq!(commit(&store, &all, now).await, (2, 0));
@@ -71,8 +71,8 @@ pub(crate) async fn a_result_is_written_once_and_its_target_waits_for_the_next_s
 pub(crate) async fn a_failure_is_looked_at_again_and_so_are_the_neighbours(address: String) {
     let elsewhere = TargetSpec { kind: TargetKind::Monitor("http://127.0.0.2:9/".into()), ..target("elsewhere") };
     let store = store_of(&address, &[target("one"), target("two"), elsewhere]).await;
-    let now = START + MINUTE;
-    let all: Vec<Finished> = lease(&store, "here", now).await.iter().map(|lease| finished(lease, Verdict::Up, START)).collect();
+    let now = FIRST;
+    let all: Vec<Finished> = lease(&store, "here", now).await.iter().map(|lease| finished(lease, Verdict::Up, START - MINUTE)).collect();
     commit(&store, &all, now).await;
     // Whose slot comes first is up to their names.
     let mut slots: Vec<(Moment, String)> = all
@@ -92,10 +92,36 @@ pub(crate) async fn a_failure_is_looked_at_again_and_so_are_the_neighbours(addre
     assert_eq!(confirming.map(|lease| (lease.turn.slot, lease.turn.attempt)), Some((failing.turn.slot, 1)));
 }
 
+pub(crate) async fn what_is_new_is_probed_at_once_and_never_twice_in_a_slot(address: String) {
+    let store = store_of(&address, &[target("one"), target("two")]).await;
+    let running = |name: &str, now: Moment| target(name).grid().slot_at_or_before(now);
+    let leases = lease(&store, "here", FIRST).await;
+    let slots: Vec<Moment> = leases.iter().map(|lease| lease.turn.slot).collect();
+    assert_eq!(slots, [running("one", START), running("two", START)]);
+    assert!(leases.iter().all(|lease| (START..=FIRST).contains(&lease.turn.due)), "{leases:?}");
+    let all: Vec<Finished> = leases.iter().map(|lease| finished(lease, Verdict::Up, FIRST)).collect();
+    commit(&store, &all, FIRST).await;
+    // A restart, and one that was removed and came back in the same slot: nothing is new about them.
+    let now = FIRST + Duration::from_millis(1);
+    assert_eq!(sync(&store, &[target("one")], now).await, (0, 0, 1));
+    assert_eq!(sync(&store, &[target("one"), target("two")], now).await, (1, 0, 0));
+    assert!(lease(&store, "here", now).await.is_empty());
+    let next = lease(&store, "here", now + MINUTE).await;
+    assert_eq!(next.iter().map(|lease| lease.turn.slot).collect::<Vec<_>>(), [slots[0] + MINUTE, slots[1] + MINUTE]);
+    // In a later slot it is probed at once again.
+    let later = now + MINUTE * 5;
+    assert_eq!(sync(&store, &[target("one")], later).await, (0, 0, 1));
+    assert_eq!(sync(&store, &[target("one"), target("two")], later).await, (1, 0, 0));
+    let again = lease(&store, "here", later).await.into_iter().find(|lease| lease.target == "two");
+    assert_eq!(again.map(|lease| lease.turn.slot), Some(running("two", later)));
+}
+
 pub(crate) async fn a_reload_keeps_turns_and_changes_what_changed(address: String) {
     let store = store_of(&address, &[target("one"), target("two"), target("three")]).await;
+    let all: Vec<Finished> = lease(&store, "here", FIRST).await.iter().map(|lease| finished(lease, Verdict::Up, FIRST)).collect();
+    assert_eq!(commit(&store, &all, FIRST).await, (3, 0));
     let quick = TargetSpec { every: Duration::from_secs(10), ..target("two") };
-    let now = START + Duration::from_millis(1);
+    let now = FIRST + Duration::from_millis(1);
     assert_eq!(sync(&store, &[target("one"), quick.clone()], now).await, (0, 1, 1));
     assert_eq!(sync(&store, &[target("one"), quick.clone()], now).await, (0, 0, 0));
     let now = now + Duration::from_secs(10);
@@ -152,7 +178,11 @@ pub(crate) async fn contracts_and_evidence_come_back_as_they_were(address: Strin
 pub(crate) async fn another_region_confirms(address: String) {
     let both = TargetSpec { regions: vec!["here".into(), "there".into()], ..target("one") };
     let store = store_of(&address, &[both]).await;
-    let now = target("one").grid().slot_at_or_after(START);
+    for region in ["here", "there"] {
+        let first = lease(&store, region, FIRST).await.remove(0);
+        commit(&store, &[finished(&first, Verdict::Up, FIRST)], FIRST).await;
+    }
+    let now = target("one").grid().slot_at_or_after(FIRST);
     let here = lease(&store, "here", now).await.remove(0);
     let there = lease(&store, "there", now).await.remove(0);
     commit(&store, &[finished(&there, Verdict::Up, now)], now).await;
