@@ -9,10 +9,11 @@ mod plan;
 
 use crate::channel::{Carrier, Kind, Message, Setback, pack};
 use crate::config::{ChannelSpec, Config};
+use crate::incident::Class;
 use crate::maintenance;
 use crate::moment::Moment;
-use crate::store::Store;
 use crate::store::outbox::{Leased, Rows};
+use crate::store::{Store, incidents};
 use crate::worker::Plan;
 use futures_util::future::join_all;
 use plan::{Next, Tried, after};
@@ -147,8 +148,14 @@ impl Notifier {
     }
 
     async fn deliver(&self, row: &Leased, spec: &ChannelSpec, begin: Moment, began: Instant) -> Result<String, Setback> {
+        let mut message = self.message(row, begin + began.elapsed());
+        if row.kind == Kind::Reminder && message.class == Class::Storm {
+            // Without it people are told what was so when it began, and that is better than nothing.
+            let _ = incidents::freshen(&self.store, &message.incident, &mut message.detail).await;
+        }
         let now = begin + began.elapsed();
-        let parcel = pack(spec, &self.message(row, now)).map_err(Setback::Refused)?;
+        message.now = now;
+        let parcel = pack(spec, &message).map_err(Setback::Refused)?;
         let may_send = || began.elapsed() < self.lease / 2 || self.guard == Guard::Down;
         self.carrier.deliver(&parcel, now, &may_send).await
     }

@@ -27,7 +27,7 @@ use mcproof_watch::notifier::{Notifier, Sent};
 use mcproof_watch::store::Store;
 use mcproof_watch::worker::Plan;
 use receiver::{Deed, Receiver};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::{AnyPool, Row as _};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,6 +43,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     a_refusal_goes_to_the_next_channel_at_once_and_a_page_is_never_given_up,
     alerts_that_may_be_open_somewhere_are_closed_there_too,
     people_are_reminded_until_somebody_acknowledges_and_then_told_who,
+    a_reminder_of_a_storm_names_those_who_still_fail,
     nobody_is_reminded_during_maintenance,
     an_alertmanager_is_told_again_until_the_end,
     two_notifiers_do_not_send_the_same_message,
@@ -297,6 +298,41 @@ async fn people_are_reminded_until_somebody_acknowledges_and_then_told_who(addre
     world.settle().await;
     assert_eq!(kinds(&chat)[5..], ["resolve"]);
     assert_eq!(world.events().await.iter().filter(|event| event.starts_with("reminded")).count(), 3);
+}
+
+async fn a_reminder_of_a_storm_names_those_who_still_fail(address: String) {
+    let chat = Receiver::http().await;
+    let config = format!("{}routes: [{{ channels: chat, remind_every: 10m }}]\n", hooks(&[("chat", &chat)]));
+    let mut world = World::new(&address, &config).await;
+    let storm = "UPDATE incident SET subject = 'host:a:1', class = 'storm', \
+                 detail = '{\"message\":\"3 targets on a:1 fail at once\",\"members\":[\"a\",\"b\",\"c\"]}' WHERE $1 > 0";
+    world.run(storm).await;
+    // One of them came later, and is known by its own part of the storm only.
+    world
+        .run(
+            "INSERT INTO incident (id, subject, class, severity, title, detail, since, opened, parent) \
+             VALUES ('part', 'd', 'availability', 'page', 'd is down', '{\"message\":\"x\"}', $1, $1, '0197-incident')",
+        )
+        .await;
+    world.run("DELETE FROM target WHERE $1 > 0").await;
+    for target in [
+        "INSERT INTO target (name, source, definition, host, every, tags, public, state, availability, surface, since) \
+         VALUES ('a', 'config', '', 'a:1', 60000, '[]', 0, '{}', 'ok', 'ok', $1)",
+        "INSERT INTO target (name, source, definition, host, every, tags, public, state, availability, surface, since) \
+         VALUES ('b', 'config', '', 'a:1', 60000, '[]', 0, '{}', 'down', 'ok', $1)",
+        "INSERT INTO target (name, source, definition, host, every, tags, public, state, availability, surface, since) \
+         VALUES ('c', 'config', '', 'a:1', 60000, '[]', 0, '{}', 'recovering', 'ok', $1)",
+        "INSERT INTO target (name, source, definition, host, every, tags, public, state, availability, surface, since) \
+         VALUES ('d', 'config', '', 'a:1', 60000, '[]', 0, '{}', 'suspect', 'ok', $1)",
+    ] {
+        world.run(target).await;
+    }
+    world.write(Kind::Trigger, &["chat"]).await;
+    world.until(BEGIN + seconds(605)).await;
+    let of_storm: Vec<_> = chat.heard().iter().map(|heard| heard.json()).filter(|told| told["incident"] == INCIDENT).collect();
+    assert_eq!(of_storm[0]["targets"], json!(["a", "b", "c"]));
+    assert_eq!((of_storm[1]["kind"].as_str(), &of_storm[1]["targets"]), (Some("reminder"), &json!(["b", "c", "d"])));
+    assert_eq!(of_storm[1]["message"], "3 of its 4 targets still fail, 1 works again");
 }
 
 async fn nobody_is_reminded_during_maintenance(address: String) {

@@ -329,6 +329,18 @@ pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> R
     Ok(is_any)
 }
 
+/// A storm as it is now, for those who are reminded of it.
+///
+/// # Errors
+/// The database refused.
+pub(crate) async fn freshen(store: &Store, storm: &str, detail: &mut Detail) -> Result<(), sqlx::Error> {
+    let (failing, recovered) = storm::left_of(store, storm, &detail.members).await?;
+    let works = if recovered == 1 { "works" } else { "work" };
+    detail.message = format!("{} of its {} targets still fail, {recovered} {works} again", failing.len(), failing.len() + recovered);
+    detail.members = failing;
+    Ok(())
+}
+
 /// A person takes care of an incident: there are no more reminders. Who takes a changed contract for good ends its incident.
 /// False if it is not open, or was acknowledged before.
 ///

@@ -1,10 +1,13 @@
 //! Whether a target fails alone. Many that share a host, or a place that they are probed from, fail for one reason: that is one
 //! incident, and one page.
 
-use super::{Opening, Scene, Subject, Turn};
+use super::{Opening, ROWS, Scene, Subject, Turn};
 use crate::incident::{Class, Detail, Severity};
 use crate::moment::Moment;
+use crate::store::Store;
+use crate::store::values::Values;
 use sqlx::{Any, Row as _, Transaction};
+use std::collections::BTreeSet;
 
 /// So many have to fail at once, and more than work.
 const LEAST: i64 = 5;
@@ -50,7 +53,7 @@ pub(super) async fn of(
     };
     for (name, place) in names.iter().zip([Place::Host(&subject.host), Place::Region(region)]) {
         let failing = failing(transaction, scene, place, states).await?;
-        let hosts = failing.iter().map(|(_, host)| host).collect::<std::collections::BTreeSet<_>>().len();
+        let hosts = failing.iter().map(|(_, host)| host).collect::<BTreeSet<_>>().len();
         let is_wide = matches!(place, Place::Host(_)) || hosts > 1;
         let count = i64::try_from(failing.len()).unwrap_or(i64::MAX);
         if count < LEAST || !is_wide || count <= working(transaction, place, since).await? {
@@ -76,6 +79,24 @@ pub(super) async fn of(
         }
     }
     Ok(None)
+}
+
+/// What has become of a storm since it was opened: who of it still fails, and how many work again.
+pub(in crate::store) async fn left_of(store: &Store, storm: &str, members: &[String]) -> Result<(Vec<String>, usize), sqlx::Error> {
+    let joined: Vec<String> =
+        sqlx::query_scalar("SELECT DISTINCT subject FROM incident WHERE parent = $1").bind(storm).fetch_all(&store.pool).await?;
+    let all: BTreeSet<&str> = members.iter().chain(&joined).map(String::as_str).collect();
+    let statement = "SELECT name FROM target WHERE name IN (VALUES {}) AND removed IS NULL \
+         AND availability NOT IN ('ok', 'unknown') ORDER BY name";
+    let mut failing = Vec::new();
+    for some in all.iter().copied().collect::<Vec<_>>().chunks(ROWS) {
+        let rows = Values::names(store.dialect, some.iter().copied()).query(statement).fetch_all(&store.pool).await?;
+        for row in rows {
+            failing.push(row.try_get("name")?);
+        }
+    }
+    let recovered = all.len() - failing.len();
+    Ok((failing, recovered))
 }
 
 /// What targets may have in common.
@@ -157,7 +178,7 @@ pub(super) async fn ask_neighbours(
         }
         let statement = format!(
             "UPDATE schedule SET slot = slot - (SELECT every FROM target WHERE target.name = schedule.target), attempt = $5, due = $3 \
-             WHERE region = $4 AND attempt = 0 AND lease_until < $3 AND due > $3 AND target IN (\
+             WHERE region = $4 AND attempt = 0 AND lease_until < $3 AND slot > $3 AND target IN (\
              SELECT name FROM target WHERE {condition} AND name <> $1 AND removed IS NULL AND availability = 'ok' \
              AND last_result < $6 ORDER BY last_result LIMIT {NEIGHBOURS})"
         );
