@@ -5,10 +5,12 @@ mod import;
 mod leaves;
 mod reader;
 mod route;
+mod suite;
 mod target;
 mod window;
 
 pub use reader::{Loaded, config_schema, load};
+pub(crate) use suite::load_read_only;
 pub(crate) use target::{NAMES, is_name};
 pub use window::{When, Window};
 

@@ -188,6 +188,12 @@ const MOST_DAYS: u64 = 36_500;
 pub(super) fn read_percentage(reader: &mut Reader<'_>, node: &Node) -> Result<f64, Fault> {
     let resolved = reader.final_value(node);
     match &resolved.kind {
+        Kind::Number(number) if number.as_f64() == Some(100.0) => {
+            let diagnostic =
+                Diagnostic::error("bad-objective", "100 % leaves no room for a single failure, so that nothing can be measured");
+            reader.report(diagnostic.hint("promise less, such as 99.9; each outage is told without an objective, too"), node.span);
+            Err(Fault::Reported)
+        }
         Kind::Number(number) => number.as_f64().filter(|share| *share > 0.0 && *share < 100.0).ok_or(Fault::Shape),
         Kind::Broken => Err(Fault::Reported),
         _ => Err(Fault::Shape),

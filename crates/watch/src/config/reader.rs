@@ -41,6 +41,9 @@ pub fn load(path_as_named: &str, text: &str, folder: &Path, environment: &Enviro
     source.mask(&tree.as_ref().map(|tree| [literal_secrets(tree), secrets(tree)].concat()).unwrap_or_default());
     let mut reader = Reader::new(&source, folder, environment);
     reader.diagnostics = mistakes;
+    for empty in reader.diagnostics.iter_mut().filter(|diagnostic| diagnostic.code == "empty-file") {
+        empty.hint = Some("a configuration starts with `targets:`; `mcproof watch --help` has examples".into());
+    }
     let config = tree.and_then(|tree| read_config(&mut reader, &tree));
     let is_flawless = reader.mistakes() == 0;
     let mut diagnostics = reader.diagnostics;

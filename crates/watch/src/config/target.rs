@@ -2,7 +2,8 @@
 //! beside that.
 
 use super::leaves::{Read, check_url, optional, read_at_least, read_path, read_percentage, read_texts};
-use super::{TargetKind, TargetSpec};
+use super::{TargetKind, TargetSpec, load_read_only};
+use mcproof_client::Tls;
 use mcproof_engine::suite::auth::{AUTH, AUTH_DOC};
 use mcproof_engine::suite::document::{Entry, Key as Written, Kind, Node};
 use mcproof_engine::suite::format::{Fault, Key, Object, Shape};
@@ -12,7 +13,7 @@ use mcproof_engine::suite::reader::Reader;
 use mcproof_engine::suite::server::{BINDING, read_server};
 use mcproof_engine::suite::source::Span;
 use mcproof_record::Diagnostic;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What may stand in `defaults:` as well.
@@ -122,11 +123,16 @@ pub(super) static TARGET: Object<TargetDraft> = Object {
                 Ok(())
             },
         ),
-        optional("suite", "a suite whose cases are run after each good probe", Shape::Text, |reader, node, draft| {
-            draft.of_server.push(("suite", reader.key));
-            draft.suite = Some(read_path(reader, node)?);
-            Ok(())
-        }),
+        optional(
+            "suite",
+            "a suite whose cases with the tag `read-only` are run after each good probe",
+            Shape::Text,
+            |reader, node, draft| {
+                draft.of_server.push(("suite", reader.key));
+                draft.suite = Some((read_path(reader, node)?, node.span));
+                Ok(())
+            },
+        ),
     ],
     later: &["setup", "teardown"],
 };
@@ -144,7 +150,7 @@ pub(super) struct TargetDraft {
     habits: Habits,
     keep_key: Option<Span>,
     lock: Option<PathBuf>,
-    suite: Option<PathBuf>,
+    suite: Option<(PathBuf, Span)>,
     /// Keys that mean nothing for another monitor.
     of_server: Vec<(&'static str, Span)>,
 }
@@ -214,6 +220,9 @@ pub(super) fn read_target(reader: &mut Reader<'_>, key: &Written, node: &Node, d
         }
         (None, _) => TargetKind::Server(Box::new(read_only_server(reader, key, node, &draft)?)),
     };
+    if let (TargetKind::Server(server), Some((path, span))) = (&kind, &draft.suite) {
+        check_suite(reader, server, path, *span);
+    }
     let spec = spec(reader, &key.text, kind, draft, defaults);
     (reader.mistakes() == before).then_some(spec)
 }
@@ -236,6 +245,15 @@ fn read_only_server(reader: &mut Reader<'_>, key: &Written, node: &Node, draft: 
             reader.report(diagnostic.hint("make it two targets: each of them has a state of its own"), second.key.span);
             None
         }
+    }
+}
+
+/// A suite that would not be run is no promise that anybody should rely on.
+fn check_suite(reader: &mut Reader<'_>, server: &Server, path: &Path, span: Span) {
+    if let Err(mistake) = load_read_only(path, &reader.environment.variables, server, &Tls::default()) {
+        let place = mistake.place.as_ref().map(|place| format!(" (line {})", place.line)).unwrap_or_default();
+        let diagnostic = Diagnostic::error("bad-suite", format!("this suite cannot be run: {}{place}", mistake.message));
+        reader.report(Diagnostic { hint: mistake.hint.clone(), ..diagnostic }, span);
     }
 }
 
@@ -262,7 +280,7 @@ fn spec(reader: &mut Reader<'_>, name: &str, kind: TargetKind, draft: TargetDraf
         regions: habits.regions.or_else(|| defaults.regions.clone()).unwrap_or_default(),
         tags: habits.tags.or_else(|| defaults.tags.clone()).unwrap_or_default(),
         lock,
-        suite,
+        suite: suite.map(|(path, _)| path),
         objective: habits.objective.or(defaults.objective),
         keep: over_stdio && habits.keep.or(defaults.keep).unwrap_or(false),
         public: habits.public.or(defaults.public).unwrap_or(false),

@@ -1,19 +1,15 @@
 //! The suite of a target: its cases that change nothing, run after a probe that went well.
 
 use super::{Prepared, Prober};
+use crate::config::load_read_only;
 use mcproof_client::{Patience, Tls};
 use mcproof_engine::run::{Covering, RunOptions, Selection, Snapshots, Start, Transcripts, plan, run};
 use mcproof_engine::suite::plan::Server;
-use mcproof_engine::suite::{self, Environment};
 use mcproof_record::{Diagnostic, Event, Severity, Verdict};
-use serde_json::Map;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::runtime::Builder;
-
-/// Only cases with this tag are run: a monitor must change nothing.
-const TAG: &str = "read-only";
 
 impl Prober {
     /// What is wrong, if anything is. A suite that cannot be run is a warning: it says nothing about the server.
@@ -85,27 +81,7 @@ impl Prober {
     }
 
     fn plan(&self, path: &Path, server: &Server, tls: &Tls) -> Result<mcproof_engine::run::Plan, Diagnostic> {
-        let shown = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| Diagnostic::error("cannot-read", error.to_string()))?;
-        let environment = Environment {
-            variables: (*self.variables).clone(),
-            overrides: Map::new(),
-            profile: None,
-            server: Some(server.clone()),
-            tls: tls.clone(),
-        };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let read = suite::load(&shown, &text, folder, &environment);
-        let mistaken = |mut mistakes: Vec<Diagnostic>| match mistakes.is_empty() {
-            true => Diagnostic::error("no-suite", "it is no suite"),
-            false => mistakes.remove(0),
-        };
-        let mut suite = read.map_err(mistaken)?;
-        suite.cases.retain(|case| case.tags.iter().any(|tag| tag == TAG));
-        if suite.cases.is_empty() {
-            let diagnostic = Diagnostic::error("nothing-to-run", format!("none of its tests is tagged `{TAG}`"));
-            return Err(diagnostic.hint(format!("add `tags: [{TAG}]` to those that change nothing")));
-        }
+        let suite = load_read_only(path, &self.variables, server, tls).map_err(|diagnostic| *diagnostic)?;
         plan(&[Arc::new(suite)], &Selection::default()).map_err(|diagnostic| *diagnostic)
     }
 }
