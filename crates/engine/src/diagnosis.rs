@@ -22,12 +22,15 @@ pub enum Asker {
     Driver,
     /// A command line: its flags.
     CommandLine,
+    /// A monitor: the keys of a target in its configuration. Whoever reads its pages has no command line.
+    Monitor,
 }
 
 impl Asker {
     fn says(self, suite: &str, driver: &str, command_line: &str) -> Option<String> {
         Some(match self {
-            Self::Suite => suite.to_owned(),
+            // Servers are written alike in both.
+            Self::Suite | Self::Monitor => suite.to_owned(),
             Self::Driver => driver.to_owned(),
             Self::CommandLine => command_line.to_owned(),
         })
@@ -59,6 +62,9 @@ impl Asker {
     }
 }
 
+/// The one time limit that a target has.
+const LONGER: &str = "give the target a longer `timeout` in the configuration if the server needs so long";
+
 /// What is known besides the failure itself.
 pub struct Scene {
     pub transcript: Transcript,
@@ -81,8 +87,11 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
     use ConnectFailure as F;
     let by_hand = || target.command().map(|command| format!("run `{}` by hand to see what it prints", shell_line(command)));
     let own = |text: &str| Some(text.to_owned());
-    let flags = |flags: &str, members: &str| asker.says(flags, members, flags);
+    let flags = |flags: &str, members: &str| asker.says(if asker == Asker::Monitor { members } else { flags }, members, flags);
     let slow_start = || {
+        if asker == Asker::Monitor {
+            return own(LONGER);
+        }
         asker.says(
             "raise `timeouts.connect` if the server starts slowly",
             "raise `timeouts.connect_ms` if the server starts slowly",
@@ -97,9 +106,10 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
             "command-not-found",
             Some(format!("check the spelling of `{program}`, and that it is installed and on the PATH of this shell")),
         ),
-        F::Start(StartFailure::NoFolder(_)) => {
-            ("no-such-folder", asker.says("correct `cwd`; it is relative to the suite file", "correct `cwd` in `target`", "correct --cwd"))
-        }
+        F::Start(StartFailure::NoFolder(_)) => (
+            "no-such-folder",
+            asker.says("correct `cwd`; it is relative to the file that names it", "correct `cwd` in `target`", "correct --cwd"),
+        ),
         F::Start(_) => ("server-not-started", by_hand()),
         F::Exited { .. } => ("server-exited", missing_piece(transcript, asker).or_else(by_hand)),
         F::AddressTaken { .. } => {
@@ -175,6 +185,7 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
                 message += &format!("; meanwhile {}", describe_fault(fault, &scene.transcript));
                 ("no-answer", fault_hint(fault, &scene.transcript, scene.asker))
             }
+            None if scene.asker == Asker::Monitor => ("no-answer", Some(LONGER.to_owned())),
             None => {
                 let hint = scene.asker.says(
                     "raise `timeouts.request`, or `timeout` of the step, if the server needs longer",

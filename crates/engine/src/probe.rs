@@ -33,6 +33,8 @@ pub struct ProbePlan {
     /// What the server has promised; it is looked at as the client that the promise is for.
     pub promise: Option<Promise>,
     pub extent: ProbeExtent,
+    /// Whose words a next step has to use.
+    pub asker: Asker,
 }
 
 /// How much of what a server offers is looked at.
@@ -90,7 +92,7 @@ pub async fn visit(plan: &ProbePlan, earlier: Option<Session>, tap: &Tap, now: S
                 };
             }
             for fault in session.faults().iter().take(MOST_FAULTS) {
-                let fault = diagnosis::of_fault(fault, &tap.transcript(), Asker::CommandLine);
+                let fault = diagnosis::of_fault(fault, &tap.transcript(), plan.asker);
                 // It works all the same; other clients may break on it.
                 report.blame(Diagnostic { severity: Severity::Warning, ..fault }, ProbeVerdict::Warning);
             }
@@ -98,7 +100,7 @@ pub async fn visit(plan: &ProbePlan, earlier: Option<Session>, tap: &Tap, now: S
         }
         Err(failure) => {
             course.failed = Some(tap.elapsed());
-            let diagnostic = diagnosis::of_connect_failure(&failure, &plan.target, &tap.transcript(), Asker::CommandLine);
+            let diagnostic = diagnosis::of_connect_failure(&failure, &plan.target, &tap.transcript(), plan.asker);
             let verdict = if is_there(plan, &failure, tap) { ProbeVerdict::Unhealthy } else { ProbeVerdict::Unreachable };
             report.blame(diagnostic, verdict);
             (Some(failure), None)
@@ -127,7 +129,7 @@ async fn list(plan: &ProbePlan, session: &Session, course: &mut Course, report: 
         }
         Err(failure) => {
             course.failed = Some(session.tap().elapsed());
-            let scene = Scene::of(session, session.tap(), Asker::CommandLine).await;
+            let scene = Scene::of(session, session.tap(), plan.asker).await;
             report.blame(diagnosis::of_list_failure(&failure, "tools/list", &scene), ProbeVerdict::Unhealthy);
             None
         }

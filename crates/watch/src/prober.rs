@@ -12,6 +12,7 @@ use crate::store::{Finished, Lease, ProbeEvidence, SeenContract};
 use kept::{Earlier, Kept};
 use mcproof_client::{ConnectOptions, Endpoint, Guardian, HttpQuestion, Network, Patience, Tap, TapBounds, Target, ask_elsewhere};
 use mcproof_engine::contract;
+use mcproof_engine::diagnosis::Asker;
 use mcproof_engine::probe::{ProbeExtent, ProbePlan, Probed, Promise, visit};
 use mcproof_engine::run::target_of;
 use mcproof_engine::suite::plan::{Binding, Server};
@@ -205,6 +206,7 @@ impl Prober {
             least_days: None,
             promise: prepared.promise.clone().unwrap_or_default(),
             extent: ProbeExtent::Contract,
+            asker: Asker::Monitor,
         };
         let time = UNIX_EPOCH + Duration::from_millis(now.0.unsigned_abs());
         let was_kept = !matches!(earlier, Earlier::Never);

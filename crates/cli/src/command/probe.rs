@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::target::{Resolved, TargetArgs, Words};
 use crate::{contracts, diagnosis, duration, output, settings};
 use mcproof_client::{Tap, Target};
+use mcproof_engine::diagnosis::Asker;
 use mcproof_engine::probe::{ProbeExtent, ProbePlan, Probed, Promise, persist, probe};
 use mcproof_record::ProbeVerdict;
 use mcproof_report::{diagnostic, probe as lines};
@@ -131,6 +132,7 @@ impl Arguments {
             least_days: self.min_days,
             promise: self.lock.as_deref().map(|path| promise(path, resolved)).transpose()?,
             extent: ProbeExtent::Tools,
+            asker: Asker::CommandLine,
         })
     }
 

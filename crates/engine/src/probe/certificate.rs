@@ -1,6 +1,7 @@
 //! The certificate that a server showed: what it says of itself, and whether its end is near. Trust was the transport's to judge.
 
 use super::ProbePlan;
+use crate::diagnosis::Asker;
 use jiff::Timestamp;
 use mcproof_client::{Tap, Target};
 use mcproof_record::{Diagnostic, ProbedCertificate, ProbedTls};
@@ -59,7 +60,11 @@ pub(super) fn judge(tls: &mut ProbedTls, plan: &ProbePlan, now: SystemTime) -> O
             Some(Diagnostic::error("certificate-expires", message).hint("renew the certificate, or lower --min-days"))
         }
         _ if is_soon => {
-            Some(Diagnostic::warning("certificate-expires", when).hint("renew the certificate; with --min-days N this is a failure"))
+            let hint = match plan.asker {
+                Asker::CommandLine => "renew the certificate; with --min-days N this is a failure",
+                _ => "renew the certificate",
+            };
+            Some(Diagnostic::warning("certificate-expires", when).hint(hint))
         }
         _ => None,
     }

@@ -2,7 +2,7 @@
 
 use super::ProbePlan;
 use crate::contract::{CaptureFailure, Extent, Profile, Side, ToolsSeen, Visitor, complete, diff};
-use crate::diagnosis::{self, Asker, Scene};
+use crate::diagnosis::{self, Scene};
 use mcproof_client::{Answers, ConnectOptions, Era, EraChoice, Session, Target, TransportKind};
 use mcproof_record::{
     ChangeLevel, Contract, ContractChange, ContractLock, Diagnostic, ProbeReport, ProbeVerdict, ProbedContract, Severity,
@@ -90,7 +90,7 @@ pub(super) async fn whole(
     let diagnostic = match complete(session, versions, plan.timeout, seen).await {
         Ok(captured) => return Some(captured.contract),
         Err(CaptureFailure::List { method, failure }) => {
-            let scene = Scene::of(session, session.tap(), Asker::CommandLine).await;
+            let scene = Scene::of(session, session.tap(), plan.asker).await;
             diagnosis::of_list_failure(&failure, method, &scene)
         }
         Err(failure) => Diagnostic::error("lists-change", failure.to_string()),

@@ -1,5 +1,6 @@
 use super::certificate::{judge, read};
 use super::*;
+use crate::diagnosis::Asker;
 use mcproof_client::Launch;
 use mcproof_record::ProbedTls;
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
@@ -11,8 +12,8 @@ fn check(last_day: (u8, u8), least_days: Option<u32>, expected: (Option<Severity
     let der = params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().to_vec();
     let mut tls = ProbedTls { protocol: "TLS 1.3".into(), verified: true, certificate: read(&der) };
     let target = Target::Stdio(Launch::default());
-    let (options, extent) = (ConnectOptions::default(), ProbeExtent::Tools);
-    let plan = ProbePlan { name: "s".into(), target, options, timeout: Duration::ZERO, least_days, promise: None, extent };
+    let (options, extent, asker) = (ConnectOptions::default(), ProbeExtent::Tools, Asker::CommandLine);
+    let plan = ProbePlan { name: "s".into(), target, options, timeout: Duration::ZERO, least_days, promise: None, extent, asker };
     let now: SystemTime = "2026-08-01T00:00:00Z".parse::<jiff::Timestamp>().unwrap().into();
     let found = judge(&mut tls, &plan, now).map(|diagnostic| diagnostic.severity);
     assert_eq!((found, tls.certificate.unwrap().days_left), expected, "until {last_day:?}, at least {least_days:?}");

@@ -93,6 +93,12 @@ pub(crate) async fn each_failure_has_its_layer_and_its_culprit(address: String) 
     let kept = rows(&address, "SELECT target FROM result WHERE evidence IS NULL").await;
     assert!(kept.is_empty(), "what failed and what is new has evidence: {kept:?}");
     assert_eq!(rows(&address, "SELECT target FROM contract ORDER BY target").await, [["demo"], ["stdio"]]);
+    // Whoever is paged has a configuration, and no command line.
+    for row in rows(&address, "SELECT evidence FROM result WHERE verdict = 'down'").await {
+        let report = monitor.store.evidence(&row[0]).await.unwrap().unwrap().report;
+        let hints: Vec<String> = report.diagnostics.into_iter().filter_map(|diagnostic| diagnostic.hint).collect();
+        assert!(hints.iter().all(|hint| !hint.contains("--") && !hint.contains("`timeouts")), "{hints:?}");
+    }
     assert_eq!(rows(&address, "SELECT target FROM result WHERE reason = '' ORDER BY target").await, [["demo"], ["stdio"]]);
 }
 
