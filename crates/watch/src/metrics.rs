@@ -1,7 +1,9 @@
 //! What machines ask of the monitor, as OpenMetrics. Gauges are read from the store when somebody asks; results are counted as
 //! they come in. Labels hold no hashes: each would be a new series.
 
+use crate::incident::{Class, Severity};
 use crate::moment::Moment;
+use crate::otlp::ExportFailure;
 use crate::store::StoreFailure;
 use crate::store::read::{ResultRow, TargetRow};
 use crate::web::{Fault, State};
@@ -27,6 +29,15 @@ const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 #[derive(Debug, Default)]
 pub struct Metrics {
     results: Mutex<BTreeMap<Outcome, u64>>,
+    exports: Mutex<Exports>,
+}
+
+/// How the collector of OTLP takes what it is sent.
+#[derive(Debug, Default)]
+struct Exports {
+    failed: u64,
+    /// Why it did not take the last export.
+    trouble: Option<String>,
 }
 
 /// What a probe came to.
@@ -54,6 +65,12 @@ struct ChangeOf {
     level: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Kind {
+    class: &'static str,
+    severity: &'static str,
+}
+
 type Seconds = Gauge<f64, AtomicU64>;
 
 /// One look at the store.
@@ -66,6 +83,8 @@ pub struct Readings {
     pub changes: Vec<(String, String, i64)>,
     /// When the certificate of a target ends.
     pub certificates: BTreeMap<String, Moment>,
+    /// Incidents that are open.
+    pub open: BTreeMap<(Class, Severity), i64>,
     /// How long the most belated probe has waited.
     pub lag: Duration,
     /// How long the oldest message has waited.
@@ -81,6 +100,18 @@ impl Metrics {
 
     pub(crate) fn counted(&self) -> Vec<(Outcome, u64)> {
         self.results.lock().expect("nobody panics with it").iter().map(|(outcome, count)| (outcome.clone(), *count)).collect()
+    }
+
+    /// An export is over, and failed for this reason if there is one.
+    pub(crate) fn exported(&self, failure: Option<&ExportFailure>) {
+        let mut exports = self.exports.lock().expect("nobody panics with it");
+        exports.failed += u64::from(failure.is_some());
+        exports.trouble = failure.map(ToString::to_string);
+    }
+
+    /// Why the collector of OTLP did not take what it was sent last.
+    pub fn trouble_with_collector(&self) -> Option<String> {
+        self.exports.lock().expect("nobody panics with it").trouble.clone()
     }
 
     /// The exposition.
@@ -100,6 +131,10 @@ impl Metrics {
         for (name, ends) in &readings.certificates {
             certificates.get_or_create(&Target { target: name.clone() }).set(ends.0 / 1_000);
         }
+        let open = Family::<Kind, Gauge>::default();
+        for (class, severity, count) in readings.open_by_kind() {
+            open.get_or_create(&Kind { class: class.word(), severity: severity.word() }).set(count);
+        }
         let mut registry = Registry::with_prefix("mcproof");
         registry.register("probe_success", "Whether the last probe of the target found it up", success);
         registry.register_with_unit(
@@ -113,12 +148,15 @@ impl Metrics {
             help: "Results since this process began",
             counts: self.counted(),
         }));
+        let failed = self.exports.lock().expect("nobody panics with it").failed;
+        registry.register("otlp_export_failures", "Exports that the collector did not take", ConstCounter::new(failed));
         registry.register_with_unit(
             "tls_cert_not_after_timestamp",
             "When the certificate of the target ends, since 1970",
             Unit::Seconds,
             certificates,
         );
+        registry.register("incidents_open", "Incidents that are open, with the parts of storms", open);
         registry.register_with_unit(
             "schedule_lag",
             "How long the most belated probe has waited",
@@ -139,6 +177,14 @@ impl Metrics {
         let mut text = String::new();
         encode(&mut text, &registry).expect("a String takes all text");
         text
+    }
+}
+
+impl Readings {
+    /// Each class with each severity: one that is over is zero, not gone.
+    pub(crate) fn open_by_kind(&self) -> impl Iterator<Item = (Class, Severity, i64)> {
+        let kinds = Class::ALL.into_iter().flat_map(|class| Severity::ALL.map(|severity| (class, severity)));
+        kinds.map(|kind| (kind.0, kind.1, self.open.get(&kind).copied().unwrap_or(0)))
     }
 }
 
@@ -170,6 +216,7 @@ pub async fn read(state: &State) -> Result<Readings, StoreFailure> {
         newest: state.store.newest_results().await?,
         changes: state.store.contract_changes_by_level().await?,
         certificates: state.store.certificates().await?,
+        open: state.store.open_incidents().await?,
         lag: since(state.store.oldest_due(now).await?),
         unsent: since(state.store.oldest_unsent(now).await?),
     })
@@ -201,6 +248,7 @@ mod tests {
             last_slot: Moment(0),
             last_result: Moment(0),
             muted_until: Moment(0),
+            since: Moment(0),
         };
         let result = ResultRow {
             target: name.to_owned(),
@@ -217,11 +265,13 @@ mod tests {
         };
         let metrics = Metrics::default();
         metrics.observe(&result);
+        metrics.exported(Some(&ExportFailure::Status(503)));
         let readings = Readings {
             targets: vec![target],
             newest: BTreeMap::from([(name.to_owned(), result)]),
             changes: vec![("a".into(), "breaking".into(), 2)],
             certificates: BTreeMap::from([("a".to_owned(), Moment(5_000))]),
+            open: BTreeMap::from([((Class::Storm, Severity::Page), 2)]),
             lag: Duration::from_millis(1_500),
             unsent: Duration::ZERO,
         };
@@ -233,12 +283,18 @@ mod tests {
             format!("mcproof_probe_results_total{{{name},verdict=\"down\",reason=\"tls-expired\"}} 1"),
             "mcproof_tls_cert_not_after_timestamp_seconds{target=\"a\"} 5".to_owned(),
             "mcproof_contract_changes_total{target=\"a\",level=\"breaking\"} 2".to_owned(),
+            "mcproof_incidents_open{class=\"storm\",severity=\"page\"} 2".to_owned(),
+            "mcproof_incidents_open{class=\"availability\",severity=\"page\"} 0".to_owned(),
+            "mcproof_otlp_export_failures_total 1".to_owned(),
             "mcproof_schedule_lag_seconds 1.5".to_owned(),
             "mcproof_outbox_oldest_age_seconds 0.0".to_owned(),
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }
         assert!(!text.contains("phase=\"tls\""));
+        assert_eq!(metrics.trouble_with_collector().as_deref(), Some("the collector answered 503"));
+        metrics.exported(None);
+        assert_eq!(metrics.trouble_with_collector(), None);
         assert!(text.ends_with("# EOF\n"));
     }
 }

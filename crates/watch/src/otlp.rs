@@ -74,6 +74,27 @@ impl ExportFailure {
     }
 }
 
+/// Whose numbers and spans they are.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    /// The same for as long as this process lives, and another one for each process.
+    pub(crate) instance: String,
+    /// When it began.
+    pub(crate) began: Moment,
+}
+
+impl Origin {
+    /// By the names of OpenTelemetry's semantic conventions.
+    fn resource(&self) -> Value {
+        json!({ "attributes": [
+            text("service.name", "mcproof-watch"),
+            text("service.version", env!("CARGO_PKG_VERSION")),
+            text("service.instance.id", &self.instance),
+            text("process.creation.time", &self.began.to_string()),
+        ] })
+    }
+}
+
 /// Sends what waits, and the numbers of this moment.
 ///
 /// # Errors
@@ -84,16 +105,16 @@ pub(crate) async fn export(
     queue: &Queue,
     readings: &Readings,
     counted: &[(crate::metrics::Outcome, u64)],
-    began: Moment,
+    origin: &Origin,
     now: Moment,
 ) -> Result<(), ExportFailure> {
-    post(root, "v1/metrics", network, &metrics(readings, counted, began, now)).await?;
+    post(root, "v1/metrics", network, &metrics(readings, counted, origin, now)).await?;
     loop {
         let results = queue.take();
         if results.is_empty() {
             return Ok(());
         }
-        if let Err(failure) = post(root, "v1/traces", network, &traces(&results)).await {
+        if let Err(failure) = post(root, "v1/traces", network, &traces(&results, origin)).await {
             // What is refused for good would hold up all that comes after it.
             if failure.may_pass() {
                 queue.put_back(results);
@@ -119,10 +140,6 @@ fn text(key: &str, value: &str) -> Value {
     json!({ "key": key, "value": { "stringValue": value } })
 }
 
-fn resource() -> Value {
-    json!({ "attributes": [text("service.name", "mcproof-watch"), text("service.version", env!("CARGO_PKG_VERSION"))] })
-}
-
 fn scope() -> Value {
     json!({ "name": "mcproof", "version": env!("CARGO_PKG_VERSION") })
 }
@@ -133,9 +150,9 @@ fn nanos(micros: i64) -> String {
 }
 
 /// A span for each probe, one below it for each phase.
-fn traces(results: &[ResultRow]) -> Value {
+fn traces(results: &[ResultRow], origin: &Origin) -> Value {
     let spans: Vec<Value> = results.iter().flat_map(spans).collect();
-    json!({ "resourceSpans": [{ "resource": resource(), "scopeSpans": [{ "scope": scope(), "spans": spans }] }] })
+    json!({ "resourceSpans": [{ "resource": origin.resource(), "scopeSpans": [{ "scope": scope(), "spans": spans }] }] })
 }
 
 fn spans(result: &ResultRow) -> Vec<Value> {
@@ -177,7 +194,7 @@ fn id(result: &ResultRow, part: &str) -> String {
     format!("{:032x}", hasher.finish128().as_u128())
 }
 
-fn metrics(readings: &Readings, counted: &[(crate::metrics::Outcome, u64)], began: Moment, now: Moment) -> Value {
+fn metrics(readings: &Readings, counted: &[(crate::metrics::Outcome, u64)], origin: &Origin, now: Moment) -> Value {
     let at = nanos(now.0.saturating_mul(1_000));
     let whole =
         |target: &str, value: i64| json!({ "attributes": [text("target", target)], "timeUnixNano": at, "asInt": value.to_string() });
@@ -195,7 +212,7 @@ fn metrics(readings: &Readings, counted: &[(crate::metrics::Outcome, u64)], bega
         const CUMULATIVE: u8 = 2;
         json!({ "name": name, "sum": { "aggregationTemporality": CUMULATIVE, "isMonotonic": true, "dataPoints": points } })
     };
-    let begin = nanos(began.0.saturating_mul(1_000));
+    let begin = nanos(origin.began.0.saturating_mul(1_000));
     let results = counted.iter().map(|(outcome, count)| {
         json!({
             "attributes": [text("target", &outcome.target), text("verdict", &outcome.verdict), text("reason", &outcome.reason)],
@@ -204,6 +221,10 @@ fn metrics(readings: &Readings, counted: &[(crate::metrics::Outcome, u64)], bega
     });
     let changes = readings.changes.iter().map(|(target, level, count)| {
         json!({ "attributes": [text("target", target), text("level", level)], "startTimeUnixNano": begin, "timeUnixNano": at, "asInt": count.to_string() })
+    });
+    let open = readings.open_by_kind().map(|(class, severity, count)| {
+        let kind = [text("class", class.word()), text("severity", severity.word())];
+        json!({ "attributes": kind, "timeUnixNano": at, "asInt": count.to_string() })
     });
     let all = json!([
         gauge("mcproof_probe_success", "1", success),
@@ -215,10 +236,11 @@ fn metrics(readings: &Readings, counted: &[(crate::metrics::Outcome, u64)], bega
             readings.certificates.iter().map(|(name, ends)| whole(name, ends.0 / 1_000)).collect()
         ),
         sum("mcproof_contract_changes_total", changes.collect()),
+        gauge("mcproof_incidents_open", "1", open.collect()),
         gauge("mcproof_schedule_lag_seconds", "s", seconds(readings.lag.as_secs_f64())),
         gauge("mcproof_outbox_oldest_age_seconds", "s", seconds(readings.unsent.as_secs_f64())),
     ]);
-    json!({ "resourceMetrics": [{ "resource": resource(), "scopeMetrics": [{ "scope": scope(), "metrics": all }] }] })
+    json!({ "resourceMetrics": [{ "resource": origin.resource(), "scopeMetrics": [{ "scope": scope(), "metrics": all }] }] })
 }
 
 #[cfg(test)]

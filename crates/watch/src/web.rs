@@ -51,6 +51,8 @@ pub struct State {
     pub targets_changed: Arc<Notify>,
     /// The way to a collector of OTLP.
     pub network: Network,
+    /// What the collector knows this process by.
+    pub instance: String,
     inner: Arc<Inner>,
 }
 
@@ -95,7 +97,7 @@ pub enum ServeFailure {
 impl ServeFailure {
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Open(_) => "set `login.tokens` or `login.proxy`, or let `listen` be a loopback address such as `127.0.0.1:9180`",
+            Self::Open(_) => "set `login.tokens` or `login.proxy`, or let `listen` be a loopback address such as `127.0.0.1:7130`",
             Self::Listen(_) => "choose another address for `listen`",
         }
     }
@@ -120,6 +122,7 @@ impl State {
             metrics: Arc::default(),
             targets_changed: Arc::default(),
             network: Network::default(),
+            instance: "local".into(),
             inner: Arc::new(inner),
         }
     }

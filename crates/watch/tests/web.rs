@@ -657,6 +657,7 @@ fn machines_learn(dashboard: &Dashboard) {
         "mcproof_probe_success{target=\"svc-0001\"} 0",
         "mcproof_probe_success{target=\"svc-0007\"} 1",
         "mcproof_contract_changes_total{target=\"svc-0003\",level=\"security\"} 1",
+        "mcproof_incidents_open{class=\"memory\",severity=\"page\"} 0",
     ] {
         assert!(metrics.body.lines().any(|found| found == line), "{line} is not in\n{}", metrics.body);
     }
@@ -670,6 +671,7 @@ fn machines_learn(dashboard: &Dashboard) {
         ("mcproof_probe_success", "gauge"),
         ("mcproof_probe_duration_seconds", "gauge"),
         ("mcproof_contract_changes", "counter"),
+        ("mcproof_incidents_open", "gauge"),
         ("mcproof_schedule_lag_seconds", "gauge"),
         ("mcproof_outbox_oldest_age_seconds", "gauge"),
     ] {
@@ -713,6 +715,9 @@ fn targets_of_the_api_are_sealed_and_lead_nowhere_inside() {
         assert_eq!(status, 422, "{url}: {answer}");
         assert!(answer["problem"].as_str().unwrap().contains(problem), "{url}: {answer}");
     }
+    let (status, answer) = ask("POST", "/api/targets/new", json!({ "url": "https://93.184.216.34/mcp", "regions": ["local", "mars"] }));
+    assert_eq!((status, answer["problem"].as_str()), (422, Some("nobody probes from the region `mars`")), "{answer}");
+    assert!(answer["remedy"].as_str().unwrap().starts_with("use one of `"), "{answer}");
     let body = json!({ "url": "https://93.184.216.34/mcp", "headers": { "authorization": "Bearer s3cret" }, "every": 30, "tags": ["new"] });
     assert_eq!(ask("POST", "/api/targets/new", body.clone()).0, 201);
     assert_eq!(ask("POST", "/api/targets/new", body.clone()).0, 409);

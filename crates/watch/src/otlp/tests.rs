@@ -8,6 +8,7 @@ use crate::metrics::Outcome;
 use crate::state::{Availability, Surface, Verdict};
 use crate::store::read::TargetRow;
 use receiver::{Deed, Receiver};
+use std::collections::BTreeMap;
 
 fn result(slot: i64) -> ResultRow {
     ResultRow {
@@ -62,12 +63,14 @@ fn readings() -> Readings {
         last_slot: Moment(0),
         last_result: Moment(1_000),
         muted_until: Moment(0),
+        since: Moment(0),
     };
     Readings {
         targets: vec![target],
         newest: [("a".to_owned(), result(0))].into(),
         changes: vec![("a".into(), "breaking".into(), 2)],
         certificates: [("a".to_owned(), Moment(1_800_000_000_000))].into(),
+        open: BTreeMap::new(),
         lag: Duration::from_millis(120),
         unsent: Duration::from_secs(3),
     }
@@ -75,7 +78,8 @@ fn readings() -> Readings {
 
 async fn told(collector: &Receiver, queue: &Queue) -> Result<(), ExportFailure> {
     let outcome = Outcome { target: "a".into(), verdict: "down".into(), reason: "tls-expired".into() };
-    export(&collector.url(""), &Network::default(), queue, &readings(), &[(outcome, 7)], Moment(500), Moment(2_000)).await
+    let origin = Origin { instance: "eu/host/7".into(), began: Moment(500) };
+    export(&collector.url(""), &Network::default(), queue, &readings(), &[(outcome, 7)], &origin, Moment(2_000)).await
 }
 
 fn queue_of(slots: i64) -> Queue {
@@ -101,13 +105,19 @@ async fn what_a_collector_is_sent_is_what_the_official_messages_allow() {
             ["mcproof_probe_results_total", "sum", 1],
             ["mcproof_tls_cert_not_after_timestamp_seconds", "gauge", 1],
             ["mcproof_contract_changes_total", "sum", 1],
+            ["mcproof_incidents_open", "gauge", 36],
             ["mcproof_schedule_lag_seconds", "gauge", 1],
             ["mcproof_outbox_oldest_age_seconds", "gauge", 1],
         ])
     );
     let of_a_probe = ["mcproof.probe", "mcproof.dns", "mcproof.connect"];
     assert_eq!(held["spans"], json!([of_a_probe, of_a_probe].concat()));
-    assert_eq!(held["resources"][0]["service.name"], "mcproof-watch");
+    assert_eq!(held["resources"].as_array().unwrap().len(), 2);
+    for resource in held["resources"].as_array().unwrap() {
+        assert_eq!(resource["service.name"], "mcproof-watch");
+        assert_eq!(resource["service.instance.id"], "eu/host/7");
+        assert_eq!(resource["process.creation.time"], "1970-01-01T00:00:00Z");
+    }
 }
 
 #[tokio::test]

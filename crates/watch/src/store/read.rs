@@ -29,6 +29,8 @@ pub struct TargetRow {
     pub last_slot: Moment,
     pub last_result: Moment,
     pub muted_until: Moment,
+    /// Since when its availability is what it is.
+    pub since: Moment,
 }
 
 /// When the last result of a target was written: its slot, and its time if it said anything about the target.
@@ -40,13 +42,14 @@ pub struct Freshness {
     pub every: i64,
 }
 
-const COLUMNS: &str = "name, source, host, every, tags, public, availability, surface, contract, last_slot, last_result, muted_until";
+const COLUMNS: &str =
+    "name, source, host, every, tags, public, availability, surface, contract, last_slot, last_result, muted_until, since";
 
-type TargetColumns = (String, String, String, i64, String, i64, String, String, Option<String>, i64, i64, i64);
+type TargetColumns = (String, String, String, i64, String, i64, String, String, Option<String>, i64, i64, i64, i64);
 
 impl From<TargetColumns> for TargetRow {
     fn from(row: TargetColumns) -> Self {
-        let (name, source, host, every, tags, public, availability, surface, contract, last_slot, last_result, muted_until) = row;
+        let (name, source, host, every, tags, public, availability, surface, contract, last_slot, last_result, muted_until, since) = row;
         Self {
             name,
             source,
@@ -60,6 +63,7 @@ impl From<TargetColumns> for TargetRow {
             last_slot: Moment(last_slot),
             last_result: Moment(last_result),
             muted_until: Moment(muted_until),
+            since: Moment(since),
         }
     }
 }
@@ -81,6 +85,14 @@ impl Store {
         let query = format!("SELECT {COLUMNS} FROM target WHERE name = $1 AND removed IS NULL");
         let row: Option<TargetColumns> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(name).fetch_optional(&self.pool).await?;
         Ok(row.map(TargetRow::from))
+    }
+
+    /// Where targets are probed from.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn regions(&self) -> Result<Vec<String>, StoreFailure> {
+        Ok(sqlx::query_scalar("SELECT DISTINCT region FROM schedule ORDER BY region").fetch_all(&self.pool).await?)
     }
 
     /// What the API was given for a target, as it was sealed.

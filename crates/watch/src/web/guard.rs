@@ -341,13 +341,14 @@ async fn vouched(request: Request, config: &Config, by: By, seal: &str) -> Resul
     };
     if by != By::Bearer {
         let kind = text(&parts.headers, &header::CONTENT_TYPE).unwrap_or_default();
-        let vouched = if parts.uri.path().starts_with("/api/") {
+        if parts.uri.path().starts_with("/api/") {
             // No other site can make a browser send this without asking us first.
-            kind.starts_with("application/json") || parts.method == Method::DELETE
-        } else {
-            url::form_urlencoded::parse(&body).any(|(name, value)| name == "seal" && same(value.as_bytes(), seal.as_bytes()))
-        };
-        if !vouched {
+            if !kind.starts_with("application/json") && parts.method != Method::DELETE {
+                let (status, problem) = (StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is not said to be JSON");
+                let remedy = "send it with `content-type: application/json`, or with `Authorization: Bearer TOKEN`";
+                return Err(super::api::refuse(status, "refused", problem, remedy));
+            }
+        } else if !url::form_urlencoded::parse(&body).any(|(name, value)| name == "seal" && same(value.as_bytes(), seal.as_bytes())) {
             return Err(refused(StatusCode::FORBIDDEN, "the form is not from this page, or too old"));
         }
     }
@@ -422,10 +423,10 @@ mod tests {
     #[test]
     fn only_names_of_this_machine_are_loopback() {
         for (host, expected) in [
-            ("localhost:9180", true),
+            ("localhost:7130", true),
             ("LOCALHOST", true),
-            ("127.0.0.1:9180", true),
-            ("[::1]:9180", true),
+            ("127.0.0.1:7130", true),
+            ("[::1]:7130", true),
             ("[::1]", true),
             ("127.0.0.1.evil.example", false),
             ("localhost.evil.example:80", false),
@@ -440,13 +441,13 @@ mod tests {
     fn another_origin_is_told_apart() {
         let config = Config { public_url: Some("https://watch.example".into()), ..Config::default() };
         for (host, origin, site, expected) in [
-            ("127.0.0.1:9180", "http://127.0.0.1:9180", "same-origin", true),
-            ("127.0.0.1:9180", "http://127.0.0.1:9181", "", false),
-            ("127.0.0.1:9180", "http://evil.example", "", false),
-            ("127.0.0.1:9180", "null", "", false),
-            ("10.0.0.7:9180", "https://watch.example", "same-origin", true),
-            ("127.0.0.1:9180", "", "cross-site", false),
-            ("127.0.0.1:9180", "", "", true),
+            ("127.0.0.1:7130", "http://127.0.0.1:7130", "same-origin", true),
+            ("127.0.0.1:7130", "http://127.0.0.1:7131", "", false),
+            ("127.0.0.1:7130", "http://evil.example", "", false),
+            ("127.0.0.1:7130", "null", "", false),
+            ("10.0.0.7:7130", "https://watch.example", "same-origin", true),
+            ("127.0.0.1:7130", "", "cross-site", false),
+            ("127.0.0.1:7130", "", "", true),
         ] {
             let mut headers = HeaderMap::new();
             for (name, value) in [("host", host), ("origin", origin), ("sec-fetch-site", site)] {

@@ -3,6 +3,7 @@
 
 use super::State;
 use crate::moment::Moment;
+use crate::otlp::Origin;
 use crate::store::StoreFailure;
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
@@ -51,8 +52,10 @@ pub(super) async fn export(state: &State) {
         let Some(root) = state.config().otlp.clone() else { continue };
         // A collector that is gone must not trouble the monitor: what it did not take waits.
         if let Ok(readings) = crate::metrics::read(state).await {
-            let (began, now) = (state.inner.started, state.now());
-            let _ = crate::otlp::export(&root, &state.network, &state.inner.spans, &readings, &state.metrics.counted(), began, now).await;
+            let origin = Origin { instance: state.instance.clone(), began: state.inner.started };
+            let (spans, counted) = (&state.inner.spans, state.metrics.counted());
+            let exported = crate::otlp::export(&root, &state.network, spans, &readings, &counted, &origin, state.now()).await;
+            state.metrics.exported(exported.err().as_ref());
         }
     }
 }

@@ -43,6 +43,8 @@ for line in sys.stdin:
                     held["metrics"].append([metric.name, metric.WhichOneof("data"), len(points)])
         case "/v1/traces":
             message = json_format.Parse(body, ExportTraceServiceRequest())
+            for each in message.resource_spans:
+                held["resources"].append({said.key: said.value.string_value for said in each.resource.attributes})
             spans = [span for each in message.resource_spans for scope in each.scope_spans for span in scope.spans]
             for span in spans:
                 assert len(span.trace_id) == 16 and any(span.trace_id) and len(span.span_id) == 8 and any(span.span_id)

@@ -4,6 +4,7 @@ use crate::incident::{Class, Detail, Severity};
 use crate::moment::Moment;
 use crate::store::{Store, StoreFailure};
 use sqlx::AnyPool;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
@@ -126,6 +127,18 @@ pub(in crate::store) async fn incident(pool: &AnyPool, id: &str) -> Result<Optio
 }
 
 impl Store {
+    /// How many incidents are open, by class and severity.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn open_incidents(&self) -> Result<BTreeMap<(Class, Severity), i64>, StoreFailure> {
+        let query = "SELECT class, severity, count(*) FROM incident WHERE resolved IS NULL GROUP BY class, severity";
+        let rows: Vec<(String, String, i64)> = sqlx::query_as(query).fetch_all(&self.pool).await?;
+        let known =
+            |(class, severity, count): (String, String, i64)| Some(((Class::of_word(&class)?, Severity::of_word(&severity)?), count));
+        Ok(rows.into_iter().filter_map(known).collect())
+    }
+
     /// The newest first; with a place, those that come after it.
     ///
     /// # Errors

@@ -8,7 +8,9 @@ use crate::web::State;
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::response::Response;
+use mcproof_engine::suite::listed;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 fn shown(row: &TargetRow) -> Value {
     let time = |moment: Moment| (moment.0 > 0).then(|| moment.to_string());
@@ -86,6 +88,7 @@ async fn put(state: &State, name: &str, definition: &Definition) -> Result<(), R
     let destinations = crate::api_target::allowed(&config);
     let refusal = |refusal: crate::api_target::Refusal| Refusal::invalid(refusal.problem, refusal.remedy);
     let spec = definition.spec(name, destinations).map_err(refusal)?;
+    check_regions(state, &definition.regions).await?;
     definition.look_up(destinations).await.map_err(refusal)?;
     let Some(key) = &config.seal else {
         let problem = "there is no key to seal what is kept of a target";
@@ -103,6 +106,18 @@ async fn put(state: &State, name: &str, definition: &Definition) -> Result<(), R
     state.store.put_target(&spec, &sealed, &config.region, state.now()).await?;
     changed(state, name);
     Ok(())
+}
+
+/// Nobody probes from a region that has no worker.
+async fn check_regions(state: &State, regions: &[String]) -> Result<(), Refusal> {
+    let config = state.config();
+    let mut known: BTreeSet<String> = state.store.regions().await?.into_iter().collect();
+    known.insert(config.region.clone());
+    known.extend(config.targets.values().flat_map(|target| target.regions.iter().cloned()));
+    let Some(unknown) = regions.iter().find(|region| !known.contains(*region)) else { return Ok(()) };
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let problem = format!("nobody probes from the region `{unknown}`");
+    Err(Refusal::invalid(problem, format!("use one of {}, or start a worker with `--region {unknown}` first", listed(known.into_iter()))))
 }
 
 /// Open pages are told, and whoever schedules probes.
