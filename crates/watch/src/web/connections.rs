@@ -1,11 +1,14 @@
 //! Takes connections, and ends those that are only held: bounds how many there are, in all and of each household, and how long
 //! an answer may wait until it is read. Knows no page.
 
+mod pace;
+
 use super::Peer;
 use axum::Router;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use pace::Paced;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -13,7 +16,6 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio_io_timeout::TimeoutStream;
 
 /// What peers may take of us.
 #[derive(Clone, Copy, Debug)]
@@ -26,10 +28,14 @@ pub(super) struct Limits {
     pub(super) head: Duration,
     /// For a peer to take anything of what is written. An answer that says nothing for a while is not late.
     pub(super) write: Duration,
+    /// What is taken has to be taken this fast in the long run, in bytes per second: who takes a little now and then is as good as
+    /// one who takes nothing.
+    pub(super) pace: u32,
 }
 
 /// Half of the connections are enough for a proxy that the configuration does not know, and leave the rest to others.
-pub(super) const USUAL: Limits = Limits { all: 512, of_one: 256, head: Duration::from_secs(15), write: Duration::from_secs(30) };
+pub(super) const USUAL: Limits =
+    Limits { all: 512, of_one: 256, head: Duration::from_secs(15), write: Duration::from_secs(30), pace: 1_024 };
 
 /// Answers for as long as it is polled; the connections live on in `connections`, until `closing` asks them to end. Those of a
 /// proxy are many people's, and only bounded by all there are.
@@ -66,8 +72,7 @@ pub(super) async fn answer(
 
 async fn serve(stream: TcpStream, peer: Peer, router: Router, limits: Limits, mut closing: watch::Receiver<bool>) {
     let _ = stream.set_nodelay(true);
-    let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(limits.write));
+    let stream = Paced::new(stream, limits.write, limits.pace);
     let inner = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(peer);
@@ -76,7 +81,7 @@ async fn serve(stream: TcpStream, peer: Peer, router: Router, limits: Limits, mu
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)
-        .serve_connection(TokioIo::new(Box::pin(stream)), service);
+        .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     tokio::select! {
         _ = connection.as_mut() => {}
@@ -199,6 +204,18 @@ mod tests {
         let server = start(Limits { all: 2, write: SHORT, ..USUAL }, false).await;
         let _silent = (server.ask("/large", "").await, server.ask("/large", "").await);
         assert!(server.whole("/").await.ends_with("here"));
+    }
+
+    #[tokio::test]
+    async fn who_reads_a_little_now_and_then_keeps_no_connection() {
+        let server = start(Limits { write: SHORT, pace: u32::MAX, ..USUAL }, false).await;
+        let mut slow = server.ask("/large", "").await;
+        let (mut some, mut taken) = (vec![0; 64 << 10], 0);
+        while let Ok(count @ 1..) = slow.read(&mut some).await {
+            taken += count;
+            tokio::time::sleep(SHORT / 4).await;
+        }
+        assert!(taken < LARGE, "all of it was sent");
     }
 
     #[tokio::test]
