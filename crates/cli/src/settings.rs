@@ -94,6 +94,12 @@ pub(crate) fn browsers() -> Vec<Vec<String>> {
     if program_exists(usual) { vec![vec![usual.to_owned()]] } else { Vec::new() }
 }
 
+/// What this machine calls itself.
+pub(crate) fn host_name() -> String {
+    let name = nix::sys::utsname::uname().ok().and_then(|machine| machine.nodename().to_str().map(str::to_owned));
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "localhost".into())
+}
+
 /// The time of day.
 #[expect(clippy::disallowed_methods, reason = "this is the module that looks at the surroundings")]
 pub(crate) fn now() -> SystemTime {

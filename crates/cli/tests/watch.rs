@@ -104,6 +104,8 @@ routes      page, security: on-call, then chat, again every 30m
 maintenance backups: 0 3 * * * (UTC), for 1h
 ";
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), expected, ""));
+    let of_worker = run(folder.path(), &["watch", "watch.yaml", "--check", "--role", "worker", "--listen", "127.0.0.1:7130"]);
+    assert_eq!((of_worker.code, of_worker.stderr.as_str()), (Some(0), ""));
     let ran = run(folder.path(), &["watch", "watch.yaml", "--check", "--json", "--region", "eu"]);
     let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((shown["region"].as_str(), shown["targets"][1]["transport"].as_str()), (Some("eu"), Some("stdio")));
@@ -122,6 +124,14 @@ fn mistakes_are_told_at_once_and_nothing_is_watched() {
         }
     }
     assert!(!folder.path().join("watch.db").exists());
+    // A warning beside it is no mistake.
+    let warned = folder_with(&[("watch.yaml", "channels: { a: { pagerduty: abcdefgh } }\nroutes: [{ channels: b }]\n")]);
+    let ran = run(warned.path(), &["watch", "watch.yaml", "--check"]);
+    assert!(
+        ran.stderr.contains("a secret stands in this file") && ran.stderr.ends_with("\n1 mistake, nothing is watched\n"),
+        "{}",
+        ran.stderr
+    );
     let open = folder_with(&[("watch.yaml", "listen: 0.0.0.0:0\n")]);
     let ran = run(open.path(), &["watch", "watch.yaml"]);
     assert!(ran.code == Some(2) && ran.stderr.contains("nobody has to log in"), "{}", ran.stderr);
@@ -132,6 +142,7 @@ fn mistakes_are_told_at_once_and_nothing_is_watched() {
         (&["deploy", "watch.yaml", "shop", "--expect", "2834ebce"][..], "64 hexadecimal digits"),
         (&["mute", "watch.yaml", "shop"], "nothing was watched yet"),
         (&["ack", "watch.yaml", "x", "--database", "sqlite:none.db"], "there is no database none.db"),
+        (&["status", "watch.yaml"], "nothing was watched yet"),
     ] {
         let ran = run(fine.path(), &[&["watch"], arguments].concat());
         assert!(ran.code == Some(2) && ran.stderr.contains(why), "{arguments:?}: {}", ran.stderr);
@@ -176,6 +187,28 @@ fn once_probes_everything_and_tells_what_is_down() {
     let page = pager.heard.lock().unwrap()[0].clone();
     assert_eq!((page["target"].as_str(), page["class"].as_str()), (Some("bad"), Some("availability")));
     assert!(page["message"].as_str().unwrap().contains("refused"), "{page}");
+
+    let ran = run(folder.path(), &["watch", "status", "watch.yaml"]);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    let lines: Vec<Vec<&str>> = ran.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0].join(" "), "target state surface since last probe open incident");
+    assert_eq!((&lines[1][..3], &lines[2][..3]), (&["bad", "down", "unknown"][..], &["good", "ok", "ok"][..]));
+    assert!(lines[1].contains(&"availability:") && !lines[2].contains(&"availability:"), "{}", ran.stdout);
+    let ran = run(folder.path(), &["watch", "status", "watch.yaml", "--json"]);
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&shown["works"], &shown["targets"][1]["works"]), (&Value::Bool(false), &Value::Bool(true)));
+    assert_eq!(shown["targets"][0]["incident"]["class"], "availability");
+    let ran = run(folder.path(), &["watch", "incidents", "watch.yaml"]);
+    assert_eq!((ran.code, ran.stdout.lines().count()), (Some(0), 2), "{}{}", ran.stdout, ran.stderr);
+    let ran = run(folder.path(), &["watch", "incidents", "watch.yaml", "--all", "--json"]);
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((ran.code, shown["incidents"][0]["subject"].as_str()), (Some(0), Some("bad")), "{}", ran.stdout);
+    // Of one who is watched no more nobody asks.
+    std::fs::write(folder.path().join("watch.yaml"), "targets: { good: { stdio: 'mcproof demo shop' } }\n").unwrap();
+    assert_eq!(run(folder.path(), &["watch", "watch.yaml", "--once"]).code, Some(0));
+    assert_eq!(run(folder.path(), &["watch", "status", "watch.yaml"]).code, Some(0));
+    let ran = run(folder.path(), &["watch", "incidents", "watch.yaml"]);
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.lines().last()), (Some(0), "", Some("nothing is open")));
 }
 
 #[test]
@@ -271,7 +304,7 @@ impl Drop for Monitor {
 fn a_running_monitor_takes_over_a_changed_file_and_keeps_the_old_one_where_that_has_mistakes() {
     let pager = Service::answering(202);
     let good = format!(
-        "listen: 127.0.0.1:0\ntargets: {{ shop: {{ stdio: 'mcproof demo shop', every: 1s }} }}\nchannels: {{ pager: {{ webhook: '{}' }} }}\n",
+        "listen: 127.0.0.1:0\ntargets: {{ shop: {{ stdio: 'mcproof demo shop' }} }}\nchannels: {{ pager: {{ webhook: '{}' }} }}\n",
         pager.url
     );
     let folder = folder_with(&[("watch.yaml", &good)]);

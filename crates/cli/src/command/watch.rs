@@ -4,6 +4,7 @@
 mod alert;
 mod desk;
 mod log;
+mod look;
 mod reading;
 mod serve;
 mod shown;
@@ -30,6 +31,8 @@ use std::path::PathBuf;
   mcproof watch watch.yaml --once                      for cron: probe each target once, and tell
   mcproof watch watch.yaml --database postgres://db/watch --role worker
   mcproof watch test-alert watch.yaml                  send a test to each channel
+  mcproof watch status watch.yaml                      how each target is: 0 if all work, else 1
+  mcproof watch incidents watch.yaml --all             what is wrong, and what was
   mcproof watch deploy watch.yaml shop                 a change of its contract is no surprise now
   mcproof schema watch > watch.schema.json             the format of the file, for editors"
 )]
@@ -46,7 +49,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "check")]
     once: bool,
     /// What this process does, where several share a database
-    #[arg(long, value_name = "ROLE", default_value = "serve", conflicts_with_all = ["once", "check"])]
+    #[arg(long, value_name = "ROLE", default_value = "serve", conflicts_with = "once")]
     role: Part,
     /// With --check print JSON; otherwise write logs as JSON, a line each
     #[arg(long)]
@@ -100,6 +103,10 @@ enum Action {
     Mute(desk::MuteArguments),
     /// Say that somebody takes care of an incident
     Ack(desk::AckArguments),
+    /// How each target is, as a monitor found it last: 0 if all work, else 1
+    Status(look::StatusArguments),
+    /// What is wrong, the newest first
+    Incidents(look::IncidentsArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -122,6 +129,8 @@ pub(crate) fn run(arguments: &Arguments, _watching: Watching) -> Result<Exit, Fa
         (Some(Action::Deploy(deploy)), _) => desk::deploy(deploy),
         (Some(Action::Mute(mute)), _) => desk::mute(mute),
         (Some(Action::Ack(ack)), _) => desk::acknowledge(ack),
+        (Some(Action::Status(status)), _) => look::status(status),
+        (Some(Action::Incidents(incidents)), _) => look::incidents(incidents),
         (None, Some(path)) => {
             let seen = serve::look(path);
             let Some(config) = reading::read(path, &arguments.instead)?.or_tell() else { return Ok(Exit::BadInput) };

@@ -81,7 +81,7 @@ fn full_hash(text: &str) -> Result<String, String> {
 
 /// Which database is meant.
 #[derive(Debug, clap::Args)]
-struct Kept {
+pub(super) struct Kept {
     /// The database that the monitor uses instead of that of the file: sqlite:FILE or postgres://…
     #[arg(long, value_name = "URL")]
     database: Option<String>,
@@ -129,7 +129,11 @@ pub(super) fn acknowledge(arguments: &AckArguments) -> Result<Exit, Failure> {
     })
 }
 
-fn with_store(path: &Path, kept: &Kept, work: impl AsyncFnOnce(&Store, &Config) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+pub(super) fn with_store(
+    path: &Path,
+    kept: &Kept,
+    work: impl AsyncFnOnce(&Store, &Config) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
     let instead = Instead { listen: None, database: kept.database.clone(), region: None };
     let Some(config) = reading::read(path, &instead)?.or_tell() else { return Ok(Exit::BadInput) };
     if let Some(file) = config.database.strip_prefix("sqlite:")

@@ -4,7 +4,7 @@ use super::Instead;
 use crate::failure::Failure;
 use crate::{output, settings};
 use mcproof_engine::suite::Environment;
-use mcproof_record::Diagnostic;
+use mcproof_record::{Diagnostic, Severity};
 use mcproof_report::diagnostic;
 use mcproof_watch::config::{Config, Loaded, load};
 use std::path::Path;
@@ -27,7 +27,7 @@ impl Read {
                 Some(loaded.config)
             }
             Self::Mistaken(mistakes) => {
-                let count = mistakes.len();
+                let count = mistakes.iter().filter(|mistake| mistake.severity == Severity::Error).count();
                 output::talk(&diagnostic::render_all(&mistakes, &style));
                 output::talk(&format!("\n{count} {}, nothing is watched\n", if count == 1 { "mistake" } else { "mistakes" }));
                 None

@@ -14,6 +14,7 @@ use mcproof_report::{diagnostic, escape};
 use mcproof_watch::channel::Carrier;
 use mcproof_watch::config::Config;
 use mcproof_watch::heartbeat::{Beat, Heart};
+use mcproof_watch::metrics::Metrics;
 use mcproof_watch::moment::Moment;
 use mcproof_watch::monitor::{Monitor, Reach, Role, keep_passing};
 use mcproof_watch::notifier::{Notifier, Sent};
@@ -190,6 +191,8 @@ impl House {
         let (bell, _) = broadcast::channel(BELL);
         let mut state = web::State::new(self.monitor.store.clone(), Arc::new(move || Arc::clone(&plan.borrow().config)), now, bell);
         state.network.proxies = network::of_environment();
+        state.instance = format!("{}/{}/{}", self.monitor.worker.region, settings::host_name(), std::process::id());
+        let metrics = Arc::clone(&state.metrics);
         let mut stop = std::pin::pin!(stop);
         let changed = Arc::clone(&state.targets_changed);
         let refreshing = async {
@@ -205,6 +208,22 @@ impl House {
                 self.log.say(Level::Error, "dashboard-ended", &[("why", &failure.to_string()), ("hint", failure.hint())]);
             },
             () = refreshing => {}
+            () = self.complain_of_collector(&metrics) => {}
+        }
+    }
+
+    /// Says so when the collector of OTLP does not take what it is sent, and when it does again.
+    async fn complain_of_collector(&self, metrics: &Metrics) {
+        let mut trouble: Option<String> = None;
+        loop {
+            sleep(POLL).await;
+            let now = metrics.trouble_with_collector();
+            match (&trouble, &now) {
+                (None, Some(why)) => self.log.say(Level::Warning, "otlp-failed", &[("why", why)]),
+                (Some(_), None) => self.log.say(Level::Info, "otlp-works-again", &[]),
+                _ => {}
+            }
+            trouble = now;
         }
     }
 

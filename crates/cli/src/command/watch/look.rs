@@ -1,0 +1,208 @@
+//! `mcproof watch status` and `incidents`: what the database of a monitor knows, for a terminal and for scripts. Reads, and
+//! changes nothing.
+
+use super::desk::{Kept, with_store};
+use super::of_store;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{output, settings};
+use comfy_table::{ContentArrangement, Table, presets};
+use mcproof_report::escape;
+use mcproof_watch::moment::Moment;
+use mcproof_watch::state::Availability;
+use mcproof_watch::store::read::{IncidentRow, TargetRow, Which};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Without a result for so many intervals, and a little, nobody knows how a target is.
+const STALE: u32 = 3;
+const GRACE: Duration = Duration::from_secs(60);
+/// Incidents that are listed, and that are looked through for a target.
+const MOST: i64 = 1_000;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof watch status watch.yaml
+  mcproof watch status watch.yaml --database postgres://db/watch --json
+
+Exit codes: 0 all targets work, 1 one does not, or nobody knows, 2 bad input, 4 there are no targets")]
+pub(crate) struct StatusArguments {
+    /// The configuration, a YAML file
+    config: PathBuf,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    kept: Kept,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof watch incidents watch.yaml
+  mcproof watch incidents watch.yaml --all --json")]
+pub(crate) struct IncidentsArguments {
+    /// The configuration, a YAML file
+    config: PathBuf,
+    /// Those that are open; what is listed anyway
+    #[arg(long, conflicts_with = "all")]
+    open: bool,
+    /// Those that are over, too
+    #[arg(long)]
+    all: bool,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    kept: Kept,
+}
+
+pub(super) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
+    with_store(&arguments.config, &arguments.kept, async |store, _| {
+        let now = Moment::from(settings::now());
+        let targets = store.targets().await.map_err(|failure| of_store(&failure))?;
+        let open = store.incidents(Which::Open, None, MOST).await.map_err(|failure| of_store(&failure))?;
+        let seen: Vec<Seen<'_>> = targets.iter().map(|target| Seen::of(target, &open, now)).collect();
+        let works = seen.iter().all(Seen::works);
+        if arguments.json {
+            let targets: Vec<Value> = seen.iter().map(Seen::json).collect();
+            output::show(&format!("{:#}\n", json!({ "works": works, "targets": targets })))?;
+        } else if !seen.is_empty() {
+            let rows = seen.iter().map(|seen| seen.row(now));
+            output::show(&table(["target", "state", "surface", "since", "last probe", "open incident"], rows))?;
+        }
+        if seen.iter().any(|seen| seen.is_stale) {
+            output::talk("some targets were not probed for three intervals: does the monitor run?\n");
+        }
+        if seen.is_empty() {
+            output::talk("no target is watched in this database\n");
+            return Ok(Exit::NothingSelected);
+        }
+        Ok(if works { Exit::Passed } else { Exit::Failed })
+    })
+}
+
+pub(super) fn incidents(arguments: &IncidentsArguments) -> Result<Exit, Failure> {
+    with_store(&arguments.config, &arguments.kept, async |store, _| {
+        let now = Moment::from(settings::now());
+        let which = if arguments.all { Which::All } else { Which::Open };
+        let incidents = store.incidents(which, None, MOST).await.map_err(|failure| of_store(&failure))?;
+        if arguments.json {
+            let incidents: Vec<Value> = incidents.iter().map(incident).collect();
+            output::show(&format!("{:#}\n", json!({ "incidents": incidents })))?;
+        } else if incidents.is_empty() {
+            output::talk(if arguments.all { "there were no incidents\n" } else { "nothing is open\n" });
+        } else {
+            let row = |incident: &IncidentRow| {
+                let state = match (incident.resolved, &incident.acknowledged_by) {
+                    (Some(resolved), _) => format!("over, after {}", span(resolved.since(incident.since))),
+                    (None, Some(who)) => format!("{} takes care", escape(who)),
+                    (None, None) => "open".to_owned(),
+                };
+                [
+                    incident.id.clone(),
+                    incident.severity.to_string(),
+                    incident.class.to_string(),
+                    ago(incident.since, now),
+                    state,
+                    escape(&incident.title).into_owned(),
+                ]
+            };
+            output::show(&table(["incident", "severity", "class", "since", "state", "what"], incidents.iter().map(row)))?;
+        }
+        Ok(Exit::Passed)
+    })
+}
+
+/// A target as it was found last.
+struct Seen<'a> {
+    target: &'a TargetRow,
+    /// What matters most of what is open.
+    incident: Option<&'a IncidentRow>,
+    is_stale: bool,
+}
+
+impl<'a> Seen<'a> {
+    fn of(target: &'a TargetRow, open: &'a [IncidentRow], now: Moment) -> Self {
+        let every = Duration::from_millis(target.every.unsigned_abs());
+        let is_stale = now.since(target.last_result.max(target.since)) > every * STALE + GRACE;
+        let incident = open.iter().filter(|incident| incident.subject == target.name).max_by_key(|incident| incident.severity);
+        Self { target, incident, is_stale }
+    }
+
+    fn works(&self) -> bool {
+        !self.is_stale && matches!(self.target.availability, Availability::Ok | Availability::Recovering)
+    }
+
+    fn row(&self, now: Moment) -> [String; 6] {
+        let target = self.target;
+        let stale = if self.is_stale { " (stale)" } else { "" };
+        [
+            escape(&target.name).into_owned(),
+            format!("{}{stale}", target.availability),
+            target.surface.to_string(),
+            ago(target.since, now),
+            if target.last_result == Moment::default() { "never".to_owned() } else { ago(target.last_result, now) },
+            self.incident
+                .map(|incident| format!("{} {}: {}", incident.severity, incident.class, escape(&incident.title)))
+                .unwrap_or_default(),
+        ]
+    }
+
+    fn json(&self) -> Value {
+        let target = self.target;
+        json!({
+            "target": target.name,
+            "availability": target.availability.word(),
+            "surface": target.surface.word(),
+            "since": target.since.to_string(),
+            "last_result": (target.last_result > Moment::default()).then(|| target.last_result.to_string()),
+            "stale": self.is_stale,
+            "works": self.works(),
+            "incident": self.incident.map(incident),
+        })
+    }
+}
+
+fn incident(row: &IncidentRow) -> Value {
+    let time = |moment: Option<Moment>| moment.map(|moment| moment.to_string());
+    json!({
+        "id": row.id,
+        "subject": row.subject,
+        "class": row.class.word(),
+        "severity": row.severity.word(),
+        "title": row.title,
+        "detail": row.detail,
+        "since": row.since.to_string(),
+        "opened": row.opened.to_string(),
+        "resolved": time(row.resolved),
+        "acknowledged": time(row.acknowledged),
+        "acknowledged_by": row.acknowledged_by,
+        "parent": row.parent,
+    })
+}
+
+fn table<const COLUMNS: usize>(titles: [&str; COLUMNS], rows: impl Iterator<Item = [String; COLUMNS]>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(titles);
+    for row in rows {
+        table.add_row(row);
+    }
+    let lines = table.lines().map(|line| format!("{}\n", line.trim()));
+    lines.collect()
+}
+
+fn ago(moment: Moment, now: Moment) -> String {
+    format!("{} ago", span(now.since(moment)))
+}
+
+/// In its two largest units.
+fn span(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) => format!("{minutes} min {} s", seconds % 60),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}
