@@ -11,7 +11,7 @@ use mcproof_record::{Diagnostic, Severity, Transcript};
 pub(crate) fn of_connect_failure(failure: &ConnectFailure, tap: &Tap, resolved: &Resolved) -> Failure {
     let mut diagnostic = diagnosis::of_connect_failure(failure, &resolved.target, &tap.transcript(), Asker::CommandLine);
     explain_launch(&mut diagnostic, failure, resolved);
-    Failure::new(exit_of(failure), diagnostic)
+    Failure::new(exit_of(failure), diagnostic.map_text(|text| tap.redacted(text)))
 }
 
 /// Where a server ended at its start that was started as by a host, that is the first thing to think of.

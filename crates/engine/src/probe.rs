@@ -102,7 +102,7 @@ pub async fn visit(plan: &ProbePlan, earlier: Option<Session>, tap: &Tap, now: S
             course.failed = Some(tap.elapsed());
             let diagnostic = diagnosis::of_connect_failure(&failure, &plan.target, &tap.transcript(), plan.asker);
             let verdict = if is_there(plan, &failure, tap) { ProbeVerdict::Unhealthy } else { ProbeVerdict::Unreachable };
-            report.blame(diagnostic, verdict);
+            report.blame(diagnostic.map_text(|text| tap.redacted(text)), verdict);
             (Some(failure), None)
         }
     };
@@ -130,7 +130,8 @@ async fn list(plan: &ProbePlan, session: &Session, course: &mut Course, report: 
         Err(failure) => {
             course.failed = Some(session.tap().elapsed());
             let scene = Scene::of(session, session.tap(), plan.asker).await;
-            report.blame(diagnosis::of_list_failure(&failure, "tools/list", &scene), ProbeVerdict::Unhealthy);
+            let diagnostic = diagnosis::of_list_failure(&failure, "tools/list", &scene);
+            report.blame(diagnostic.map_text(|text| session.tap().redacted(text)), ProbeVerdict::Unhealthy);
             None
         }
     }

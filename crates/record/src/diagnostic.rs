@@ -99,4 +99,23 @@ impl Diagnostic {
         self.evidence = Some(evidence);
         self
     }
+
+    /// The same with other words wherever it says something that was sent, or that comes of that. The source lines of a place
+    /// are the user's own, and evidence was cleaned when it was recorded: both stay.
+    #[must_use]
+    pub fn map_text(self, map: impl Fn(String) -> String) -> Self {
+        let difference = |difference: Difference| Difference {
+            path: map(difference.path),
+            expected: map(difference.expected),
+            actual: map(difference.actual),
+            ..difference
+        };
+        Self {
+            message: map(self.message),
+            differences: self.differences.into_iter().map(difference).collect(),
+            actual: self.actual.map(&map),
+            hint: self.hint.map(&map),
+            ..self
+        }
+    }
 }

@@ -181,7 +181,7 @@ fn hide(value: &mut Value, names: &[String], hidden: &mut Vec<String>) {
     }
 }
 
-fn rewrite(value: Value, clean: &impl Fn(String) -> String) -> Value {
+pub(super) fn rewrite(value: Value, clean: &impl Fn(String) -> String) -> Value {
     match value {
         Value::String(text) => Value::String(clean(text)),
         Value::Array(items) => items.into_iter().map(|item| rewrite(item, clean)).collect(),

@@ -340,8 +340,10 @@ impl<'a> Running<'a> {
 
     async fn run_one(&mut self, step: &Step) -> Vec<Diagnostic> {
         let at = self.started.elapsed();
-        let StepRun { mut diagnostics, exchanges } = run_step(step, &mut self.sessions, &mut self.scope).await;
-        let outcome = StepOutcome {
+        let StepRun { diagnostics, exchanges } = run_step(step, &mut self.sessions, &mut self.scope).await;
+        let mut diagnostics: Vec<Diagnostic> =
+            diagnostics.into_iter().map(|diagnostic| self.sessions.without_secrets(diagnostic)).collect();
+        let mut outcome = StepOutcome {
             title: step.action.title(),
             server: step.leaves().iter().find_map(|leaf| leaf.server.clone()).unwrap_or_default(),
             place: step.place.clone(),
@@ -359,6 +361,7 @@ impl<'a> Running<'a> {
             });
             diagnostics.extend(written.err());
         }
+        self.sessions.hide_secrets(&mut outcome.exchanges);
         self.steps.push(outcome);
         diagnostics
     }

@@ -1,7 +1,7 @@
 //! The sessions of a case: opened when a step first needs them, each on a fresh server.
 
 use super::RunOptions;
-use super::audit::Audits;
+use super::audit::{Audits, rewrite};
 use super::case::World;
 use super::expand::{Work, binding};
 use super::locate::locate;
@@ -18,7 +18,7 @@ use mcproof_client::{
     Answers, ConnectOptions, Destinations, Endpoint, Era, EraChoice, Farewell, FaultInjector, FaultRule, Launch, Network, Patience,
     Proxies, Session, Tap, Target, open_session,
 };
-use mcproof_record::{Diagnostic, FrameId, SessionTranscript, Transcript};
+use mcproof_record::{Diagnostic, Exchange, FrameId, SessionTranscript, Transcript};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -165,6 +165,26 @@ impl<'a> Sessions<'a> {
         self.of(name).await.map(drop)
     }
 
+    /// What a step found, without the secrets of its servers: values are compared as they came, and only the wire has been
+    /// cleaned before.
+    pub(super) fn without_secrets(&self, diagnostic: Diagnostic) -> Diagnostic {
+        diagnostic.map_text(|text| self.cleaned(text))
+    }
+
+    /// The same for what a step sent.
+    pub(super) fn hide_secrets(&self, exchanges: &mut [Exchange]) {
+        for exchange in exchanges {
+            exchange.target = exchange.target.take().map(|target| self.cleaned(target));
+            for argument in exchange.arguments.values_mut() {
+                *argument = rewrite(argument.take(), &|text| self.cleaned(text));
+            }
+        }
+    }
+
+    fn cleaned(&self, text: String) -> String {
+        self.open.values().fold(text, |text, open| open.tap.redacted(text))
+    }
+
     pub(super) async fn open(&mut self, server: &Server) -> Result<Open, Box<Diagnostic>> {
         let binding = binding(server, self.work.transport);
         let fail = |diagnostic: Diagnostic| Box::new(diagnostic.at(binding.place.clone()));
@@ -179,7 +199,7 @@ impl<'a> Sessions<'a> {
                 let transcript = tap.transcript();
                 let diagnostic = diagnosis::of_connect_failure(&failure, &target, &transcript, Asker::Suite);
                 self.past.push(Past::stillborn(server, transcript, injector.as_ref()));
-                Err(fail(diagnostic))
+                Err(fail(diagnostic.map_text(|text| tap.redacted(text))))
             }
         }
     }
@@ -261,7 +281,7 @@ impl<'a> Sessions<'a> {
                 let transcript = tap.transcript();
                 let diagnostic = diagnosis::of_connect_failure(&failure, &target, &transcript, Asker::Suite);
                 self.past.push(Past::stillborn(server, transcript, injector.as_ref()));
-                Err(Box::new(diagnostic.at(binding.place.clone())))
+                Err(Box::new(diagnostic.at(binding.place.clone()).map_text(|text| tap.redacted(text))))
             }
         }
     }
