@@ -6,7 +6,9 @@ use crate::diagnosis;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::target::{Resolved, TargetArgs};
-use mcproof_client::{ConnectFailure, Era, EraChoice, Patience, Session, Tap, Target, TransportKind, open_session};
+use mcproof_client::{
+    CallFailure, ConnectFailure, Era, EraChoice, Patience, Session, Tap, Target, TransportKind, Unanswered, open_session,
+};
 use mcproof_engine::contract::{self, CaptureFailure, Captured, Profile, Visitor};
 use mcproof_engine::diagnosis as engine;
 use mcproof_record::{CheckReport, Contract, ContractLock, Diagnostic, Transcript};
@@ -37,6 +39,9 @@ pub(crate) struct Visitors(Vec<Visitor>);
 pub(crate) enum Effort {
     /// Everything, each legacy revision in a session of its own.
     Whole,
+    /// The same, of kinds of clients that were all let in before. Where one of them gets no answer now, that tells nothing of
+    /// what the server promises: it may be slow today.
+    Again,
     /// The lists, of the first kind of client that is let in.
     FirstLists,
     /// Everything, of the first kind of client that is let in.
@@ -136,7 +141,7 @@ async fn visit_all(
             Ok(session) => session,
             Err(failure) => {
                 let told = diagnosis::of_connect_failure(&failure, &of_session, resolved);
-                if is_final(&failure) {
+                if is_final(&failure) || (effort == Effort::Again && is_silence(&failure)) {
                     return Err(told);
                 }
                 refused.push((visitor.era, told));
@@ -158,7 +163,7 @@ async fn visit_all(
         let Captured { contract, transport: kind } = captured?;
         transport = Some(kind);
         contracts.insert(visitor.key(identity), contract);
-        if effort != Effort::Whole {
+        if matches!(effort, Effort::FirstLists | Effort::FirstWhole) {
             break;
         }
     }
@@ -174,6 +179,17 @@ async fn visit_all(
 /// Whether a failure says that there is no server, rather than that it does not speak an era.
 fn is_final(failure: &ConnectFailure) -> bool {
     matches!(failure, ConnectFailure::Start(_) | ConnectFailure::Address(_) | ConnectFailure::Unauthorized { .. })
+}
+
+/// Whether the server said nothing at all.
+fn is_silence(failure: &ConnectFailure) -> bool {
+    use ConnectFailure as F;
+    match failure {
+        F::Unanswered { failure, .. } => {
+            matches!(failure, CallFailure::TimedOut { .. } | CallFailure::Unanswered(Unanswered::Unreachable(_)))
+        }
+        other => matches!(other, F::NotListening { .. } | F::NotLocated { .. } | F::AddressTaken { .. } | F::SseTimedOut { .. }),
+    }
 }
 
 async fn captured(session: &Session, versions: &[String], resolved: &Resolved) -> Result<Captured, Failure> {

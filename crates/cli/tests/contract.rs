@@ -232,6 +232,22 @@ fn validates(what: &str, value: &Value) {
 }
 
 #[test]
+fn an_era_that_is_silent_today_is_not_called_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let serve = at.join("serve.sh");
+    std::fs::write(&serve, format!("exec {MCPROOF} demo shop\n")).unwrap();
+    check(at, &["lock", "--", "sh", "serve.sh"], 0, &["modern/full", "mcproof.lock is written"]);
+    let slow = format!(
+        "IFS= read -r first\ncase $first in *server/discover*) while read -r more; do :; done; exit;; esac\n\
+         {{ printf '%s\\n' \"$first\"; cat; }} | {MCPROOF} demo shop\n"
+    );
+    std::fs::write(&serve, slow).unwrap();
+    check(at, &["lock", "--verify", "--connect-timeout", "4s"], 3, &["no answer to `server/discover`"]);
+    check(at, &["diff", "mcproof.lock", "--connect-timeout", "4s", "--", "sh", "serve.sh"], 3, &["no answer to `server/discover`"]);
+}
+
+#[test]
 fn credentials_and_what_others_are_offered_stay_where_they_belong() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();

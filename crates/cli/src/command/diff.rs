@@ -170,14 +170,14 @@ impl Arguments {
     }
 
     /// As whom to visit a server: as those that the other side is about.
-    fn visitors(&self, other: Option<&Shown>) -> Result<Vec<Visitor>, Failure> {
+    fn visitors(&self, other: Option<&Shown>) -> Result<(Vec<Visitor>, Effort), Failure> {
         match other.filter(|other| self.clients.clients.is_empty() && other.extent == Extent::Whole) {
-            Some(other) => visitors_of(&other.contracts),
-            None => self.clients.visitors(&self.server),
+            Some(other) => Ok((visitors_of(&other.contracts)?, Effort::Again)),
+            None => Ok((self.clients.visitors(&self.server)?, Effort::Whole)),
         }
     }
 
-    fn live(&self, side: &Typed, visitors: &[Visitor], watching: Watching) -> Result<Result<Shown, Exit>, Failure> {
+    fn live(&self, side: &Typed, (visitors, effort): &(Vec<Visitor>, Effort), watching: Watching) -> Result<Result<Shown, Exit>, Failure> {
         let mut server = self.server.clone();
         server.command.clear();
         let (name, words) = match side {
@@ -197,7 +197,7 @@ impl Arguments {
         }
         let resolved = server.resolve(&words, Words::Name)?;
         let identity = self.clients.identity.as_deref();
-        Ok(contracts::take(&resolved, visitors, identity, Effort::Whole, watching)?.map(|Taken { contracts, transport }| Shown {
+        Ok(contracts::take(&resolved, visitors, identity, *effort, watching)?.map(|Taken { contracts, transport }| Shown {
             name,
             contracts,
             extent: Extent::Whole,

@@ -108,7 +108,7 @@ fn verify(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     }
     let visitors = visitors_of(&promised)?;
     let (resolved, name) = arguments.resolve(lock.target.as_ref(), &shown)?;
-    let Taken { contracts: taken, transport } = match contracts::take(&resolved, &visitors, identity, Effort::Whole, watching)? {
+    let Taken { contracts: taken, transport } = match contracts::take(&resolved, &visitors, identity, Effort::Again, watching)? {
         Ok(taken) => taken,
         Err(exit) => return Ok(exit),
     };
