@@ -82,13 +82,17 @@ fn sentence(fragment: &str) -> String {
 pub fn list(pages: &[RulePage], style: &Style) -> String {
     let widest = pages.iter().map(|page| page.id.len()).max().unwrap_or_default();
     let mut text = String::new();
-    let mut area = "";
+    let mut areas: Vec<&str> = Vec::new();
     for page in pages {
-        if page.area != area {
-            area = &page.area;
-            text += &format!("{}{}\n", if text.is_empty() { "" } else { "\n" }, style.paint(BOLD, area));
+        if !areas.contains(&page.area.as_str()) {
+            areas.push(&page.area);
         }
-        text += &format!("  {:<widest$}  {}\n", page.id, style.line(&page.law, style.width.saturating_sub(widest + 4).max(20)));
+    }
+    for area in areas {
+        text += &format!("{}{}\n", if text.is_empty() { "" } else { "\n" }, style.paint(BOLD, area));
+        for page in pages.iter().filter(|page| page.area == area) {
+            text += &format!("  {:<widest$}  {}\n", page.id, style.line(&page.law, style.width.saturating_sub(widest + 4).max(20)));
+        }
     }
     text
 }

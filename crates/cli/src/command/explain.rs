@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::{output, settings};
 use mcproof_engine::rules;
 use mcproof_record::RulePage;
-use mcproof_report::explain;
+use mcproof_report::{Style, explain};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         text.push(b'\n');
         output::data(&text)?;
     } else if arguments.rules.is_empty() && !arguments.all {
-        output::show(&explain::list(&pages, &settings::style()))?;
+        let style = settings::style();
+        // Whoever searches the list in a pipe has to find the ends of the laws, too.
+        let width = if output::stdout_is_terminal() { style.width } else { usize::from(u16::MAX) };
+        output::show(&explain::list(&pages, &Style { width, ..style }))?;
     } else {
         let text: Vec<String> = pages.iter().map(|page| explain::terminal(page, &settings::style())).collect();
         output::show(&text.join("\n"))?;
