@@ -246,3 +246,36 @@ fn the_pages_of_the_rules_are_those_in_the_documentation() {
         assert_eq!(generated, kept);
     }
 }
+
+#[test]
+fn a_server_that_is_reached_at_a_wrong_path_is_told_so_and_little_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = ["--", env!("CARGO_BIN_EXE_mcproof"), "demo", "tracker", "--http", "--port", "${port}"];
+    let (code, stdout, _) = said(mcproof(folder.path(), &[&["check", "http://127.0.0.1:${port}/nowhere"], &server[..]].concat()));
+    assert_eq!(code, Some(1), "{stdout}");
+    for part in ["got status 404", "check the path of the URL", "not tested, because the server gave no request a result: "] {
+        assert!(stdout.contains(part), "{part:?} is not in\n{stdout}");
+    }
+    assert_eq!(stdout.matches("not tested, because").count(), 1, "{stdout}");
+}
+
+#[test]
+fn the_last_words_of_a_server_are_its_error_and_say_what_to_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "printf 'Error: API_KEY is not set\\n    at main.js:3\\n\\nNode.js v20\\n' >&2; exit 1";
+    let (code, stdout, _) = said(mcproof(folder.path(), &["check", "--", "sh", "-c", script]));
+    assert_eq!(code, Some(1), "{stdout}");
+    assert!(
+        stdout.contains("its last words: Error: API_KEY is not set") && stdout.contains("set `API_KEY` in the environment"),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn the_list_of_rules_is_whole_in_a_pipe_and_has_each_area_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = said(mcproof(folder.path(), &["explain"])).1;
+    let areas: Vec<&str> = list.lines().filter(|line| !line.is_empty() && !line.starts_with(' ')).collect();
+    assert!(areas.iter().all(|area| areas.iter().filter(|other| other == &area).count() == 1), "{areas:?}");
+    assert!(list.lines().all(|line| !line.ends_with('\u{2026}')), "{list}");
+}

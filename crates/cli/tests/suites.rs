@@ -67,6 +67,28 @@ fn a_server_that_never_answers_runs_into_the_deadline() {
 }
 
 #[test]
+fn a_server_that_does_not_start_is_told_with_what_to_write_instead() {
+    let of = |stdio: &str| format!("server: {{ stdio: {stdio:?} }}\ntests: [{{ name: a, steps: [tools] }}]\n");
+    check(&of("~/server"), &[], 3, &["`~` is no folder"]);
+    check(&of("./s.mcproof.yaml"), &[], 3, &["Permission denied", "name what runs it, such as `node ./s.mcproof.yaml`"]);
+    check(&of("sh -c 'echo Please set WEATHER_API_KEY >&2; exit 1'"), &[], 3, &["set `WEATHER_API_KEY` in `env`"]);
+    check(&of("sh -c \"echo Cannot find module \\'/no/such.js\\' >&2; exit 1\""), &[], 3, &["`/no/such.js` is not there: check the path"]);
+    let serves = "sh -c 'echo Uvicorn running on http://127.0.0.1:8123 >&2; cat >/dev/null'";
+    check(&of(serves), &["--connect-timeout", "600ms"], 3, &["it says that it serves http://127.0.0.1:8123", "`http: {"]);
+}
+
+#[test]
+fn a_secret_that_a_server_repeats_stands_in_no_report() {
+    let text = "vars: { password: hunter2secret }\nserver: { stdio: { command: mcproof demo tracker, env: { API_KEY: \"${password}\" } } }\n\
+                tests:\n  - name: a\n    steps: [{ call: echo, with: { message: \"${password}\" }, expect: other }]\n";
+    for form in ["terminal", "json", "junit", "html", "tap", "agent", "github"] {
+        let ran = run_suite(text, &["--reporter", form]);
+        assert_eq!(ran.code, Some(1), "{form}: {}", ran.stderr);
+        assert!(ran.stdout.contains("[redacted]") && !ran.stdout.contains("hunter2secret"), "{form}: {}", ran.stdout);
+    }
+}
+
+#[test]
 fn all_mistakes_of_a_file_are_told_at_once() {
     let ran = run_suite(
         "server: { stdio: mcproof demo shop }\ntests:\n  - name: a\n    steps:\n      - cal: x\n      - { call: y, expect: { $regx: 1 } }\n",

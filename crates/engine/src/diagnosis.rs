@@ -13,6 +13,9 @@ use mcproof_record::{Diagnostic, Evidence, ExchangeId, FrameBody, FrameId, Trans
 const FRAMES: usize = 8;
 const STDERR: usize = 12;
 
+/// As the system numbers it (`EACCES`).
+const PERMISSION_DENIED: i32 = 13;
+
 /// Whose words a next step has to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asker {
@@ -41,6 +44,25 @@ impl Asker {
             "send credentials: `auth: { bearer: \"${env.TOKEN}\" }`, or `auth: { client_id: …, client_secret: \"${env.SECRET}\" }`",
             "send credentials: `headers: { \"Authorization\": \"Bearer …\" }` in `target`, and the token in `secrets`",
             "send a token with --bearer env:NAME, get one for a machine with --auth client-credentials, or sign in on a terminal",
+        )
+    }
+
+    /// What to do with a server that was started over stdio, and serves HTTP.
+    fn serves_http(self, url: &str) -> Option<String> {
+        let it = format!("it says that it serves {url}: ");
+        self.says(
+            &(it.clone() + "test it with `http: { command: …, url: … }` in place of `stdio`, or start it without HTTP"),
+            &(it.clone() + "reach it with `url` in `target`, or start it without HTTP"),
+            &(it + "name the URL before the `--`, or start it without HTTP"),
+        )
+    }
+
+    /// How to set a variable of the server.
+    fn variable(self, name: &str) -> Option<String> {
+        self.says(
+            &format!("set `{name}` in `env` of the server"),
+            &format!("set `{name}` in `env` of `target`"),
+            &format!("set it: -e {name}=…"),
         )
     }
 
@@ -88,19 +110,26 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
     let by_hand = || target.command().map(|command| format!("run `{}` by hand to see what it prints", shell_line(command)));
     let own = |text: &str| Some(text.to_owned());
     let flags = |flags: &str, members: &str| asker.says(if asker == Asker::Monitor { members } else { flags }, members, flags);
+    let spared = |flag: &str| match was_started_twice(transcript) {
+        true => format!(": half of it went into asking for the modern era, which {flag} leaves out"),
+        false => String::new(),
+    };
     let slow_start = || {
         if asker == Asker::Monitor {
             return own(LONGER);
         }
         asker.says(
-            "raise `timeouts.connect` if the server starts slowly",
-            "raise `timeouts.connect_ms` if the server starts slowly",
-            "watch the wire with -v, or raise --connect-timeout if the server starts slowly",
+            &format!("raise `timeouts.connect` if the server starts slowly{}", spared("`era: legacy`")),
+            &format!("raise `timeouts.connect_ms` if the server starts slowly{}", spared("`\"era\": \"legacy\"`")),
+            &format!("watch the wire with -v, or raise --connect-timeout if the server starts slowly{}", spared("--era legacy")),
         )
     };
     let (code, hint) = match failure {
         F::Start(StartFailure::NotFound { program }) if program.contains(' ') => {
             ("command-not-found", own("the whole command is one word: leave out the quotes around it"))
+        }
+        F::Start(StartFailure::NotFound { program }) if program.starts_with('~') => {
+            ("command-not-found", own("no shell reads the command, so `~` is no folder: write the whole path"))
         }
         F::Start(StartFailure::NotFound { program }) => (
             "command-not-found",
@@ -110,8 +139,12 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
             "no-such-folder",
             asker.says("correct `cwd`; it is relative to the file that names it", "correct `cwd` in `target`", "correct --cwd"),
         ),
+        F::Start(StartFailure::Other { program, number: Some(PERMISSION_DENIED), .. }) => (
+            "server-not-started",
+            Some(format!("name what runs it, such as `node {program}` or `python {program}`, or make it executable: chmod +x {program}")),
+        ),
         F::Start(_) => ("server-not-started", by_hand()),
-        F::Exited { .. } => ("server-exited", missing_piece(transcript, asker).or_else(by_hand)),
+        F::Exited { .. } => ("server-exited", missing_piece(transcript, |name| asker.variable(name)).or_else(by_hand)),
         F::AddressTaken { .. } => {
             ("address-taken", own("end the process that listens there, or let mcproof choose a free port with `${port}`"))
         }
@@ -126,7 +159,10 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
             let scene = Scene { transcript: transcript.clone(), faults: faults.clone(), exit: None, asker };
             let mut diagnostic = of_call_failure(failure, method, &scene);
             match failure {
-                CallFailure::TimedOut { .. } if faults.is_empty() => diagnostic.hint = slow_start(),
+                CallFailure::TimedOut { .. } if faults.is_empty() => {
+                    let elsewhere = served_url(transcript).filter(|_| matches!(target, Target::Stdio(_)));
+                    diagnostic.hint = elsewhere.and_then(|url| asker.serves_http(&url)).or_else(slow_start);
+                }
                 CallFailure::Unanswered(Unanswered::Unreachable(broken)) if target.is_over_tls() && broken.bound.is_none() => {
                     diagnostic.hint = asker.says(
                         "check the URL; `tls: { ca: … }` names an authority to trust, `cert` the certificate to show, `proxy` the way out",
@@ -197,7 +233,7 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
         },
         (CallFailure::Closed(Closed::Exited(exit)), _) | (_, Some(exit)) => {
             message = format!("{exit}, before answering `{method}`");
-            ("server-exited", missing_piece(&scene.transcript, scene.asker))
+            ("server-exited", missing_piece(&scene.transcript, |name| scene.asker.variable(name)))
         }
         (CallFailure::Unauthorized { .. }, None) => ("unauthorized", scene.asker.credentials()),
         (CallFailure::Cancelled { .. }, None) => ("cancelled", None),
@@ -372,8 +408,8 @@ fn excerpt(line: &str) -> String {
     format!("`{}`", shortened(line, WIDTH))
 }
 
-/// What the last words of a server say is missing, as the usual runtimes put it.
-fn missing_piece(transcript: &Transcript, asker: Asker) -> Option<String> {
+/// What the last words of a server say is missing, as the usual runtimes put it. `variable` says how to set one.
+pub(crate) fn missing_piece(transcript: &Transcript, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let lines = transcript.tail(0, 40).stderr;
     let after = |line: &str, mark: &str| {
         let rest = &line[line.find(mark)? + mark.len()..];
@@ -383,23 +419,52 @@ fn missing_piece(transcript: &Transcript, asker: Asker) -> Option<String> {
     };
     lines.iter().find_map(|line| {
         if let Some(module) = after(line, "Cannot find module").or_else(|| after(line, "No module named")) {
-            return Some(format!("install or build what provides `{module}` before the server is started"));
+            return Some(match module.starts_with('/') {
+                true => format!("`{module}` is not there: check the path, and build it if it has to be built"),
+                false => format!("install or build what provides `{module}` before the server is started"),
+            });
+        }
+        if let Some(file) = after(line, "can't open file") {
+            return Some(format!("`{file}` is not there: check the path"));
         }
         if line.contains("EADDRINUSE") || line.contains("ddress already in use") {
             return Some("its port is taken: pass `${port}` to the server, so that mcproof chooses a free one".into());
         }
-        let name = missing_variable(line)?;
-        asker.says(
-            &format!("set `{name}` in `env` of the server"),
-            &format!("set `{name}` in `env` of `target`"),
-            &format!("set it: -e {name}=…"),
-        )
+        variable(missing_variable(line)?)
+    })
+}
+
+/// Whether a server that was silent when it was asked for the modern era had to start again to be asked for the legacy one.
+fn was_started_twice(transcript: &Transcript) -> bool {
+    transcript.frames.iter().filter(|frame| matches!(frame.body, FrameBody::Spawned { .. })).count() > 1
+}
+
+/// The local URL that the last words of a server speak of.
+fn served_url(transcript: &Transcript) -> Option<String> {
+    transcript.tail(0, 40).stderr.iter().find_map(|line| {
+        let word = line.split_whitespace().find(|word| word.starts_with("http://"))?;
+        let host = word.strip_prefix("http://")?.split([':', '/']).next()?;
+        ["127.0.0.1", "localhost", "0.0.0.0"].contains(&host).then(|| word.trim_end_matches(['.', ',', ')']).to_owned())
     })
 }
 
 /// The environment variable that a line asks for.
 fn missing_variable(line: &str) -> Option<&str> {
-    const COMPLAINTS: [&str; 6] = ["not set", "required", "missing", "undefined", "must be", "KeyError"];
+    const COMPLAINTS: [&str; 13] = [
+        "not set",
+        "required",
+        "missing",
+        "undefined",
+        "must be",
+        "must set",
+        "lease set",
+        "not found",
+        "not defined",
+        "not provided",
+        "not configured",
+        "need",
+        "KeyError",
+    ];
     let is_name = |word: &&str| word.contains('_') && word.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_'));
     let complains = COMPLAINTS.iter().any(|complaint| line.contains(complaint));
     let mut words = line.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
@@ -411,6 +476,14 @@ fn http_hint(head: &HttpHead, asker: Asker) -> Option<String> {
     Some(match head.status {
         301 | 302 | 307 | 308 => "the server redirects: use the URL that it names".into(),
         404 => "check the path of the URL; many servers listen at /mcp".into(),
+        405 => {
+            return asker.says(
+                "check the path of the URL; a server of HTTP+SSE is reached with `sse:` in place of `http:`",
+                "check the path of the URL; a server of HTTP+SSE is reached with `\"transport\": \"sse\"`",
+                "check the path of the URL; a server of HTTP+SSE is reached with --transport sse",
+            );
+        }
+        501 => "check the URL: what listens there takes no POST".into(),
         401 => return asker.credentials(),
         406 => "the server refuses our Accept header, which names application/json and text/event-stream".into(),
         200 if !kind.starts_with("application/json") && !kind.starts_with("text/event-stream") => {
@@ -435,6 +508,8 @@ mod tests {
         check("Error: DATABASE_URL environment variable is required", Some("DATABASE_URL"));
         check("KeyError: 'API_KEY'", Some("API_KEY"));
         check("BRAVE_API_KEY is not set", Some("BRAVE_API_KEY"));
+        check("Please set WEATHER_API_KEY", Some("WEATHER_API_KEY"));
+        check("no key: DATABASE_URL not provided", Some("DATABASE_URL"));
         check("the file is missing", None);
         check("loaded MAX_SIZE", None);
     }

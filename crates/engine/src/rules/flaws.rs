@@ -36,7 +36,8 @@ pub(super) fn told(one: &str, many: &str, flaws: Vec<Flaw>) -> Vec<Violation> {
     if let Some(first) = rest.first().map(|kind| &kind[0]) {
         let things = rest.iter().map(Vec::len).sum::<usize>();
         let message = format!("{things} more {many} are wrong in ways of their own; the next is `{}`: {}", first.subject, first.detail);
-        violations.push(Violation { message, frames: first.frames.clone(), conversation: first.conversation });
+        let conversation = first.conversation;
+        violations.push(Violation { conversation, ..Violation::new(message, first.frames.iter().copied()) });
     }
     violations
 }
@@ -53,7 +54,7 @@ fn of_kind(one: &str, many: &str, kind: &[Flaw]) -> Violation {
     let mut frames: Vec<FrameId> = shown.flat_map(|flaw| flaw.frames.iter().copied()).collect();
     frames.sort_unstable();
     frames.dedup();
-    Violation { message: format!("{things} {}{more}: {}", names.join(", "), kind[0].detail), frames, conversation }
+    Violation { conversation, ..Violation::new(format!("{things} {}{more}: {}", names.join(", "), kind[0].detail), frames) }
 }
 
 /// Looks at every tool that was listed, once for each of its forms, and tells what is wrong with it.

@@ -1,5 +1,6 @@
 //! Holds rules against conversations: which rule concerns which of them, and how what several say becomes one ruling.
 
+use super::lifecycle::{COULD_NOT_BE_READ, WANTS_AUTHORIZATION};
 use super::{Conversation, Judge, Judgement, Rule, Violation};
 use mcproof_record::{Direction, Finding, Frame, FrameBody, Judged, Opened, Ruling, Severity, Take, without_numbers};
 
@@ -7,15 +8,31 @@ use mcproof_record::{Direction, Finding, Frame, FrameBody, Judged, Opened, Rulin
 pub fn judge(rules: &[&'static Rule], takes: &[Take], is_strict: bool) -> Vec<Ruling> {
     let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
     let mut rulings: Vec<Ruling> = rules.iter().map(|rule| judge_one(rule, &conversations, is_strict)).collect();
-    if !conversations.is_empty() && !conversations.iter().any(was_answered) {
-        // Each rule lacks something else then, and all for the same reason.
+    if let Some(common) = common_reason(&conversations, &rulings) {
         for ruling in &mut rulings {
             if let Judged::Untestable { why } = &mut ruling.judged {
-                "the server never said anything".clone_into(why);
+                common.clone_into(why);
             }
         }
     }
     rulings
+}
+
+/// Where no conversation came about, each rule lacks something else, and all for the same reason.
+fn common_reason(conversations: &[Conversation<'_>], rulings: &[Ruling]) -> Option<&'static str> {
+    if conversations.is_empty() {
+        return None;
+    }
+    if !conversations.iter().any(was_answered) {
+        return Some("the server never said anything");
+    }
+    let has_result = |conversation: &Conversation<'_>| conversation.from_server().any(|said| said.value.get("result").is_some());
+    if conversations.iter().any(|one| one.take.opened == Opened::Yes || has_result(one)) {
+        return None;
+    }
+    let is_told = |reason: &str| rulings.iter().any(|ruling| matches!(&ruling.judged, Judged::Untestable { why } if why == reason));
+    let better = [WANTS_AUTHORIZATION, COULD_NOT_BE_READ].into_iter().find(|reason| is_told(reason));
+    Some(better.unwrap_or("the server gave no request a result"))
 }
 
 /// Whether the server said anything at all where its client listens, readable or not.
@@ -97,7 +114,7 @@ fn finding(rule: &Rule, judged: &Take, take: usize, violation: Violation, is_str
         take,
         frames: violation.frames,
         source: link(law.source, &judged.revision),
-        remedy: rule.remedy.into(),
+        remedy: violation.remedy.unwrap_or_else(|| rule.remedy.into()),
         accepted: false,
     })
 }

@@ -262,11 +262,13 @@ pub struct Violation {
     pub frames: Vec<FrameId>,
     /// Position among the conversations that were given, where there were several.
     pub conversation: usize,
+    /// What to do in this very case, where the rule's own advice would mislead.
+    pub remedy: Option<String>,
 }
 
 impl Violation {
     pub fn new(message: impl Into<String>, frames: impl IntoIterator<Item = FrameId>) -> Self {
-        Self { message: message.into(), frames: frames.into_iter().collect(), conversation: 0 }
+        Self { message: message.into(), frames: frames.into_iter().collect(), conversation: 0, remedy: None }
     }
 }
 

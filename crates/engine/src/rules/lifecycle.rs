@@ -7,6 +7,8 @@ use super::conversation::{Answer, Said};
 use super::jsonrpc::RESPONSES;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use crate::check::FLOCK_TOKEN;
+use crate::diagnosis::missing_piece;
+use crate::wording::shortened;
 use mcproof_client::revision::{LEGACY, MODERN};
 use mcproof_record::{FrameBody, FrameId, Opened, ProbeOutcome};
 use serde_json::Value;
@@ -219,19 +221,26 @@ fn starts(conversation: &Conversation<'_>) -> Judgement {
                 frames.iter().filter(|frame| matches!(frame.body, FrameBody::Stderr { .. })).map(|frame| frame.id).collect();
             evidence.push(frame.id);
             let said = last_words(conversation);
-            Judgement::Broken(vec![Violation::new(format!("the process ended {how} before it answered the handshake{said}"), evidence)])
+            let violation = Violation::new(format!("the process ended {how} before it answered the handshake{said}"), evidence);
+            let variable = |name: &str| Some(format!("set `{name}` in the environment of the server"));
+            Judgement::Broken(vec![Violation { remedy: missing_piece(&conversation.take.transcript, variable), ..violation }])
         }
         (false, _) => Judgement::Untestable("the handshake was not answered, and the process lived on".into()),
     }
 }
 
-/// The last line of stderr, to be put after a sentence.
+/// The last line of stderr that names an error, or else the last one, to be put after a sentence: some runtimes end with where
+/// it was, and with who they are.
 fn last_words(conversation: &Conversation<'_>) -> String {
-    let last = conversation.frames().iter().rev().find_map(|frame| match &frame.body {
-        FrameBody::Stderr { bytes } => Some(bytes.to_text()),
-        _ => None,
-    });
-    last.map(|line| format!("; its last words: {}", line.trim())).unwrap_or_default()
+    let lines = || {
+        conversation.frames().iter().rev().filter_map(|frame| match &frame.body {
+            FrameBody::Stderr { bytes } => Some(bytes.to_text().trim().to_owned()),
+            _ => None,
+        })
+    };
+    let names_error = |line: &String| line.split_once(':').is_some_and(|(kind, _)| kind.ends_with("rror") || kind.ends_with("xception"));
+    let last = lines().find(names_error).or_else(|| lines().find(|line| !line.is_empty()));
+    last.map(|line| format!("; its last words: {line}")).unwrap_or_default()
 }
 
 /// The handshake that opened the conversation; those of probes have laws of their own.
@@ -256,11 +265,22 @@ fn initialize_is_answered(conversation: &Conversation<'_>) -> Judgement {
             _ => Judgement::Pass,
         };
     }
-    let response = asked.exchange.and_then(|id| conversation.exchanges.get(&id)?.response);
-    match response {
-        _ if garbled(conversation).is_some() => Judgement::Untestable("what the server said could not be read".into()),
-        Some(response) if matches!(response.status, 401 | 403) => Judgement::Untestable("the server wants authorization".into()),
-        Some(response) if response.status >= 400 => broken(format!("status {}", response.status), Some(response.frame.id)),
+    let exchange = asked.exchange.and_then(|id| conversation.exchanges.get(&id));
+    match exchange.and_then(|exchange| exchange.response) {
+        _ if garbled(conversation).is_some() => Judgement::Untestable(COULD_NOT_BE_READ.into()),
+        Some(response) if matches!(response.status, 401 | 403) => Judgement::Untestable(WANTS_AUTHORIZATION.into()),
+        Some(response) if response.status >= 300 => {
+            let location = exchange.and_then(|exchange| exchange.header("location"));
+            let to = location.map(|location| format!(", to {}", shortened(location, 200))).unwrap_or_default();
+            let remedy = match (response.status, location) {
+                (..=399, Some(_)) => Some("use the URL that it redirects to: clients do not send a message a second time"),
+                (404 | 405 | 501, _) => Some("check the path of the URL: many servers listen at /mcp, or at /sse if it is HTTP+SSE"),
+                _ => None,
+            };
+            let frames = [asked.frame.id, response.frame.id];
+            let violation = Violation::new(format!("`initialize` got status {}{to}", response.status), frames);
+            Judgement::Broken(vec![Violation { remedy: remedy.map(str::to_owned), ..violation }])
+        }
         _ if conversation.frames().iter().any(|frame| matches!(frame.body, FrameBody::Exited { .. })) && !outlived(conversation) => {
             Judgement::Untestable("the process ended before that".into())
         }
@@ -288,6 +308,10 @@ fn outlived(conversation: &Conversation<'_>) -> bool {
     end.is_some_and(|frame| !matches!(frame.body, FrameBody::Exited { .. }))
 }
 
+/// Why next to nothing can be tested on a server that lets nobody in, or that nobody understands.
+pub(super) const WANTS_AUTHORIZATION: &str = "the server wants authorization; `--bearer env:NAME` sends a token";
+pub(super) const COULD_NOT_BE_READ: &str = "what the server said could not be read";
+
 const NOT_TRIED: &str = "no unknown version was offered";
 
 fn negotiates(conversation: &Conversation<'_>) -> Judgement {
@@ -300,7 +324,7 @@ fn negotiates(conversation: &Conversation<'_>) -> Judgement {
             None => return Judgement::Untestable("the answer has no `protocolVersion`".into()),
         },
         Answer::Error { error, .. } => format!("the error {}", shown(error)),
-        Answer::Status { status: 401 | 403, .. } => return Judgement::Untestable("the server wants authorization".into()),
+        Answer::Status { status: 401 | 403, .. } => return Judgement::Untestable(WANTS_AUTHORIZATION.into()),
         Answer::None | Answer::Status { status: ..=399, .. } => return Judgement::Untestable("the answer could not be read".into()),
         Answer::Gone if !conversation.is_over("stdio") => return Judgement::Untestable("the server was not there".into()),
         _ if garbled(conversation).is_some() || Pairing::of(conversation).is_off() => {
@@ -321,7 +345,7 @@ fn is_consistent(conversations: &[&Conversation<'_>]) -> Judgement {
             continue;
         }
         let broken = |message: String, frames: Vec<FrameId>, conversation: usize| {
-            Judgement::Broken(vec![Violation { message, frames, conversation }])
+            Judgement::Broken(vec![Violation { conversation, ..Violation::new(message, frames) }])
         };
         if !LEGACY.contains(&version) {
             let what = if version == MODERN { "which has no `initialize`" } else { "which was never published" };
@@ -404,7 +428,7 @@ const GONE_IN_MODERN: [&str; 4] = ["ping", "resources/subscribe", "resources/uns
 
 fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
     if garbled(conversation).is_some() {
-        return Judgement::Untestable("what the server said could not be read".into());
+        return Judgement::Untestable(COULD_NOT_BE_READ.into());
     }
     let pairing = Pairing::of(conversation);
     let end = first_abuse(conversation);

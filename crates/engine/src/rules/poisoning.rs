@@ -133,11 +133,8 @@ fn confusable(all: &[&Conversation<'_>]) -> Judgement {
             seen += 1;
             if !name.is_single_script() && name.chars().any(is_potential_mixed_script_confusable_char) {
                 let odd: String = name.chars().filter(|character| !character.is_ascii()).map(|found| format!(" {}", code(found))).collect();
-                violations.push(Violation {
-                    message: format!("the name of tool `{name}` mixes letters of several scripts:{odd}"),
-                    frames: vec![frame],
-                    conversation: position,
-                });
+                let message = format!("the name of tool `{name}` mixes letters of several scripts:{odd}");
+                violations.push(Violation { conversation: position, ..Violation::new(message, [frame]) });
             }
             let plain: String = name.chars().filter(|character| character.is_alphanumeric()).collect::<String>().to_lowercase();
             // A zero looks like a capital letter, which looks like a small one.
@@ -145,11 +142,8 @@ fn confusable(all: &[&Conversation<'_>]) -> Judgement {
             for key in [format!("spelled {plain}"), format!("looks {looks}")] {
                 match alike.get(&key) {
                     Some((other, first)) if *other != name => {
-                        violations.push(Violation {
-                            message: format!("tools `{other}` and `{name}` have names that are hardly told apart"),
-                            frames: vec![*first, frame],
-                            conversation: position,
-                        });
+                        let message = format!("tools `{other}` and `{name}` have names that are hardly told apart");
+                        violations.push(Violation { conversation: position, ..Violation::new(message, [*first, frame]) });
                         break;
                     }
                     Some(_) => {}

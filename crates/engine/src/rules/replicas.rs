@@ -49,7 +49,7 @@ fn interchangeable(all: &[&Conversation<'_>]) -> Judgement {
                 Answer::Result { .. } => None,
                 other => Some(format!("{url}, asked for {what}, gave {}", other.describe())),
             };
-            violations.extend(message.map(|message| Violation { message, frames: asked.frames(), conversation: position }));
+            violations.extend(message.map(|message| Violation { conversation: position, ..Violation::new(message, asked.frames()) }));
         }
     }
     match seen {
