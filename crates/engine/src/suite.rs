@@ -9,6 +9,7 @@ pub mod document;
 mod duration;
 pub mod faults;
 pub mod format;
+mod habits;
 pub mod include;
 pub mod leaks;
 pub mod parse;

@@ -2,6 +2,7 @@
 //! Knows no key by name.
 
 use super::document::{Entry, Kind, Node};
+use super::habits::meant;
 use super::plan::Mishap;
 use super::reader::Reader;
 use super::source::Span;
@@ -243,6 +244,9 @@ impl<T> Object<T> {
         }
         let names = || self.keys.iter().map(|key| key.name);
         let diagnostic = Diagnostic::error("unknown-key", format!("{} has no key `{typed}`", self.name));
+        if let Some(hint) = meant(self.name, typed) {
+            return diagnostic.hint(hint);
+        }
         match did_you_mean(typed, names()) {
             Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
             None => diagnostic.hint(format!("keys are {}", listed(names()))),

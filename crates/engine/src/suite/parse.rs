@@ -443,6 +443,11 @@ fn read_servers(reader: &mut Reader<'_>, draft: &SuiteDraft, tree: &Node) -> Opt
             reader.error("missing-server", "`servers` names none", *key);
             return None;
         }
+        if let Some(entry) = entries.iter().find(|entry| is_transport(&entry.key.text, &entry.value)) {
+            let message = format!("`{}` is a transport, and `servers` holds servers by their names", entry.key.text);
+            reader.report(Diagnostic::error("wrong-type", message).hint("if there is one server only, write `server:`"), entry.key.span);
+            return None;
+        }
         let servers: Vec<Option<(String, Server)>> = entries
             .iter()
             .map(|entry| {
@@ -467,4 +472,13 @@ fn read_servers(reader: &mut Reader<'_>, draft: &SuiteDraft, tree: &Node) -> Opt
         return None;
     };
     read_server(reader, "server", *key, node).map(|server| BTreeMap::from([(server.name.clone(), server)]))
+}
+
+/// Whether an entry of `servers` says how to reach a server, and not which one.
+fn is_transport(name: &str, value: &Node) -> bool {
+    let says_how = match &value.kind {
+        Kind::Map(entries) => entries.iter().any(|entry| matches!(entry.key.text.as_str(), "command" | "url")),
+        kind => matches!(kind, Kind::Text(_)),
+    };
+    matches!(name, "stdio" | "http" | "sse") && says_how
 }

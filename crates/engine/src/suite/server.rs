@@ -314,6 +314,12 @@ pub struct BindingDraft {
 /// Reads one server; `key` is where its name stands.
 pub fn read_server(reader: &mut Reader<'_>, name: &str, key: Span, node: &Node) -> Option<Server> {
     let mut draft = ServerDraft::default();
+    if let Kind::Text(text) = &node.kind {
+        let transport = if text.contains("://") { "http" } else { "stdio" };
+        let diagnostic = Diagnostic::error("wrong-type", "expected a server, which is a map, found text");
+        reader.report(diagnostic.hint(format!("say how it is reached: `{transport}: {text}`")), node.span);
+        return None;
+    }
     if !SERVER.read(reader, node, &mut draft) {
         return None;
     }

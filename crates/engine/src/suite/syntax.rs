@@ -45,6 +45,9 @@ pub(crate) fn explain(source: &Source, spot: Span, reason: &str, bracket: Option
             error("this line does not fit the lines above it".into(), source.rest_of_line(spot))
                 .hint("lines of one list or map start in the same column; check the indentation and the `-`")
         }
+        Some(character @ ('[' | '{')) if before.ends_with(|last: char| last.is_alphanumeric() || matches!(last, '_' | ']' | '}' | '.')) => {
+            error(format!("a text inside of `{{ }}` or `[ ]` cannot hold `{character}`"), spot).hint("put the whole text in quotes")
+        }
         _ => error(format!("no valid YAML: {reason}"), spot),
     }
 }
