@@ -114,10 +114,20 @@ fn a_reporter_that_fails_stops_no_other() {
 }
 
 #[test]
+fn a_report_may_go_to_a_folder_that_is_not_there_yet() {
+    let folder = shop("");
+    let ran = run(folder.path(), &["--reporter", "junit=reports/ci/junit.xml", "--reporter", "json=events/run.jsonl"]);
+    assert_eq!(ran.status.code(), Some(0), "{}", stderr(&ran));
+    assert!(
+        is_well_formed(&folder.path().join("reports/ci/junit.xml")) && read(folder.path(), "events/run.jsonl").contains("run-finished")
+    );
+}
+
+#[test]
 fn a_mistyped_path_costs_no_run() {
     let folder = shop("");
     for (arguments, said) in [
-        (&["--reporter", "junit=no/such/folder/j.xml"][..], "cannot be written"),
+        (&["--reporter", "junit=/dev/null/folder/j.xml"][..], "cannot be written"),
         (&["--reporter", "html=."], "cannot be written"),
         (&["--reporter", "tap", "--json"], "two reporters write to stdout: `tap` and `json`"),
         (&["--reporter", "tap=x", "--reporter", "junit=x"], "two reporters write to x"),
@@ -149,7 +159,18 @@ fn ctrl_c_leaves_reports_that_are_complete_in_form() {
     std::fs::write(folder.path().join("a.mcproof.yaml"), suite).unwrap();
     let silent = "server: { stdio: { command: [sh, -c, 'cat > /dev/null'] } }\ntests: [{ name: silent, steps: [tools] }]\n";
     std::fs::write(folder.path().join("b.mcproof.yaml"), silent).unwrap();
-    let reporters = ["--reporter", "junit=junit.xml", "--reporter", "html=report.html", "--reporter", "tap=run.tap", "--reporter", "json"];
+    let reporters = [
+        "--reporter",
+        "junit=junit.xml",
+        "--reporter",
+        "html=report.html",
+        "--reporter",
+        "tap=run.tap",
+        "--reporter",
+        "terminal=said.txt",
+        "--reporter",
+        "json",
+    ];
     let mut mcproof = mcproof(folder.path()).args(["test", "--jobs", "2"]).args(reporters).stdout(Stdio::piped()).spawn().unwrap();
     let lines = std::io::BufRead::lines(std::io::BufReader::new(mcproof.stdout.take().unwrap()));
     let mut lines = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
@@ -162,6 +183,7 @@ fn ctrl_c_leaves_reports_that_are_complete_in_form() {
     assert!(is_well_formed(&folder.path().join("junit.xml")));
     assert!(read(folder.path(), "junit.xml").contains("the run was stopped before this test was done"));
     assert!(read(folder.path(), "run.tap").contains("not ok 2 - "));
+    assert!(read(folder.path(), "said.txt").contains("silent (it was running)"), "{}", read(folder.path(), "said.txt"));
     assert!(read(folder.path(), "report.html").ends_with("</html>\n"));
 }
 

@@ -200,7 +200,21 @@ impl<W: Write> Terminal<W> {
         if self.detail != Detail::Quiet || !text.is_empty() {
             text.push('\n');
         }
+        if counts.cancelled > 0 {
+            text.push_str(&self.stopped());
+        }
         text + &self.summary(counts, duration)
+    }
+
+    /// What ran when the run was stopped: mostly what somebody lost patience with.
+    fn stopped(&self) -> String {
+        let mut text = String::new();
+        for id in self.running.iter().take(TITLES) {
+            let transport = self.findings.plan(*id).map(|case| self.transports(&[&case.transport])).unwrap_or_default();
+            let (mark, transport, title) = (self.mark(Verdict::Cancelled), self.style.paint(CYAN, &transport), self.title(*id));
+            text.push_str(&format!("{mark} {transport} {title}{}\n", self.style.paint(DIM, " (it was running)")));
+        }
+        text
     }
 
     /// Warnings of cases that passed, then the failures, each in the order of the plan and with all cases that share it. Why a
@@ -339,8 +353,8 @@ impl<W: Write> Reporter for Terminal<W> {
             Event::Notice { diagnostic } => self.notices.push(diagnostic.clone()),
             Event::Covered(coverage) => self.coverage.push(coverage.clone()),
             Event::RunFinished { counts, duration } => {
-                self.running.clear();
                 text = self.closing(counts, *duration);
+                self.running.clear();
             }
         }
         let live = self.live_line();

@@ -24,6 +24,7 @@ pub(super) enum Destination {
 impl Destination {
     /// A file that holds what was written so far.
     pub(super) fn growing(path: &Path) -> Result<Self, Failure> {
+        make_folder_of(path)?;
         let opened = OpenOptions::new().write(true).create(true).truncate(true).open(path);
         let file = opened.map_err(|error| Failure::cannot_write(path, &error))?;
         Ok(Self::Growing { path: path.to_owned(), file })
@@ -31,6 +32,7 @@ impl Destination {
 
     /// A file that is there, or is written over, only when all of it is written.
     pub(super) fn whole(path: &Path) -> Result<Self, Failure> {
+        make_folder_of(path)?;
         // Where it is a link, what it points at is written over.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         match fs::metadata(&path) {
@@ -64,4 +66,10 @@ impl Destination {
             Self::Stdout | Self::Growing { .. } => Ok(()),
         }
     }
+}
+
+/// Reports mostly go to a folder that only reports go to, and that no fresh checkout has.
+fn make_folder_of(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.map_or(Ok(()), |folder| fs::create_dir_all(folder).map_err(|error| Failure::cannot_write(path, &error)))
 }
