@@ -112,6 +112,9 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         let names = reaching.variables.join(", ");
         output::talk(&format!("set {names} before `mcproof test`: what was given for the server stands in no file\n"));
     }
+    let folder =
+        if arguments.dir == here || arguments.dir == Path::new(".") { String::new() } else { format!(" {}", arguments.dir.display()) };
+    output::talk(&format!("next: `mcproof test{folder}` runs it\n"));
     if suite.has_bad_lists {
         output::talk("a list of the server has items without a name, or two with the same: no test holds it, `mcproof check` tells more\n");
     }
@@ -175,7 +178,9 @@ impl Arguments {
 
 fn described(suite: &StarterSuite) -> String {
     let StarterSuite { tests, called, listed, to_review, .. } = suite;
-    format!("{tests} tests; {called} tools are called, {listed} only listed; {to_review} tests say `review`")
+    let are = if *called == 1 { "tool is" } else { "tools are" };
+    let say = if *to_review == 1 { "test says" } else { "tests say" };
+    format!("{tests} tests; {called} {are} called, {listed} only listed; {to_review} {say} `review`")
 }
 
 /// The server's own name, as a part of the names of files.
