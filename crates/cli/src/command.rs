@@ -156,8 +156,11 @@ pub(crate) struct SharedArgs {
 }
 
 impl SharedArgs {
-    /// Parts the positional words: first TARGET, unless `--` or a flag names the server, then the command's own.
+    /// Parts the positional words: first TARGET, unless `--` or a flag names the server, then the command's own. A URL before
+    /// others is where the command of `--` will listen.
     fn part<'a>(&self, words: &'a [String]) -> (&'a [String], &'a [String]) {
-        if self.target.names_server() { (&[], words) } else { words.split_at(words.len().min(1)) }
+        let is_url = |word: &String| word.starts_with("http://") || word.starts_with("https://");
+        let names_target = !self.target.names_server() || (words.len() > 1 && is_url(&words[0]));
+        words.split_at(usize::from(names_target && !words.is_empty()))
     }
 }

@@ -11,6 +11,7 @@ mod drive;
 mod duration;
 mod exit;
 mod failure;
+mod habits;
 mod last_run;
 mod network;
 mod one_shot;
@@ -58,11 +59,12 @@ fn main() -> ExitCode {
             return failure.exit.into();
         }
     };
-    let parsed = grammar.try_get_matches_from_mut(typed).and_then(|matches| CommandLine::from_arg_matches(&matches));
+    let parsed = grammar.try_get_matches_from_mut(&typed).and_then(|matches| CommandLine::from_arg_matches(&matches));
     let line = match parsed {
         Ok(line) => line,
         // Help and version are no errors; clap knows which is which, and where each of them goes.
-        Err(error) => {
+        Err(mut error) => {
+            habits::advise(&mut error, &typed);
             let _ = error.print();
             return if error.use_stderr() { Exit::BadInput } else { Exit::Passed }.into();
         }

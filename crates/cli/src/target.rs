@@ -226,7 +226,8 @@ impl TargetArgs {
     fn stdio(&self, command: Vec<String>, mut env: Vec<(String, String)>, folder: Folder) -> Result<Target, Failure> {
         if let Transport::Only(kind @ (TransportKind::Http | TransportKind::Sse)) = self.transport {
             let message = format!("`--transport {kind}` needs a URL; a command is reached over stdio");
-            return Err(Failure::bad_input("transport-mismatch", message).hint("start the server yourself and give its URL"));
+            let hint = "give its URL, too: 'http://127.0.0.1:${port}/mcp' -- COMMAND --port '${port}'";
+            return Err(Failure::bad_input("transport-mismatch", message).hint(hint));
         }
         if !self.header.is_empty() {
             return Err(Failure::bad_input("transport-mismatch", "`--header` needs a URL; a command is reached over stdio")

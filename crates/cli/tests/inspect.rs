@@ -349,7 +349,7 @@ fn what_is_mistyped_exits_2_and_says_what_was_meant() {
     run(&["tools", "--cacert", "no-such-file", "--", "true"]).check_failed(2, &["--cacert: no-such-file cannot be read"]);
     run(&["tools", "--proxy", "socks5://h:1", "--", "true"]).check_failed(2, &["--proxy", "`socks5://` proxies are not supported"]);
     run(&["tools", "ftp://localhost/"]).check_failed(2, &["`ftp://` is no way to reach a server"]);
-    run(&["tools", "http://h/", "--", "true"]).check_failed(2, &["the server is named twice"]);
+    run(&["tools", "some-name", "--", "true"]).check_failed(2, &["the server is named twice"]);
     run(&["tools", "--timeout", "soon", "--", "true"]).check_failed(2, &["`soon` is no duration"]);
     run(&["tools", "--era", "modrn", "--", "true"]).check_failed(2, &["did you mean `modern`?"]);
     run(&["tools", "--header", "x: y", "--", "true"]).check_failed(2, &["`--header` needs a URL"]);
@@ -476,4 +476,29 @@ fn a_demo_ends_with_its_client_or_a_signal() {
     let taken = Listening::start("http");
     let port = taken.url.rsplit(':').next().unwrap().split('/').next().unwrap();
     run(&["demo", "tracker", "--http", "--port", port]).check_failed(2, &["cannot listen on 127.0.0.1", "--port"]);
+}
+
+#[test]
+fn what_listens_at_a_url_can_be_started_for_one_question() {
+    let url = "http://127.0.0.1:${port}/mcp";
+    let server = ["--", MCPROOF, "demo", "tracker", "--http", "--port", "${port}"];
+    for asked in [&["ping", url][..], &["tools", url], &["call", url, "echo", "message=hi"]] {
+        run(&[asked, &server].concat()).check(0, "", "");
+    }
+    with_tracker(&["ping", "--transport", "http"]).check_failed(2, &["needs a URL", "'http://127.0.0.1:${port}/mcp' -- COMMAND"]);
+}
+
+#[test]
+fn what_is_typed_out_of_habit_is_answered_with_how_it_is_said_here() {
+    for (arguments, advice) in [
+        (&["tools", "node", "server.js"][..], "`mcproof tools -- node server.js`"),
+        (&["call", "echo", "--text", "hi"], "text=VALUE"),
+        (&["test", "-k", "slow"], "-E 'name(TEXT)'"),
+        (&["run"], "`mcproof test` runs suites"),
+        (&["call", "x", "--jsn"], "'--json'"),
+    ] {
+        run(arguments).check_failed(2, &[advice]);
+    }
+    let ran = run(&["diff", "no.lock", "other.lock"]);
+    ran.check_failed(2, &["there is no file `no.lock` either"]);
 }

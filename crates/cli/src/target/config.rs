@@ -38,6 +38,9 @@ pub(super) fn find(named: Option<&Path>, name: &str) -> Result<Known, Failure> {
     let unknown = Failure::bad_input("unknown-server", unknown(name, &files));
     let names: Vec<&str> = files.iter().flat_map(|file| file.servers.keys()).map(String::as_str).collect();
     let hint = suggest::hint(name, &names).unwrap_or_else(|| match name.contains([':', '/']) {
+        _ if [".lock", ".json", ".yaml", ".yml"].iter().any(|end| name.ends_with(end)) => {
+            format!("there is no file `{name}` either: check its path")
+        }
         true => format!("for a URL write http://{name}; for a command put `--` before it"),
         false => format!("to start a command put `--` before it: -- {name}"),
     });
