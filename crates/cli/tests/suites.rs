@@ -89,6 +89,20 @@ fn a_secret_that_a_server_repeats_stands_in_no_report() {
 }
 
 #[test]
+fn a_secret_that_a_server_repeats_stands_in_no_snapshot() {
+    let folder = tempfile::tempdir().unwrap();
+    let suite = folder.path().join("s.mcproof.yaml");
+    let text = "vars: { password: hunter2secret }\nserver: { stdio: { command: mcproof demo tracker, env: { API_KEY: \"${password}\" } } }\n\
+                tests:\n  - name: a\n    steps: [{ call: echo, with: { message: \"${password}\" }, expect: hunter2secret, snapshot: true }]\n";
+    std::fs::write(&suite, text).unwrap();
+    for flags in [&["--update-snapshots"][..], &[]] {
+        let ran = run(&[&[suite.to_str().unwrap()], flags].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    }
+    assert_eq!(std::fs::read_to_string(folder.path().join("s.snapshots/a-1.json")).unwrap().trim(), "\"[redacted]\"");
+}
+
+#[test]
 fn all_mistakes_of_a_file_are_told_at_once() {
     let ran = run_suite(
         "server: { stdio: mcproof demo shop }\ntests:\n  - name: a\n    steps:\n      - cal: x\n      - { call: y, expect: { $regx: 1 } }\n",

@@ -171,12 +171,17 @@ impl<'a> Sessions<'a> {
         diagnostic.map_text(|text| self.cleaned(text))
     }
 
+    /// The same for a value that is to be kept, such as in a snapshot, which goes into a repository.
+    pub(super) fn without_secrets_in(&self, value: Value) -> Value {
+        rewrite(value, &|text| self.cleaned(text))
+    }
+
     /// The same for what a step sent.
     pub(super) fn hide_secrets(&self, exchanges: &mut [Exchange]) {
         for exchange in exchanges {
             exchange.target = exchange.target.take().map(|target| self.cleaned(target));
             for argument in exchange.arguments.values_mut() {
-                *argument = rewrite(argument.take(), &|text| self.cleaned(text));
+                *argument = self.without_secrets_in(argument.take());
             }
         }
     }
