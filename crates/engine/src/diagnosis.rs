@@ -418,7 +418,8 @@ pub(crate) fn missing_piece(transcript: &Transcript, variable: impl Fn(&str) -> 
         (!name.is_empty()).then_some(name)
     };
     lines.iter().find_map(|line| {
-        if let Some(module) = after(line, "Cannot find module").or_else(|| after(line, "No module named")) {
+        let marks = ["Cannot find module", "Cannot find package", "No module named"];
+        if let Some(module) = marks.iter().find_map(|mark| after(line, mark)) {
             return Some(match module.starts_with('/') {
                 true => format!("`{module}` is not there: check the path, and build it if it has to be built"),
                 false => format!("install or build what provides `{module}` before the server is started"),
@@ -466,9 +467,11 @@ fn missing_variable(line: &str) -> Option<&str> {
         "KeyError",
     ];
     let is_name = |word: &&str| word.contains('_') && word.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_'));
+    // Codes of errors are written like variables.
+    let is_code = |word: &&str| word.starts_with("ERR_") || word.ends_with("NOT_FOUND");
     let complains = COMPLAINTS.iter().any(|complaint| line.contains(complaint));
     let mut words = line.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
-    words.find(is_name).filter(|_| complains)
+    words.find(|word| is_name(word) && !is_code(word)).filter(|_| complains)
 }
 
 fn http_hint(head: &HttpHead, asker: Asker) -> Option<String> {
@@ -512,5 +515,7 @@ mod tests {
         check("no key: DATABASE_URL not provided", Some("DATABASE_URL"));
         check("the file is missing", None);
         check("loaded MAX_SIZE", None);
+        check("TypeError [ERR_INVALID_ARG_TYPE]: the argument must be a string", None);
+        check("MODULE_NOT_FOUND: module not found", None);
     }
 }
