@@ -87,7 +87,8 @@ pub fn plan(suites: &[Arc<Suite>], selection: &Selection) -> Result<Plan, Box<Di
         let before = left.len();
         left.retain(|work| unfinished.contains(&key(work)));
         if left.is_empty() {
-            let message = format!("none of {} is left to run again: all passed when they last ran", tests(before));
+            let message =
+                format!("none of {} is left to run again: no run from this folder left one of them failed or undone", tests(before));
             return Err(nothing(message, "leave out --rerun-failed"));
         }
     }

@@ -1,5 +1,6 @@
 //! Finds suite files. Looks at names only.
 
+use super::suggest::did_you_mean;
 use mcproof_record::Diagnostic;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Diagnostic> {
     let mut found = Vec::new();
     let mut problems = Vec::new();
+    let mut nearest = None;
     for path in paths {
         if path.is_file() {
             found.push(path.clone());
@@ -18,6 +20,7 @@ pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Diagnostic> {
         }
         if !path.exists() {
             problems.push(format!("`{}` does not exist", path.display()));
+            nearest = nearest.or_else(|| near(path));
             continue;
         }
         for entry in ignore::WalkBuilder::new(path).require_git(false).build() {
@@ -34,8 +37,25 @@ pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Diagnostic> {
     found.dedup();
     match problems.is_empty() {
         true => Ok(found),
-        false => Err(Diagnostic::error("unreadable-path", problems.join("; ")).hint("name suite files or folders that hold some")),
+        false => {
+            let near = nearest.map(|near| format!("did you mean `{}`?", near.display()));
+            let hint = near.unwrap_or_else(|| "name suite files or folders that hold some".to_owned());
+            Err(Diagnostic::error("unreadable-path", problems.join("; ")).hint(hint))
+        }
     }
+}
+
+/// The suite or folder beside it that is called most like it.
+fn near(path: &Path) -> Option<PathBuf> {
+    let typed = path.file_name()?.to_str()?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).ok()?.filter_map(Result::ok);
+    let takes = |entry: &std::fs::DirEntry| is_suite(&entry.path()) || entry.path().is_dir();
+    let mut names: Vec<String> = entries.filter(takes).filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    let begun = names.iter().find(|name| name.strip_prefix(typed).is_some_and(|rest| rest.starts_with('.') && is_suite(Path::new(name))));
+    let found = begun.map(String::as_str).or_else(|| did_you_mean(typed, names.iter().map(String::as_str)))?;
+    Some(path.with_file_name(found))
 }
 
 fn is_suite(path: &Path) -> bool {
@@ -69,5 +89,12 @@ mod tests {
         let problem = discover(&[at("nope"), at("b"), at("nil")]).unwrap_err();
         let expected = format!("`{}` does not exist; `{}` does not exist", at("nope").display(), at("nil").display());
         assert_eq!(problem.message, expected);
+        let hint = |path: &str| discover(&[at(path)]).unwrap_err().hint.unwrap();
+        let meant = |path: &str| format!("did you mean `{}`?", at(path).display());
+        assert_eq!(
+            [hint("z.mcproof.yml"), hint("z"), hint("b/a")],
+            [meant("z.mcproof.yaml"), meant("z.mcproof.yaml"), meant("b/a.mcproof.yml")]
+        );
+        assert_eq!(hint("far/away"), "name suite files or folders that hold some");
     }
 }
