@@ -19,9 +19,28 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Where no other tool's habit has to be kept, a bare number is a mistake, as it is in suites: `5` could be seconds.
+///
+/// # Errors
+/// Says what a duration looks like.
+pub(crate) fn with_unit(text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(duration) => Ok(duration.min(NO_LIMIT)),
+        Err(_) if text.trim() == "0" => Ok(NO_LIMIT),
+        Err(BadDuration { reason, hint }) => Err(format!("`{text}` {reason}; {hint}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_without_a_unit_is_told_apart_from_none_at_all() {
+        assert_eq!(with_unit("5s"), Ok(Duration::from_secs(5)));
+        assert_eq!(with_unit("0"), Ok(NO_LIMIT));
+        assert!(with_unit("5").is_err_and(|said| said.contains("`5` has no unit; write 5s")));
+    }
 
     #[test]
     fn durations_read_as_people_type_them() {

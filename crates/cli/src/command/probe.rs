@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     retry: bool,
     /// How long --retry goes on [default: 60s]; implies it
-    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    #[arg(long, value_name = "TIME", value_parser = duration::with_unit)]
     deadline: Option<Duration>,
     /// Fail if the certificate is valid for fewer days
     #[arg(long, value_name = "DAYS")]

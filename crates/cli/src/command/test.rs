@@ -60,10 +60,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "STYLE", default_value = "shell", hide_default_value = true)]
     launch: host::Style,
     /// Time that each request may take, in place of the suite's
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = duration::with_unit)]
     timeout: Option<Duration>,
     /// Time from the start of a server until its handshake is answered, in place of the suite's
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = duration::with_unit)]
     connect_timeout: Option<Duration>,
     /// Write every request with arguments, result and verdict to this file, one JSON line each, in place of the suites' `audit`
     #[arg(long, value_name = "FILE")]
