@@ -244,14 +244,17 @@ impl Session {
     /// No answer came: the deadline passed, the connection ended, or the HTTP response carried none.
     pub async fn request(&self, method: &str, params: Option<Map<String, Value>>, terms: impl Into<Terms>) -> Result<Reply, CallFailure> {
         let terms = terms.into();
-        let outcome = self.send(method, params.clone(), terms.clone(), TOO_LATE).await;
-        match &outcome {
+        let again = self.wire.has_session().then(|| (params.clone(), terms.clone()));
+        let outcome = self.send(method, params, terms, TOO_LATE).await;
+        match (&outcome, again) {
             // 404 for a session id means that the session is over: a client starts a new one (2025-11-25, transports,
             // session management). The request was not taken, so it is sent again.
-            Err(CallFailure::Unanswered(Unanswered::Response { head, .. })) if head.status == 404 && self.wire.has_session() => {
+            (Err(CallFailure::Unanswered(Unanswered::Response { head, .. })), Some((params, terms))) if head.status == 404 => {
                 self.tap.note("the server does not know our session any more: initializing anew");
-                match handshake::initialize(&self.wire, &self.dispatcher, &self.declared, &self.offer, self.handshake.transport).await {
-                    Ok(_) => self.send(method, params, terms, TOO_LATE).await,
+                let (wire, dispatcher, transport) = (&self.wire, &self.dispatcher, self.handshake.transport);
+                // Boxed, so that a request does not carry the room for what hardly any needs.
+                match Box::pin(handshake::initialize(wire, dispatcher, &self.declared, &self.offer, transport)).await {
+                    Ok(_) => Box::pin(self.send(method, params, terms, TOO_LATE)).await,
                     Err(_) => outcome,
                 }
             }

@@ -100,7 +100,7 @@ impl Drive {
             .with(seat, async |session| match session.request_rounds(method, params, terms).await {
                 Ok(reply) => Ok(reply),
                 Err(failure @ CallFailure::Cancelled { .. }) => Err(Trouble::cancelled(&failure.to_string())),
-                Err(failure) => Err(unanswered(&failure, method, session, seat).await),
+                Err(failure) => Err(Box::pin(unanswered(&failure, method, session, seat)).await),
             })
             .await;
         if let Some(token) = &token {

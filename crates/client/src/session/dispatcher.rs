@@ -70,12 +70,18 @@ struct Pending {
     answer: oneshot::Sender<Result<Reply, CallFailure>>,
     asked: Instant,
     request: Option<FrameId>,
-    /// Counts the progress notifications for this request.
-    progress: watch::Sender<u64>,
-    /// By which those name it, where it asked for any.
-    token: Option<Value>,
+    /// Where it asked for progress.
+    progress: Option<Progressing>,
     /// Sent as it stood: the server may find no id in it, and answers without one.
     may_be_anonymous: bool,
+}
+
+/// The progress of a request.
+struct Progressing {
+    /// By which notifications name it.
+    token: Option<Value>,
+    /// Counts them.
+    seen: watch::Sender<u64>,
 }
 
 /// A request that waits for its answer. Dropping it forgets the request: an answer then is a late one.
@@ -83,7 +89,7 @@ pub(super) struct Waiting {
     pub(super) id: RequestId,
     dispatcher: Arc<Dispatcher>,
     answer: oneshot::Receiver<Result<Reply, CallFailure>>,
-    progress: watch::Receiver<u64>,
+    progress: Option<watch::Receiver<u64>>,
 }
 
 impl Waiting {
@@ -99,9 +105,11 @@ impl Waiting {
     }
 
     /// Notes by which token the server tells of its progress.
-    pub(super) fn expect_progress_of(&self, token: Option<Value>) {
+    pub(super) fn expect_progress_of(&mut self, token: Option<Value>) {
         if let Some(pending) = self.dispatcher.state().pending.get_mut(&self.id) {
-            pending.token = token;
+            let (seen, progress) = watch::channel(0);
+            pending.progress = Some(Progressing { token, seen });
+            self.progress = Some(progress);
         }
     }
 
@@ -118,11 +126,21 @@ impl Waiting {
             tokio::select! {
                 biased;
                 answer = &mut self.answer => return Some(answer.unwrap_or(Err(CallFailure::Closed(Closed::StreamEnded)))),
-                Ok(()) = self.progress.changed(), if end.is_some() => {}
+                () = progressed(&mut self.progress), if end.is_some() => {}
                 () = sleep_until(end.map_or(next, |end| end.min(next)).into()) => return None,
             }
         }
     }
+}
+
+/// Waits for the next progress, for ever where none was asked for.
+async fn progressed(progress: &mut Option<watch::Receiver<u64>>) {
+    if let Some(progress) = progress
+        && progress.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
 }
 
 impl Drop for Waiting {
@@ -176,11 +194,9 @@ impl Dispatcher {
 
     fn wait(self: &Arc<Self>, state: &mut State, id: RequestId, may_be_anonymous: bool) -> Waiting {
         let (sender, answer) = oneshot::channel();
-        let (progress, progressed) = watch::channel(0);
-        state
-            .pending
-            .insert(id.clone(), Pending { answer: sender, asked: Instant::now(), request: None, progress, token: None, may_be_anonymous });
-        Waiting { id, dispatcher: Arc::clone(self), answer, progress: progressed }
+        let pending = Pending { answer: sender, asked: Instant::now(), request: None, progress: None, may_be_anonymous };
+        state.pending.insert(id.clone(), pending);
+        Waiting { id, dispatcher: Arc::clone(self), answer, progress: None }
     }
 
     pub(super) fn faults(&self) -> Vec<Fault> {
@@ -202,9 +218,12 @@ impl Dispatcher {
     fn notified(&self, notification: Notification, bytes: usize) {
         if notification.method == "notifications/progress"
             && let Some(token) = notification.param("/progressToken")
-            && let Some(pending) = self.state().pending.values().find(|pending| pending.token.as_ref() == Some(token))
         {
-            pending.progress.send_modify(|count| *count += 1);
+            let state = self.state();
+            let mut asked = state.pending.values().filter_map(|pending| pending.progress.as_ref());
+            if let Some(progressing) = asked.find(|progressing| progressing.token.as_ref() == Some(token)) {
+                progressing.seen.send_modify(|count| *count += 1);
+            }
         }
         self.notifications.keep(notification, bytes);
     }

@@ -26,7 +26,10 @@ impl Session {
         if self.handshake.era == Era::Legacy {
             return self.request(method, params, terms).await;
         }
-        let original = params.unwrap_or_default();
+        Box::pin(self.modern_rounds(method, params.unwrap_or_default(), terms)).await
+    }
+
+    async fn modern_rounds(&self, method: &str, original: Map<String, Value>, terms: Terms) -> Result<Reply, CallFailure> {
         let mut reply = self.request(method, Some(original.clone()), terms.clone()).await?;
         for _ in 1..MOST_ROUNDS {
             let Ok(result) = &reply.answer else { break };

@@ -1,7 +1,8 @@
 //! What ends the wait for an answer: time, or somebody who does not want it any more.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// How long to wait for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,33 +40,44 @@ impl From<Deadline> for Terms {
 
 /// Ends the waits that were given its [`Cancellation`].
 #[derive(Debug)]
-pub struct Canceller(watch::Sender<Option<String>>);
+pub struct Canceller(Arc<Wish>);
 
 /// Tells a wait that nobody wants its answer any more. Clones are about the same.
 #[derive(Clone, Debug)]
-pub struct Cancellation(watch::Receiver<Option<String>>);
+pub struct Cancellation(Arc<Wish>);
+
+#[derive(Debug, Default)]
+struct Wish {
+    reason: Mutex<Option<String>>,
+    told: Notify,
+}
 
 impl Canceller {
     pub fn new() -> (Self, Cancellation) {
-        let (sender, receiver) = watch::channel(None);
-        (Self(sender), Cancellation(receiver))
+        let wish = Arc::new(Wish::default());
+        (Self(Arc::clone(&wish)), Cancellation(wish))
     }
 
     /// Cancels what waits now, and what begins to wait later. The server is told this reason.
     pub fn cancel(&self, reason: String) {
-        self.0.send_replace(Some(reason));
+        self.0.reason.lock().unwrap_or_else(PoisonError::into_inner).replace(reason);
+        self.0.told.notify_waiters();
     }
 }
 
 impl Cancellation {
-    /// The reason, once there is one. Cancel safe.
-    pub async fn asked(&mut self) -> String {
-        if let Ok(reason) = self.0.wait_for(Option::is_some).await
-            && let Some(reason) = reason.clone()
-        {
+    /// The reason, once there is one: never, if nobody is left who could cancel. Cancel safe.
+    pub async fn asked(&self) -> String {
+        // Told of what happens from here on, before it is looked whether it has happened.
+        let told = self.0.told.notified();
+        if let Some(reason) = self.reason() {
             return reason;
         }
-        // Nobody is left who could cancel.
-        std::future::pending().await
+        told.await;
+        self.reason().expect("there is a reason before anybody is told")
+    }
+
+    fn reason(&self) -> Option<String> {
+        self.0.reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

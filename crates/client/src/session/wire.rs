@@ -73,10 +73,11 @@ impl Wire {
             return self.ask_once(dispatcher, outgoing, terms, era, reason).await;
         };
         loop {
-            permission.prepare().await;
+            // Boxed, so that a request does not carry the room that only logins need.
+            Box::pin(permission.prepare()).await;
             let outcome = self.ask_once(dispatcher, outgoing.clone(), terms.clone(), era, reason).await;
             match refusal(&outcome) {
-                Some(head) => permission.obtain(head).await?,
+                Some(head) => Box::pin(permission.obtain(head)).await?,
                 None => return outcome,
             }
         }
@@ -94,7 +95,7 @@ impl Wire {
     /// The connection has ended already.
     pub(super) fn begin(&self, dispatcher: &Arc<Dispatcher>, outgoing: Outgoing<'_>, deadline: Deadline) -> Result<Waiting, CallFailure> {
         let Outgoing { method, mut params, headers, resume } = outgoing;
-        let waiting = dispatcher.expect_answer()?;
+        let mut waiting = dispatcher.expect_answer()?;
         if deadline.maximum.is_some() {
             let token = ask_for_progress(params.get_or_insert_default(), &waiting.id);
             waiting.expect_progress_of(token);
@@ -118,7 +119,7 @@ impl Wire {
         let began = Instant::now();
         let cancelled = async {
             match cancellation {
-                Some(mut cancellation) => cancellation.asked().await,
+                Some(cancellation) => cancellation.asked().await,
                 None => std::future::pending().await,
             }
         };
