@@ -35,13 +35,17 @@ pub(crate) fn bindings(root: &Path, arguments: &[&str]) -> Result<(), String> {
     if let Some(unknown) = names.iter().find(|name| chores.iter().all(|(known, _)| known != *name)) {
         return Err(format!("no binding is called `{unknown}`; there are {}", chores.map(|(name, _)| name).join(", ")));
     }
+    let is_wanted = |name: &str| names.is_empty() || names.contains(&name);
     let program = match program {
         Some(path) => std::path::absolute(path).map_err(|error| format!("{path} is no path: {error}"))?,
-        None => build(root, profile)?,
+        None => {
+            let packages: &[&str] = if is_wanted("node") { &["mcproof-cli", "mcproof-node"] } else { &["mcproof-cli"] };
+            build(root, profile, packages)?
+        }
     };
     let mut failures = Vec::new();
     for (name, chore) in chores {
-        if names.is_empty() || names.contains(&name) {
+        if is_wanted(name) {
             let started = Instant::now();
             match chore(root, &program) {
                 Ok(()) => println!("bindings: {name} passed in {:.1} s", started.elapsed().as_secs_f64()),
@@ -63,9 +67,10 @@ enum Profile {
     Release,
 }
 
-fn build(root: &Path, profile: Profile) -> Result<PathBuf, String> {
+/// Gives back the program, beside which the rest is.
+fn build(root: &Path, profile: Profile, packages: &[&str]) -> Result<PathBuf, String> {
     let mut build = Command::new("cargo");
-    build.args(["build", "--quiet", "--package", "mcproof-cli"]).current_dir(root);
+    build.args(["build", "--quiet"]).args(packages.iter().flat_map(|package| ["--package", package])).current_dir(root);
     match profile {
         Profile::Development => build.args(AS_FOR_TESTS),
         Profile::Release => build.args(["--profile", "dist"]),

@@ -1,6 +1,6 @@
 // How long a call takes through this package, next to the SDK's own client: to a server object in memory (where the SDK has its
-// InMemoryTransport) and to a server over stdio. Both take turns in one run, so that a busy machine is busy for both. Prints
-// medians in microseconds, and their ratio.
+// InMemoryTransport) and to a server over stdio. Both take turns in short rounds, so that what the machine does meanwhile hits both.
+// Prints medians in microseconds, and the median of the rounds' ratios.
 import { performance } from "node:perf_hooks";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -9,7 +9,7 @@ import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { binary, testClient } from "mcproof";
 import { z } from "zod";
 
-const ROUNDS = 40;
+const ROUNDS = 100;
 const CALLS = 50;
 
 const [near, far] = InMemoryTransport.createLinkedPair();
@@ -25,8 +25,9 @@ async function compare(what, theirs, ours, call) {
   const one = { sdk: [], mcproof: [] };
   const many = { sdk: [], mcproof: [] };
   // The first rounds warm both up.
-  for (let round = -5; round < ROUNDS; round += 1) {
-    for (const [name, way] of Object.entries(ways)) {
+  for (let round = -20; round < ROUNDS; round += 1) {
+    const turns = Object.entries(ways);
+    for (const [name, way] of round % 2 === 0 ? turns : turns.reverse()) {
       const singles = [];
       for (let count = 0; count < CALLS; count += 1) {
         const started = performance.now();
@@ -37,7 +38,7 @@ async function compare(what, theirs, ours, call) {
       await Promise.all(Array.from({ length: CALLS }, way));
       const together = (performance.now() - started) / CALLS;
       if (round >= 0) {
-        one[name].push(...singles);
+        one[name].push(median(singles));
         many[name].push(together);
       }
     }
@@ -65,7 +66,12 @@ function adder() {
   return server;
 }
 
-function print(what, times) {
-  const [sdk, mcproof] = [times.sdk, times.mcproof].map((each) => each.sort((a, b) => a - b)[Math.floor(each.length / 2)] * 1000);
-  console.log(`${what}: SDK ${sdk.toFixed(0)} us, mcproof ${mcproof.toFixed(0)} us, ratio ${(mcproof / sdk).toFixed(2)}`);
+function print(what, { sdk, mcproof }) {
+  const ratio = median(mcproof.map((time, round) => time / sdk[round]));
+  const [theirs, ours] = [sdk, mcproof].map((times) => (median(times) * 1000).toFixed(0));
+  console.log(`${what}: SDK ${theirs} us, mcproof ${ours} us, ratio ${ratio.toFixed(2)}`);
+}
+
+function median(numbers) {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)];
 }

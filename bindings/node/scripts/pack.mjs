@@ -1,6 +1,6 @@
 // Makes the two tarballs that are published: the package, and the one with the program of this machine's platform.
 //
-//     node scripts/pack.mjs --binary target/dist/mcproof --out target/bindings/node
+//     node scripts/pack.mjs --binary target/dist/mcproof --addon target/dist/libmcproof_node.so --out target/bindings/node
 //
 // The compiler is looked for from the folder of the tarballs (`npm ci` there with the lock file of tests/).
 import { execFileSync } from "node:child_process";
@@ -10,9 +10,9 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
-const { values } = parseArgs({ options: { binary: { type: "string" }, out: { type: "string" } } });
-if (!values.binary || !values.out) {
-  console.error("usage: node scripts/pack.mjs --binary <mcproof> --out <folder>");
+const { values } = parseArgs({ options: { binary: { type: "string" }, addon: { type: "string" }, out: { type: "string" } } });
+if (!values.binary || !values.addon || !values.out) {
+  console.error("usage: node scripts/pack.mjs --binary <mcproof> --addon <library> --out <folder>");
   process.exit(2);
 }
 const binary = resolve(values.binary);
@@ -39,9 +39,12 @@ const program = folder(platform.slice(1).replace("/", "-"));
 const packed = join(program, "bin", process.platform === "win32" ? "mcproof.exe" : "mcproof");
 mkdirSync(dirname(packed));
 cpSync(binary, packed);
+// The name by which Node.js knows what to do with it.
+const addon = join(dirname(packed), "mcproof.node");
+cpSync(resolve(values.addon), addon);
 if (process.platform === "linux") {
   // Half of a development build is what only a debugger reads; a release build has none of it.
-  execFileSync("strip", [packed]);
+  execFileSync("strip", ["--strip-unneeded", packed, addon]);
 }
 chmodSync(packed, 0o755);
 const { license } = manifest;

@@ -1,5 +1,7 @@
-// Where the `mcproof` program is. Knows names of packages and one variable, not what the program does.
+// Where the `mcproof` program is, and the same engine as an addon. Knows names of packages and one variable, not what the program does.
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 
 /** The program of this machine's platform package, or the one that the variable `MCPROOF_BINARY` names. */
 export function binary(): string {
@@ -17,4 +19,10 @@ export function binary(): string {
         "install without --no-optional, or name a program in MCPROOF_BINARY",
     );
   }
+}
+
+/** The addon beside the program, if there is one. */
+export function addon(): string | undefined {
+  const path = join(dirname(binary()), "mcproof.node");
+  return existsSync(path) ? path : undefined;
 }

@@ -18,7 +18,7 @@ import type {
   Verdict,
 } from "./options.js";
 import { Relay } from "./relay.js";
-import { resolve, type Target } from "./target.js";
+import { isServed, resolve, type Target } from "./target.js";
 import { remember, touch } from "./witness.js";
 import type {
   CallToolResult,
@@ -52,6 +52,12 @@ interface RawAnswer {
   http?: Answer["http"];
 }
 
+interface CallAnswer<Payload> extends RawAnswer {
+  payload: Payload;
+  text: string | null;
+  is_error: boolean;
+}
+
 export class Client {
   readonly #drive: Drive;
   readonly #session: string;
@@ -73,7 +79,7 @@ export class Client {
   }
 
   private constructor(target: Target, options: ClientOptions) {
-    this.#drive = Drive.shared();
+    this.#drive = isServed(target) ? Drive.inside() : Drive.shared();
     const resolved = resolve(target, this.#drive.environment());
     const trace = options.trace ?? Boolean(process.env["MCPROOF_TRACE"]);
 
@@ -165,23 +171,18 @@ export class Client {
 
   /** Calls a tool. A result with `isError` is a result: `expect(…).toBeToolError()`. */
   // The payload is what the tool gave.
-  async call<Payload = any>(tool: string, args: object = {}, options: CallOptions = {}): Promise<ToolAnswer<Payload>> {
-    const answer = await this.#ask<RawAnswer & { payload: Payload; text: string | null; is_error: boolean }>(
-      "call",
-      { tool, arguments: args },
-      options,
-    );
-    return this.#noted(
-      { ...this.#answer<CallToolResult>(answer), payload: answer.payload, text: answer.text, isError: answer.is_error },
-      answer,
-    );
+  async call<Payload = any>(tool: string, args: object = {}, options?: CallOptions): Promise<ToolAnswer<Payload>> {
+    const answer = await this.#call<Payload>(tool, args, options);
+    const { payload, text, is_error: isError } = answer;
+    return this.#noted({ ...this.#answer<CallToolResult>(answer), payload, text, isError }, answer);
   }
 
   /** As the SDK's client has it: the raw result. */
-  async callTool(params: { name: string; arguments?: object; _meta?: Record<string, unknown> }, options: CallOptions = {}): Promise<CallToolResult> {
-    const meta = params._meta ?? options.meta;
-    const answer = await this.call(params.name, params.arguments, meta ? { ...options, meta } : options);
-    return answer.result;
+  async callTool(params: { name: string; arguments?: object; _meta?: Record<string, unknown> }, options?: CallOptions): Promise<CallToolResult> {
+    const { name, arguments: args = {}, _meta: meta } = params;
+    const { result, frame } = await this.#call(name, args, meta ? { ...options, meta } : options);
+    this.#note(result, frame);
+    return result as CallToolResult;
   }
 
   /** All pages. */
@@ -334,16 +335,23 @@ export class Client {
     return { result: answer.result as Result, elapsedMs: answer.elapsed_ms, frame: answer.frame, http: answer.http };
   }
 
+  #call<Payload>(tool: string, args: object, options?: CallOptions): Promise<CallAnswer<Payload>> {
+    return this.#ask("call", { tool, arguments: args }, options);
+  }
+
   /** Notes which frame both the answer and the raw result in it are. */
   #noted<T extends { result: unknown }>(given: T, { frame }: RawAnswer): T {
-    this.#lastFrame = Math.max(this.#lastFrame ?? 0, frame);
-    const origin = { session: this.#session, frame };
-    remember(given, origin);
-    remember(given.result, origin);
+    this.#note(given, frame);
+    this.#note(given.result, frame);
     if ("payload" in given) {
-      remember(given.payload, origin);
+      this.#note(given.payload, frame);
     }
     return given;
+  }
+
+  #note(value: unknown, frame: number): void {
+    this.#lastFrame = Math.max(this.#lastFrame ?? 0, frame);
+    remember(value, { engine: this.#drive, session: this.#session, frame });
   }
 
   #policies(answers: Answers | undefined): Params | undefined {

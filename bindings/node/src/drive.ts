@@ -1,8 +1,7 @@
-// The process of `mcproof drive`, one for all tests of this process: lines in, lines out, promises in between.
+// The engines of this process: requests in, promises out.
 // Knows docs/drive.md's envelope; knows no method but those that concern a session it has to pass on.
-import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
-import type { Socket } from "node:net";
-import { binary } from "./binary.js";
+import { addon, binary } from "./binary.js";
+import { AddonChannel, ProcessChannel, type Channel, type Reader } from "./channel.js";
 import { fromDrive, McproofError, type RpcError } from "./errors.js";
 
 type Json = Record<string, unknown>;
@@ -21,65 +20,68 @@ export interface RequestOptions {
   progress?: ((progress: Json) => void) | undefined;
 }
 
-interface Pending extends RequestOptions {
+interface Pending {
   resolve(result: unknown): void;
   reject(error: Error): void;
+  progress: RequestOptions["progress"];
   /** Called once it is answered. */
-  done?: () => void;
-  /** Where the caller stands: the stack of an error that comes from a pipe would tell nothing. */
-  caller: { stack?: string };
+  done: (() => void) | undefined;
 }
 
 const PROTOCOL = 1;
-/** As it was before a test came with timers of its own. */
-const later = setImmediate;
 
 export class Drive {
   static #shared: Drive | undefined;
+  static #inside: Drive | undefined;
 
-  /** The one of this process; a new one if the last has ended. */
+  /** The one with a process of its own, which starts servers; a new one if the last has ended. */
   static shared(): Drive {
     if (!Drive.#shared || Drive.#shared.#ended) {
-      Drive.#shared = new Drive(binary());
+      const program = binary();
+      Drive.#shared = new Drive(program, (reader) => new ProcessChannel(program, reader));
     }
     return Drive.#shared;
   }
 
-  /** Ends the one of this process, with everything that it started. */
-  static async shutdown(): Promise<void> {
-    const drive = Drive.#shared;
-    Drive.#shared = undefined;
-    if (drive && !drive.#ended) {
-      await drive.request("shutdown", {}).catch(() => undefined);
+  /** The one inside this process, for what needs no other; that with a process where none can be inside. */
+  static inside(): Drive {
+    if (Drive.#inside && !Drive.#inside.#ended) {
+      return Drive.#inside;
     }
+    const path = addon();
+    if (path === undefined) {
+      return Drive.shared();
+    }
+    Drive.#inside = new Drive(path, (reader) => new AddonChannel(path, reader));
+    return Drive.#inside;
   }
 
-  readonly #child: ChildProcessWithoutNullStreams;
+  /** Ends them, with everything that they started. */
+  static async shutdown(): Promise<void> {
+    const drives = [Drive.#shared, Drive.#inside];
+    Drive.#shared = undefined;
+    Drive.#inside = undefined;
+    await Promise.all(drives.map((drive) => drive && drive.#shutdown()));
+  }
+
+  readonly #channel: Channel;
   readonly #pending = new Map<number, Pending>();
   readonly #listeners = new Map<string, Listener>();
   readonly #environment = { ...process.env };
-  #unwritten = "";
-  #partial = "";
-  #stderr = "";
   #last = 0;
   #sessions = 0;
   #ended = false;
 
-  private constructor(program: string) {
-    this.#child = spawn(program, ["drive"], { stdio: ["pipe", "pipe", "pipe"] });
-    this.#child.stdout.setEncoding("utf8").on("data", (chunk: string) => this.#read(chunk));
-    this.#child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
-      this.#stderr = (this.#stderr + chunk).slice(-4000);
+  private constructor(name: string, open: (reader: Reader) => Channel) {
+    this.#channel = open({
+      read: (line) => this.#take(JSON.parse(line) as Json),
+      ended: (why) => this.#end(why),
     });
-    // Who writes to a process that has just ended learns it from the end, not from the pipe.
-    this.#child.stdin.on("error", () => undefined);
-    this.#child.on("error", (error) => this.#end(`cannot start ${program}: ${error.message}`));
-    this.#child.on("close", (code, signal) => this.#end(`mcproof drive ended with ${signal ?? `exit code ${code}`}`));
-    this.#hold(false);
+    this.#channel.hold(false);
     const hello = { protocol: PROTOCOL, driver: "mcproof-node", width: process.stdout.columns || 120 };
     this.request("hello", hello).catch((error: McproofError) => {
-      this.#end(`${program} does not speak protocol ${PROTOCOL} of mcproof drive: ${error.message}`);
-      this.#child.stdin.end();
+      this.#end(`${name} does not speak protocol ${PROTOCOL} of mcproof drive: ${error.message}`);
+      this.#channel.finish();
     });
   }
 
@@ -110,22 +112,35 @@ export class Drive {
     return changed;
   }
 
-  request<T>(method: string, params: Json, options: RequestOptions = {}): Promise<T> {
-    const caller: { stack?: string } = {};
-    Error.captureStackTrace(caller, this.request);
+  /** An error is given the stack of the one who awaits it: that of a pipe would tell nothing. */
+  async request<T>(method: string, params: Json, options?: RequestOptions): Promise<T> {
+    try {
+      return await this.#requested<T>(method, params, options);
+    } catch (error) {
+      if (error instanceof McproofError) {
+        const message = `${error.name}: ${error.message}`;
+        Error.captureStackTrace(error, this.request);
+        const [, ...frames] = (error.stack ?? "").slice(message.length).split("\n");
+        error.stack = [message, ...frames].join("\n");
+      }
+      throw error;
+    }
+  }
+
+  #requested<T>(method: string, params: Json, options: RequestOptions = {}): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#ended) {
         reject(new McproofError("mcproof drive has ended"));
         return;
       }
       if (this.#pending.size === 0) {
-        this.#hold(true);
+        this.#channel.hold(true);
       }
       this.#last += 1;
       const id = this.#last;
-      const pending: Pending = { resolve: resolve as (result: unknown) => void, reject, caller, ...options };
+      const pending: Pending = { resolve: resolve as (result: unknown) => void, reject, progress: options.progress, done: undefined };
       this.#pending.set(id, pending);
-      this.#write({ jsonrpc: "2.0", id, method, params });
+      this.#write(`"id":${id},"method":"${method}"`, params);
       const { signal } = options;
       if (signal?.aborted) {
         this.notify("cancel", { id, reason: String(signal.reason) });
@@ -138,32 +153,15 @@ export class Drive {
   }
 
   notify(method: string, params: Json): void {
-    this.#write({ jsonrpc: "2.0", method, params });
+    this.#write(`"method":"${method}"`, params);
   }
 
-  /** Goes out with what else this turn of the event loop has to say: each write wakes the engine. */
-  #write(message: Json): void {
-    if (this.#unwritten === "") {
-      later(() => {
-        const lines = this.#unwritten;
-        this.#unwritten = "";
-        if (!this.#ended) {
-          this.#child.stdin.write(lines);
-        }
-      });
-    }
-    this.#unwritten += `${JSON.stringify(message)}\n`;
+  #write(head: string, params: Json): void {
+    this.#channel.send(`{"jsonrpc":"2.0",${head},"params":${JSON.stringify(params)}}`);
   }
 
-  #read(chunk: string): void {
-    let start = 0;
-    for (let end = chunk.indexOf("\n"); end >= 0; end = chunk.indexOf("\n", start)) {
-      const line = this.#partial + chunk.slice(start, end);
-      this.#partial = "";
-      start = end + 1;
-      this.#take(JSON.parse(line) as Json);
-    }
-    this.#partial += chunk.slice(start);
+  #reply(outcome: { id: unknown; result: unknown } | { id: unknown; error: unknown }): void {
+    this.#channel.send(JSON.stringify({ jsonrpc: "2.0", ...outcome }));
   }
 
   #take(message: Json): void {
@@ -188,13 +186,10 @@ export class Drive {
     this.#pending.delete(id);
     pending.done?.();
     if (this.#pending.size === 0) {
-      this.#hold(false);
+      this.#channel.hold(false);
     }
     if ("error" in message) {
-      const error = fromDrive(message["error"] as RpcError);
-      const [, ...frames] = (pending.caller.stack ?? "").split("\n");
-      error.stack = [`${error.name}: ${error.message}`, ...frames].join("\n");
-      pending.reject(error);
+      pending.reject(fromDrive(message["error"] as RpcError));
     } else {
       pending.resolve(message["result"]);
     }
@@ -207,10 +202,10 @@ export class Drive {
         throw new Error("nobody answers for this session");
       }
       const result = await listener.asked(params["method"] as string, params["params"]);
-      this.#write({ jsonrpc: "2.0", id, result });
+      this.#reply({ id, result });
     } catch (error) {
       const { code, message, data } = error as Partial<RpcError>;
-      this.#write({ jsonrpc: "2.0", id, error: { code: typeof code === "number" ? code : -32603, message: message ?? String(error), data } });
+      this.#reply({ id, error: { code: typeof code === "number" ? code : -32603, message: message ?? String(error), data } });
     }
   }
 
@@ -219,7 +214,7 @@ export class Drive {
       return;
     }
     this.#ended = true;
-    const error = new McproofError(this.#stderr ? `${why}\n${this.#stderr}` : why);
+    const error = new McproofError(why);
     for (const pending of this.#pending.values()) {
       pending.done?.();
       pending.reject(error);
@@ -230,10 +225,10 @@ export class Drive {
     }
   }
 
-  /** Keeps this process alive while an answer is awaited, and only then. */
-  #hold(alive: boolean): void {
-    for (const part of [this.#child, this.#child.stdin, this.#child.stdout, this.#child.stderr]) {
-      alive ? (part as unknown as Socket).ref() : (part as unknown as Socket).unref();
+  async #shutdown(): Promise<void> {
+    if (!this.#ended) {
+      await this.request("shutdown", {}).catch(() => undefined);
+      this.#channel.finish();
     }
   }
 }

@@ -81,13 +81,14 @@ export const matchers: Matchers = {
 
   async toMatchSnapshotFile(received, file, options = {}) {
     const value = isCall(received) ? rawOf(received) : (received ?? null);
-    const { state, text } = await Drive.shared().request<{ state: string; text?: string }>("snapshot", { file, value, ...options });
+    const { state, text } = await Drive.inside().request<{ state: string; text?: string }>("snapshot", { file, value, ...options });
     return outcome({ ok: state === "same" || state === "written", text: text ?? `${file} is new and was not reviewed` }, `to be what ${file} has`);
   },
 };
 
 function judge(received: unknown, asked: object, expectation: Expectation): Promise<Verdict> {
-  return Drive.shared().request("expect", { ...asked, expectation: encode(expectation), ...originOf(received) });
+  const { engine = Drive.inside(), ...wire } = originOf(received) ?? {};
+  return engine.request("expect", { ...asked, expectation: encode(expectation), ...wire });
 }
 
 function outcome(verdict: { ok: boolean; text?: string }, claim: string, not = "not "): Outcome {

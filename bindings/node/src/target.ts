@@ -35,8 +35,13 @@ export type Target = WireTarget | Connectable | Serve;
 
 export type Resolved = { wire: Record<string, unknown> } | { served: Connectable | Serve };
 
+/** Whether it is a server of this process. */
+export function isServed(target: Target): target is Connectable | Serve {
+  return typeof target === "function" || isConnectable(target);
+}
+
 export function resolve(target: Target, environment: Record<string, string>): Resolved {
-  if (typeof target === "function" || isConnectable(target)) {
+  if (isServed(target)) {
     return { served: target };
   }
   if (target instanceof URL) {

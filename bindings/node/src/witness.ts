@@ -14,6 +14,8 @@ const watching = new Set<Witness>();
 const origins = new WeakMap<object, Origin>();
 
 export interface Origin {
+  /** The engine that knows the session. */
+  engine: { request<T>(method: string, params: Record<string, unknown>): Promise<T> };
   session: string;
   frame: number;
 }

@@ -3,6 +3,7 @@
 
 mod asking;
 mod callbacks;
+mod embedded;
 mod envelope;
 mod judging;
 mod outlet;
@@ -12,6 +13,8 @@ mod sessions;
 mod stdin;
 mod targets;
 mod trouble;
+
+pub use embedded::Embedded;
 
 use crate::conversation::Interrupts;
 use crate::exit::Exit;
@@ -72,17 +75,7 @@ pub(crate) async fn serve(network: &NetworkArgs) -> Result<Exit, Failure> {
     let outlet = Outlet::open()?;
     let mut lines = Lines::open()?;
     let guardian = Guardian::of_whole_process();
-    let drive = Rc::new(Drive {
-        outlet: outlet.clone(),
-        style: Cell::new(Style::default()),
-        targets: Targets::new(network, guardian)?,
-        sessions: Sessions::default(),
-        servers: Servers::default(),
-        relays: Relays::default(),
-        callbacks: Callbacks::new(outlet.clone()),
-        running: RefCell::default(),
-        over: Notify::new(),
-    });
+    let drive = Rc::new(Drive::new(outlet.clone(), Targets::new(network, guardian)?));
     let parent = nix::unistd::getppid();
     let mut look = interval(LOOK);
     let (exit, patience) = loop {
@@ -108,6 +101,20 @@ pub(crate) async fn serve(network: &NetworkArgs) -> Result<Exit, Failure> {
 }
 
 impl Drive {
+    fn new(outlet: Outlet, targets: Targets) -> Self {
+        Self {
+            style: Cell::new(Style::default()),
+            targets,
+            sessions: Sessions::default(),
+            servers: Servers::default(),
+            relays: Relays::default(),
+            callbacks: Callbacks::new(outlet.clone()),
+            running: RefCell::default(),
+            over: Notify::new(),
+            outlet,
+        }
+    }
+
     /// Begins what a line asks for.
     fn accept(self: &Rc<Self>, line: &[u8]) {
         match envelope::read(line) {
@@ -223,11 +230,10 @@ impl Drive {
 impl Context {
     /// Does something that knows nothing of being cancelled.
     async fn unless_cancelled<T>(&self, work: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
-        let mut cancellation = self.cancellation.clone();
         tokio::select! {
             biased;
             outcome = work => outcome,
-            reason = cancellation.asked() => Err(Trouble::cancelled(&reason)),
+            reason = self.cancellation.asked() => Err(Trouble::cancelled(&reason)),
         }
     }
 }

@@ -138,10 +138,14 @@ impl Resolved {
 impl TargetArgs {
     /// As if nothing had been typed but how to reach servers over the network.
     pub(crate) fn of_network(network: &NetworkArgs) -> Self {
+        Self { network: network.clone(), ..Self::of_no_words() }
+    }
+
+    /// What nothing typed means.
+    pub(crate) fn of_no_words() -> Self {
         let grammar = Self::augment_args(clap::Command::new("drive").no_binary_name(true));
         let matches = grammar.try_get_matches_from(std::iter::empty::<&str>()).expect("no flag has to be typed");
-        let typed = Self::from_arg_matches(&matches).expect("the grammar is that of these very flags");
-        Self { network: network.clone(), ..typed }
+        Self::from_arg_matches(&matches).expect("the grammar is that of these very flags")
     }
 
     /// Whether `--` or a flag names the server, so that no positional word does.

@@ -1,6 +1,7 @@
-//! The npm package: packed with a program inside, installed into an empty project, and tested there. Knows npm and the package's
+//! The npm package: packed with a program and its addon inside, installed into an empty project, and tested there. Knows npm and the package's
 //! own scripts, not what they bring.
 
+use std::env::consts;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -58,7 +59,9 @@ impl Place {
             fs::remove_file(&old).map_err(|error| cannot("remove", &old, &error))?;
         }
         let script = self.source.join("scripts/pack.mjs");
-        peers::run(Command::new("node").arg(script).arg("--binary").arg(program).arg("--out").arg(&self.target))?;
+        let mut packs = Command::new("node");
+        packs.arg(script).arg("--binary").arg(program).arg("--addon").arg(addon_beside(program)?).arg("--out").arg(&self.target);
+        peers::run(&mut packs)?;
         self.tarballs()
     }
 
@@ -118,6 +121,17 @@ impl Place {
         let mut command = Command::new(program);
         command.current_dir(&self.project).env_remove("MCPROOF_BINARY");
         command
+    }
+}
+
+/// The engine as a library, where cargo puts it.
+fn addon_beside(program: &Path) -> Result<PathBuf, String> {
+    let name = format!("{}mcproof_node{}", consts::DLL_PREFIX, consts::DLL_SUFFIX);
+    let addon = program.with_file_name(&name);
+    if addon.is_file() {
+        Ok(addon)
+    } else {
+        Err(format!("beside {} there is no {name}: build the package mcproof-node as well", program.display()))
     }
 }
 

@@ -17,7 +17,8 @@ const MOST_A_TURN: usize = 64 << 10;
 
 #[derive(Clone)]
 pub(super) struct Outlet {
-    lines: Sender<Lines>,
+    /// The thread; `None` where whoever holds the drive takes the lines.
+    lines: Option<Sender<Lines>>,
     state: Arc<State>,
 }
 
@@ -65,9 +66,19 @@ impl Outlet {
         };
         let started = std::thread::Builder::new().name("outlet".into()).spawn(writes);
         started.map_err(|error| Failure::bad_input("no-thread", format!("the system gives no thread: {error}")))?;
-        let outlet = Self { lines, state };
+        let outlet = Self { lines: Some(lines), state };
         tokio::spawn(outlet.clone().write_turns(output::stdout_is_pipe()));
         Ok(outlet)
+    }
+
+    /// Keeps what is sent until it is taken.
+    pub(super) fn kept() -> Self {
+        Self { lines: None, state: Arc::default() }
+    }
+
+    /// What was sent and not taken yet.
+    pub(super) fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.state.turn.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Sends a line, with its line feed.
@@ -96,7 +107,9 @@ impl Outlet {
     /// Waits until everything is written, but not for a driver that does not read.
     pub(super) async fn finish(&self) {
         self.hand_over(&mut self.state.turn.lock().unwrap_or_else(PoisonError::into_inner));
-        let _ = self.lines.send(Lines::Last);
+        if let Some(thread) = &self.lines {
+            let _ = thread.send(Lines::Last);
+        }
         let _ = tokio::time::timeout(std::time::Duration::from_secs(1), self.state.written.notified()).await;
     }
 
@@ -115,15 +128,13 @@ impl Outlet {
 
     /// Leaves the rest to the thread.
     fn hand_over(&self, turn: &mut Vec<u8>) {
-        if turn.is_empty() {
-            return;
-        }
+        let Some(thread) = self.lines.as_ref().filter(|_| !turn.is_empty()) else { return };
         let unread = self.state.unread.fetch_add(turn.len(), Ordering::Relaxed);
         if unread > MOST_UNREAD {
             self.close();
         }
         // The thread lives as long as anybody can send.
-        let _ = self.lines.send(Lines::Text(std::mem::take(turn)));
+        let _ = thread.send(Lines::Text(std::mem::take(turn)));
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) struct Opening {
 
 impl Drive {
     /// Gives a session its name, and its relay if it has one, so that what comes behind may be about it.
-    pub(super) fn take_seat(&self, params: OpenParams) -> Result<Opening, Trouble> {
+    pub(super) fn take_seat(&self, params: OpenParams) -> Result<Box<Opening>, Trouble> {
         let OpenParams { session: name, target, era, protocol_version, timeouts, client, answers, later_answers, push, secrets } = params;
         if name.is_empty() {
             return Err(Trouble::bad("bad-params", "`session` is empty: it is the name that the session is to have"));
@@ -110,7 +110,7 @@ impl Drive {
         let place = Arc::clone(&seat.session).try_write_owned().expect("nobody knows it yet");
         self.sessions.past.borrow_mut().retain(|past| past.name != name);
         self.sessions.open.borrow_mut().insert(name, Rc::clone(&seat));
-        Ok(Opening { seat, place, target: reached, options, relay })
+        Ok(Box::new(Opening { seat, place, target: reached, options, relay }))
     }
 
     fn observer(&self, name: &str) -> Box<dyn Fn(&Frame) + Send + Sync> {
@@ -122,8 +122,8 @@ impl Drive {
         })
     }
 
-    pub(super) async fn open(self: &Rc<Self>, opening: Opening) -> Result<Opened, Trouble> {
-        let Opening { seat, mut place, target, options, relay } = opening;
+    pub(super) async fn open(self: &Rc<Self>, opening: Box<Opening>) -> Result<Opened, Trouble> {
+        let Opening { seat, mut place, target, options, relay } = *opening;
         let started = Instant::now();
         let mut closing = seat.closing.subscribe();
         let opens = async {

@@ -16,8 +16,17 @@ use std::time::Duration;
 pub(super) struct Targets {
     plain: TargetArgs,
     guardian: Guardian,
+    reach: Reach,
     /// Ports that were given to servers: the system may offer one again before its server listens.
     given: RefCell<HashSet<u16>>,
+}
+
+/// Which servers there can be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Any,
+    /// In a process that is the driver's nothing is started, and no socket opened.
+    Relays,
 }
 
 /// Stands for a free port.
@@ -29,7 +38,12 @@ impl Targets {
     pub(super) fn new(network: &NetworkArgs, guardian: Guardian) -> Result<Self, Failure> {
         // Files that cannot be read are told before anything is asked.
         network.network()?;
-        Ok(Self { plain: TargetArgs::of_network(network), guardian, given: RefCell::default() })
+        Ok(Self { plain: TargetArgs::of_network(network), guardian, reach: Reach::Any, given: RefCell::default() })
+    }
+
+    /// Those of a drive that has no process of its own.
+    pub(super) fn relays_only() -> Self {
+        Self { plain: TargetArgs::of_no_words(), guardian: Guardian::default(), reach: Reach::Relays, given: RefCell::default() }
     }
 
     /// The server that a target names; `spawned` is the address of the one that it names by `spawned`.
@@ -42,6 +56,9 @@ impl Targets {
         timeouts: &Timeouts,
     ) -> Result<Resolved, Trouble> {
         check_names(wanted)?;
+        if self.reach == Reach::Relays {
+            return Err(Trouble::bad("bad-target", "here only a `relay` can be a target: everything else needs `mcproof drive`"));
+        }
         let mut arguments = self.common(era, version, timeouts)?;
         arguments.cwd = wanted.cwd.as_ref().map(Into::into);
         arguments.header = headers(&wanted.headers)?;

@@ -1,0 +1,22 @@
+//! `mcproof.node`: the engine inside a Node.js process, so that a call to a server object there crosses no pipe. Carries lines;
+//! knows nothing of what they say.
+
+use mcproof_cli::Embedded;
+use napi::Env;
+use napi::bindgen_prelude::{Error, Function, FunctionCallContext, Result};
+use napi_derive::napi;
+
+/// Makes an engine: a function that takes lines of `mcproof drive`'s protocol, does all that can be done without waiting, and gives
+/// back the lines that there are to read.
+///
+/// # Errors
+/// The system has no room for it.
+#[napi]
+pub fn engine(env: &Env) -> Result<Function<'_, String, String>> {
+    let engine = Embedded::new().map_err(Error::from_reason)?;
+    // Not a class: its instance would be looked up in each call.
+    env.create_function_from_closure("turn", move |call: FunctionCallContext<'_>| {
+        let lines: String = call.get(0)?;
+        String::from_utf8(engine.turn(lines.as_bytes())).map_err(|error| Error::from_reason(error.to_string()))
+    })
+}
