@@ -102,7 +102,7 @@ pub async fn visit(plan: &ProbePlan, earlier: Option<Session>, tap: &Tap, now: S
             course.failed = Some(tap.elapsed());
             let diagnostic = diagnosis::of_connect_failure(&failure, &plan.target, &tap.transcript(), plan.asker);
             let verdict = if is_there(plan, &failure, tap) { ProbeVerdict::Unhealthy } else { ProbeVerdict::Unreachable };
-            report.blame(diagnostic.map_text(|text| tap.redacted(text)), verdict);
+            report.blame(diagnostic, verdict);
             (Some(failure), None)
         }
     };
@@ -110,6 +110,8 @@ pub async fn visit(plan: &ProbePlan, earlier: Option<Session>, tap: &Tap, now: S
     if let Some(diagnostic) = report.tls.as_mut().and_then(|tls| certificate::judge(tls, plan, now)) {
         report.blame(diagnostic, ProbeVerdict::Unhealthy);
     }
+    // A server may repeat what it was sent, wherever it is quoted.
+    report.diagnostics = report.diagnostics.into_iter().map(|diagnostic| diagnostic.map_text(|text| tap.redacted(text))).collect();
     (report.phases, report.duration) = if is_earlier { phases::of_list(&course) } else { phases::of(&plan.target, tap, &course) };
     (Probed { report, failure, contract }, session)
 }
@@ -130,8 +132,7 @@ async fn list(plan: &ProbePlan, session: &Session, course: &mut Course, report: 
         Err(failure) => {
             course.failed = Some(session.tap().elapsed());
             let scene = Scene::of(session, session.tap(), plan.asker).await;
-            let diagnostic = diagnosis::of_list_failure(&failure, "tools/list", &scene);
-            report.blame(diagnostic.map_text(|text| session.tap().redacted(text)), ProbeVerdict::Unhealthy);
+            report.blame(diagnosis::of_list_failure(&failure, "tools/list", &scene), ProbeVerdict::Unhealthy);
             None
         }
     }

@@ -15,8 +15,8 @@ use crate::suite::plan::{self, Action, Binding, Isolation, Reach, Server, Step};
 use crate::suite::{TMP, interpolate_text};
 use mcproof_client::auth::{Authorization, TokenStore};
 use mcproof_client::{
-    Answers, ConnectOptions, Destinations, Endpoint, Era, EraChoice, Farewell, FaultInjector, FaultRule, Launch, Network, Patience,
-    Proxies, Session, Tap, Target, open_session,
+    Answers, ConnectFailure, ConnectOptions, Destinations, Endpoint, Era, EraChoice, Farewell, FaultInjector, FaultRule, Launch, Network,
+    Patience, Proxies, Session, Tap, Target, open_session,
 };
 use mcproof_record::{Diagnostic, Exchange, FrameId, SessionTranscript, Transcript};
 use serde_json::{Map, Value, json};
@@ -171,7 +171,7 @@ impl<'a> Sessions<'a> {
         diagnostic.map_text(|text| self.cleaned(text))
     }
 
-    /// The same for a value that is to be kept, such as in a snapshot, which goes into a repository.
+    /// The same for a value that is to be kept.
     pub(super) fn without_secrets_in(&self, value: Value) -> Value {
         rewrite(value, &|text| self.cleaned(text))
     }
@@ -200,13 +200,23 @@ impl<'a> Sessions<'a> {
         let connect = ConnectOptions { faults: injector.clone(), ..self.connect_options(server, binding) };
         match open_session(&target, &connect, &tap).await {
             Ok(session) => Ok(self.opened_on(session, tap, turn, target, injector, FrameId(0))),
-            Err(failure) => {
-                let transcript = tap.transcript();
-                let diagnostic = diagnosis::of_connect_failure(&failure, &target, &transcript, Asker::Suite);
-                self.past.push(Past::stillborn(server, transcript, injector.as_ref()));
-                Err(fail(diagnostic.map_text(|text| tap.redacted(text))))
-            }
+            Err(failure) => Err(fail(self.stillborn(server, &failure, &target, &tap, injector.as_ref()))),
         }
+    }
+
+    /// Keeps the wire of a session that did not come about, and tells why it did not.
+    fn stillborn(
+        &mut self,
+        server: &Server,
+        failure: &ConnectFailure,
+        target: &Target,
+        tap: &Tap,
+        injector: Option<&FaultInjector>,
+    ) -> Diagnostic {
+        let transcript = tap.transcript();
+        let diagnostic = diagnosis::of_connect_failure(failure, target, &transcript, Asker::Suite);
+        self.past.push(Past::stillborn(server, transcript, injector));
+        diagnostic.map_text(|text| tap.redacted(text))
     }
 
     fn opened_on(
@@ -283,10 +293,8 @@ impl<'a> Sessions<'a> {
                 Ok(farewell)
             }
             Err(failure) => {
-                let transcript = tap.transcript();
-                let diagnostic = diagnosis::of_connect_failure(&failure, &target, &transcript, Asker::Suite);
-                self.past.push(Past::stillborn(server, transcript, injector.as_ref()));
-                Err(Box::new(diagnostic.at(binding.place.clone()).map_text(|text| tap.redacted(text))))
+                let diagnostic = self.stillborn(server, &failure, &target, &tap, injector.as_ref());
+                Err(Box::new(diagnostic.at(binding.place.clone())))
             }
         }
     }

@@ -3,6 +3,7 @@
 
 use super::Snapshots;
 use super::expand::Work;
+use super::sessions::Sessions;
 use crate::judge::{changes, redact};
 use crate::suite::plan::{Case, Redaction, Snapshot, Step, Suite};
 use mcproof_record::{Diagnostic, Difference};
@@ -19,10 +20,12 @@ const FOLDER: &str = ".snapshots";
 const PENDING: &str = "new";
 
 /// Compares a payload with what was reviewed.
-pub(super) fn check(snapshot: &Snapshot, payload: &Value, work: &Work, mode: Snapshots) -> Option<Diagnostic> {
-    let file = file(&work.suite, &work.plan.name, snapshot);
+pub(super) fn check(snapshot: &Snapshot, payload: &Value, sessions: &Sessions<'_>) -> Option<Diagnostic> {
+    let file = file(&sessions.work.suite, &sessions.work.plan.name, snapshot);
+    // It goes into a repository.
+    let payload = sessions.without_secrets_in(payload.clone());
     let hint = "look at it with `mcproof review`, or take what came with `mcproof test --update-snapshots`";
-    match compare(&file, payload, &snapshot.redact, mode) {
+    match compare(&file, &payload, &snapshot.redact, sessions.options.snapshots) {
         Ok(Compared::Same | Compared::Written) => None,
         Ok(Compared::New(diagnostic) | Compared::Differs(diagnostic)) => Some(diagnostic.at(snapshot.place.clone()).hint(hint)),
         Err(diagnostic) => Some(diagnostic.at(snapshot.place.clone())),

@@ -117,8 +117,7 @@ async fn run_leaf(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Valu
     if diagnostics.is_empty()
         && let (Some(snapshot), Some(Attempt { answer: Some(answer), .. })) = (&step.snapshot, attempts.first())
     {
-        let payload = sessions.without_secrets_in(answer.payload.value.clone());
-        diagnostics.extend(snapshot::check(snapshot, &payload, sessions.work, sessions.options.snapshots));
+        diagnostics.extend(snapshot::check(snapshot, &answer.payload.value, sessions));
     }
     if diagnostics.iter().any(|diagnostic| diagnostic.evidence.is_none()) {
         let transcript = open.tap.transcript();
@@ -158,8 +157,7 @@ async fn run_without_server(step: &Step, sessions: &Sessions<'_>, scope: &Map<St
             let answer = Answer { result: Ok(result), payload, frame: None, elapsed: started.elapsed() };
             leaf.diagnostics = judge::judge(step, &answer, scope);
             if let (true, Some(snapshot)) = (leaf.diagnostics.is_empty(), &step.snapshot) {
-                let payload = sessions.without_secrets_in(answer.payload.value.clone());
-                leaf.diagnostics.extend(snapshot::check(snapshot, &payload, sessions.work, options.snapshots));
+                leaf.diagnostics.extend(snapshot::check(snapshot, &answer.payload.value, sessions));
             }
             if leaf.diagnostics.is_empty() {
                 (leaf.saved, leaf.diagnostics) = judge::save(step, &answer);
