@@ -17,6 +17,7 @@ mod rollup;
 mod schedule;
 mod values;
 
+pub use chores::BLIND_AFTER;
 pub use commit::{Committed, Finished};
 pub use contracts::SeenContract;
 pub use results::{ProbeEvidence, evidence_id};

@@ -2,10 +2,9 @@
 //! control characters become visible, and long texts end early.
 
 use crate::incident::{Class, Detail, Severity};
-use crate::moment::Moment;
+use crate::moment::{Moment, span};
 use mcproof_report::escape;
 use std::fmt;
-use std::time::Duration;
 
 /// Why somebody is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -178,17 +177,5 @@ pub(super) fn cut(text: &str, most: usize) -> String {
             let end = text.char_indices().nth(most.saturating_sub(1)).map_or(0, |(end, _)| end);
             format!("{}…", &text[..end])
         }
-    }
-}
-
-/// A span of time as people say it: its two largest units.
-pub(super) fn span(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{seconds} s"),
-        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
-        (0, _, _) => format!("{hours} h {minutes} min"),
-        _ => format!("{days} d {hours} h"),
     }
 }

@@ -1,9 +1,8 @@
 //! What each service is sent, for a message that a hostile server had a hand in.
 
-use super::message::span;
 use super::*;
 use crate::incident::{Class, Detail, Severity};
-use crate::moment::Moment;
+use crate::moment::{Moment, span};
 use std::time::Duration;
 
 const BEGIN: Moment = Moment(1_767_225_600_000);

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Nobody else does a chore for so long, unless it is done before.
 const LEASE: Duration = Duration::from_secs(120);
 /// Without a result for so many intervals a target is not seen any more.
-const BLIND_AFTER: i64 = 3;
+pub const BLIND_AFTER: u32 = 3;
 
 impl Store {
     /// When a chore was done last, if it is ours to do now.

@@ -8,15 +8,15 @@ use crate::failure::Failure;
 use crate::{output, settings};
 use comfy_table::{ContentArrangement, Table, presets};
 use mcproof_report::escape;
-use mcproof_watch::moment::Moment;
+use mcproof_watch::moment::{Moment, span};
 use mcproof_watch::state::Availability;
+use mcproof_watch::store::BLIND_AFTER;
 use mcproof_watch::store::read::{IncidentRow, TargetRow, Which};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Without a result for so many intervals, and a little, nobody knows how a target is.
-const STALE: u32 = 3;
+/// A monitor that is a little late is alive.
 const GRACE: Duration = Duration::from_secs(60);
 /// Incidents that are listed, and that are looked through for a target.
 const MOST: i64 = 1_000;
@@ -125,7 +125,7 @@ struct Seen<'a> {
 impl<'a> Seen<'a> {
     fn of(target: &'a TargetRow, open: &'a [IncidentRow], now: Moment) -> Self {
         let every = Duration::from_millis(target.every.unsigned_abs());
-        let is_stale = now.since(target.last_result.max(target.since)) > every * STALE + GRACE;
+        let is_stale = now.since(target.last_result.max(target.since)) > every * BLIND_AFTER + GRACE;
         let incident = open.iter().filter(|incident| incident.subject == target.name).max_by_key(|incident| incident.severity);
         Self { target, incident, is_stale }
     }
@@ -194,15 +194,4 @@ fn table<const COLUMNS: usize>(titles: [&str; COLUMNS], rows: impl Iterator<Item
 
 fn ago(moment: Moment, now: Moment) -> String {
     format!("{} ago", span(now.since(moment)))
-}
-
-/// In its two largest units.
-fn span(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60) {
-        (0, 0, 0) => format!("{seconds} s"),
-        (0, 0, minutes) => format!("{minutes} min {} s", seconds % 60),
-        (0, hours, minutes) => format!("{hours} h {minutes} min"),
-        (days, hours, _) => format!("{days} d {hours} h"),
-    }
 }
