@@ -28,9 +28,15 @@ use calls::{Depth, Tools};
 use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, EraChoice, Session, TapBounds, Target, TransportKind, Unanswered};
 use mcproof_record::{FrameId, Opened, ProbeOutcome, Probed, Take};
 use served::Served;
+use state::Claims;
 use std::time::Duration;
 use tokio::sync::{SetOnce, oneshot};
+use tokio::time::timeout;
 use url::Url;
+use visit::Visit;
+
+/// Whoever keeps a modern client waiting for longer is started again for the next one.
+const HANDING_ON: Duration = Duration::from_millis(500);
 
 /// Starts the progress token of requests that go out a few at a time, and are given up after a while of our choosing.
 pub(crate) const FLOCK_TOKEN: &str = "mcproof-flock-";
@@ -90,7 +96,7 @@ impl Found {
     }
 }
 
-/// Talks to the server until everything has been tried that may be. Each kind of client has a process of its own over stdio,
+/// Talks to the server until everything has been tried that may be. Over stdio clients share a process only as long as it is well,
 /// because some servers cannot be talked to in both eras, and some do not survive. Over HTTP one process that we start serves
 /// all clients but those that may be its end.
 pub async fn explore(inquiry: &Inquiry) -> Explored {
@@ -108,7 +114,7 @@ async fn explore_pipes(inquiry: &Inquiry) -> Explored {
     let (tell_modern, modern_tools) = oneshot::channel();
     // Nobody may be left who wants to know.
     let tell = |listener: oneshot::Sender<Tools>| move |tools| drop(listener.send(tools));
-    // The calls take their time, and need not wait for anything.
+    // The calls take longest, and need not wait for anything.
     let called = calls::talk(inquiry, EraChoice::Legacy, Depth::Full, tell(tell_legacy));
     let called_modern = async {
         let depth = if eras.is_legacy().await { Depth::Calls } else { Depth::Full };
@@ -117,17 +123,18 @@ async fn explore_pipes(inquiry: &Inquiry) -> Explored {
         }
         calls::talk(inquiry, EraChoice::Modern, depth, tell(tell_modern)).await
     };
+    let (hand_on, handed_on) = oneshot::channel();
     let aside = async {
         let era = eras.spoken().await?;
-        let ended = async { if era == EraChoice::Modern { process::talk(inquiry, era).await } else { Vec::new() } };
-        let observed = async {
-            let tools = if era == EraChoice::Legacy { legacy_tools.await } else { modern_tools.await };
-            Some(state::talk(inquiry, era, &tools.ok()?).await)
-        };
-        Some(tokio::join!(abuse::talk(inquiry, era), ended, observed))
+        let is_modern = era == EraChoice::Modern;
+        let ended = async { if is_modern { process::talk(inquiry, era).await } else { Vec::new() } };
+        let refused = async { if is_modern { None } else { timeout(HANDING_ON, handed_on).await.ok()?.ok() } };
+        let tools = async { if is_modern { modern_tools.await.ok() } else { legacy_tools.await.ok() } };
+        let observed_and_abused = async { observe_and_abuse(inquiry, era, refused.await, tools).await };
+        Some(tokio::join!(ended, observed_and_abused))
     };
     let conversed = async {
-        let Conversed { takes, found, unreachable } = converse(inquiry, &eras, &mut None).await;
+        let Conversed { takes, found, unreachable } = converse(inquiry, &eras, &mut None, hand_on).await;
         let tested = match found {
             Some(found) => fixtures::talk(inquiry, found, &takes).await,
             None => Vec::new(),
@@ -135,8 +142,9 @@ async fn explore_pipes(inquiry: &Inquiry) -> Explored {
         let tools = Tools::in_takes(&takes, &inquiry.calls);
         (takes, tested, tools, unreachable)
     };
-    let ((mut takes, tested, tools, unreachable), aside, called_modern, called) = tokio::join!(conversed, aside, called_modern, called);
-    if let Some((abused, ended, observed)) = aside {
+    let (called, (mut takes, tested, tools, unreachable), aside, called_modern) =
+        tokio::join!(biased; called, conversed, aside, called_modern);
+    if let Some((ended, (observed, abused))) = aside {
         let observed = match (observed, eras.spoken().await) {
             // Whoever was to list the tools did not get to it.
             (None, Some(era)) => state::talk(inquiry, era, &tools).await,
@@ -146,6 +154,35 @@ async fn explore_pipes(inquiry: &Inquiry) -> Explored {
     }
     takes.extend(called.unwrap_or_default());
     Explored { takes, unreachable }
+}
+
+/// Both in the process that refused to be modern, as far as it is there and well; otherwise each in its own, at the same time.
+/// What was observed is `None` if the tools are not known.
+async fn observe_and_abuse<'a>(
+    inquiry: &'a Inquiry,
+    era: EraChoice,
+    refused: Option<Visit<'a>>,
+    tools: impl Future<Output = Option<Tools>>,
+) -> (Option<Vec<Take>>, Vec<Take>) {
+    let shared = match refused {
+        Some(refused) => refused.anew(state::NAME).await,
+        None => None,
+    };
+    let Some(mut visit) = shared else {
+        let observed = async { Some(state::talk(inquiry, era, &tools.await?).await) };
+        return tokio::join!(observed, abuse::talk(inquiry, era, None));
+    };
+    let tools = tools.await;
+    let claims = tools.as_ref().and_then(Claims::of);
+    if let Some(claims) = &claims {
+        state::observe(&mut visit, claims).await;
+    }
+    let (observed, under_way) = match visit.is_over() || visit.has_left_work() {
+        true => (visit.end().await, None),
+        false => (visit.part(abuse::NAME), Some(visit)),
+    };
+    let observed = tools.as_ref().map(|_| claims.map(|_| observed).into_iter().collect());
+    (observed, abuse::talk(inquiry, era, under_way).await)
 }
 
 /// Which eras a server speaks: told by those who are first to know, to those who wait for it.
@@ -191,7 +228,7 @@ async fn explore_web(inquiry: &Inquiry) -> Explored {
         }
     };
     let reached = served.as_ref().map_or_else(|| inquiry.clone(), |served| served.inquiry.clone());
-    let Conversed { mut takes, found, unreachable } = converse(&reached, &Eras::default(), &mut served).await;
+    let Conversed { mut takes, found, unreachable } = converse(&reached, &Eras::default(), &mut served, oneshot::channel().0).await;
     let tools = Tools::in_takes(&takes, &inquiry.calls);
     if let Some(found) = found {
         revive(&mut served).await;
@@ -218,7 +255,7 @@ async fn explore_web(inquiry: &Inquiry) -> Explored {
         takes.extend(calls::talk(inquiry, EraChoice::Legacy, Depth::Full, drop).await.unwrap_or_default());
         takes.extend(legacy::early(inquiry, found.kind).await);
     }
-    takes.extend(abuse::talk(inquiry, found.era()).await);
+    takes.extend(abuse::talk(inquiry, found.era(), None).await);
     takes.extend(process::talk(inquiry, found.era()).await);
     Explored { takes, unreachable }
 }
@@ -230,9 +267,9 @@ struct Conversed {
     unreachable: Option<ConnectFailure>,
 }
 
-async fn converse(inquiry: &Inquiry, eras: &Eras, served: &mut Option<Served>) -> Conversed {
+async fn converse<'a>(inquiry: &'a Inquiry, eras: &Eras, served: &mut Option<Served>, hand_on: oneshot::Sender<Visit<'a>>) -> Conversed {
     let (mut legacy, mut modern) = match &inquiry.target {
-        Target::Stdio(_) => tokio::join!(legacy::talk(inquiry, eras), modern::talk(inquiry, eras)),
+        Target::Stdio(_) => tokio::join!(legacy::talk(inquiry, eras), modern::talk(inquiry, eras, hand_on)),
         Target::Http { .. } => {
             let mut legacy = legacy::talk(inquiry, eras).await;
             revive(served).await;
@@ -240,7 +277,7 @@ async fn converse(inquiry: &Inquiry, eras: &Eras, served: &mut Option<Served>) -
                 legacy.takes.extend(legacy::versions(inquiry, kind).await);
                 revive(served).await;
             }
-            (legacy, modern::talk(inquiry, eras).await)
+            (legacy, modern::talk(inquiry, eras, hand_on).await)
         }
     };
     let unreachable = match (&legacy.failure, &modern.failure) {

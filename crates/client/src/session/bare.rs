@@ -6,7 +6,7 @@ use super::open::{Attempt, Opening};
 use super::wire::Connection;
 use super::{ConnectFailure, ConnectOptions, Handshake, Headers, Session, Target};
 use crate::Tap;
-use crate::revision::{Era, TransportKind};
+use crate::revision::{Era, EraChoice, TransportKind};
 use crate::transport::{HttpConnection, SseConnection};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -63,16 +63,20 @@ pub async fn open_bare(
 }
 
 impl Session {
-    /// Asks a server to be discovered, as [`super::open_session`] does that knows it to be modern. A server that refuses is given
-    /// back as it is, so that it can be asked something else.
+    /// The handshake of the one era that the options name (legacy, if they name none), as [`super::open_session`] has it. A
+    /// server that refuses is given back as it is, so that it can be asked something else.
     ///
     /// # Errors
-    /// As [`super::open_session`] in the modern era.
-    pub async fn discover(self, options: &ConnectOptions, tap: &Tap) -> Result<Self, Box<(ConnectFailure, Self)>> {
+    /// As [`super::open_session`] in that era.
+    pub async fn shake_hands(self, options: &ConnectOptions, tap: &Tap) -> Result<Self, Box<(ConnectFailure, Self)>> {
         let opening = Opening::new(options, tap);
         let Self { wire, dispatcher, policies, answering, spawned, reached, handshake, .. } = self;
         let attempt = Attempt { wire, dispatcher, policies, answering };
-        match opening.discover(&attempt, handshake.transport, spawned.as_ref()).await {
+        let shaken = match options.era {
+            EraChoice::Modern => opening.discover(&attempt, handshake.transport, spawned.as_ref()).await,
+            EraChoice::Legacy | EraChoice::Auto => opening.initialize(&attempt, handshake.transport).await,
+        };
+        match shaken {
             Ok(handshake) => Ok(Self { reached, ..opening.session(attempt, spawned, handshake) }),
             Err(failure) => Err(Box::new((failure, Self { reached, ..opening.session(attempt, spawned, handshake) }))),
         }

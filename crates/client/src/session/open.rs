@@ -432,7 +432,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    async fn initialize(&self, attempt: &Attempt, transport: TransportKind) -> Result<Handshake, ConnectFailure> {
+    pub(super) async fn initialize(&self, attempt: &Attempt, transport: TransportKind) -> Result<Handshake, ConnectFailure> {
         let mut offer = self.offer();
         if self.era() != EraChoice::Legacy {
             // The probe was part of the handshake. A start that took all the time still leaves some for an answer.

@@ -43,11 +43,19 @@ fn line(message: &Value) -> Vec<u8> {
     line
 }
 
-pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice) -> Vec<Take> {
+/// Of this kind of conversation.
+pub(super) const NAME: &str = "abuse";
+
+/// Begins with a conversation that is under way, if there is one.
+pub(super) async fn talk<'a>(inquiry: &'a Inquiry, era: EraChoice, mut under_way: Option<Visit<'a>>) -> Vec<Take> {
     let mut takes = Vec::new();
     let mut next = 0;
     loop {
-        let mut visit = match Visit::open_in(inquiry, "abuse", era).await {
+        let opened = match under_way.take() {
+            Some(visit) => Ok(visit),
+            None => Visit::open_in(inquiry, NAME, era).await,
+        };
+        let mut visit = match opened {
             Ok(visit) => visit.in_passing(),
             Err(failed) => {
                 takes.push(failed.0);

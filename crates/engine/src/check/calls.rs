@@ -147,7 +147,7 @@ async fn try_odd<'a>(open: impl AsyncFn() -> Opened<'a>, odd: Vec<(Unusual, Vec<
         }
         let current = match visit.take() {
             Some(mut open) if is_apart && !open.is_over() && !open.has_left_work() => {
-                takes.push(open.part());
+                takes.push(open.part("caller"));
                 Some(open)
             }
             Some(over) if is_apart || over.is_over() => {

@@ -6,11 +6,13 @@ use super::{Eras, Inquiry, Talked, modern_headers, tour};
 use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, Spelling, Target, TransportKind, revision};
 use mcproof_record::{Opened, Take};
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 /// No revision of the protocol.
 pub(super) const UNKNOWN_VERSION: &str = "1900-01-01";
 
-pub(super) async fn talk(inquiry: &Inquiry, eras: &Eras) -> Talked {
+/// The process of a server that is not modern is handed on, to whoever wants to talk with it in another way.
+pub(super) async fn talk<'a>(inquiry: &'a Inquiry, eras: &Eras, hand_on: oneshot::Sender<Visit<'a>>) -> Talked {
     // What a server remembers of a discovery may outlast the connection: over HTTP nothing may come before this.
     let unprepared = match &inquiry.target {
         Target::Http { launch: None, kind, .. } if *kind != Some(TransportKind::Sse) => unprepared(inquiry).await,
@@ -47,7 +49,7 @@ pub(super) async fn talk(inquiry: &Inquiry, eras: &Eras) -> Talked {
             };
             Talked { takes: std::iter::once(takes).chain(stateless).chain(unprepared).collect(), kind: Some(kind), failure: None }
         }
-        Err(Undiscovered { mut take, failure, still }) => {
+        Err(Undiscovered { mut take, failure, mut still }) => {
             let mut takes = Vec::new();
             match &failure {
                 ConnectFailure::BadResult { .. } | ConnectFailure::NoCommonVersion { .. } => {}
@@ -57,9 +59,13 @@ pub(super) async fn talk(inquiry: &Inquiry, eras: &Eras) -> Talked {
                 }
                 // A legacy server answers with any error, or not at all. A modern one without discovery does as well: only
                 // another request tells them apart.
-                _ => match undiscovered(inquiry, &failure, still).await {
+                _ => match undiscovered(inquiry, &failure, still.as_mut()).await {
                     Some(other) => takes.push(other),
-                    None => take.opened = Opened::OtherEra,
+                    None => {
+                        take.opened = Opened::OtherEra;
+                        // Nobody may want it.
+                        still.map(|visit| hand_on.send(visit));
+                    }
                 },
             }
             takes.insert(0, take);
@@ -87,11 +93,11 @@ async fn spellings(inquiry: &Inquiry) -> Option<Take> {
 }
 
 /// A conversation with a server that is modern although it refused to be discovered.
-async fn undiscovered(inquiry: &Inquiry, failure: &ConnectFailure, still: Option<Visit<'_>>) -> Option<Take> {
+async fn undiscovered(inquiry: &Inquiry, failure: &ConnectFailure, still: Option<&mut Visit<'_>>) -> Option<Take> {
     let ConnectFailure::Refused { .. } = failure else { return None };
     // The process that refused is as good as another one to hear that it is not modern.
-    if let Some(mut refused) = still
-        && let Some(answer) = ask_undiscovered(&mut refused).await
+    if let Some(refused) = still
+        && let Some(answer) = ask_undiscovered(refused).await
         && !is_modern(&answer)
     {
         return None;

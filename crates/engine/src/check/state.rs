@@ -29,32 +29,51 @@ const FIRST_CALL: &str = "state-call-first";
 pub(super) const SAME_CALL: &str = "state-call-again";
 pub(super) const LOOK: &str = "observe";
 
+/// Of this kind of conversation.
+pub(super) const NAME: &str = "observer";
+
 pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, tools: &Tools) -> Vec<Take> {
-    let hint = |tool: &Callable, name: &str| tool.tool.pointer(&format!("/annotations/{name}")) == Some(&Value::Bool(true));
-    let (read_only, others): (Vec<&Callable>, Vec<&Callable>) = tools.0.iter().partition(|tool| hint(tool, "readOnlyHint"));
-    let idempotent: Vec<&Callable> = others.into_iter().filter(|tool| hint(tool, "idempotentHint")).collect();
-    if read_only.is_empty() && idempotent.is_empty() {
-        return Vec::new();
+    let Some(claims) = Claims::of(tools) else { return Vec::new() };
+    match Visit::open_in(inquiry, NAME, era).await {
+        Ok(mut visit) => {
+            observe(&mut visit, &claims).await;
+            vec![visit.end().await]
+        }
+        Err(failed) => vec![failed.0],
     }
-    let mut visit = match Visit::open_in(inquiry, "observer", era).await {
-        Ok(visit) => visit,
-        Err(failed) => return vec![failed.0],
-    };
+}
+
+/// The tools whose claims can be judged.
+pub(super) struct Claims<'t> {
+    read_only: Vec<&'t Callable>,
+    idempotent: Vec<&'t Callable>,
+}
+
+impl<'t> Claims<'t> {
+    /// `None` if no tool claims anything.
+    pub(super) fn of(tools: &'t Tools) -> Option<Self> {
+        let (read_only, others): (Vec<&Callable>, Vec<&Callable>) = tools.0.iter().partition(|tool| hint(tool, "readOnlyHint"));
+        let idempotent: Vec<&Callable> = others.into_iter().filter(|tool| hint(tool, "idempotentHint")).collect();
+        (!read_only.is_empty() || !idempotent.is_empty()).then_some(Self { read_only, idempotent })
+    }
+}
+
+fn hint(tool: &Callable, name: &str) -> bool {
+    tool.tool.pointer(&format!("/annotations/{name}")) == Some(&Value::Bool(true))
+}
+
+pub(super) async fn observe(visit: &mut Visit<'_>, claims: &Claims<'_>) {
     let until = Instant::now() + BUDGET;
     // The judges read in the same conversation what the tools claim.
     visit.ask("list-for-calls", Some("tools/list"), "tools/list", json!({})).await;
-    let observers = observers(&mut visit, &read_only, |tool| hint(tool, "openWorldHint")).await;
-    for tool in read_only.into_iter().take(MOST_JUDGED_TOOLS) {
-        if !try_tool(&mut visit, tool, &observers, &[CALL], until).await {
-            return vec![visit.end().await];
+    let observers = observers(visit, &claims.read_only, |tool| hint(tool, "openWorldHint")).await;
+    let read_only = claims.read_only.iter().take(MOST_JUDGED_TOOLS).map(|tool| (*tool, &[CALL][..]));
+    let idempotent = claims.idempotent.iter().take(MOST_JUDGED_TOOLS).map(|tool| (*tool, &[FIRST_CALL, SAME_CALL][..]));
+    for (tool, calls) in read_only.chain(idempotent) {
+        if !try_tool(visit, tool, &observers, calls, until).await {
+            return;
         }
     }
-    for tool in idempotent.into_iter().take(MOST_JUDGED_TOOLS) {
-        if !try_tool(&mut visit, tool, &observers, &[FIRST_CALL, SAME_CALL], until).await {
-            break;
-        }
-    }
-    vec![visit.end().await]
 }
 
 /// Looks, calls, and looks again, for each of the calls. `false` if the conversation cannot go on.

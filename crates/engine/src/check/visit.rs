@@ -11,8 +11,11 @@ use mcproof_client::{
 use mcproof_record::{Direction, Ending, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Take, Transcript};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
+use std::thread::available_parallelism;
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout};
 use url::Url;
 
 /// How long a server may take to end after its stdin was closed, and after SIGTERM, before that is worth a word.
@@ -42,6 +45,9 @@ const MOST_CONNECTIONS: usize = 2;
 /// Requests of a flock that are under way at the same time.
 const AT_ONCE: usize = 6;
 
+/// How long one server that starts may keep the next from starting.
+const LONGEST_TURN: Duration = Duration::from_secs(1);
+
 /// Enough for the end of a server where nothing depends on it.
 const BRIEF: Patience = Patience { end_of_input: Duration::from_millis(500), terminate: Duration::from_secs(1) };
 
@@ -61,6 +67,8 @@ pub(super) struct Visit<'a> {
     patience: Patience,
     /// How long it took until there was a session.
     pace: Duration,
+    /// The frames before this one belong to another conversation with the same process.
+    begun: FrameId,
     /// The frames between these two belong to a take of their own.
     greeted: FrameId,
     parted: FrameId,
@@ -107,6 +115,7 @@ impl<'a> Visit<'a> {
             (None, EraChoice::Modern) => mcproof_client::revision::MODERN.to_owned(),
             (None, _) => mcproof_client::revision::LEGACY[0].to_owned(),
         };
+        let _turn = turn().await;
         let began = Instant::now();
         match open_session(&inquiry.target, &options, &tap).await {
             Ok(session) => Ok(Self::opened(inquiry, session, tap, name, began.elapsed())),
@@ -119,9 +128,10 @@ impl<'a> Visit<'a> {
         let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
         let options = ConnectOptions { era: EraChoice::Modern, ..inquiry.options.clone() };
         let offered = options.protocol_version.clone().unwrap_or_else(|| mcproof_client::revision::MODERN.to_owned());
+        let _turn = turn().await;
         let began = Instant::now();
-        let failed = match open_bare(&inquiry.target, TransportKind::Stdio, &offered, &options, &tap).await {
-            Ok(session) => match session.discover(&options, &tap).await {
+        let (failure, session) = match open_bare(&inquiry.target, TransportKind::Stdio, &offered, &options, &tap).await {
+            Ok(session) => match session.shake_hands(&options, &tap).await {
                 Ok(session) => return Ok(Self::opened(inquiry, session, tap, name, began.elapsed())),
                 Err(refused) => {
                     let (failure, session) = *refused;
@@ -130,10 +140,20 @@ impl<'a> Visit<'a> {
             },
             Err(failure) => (failure, None),
         };
-        let (failure, session) = failed;
         let take = unopened(inquiry, name, offered.clone(), &failure, &tap);
-        let still = session.map(|session| Self::of(inquiry, session, tap, name, offered, Opened::Bare));
+        let pace = began.elapsed();
+        let still = session.map(|session| Self { pace, ..Self::of(inquiry, session, tap, name, offered, Opened::Bare) });
         Err(Undiscovered { take, failure, still })
+    }
+
+    /// Another conversation with the process of one that came to nothing: with a handshake of the legacy era. `None` if that is
+    /// refused as well.
+    pub(super) async fn anew(self, name: &'static str) -> Option<Self> {
+        let Self { inquiry, session, tap, pace, .. } = self;
+        let options = ConnectOptions { era: EraChoice::Legacy, ..inquiry.options.clone() };
+        let begun = tap.mark();
+        let session = session.shake_hands(&options, &tap).await.ok()?;
+        Some(Self { begun, ..Self::opened(inquiry, session, tap, name, pace) })
     }
 
     fn opened(inquiry: &'a Inquiry, session: Session, tap: Tap, name: &'static str, pace: Duration) -> Self {
@@ -150,9 +170,25 @@ impl<'a> Visit<'a> {
 
     fn of(inquiry: &'a Inquiry, session: Session, tap: Tap, name: &'static str, revision: String, opened: Opened) -> Self {
         let (probes, patience, pace) = (Vec::new(), BRIEF, Duration::ZERO);
-        let (greeted, parted) = (tap.mark(), tap.mark());
+        let (begun, greeted, parted) = (FrameId(0), tap.mark(), tap.mark());
         let (was_silent, flocked, left_work) = (false, 0, false);
-        Self { inquiry, session, tap, name, revision, opened, probes, was_silent, flocked, left_work, patience, pace, greeted, parted }
+        Self {
+            inquiry,
+            session,
+            tap,
+            name,
+            revision,
+            opened,
+            probes,
+            was_silent,
+            flocked,
+            left_work,
+            patience,
+            pace,
+            begun,
+            greeted,
+            parted,
+        }
     }
 
     /// In an era that the server speaks.
@@ -543,14 +579,16 @@ impl<'a> Visit<'a> {
         self.left_work
     }
 
-    /// What was tried so far, as a take of its own. The conversation goes on; what comes later is another take.
-    pub(super) fn part(&mut self) -> Take {
+    /// What was tried so far, as a take of its own. The conversation goes on under another name; what comes later is another take.
+    pub(super) fn part(&mut self, next: &'static str) -> Take {
         let (transport, revision, opened) = (self.kind().to_string(), self.revision.clone(), self.opened.clone());
         let probes = std::mem::take(&mut self.probes);
         let mut transcript = self.tap.transcript();
+        transcript.frames.retain(|frame| frame.id >= self.begun);
         without_padding(&mut transcript);
         self.parted = self.tap.mark();
-        Take { name: self.name.into(), transport, revision, opened, probes, ending: None, transcript }
+        let name = std::mem::replace(&mut self.name, next).into();
+        Take { name, transport, revision, opened, probes, ending: None, transcript }
     }
 
     /// Ends the conversation, and the server if it is ours.
@@ -563,11 +601,18 @@ impl<'a> Visit<'a> {
         }
         let (transport, patience) = (self.kind().to_string(), self.slowly(self.patience));
         let (ending, mut transcript) = end(self.session, &self.tap, patience).await;
-        transcript.frames.retain(|frame| !(self.greeted..self.parted).contains(&frame.id));
+        transcript.frames.retain(|frame| frame.id >= self.begun && !(self.greeted..self.parted).contains(&frame.id));
         without_padding(&mut transcript);
         let ending = ending.filter(|_| self.inquiry.target.command().is_some() && !self.left_work);
         Take { name: self.name.into(), transport, revision: self.revision, opened: self.opened, probes: self.probes, ending, transcript }
     }
+}
+
+/// Waits until fewer servers are starting than there are cores: so the first ones are there early, and each is as quick as the
+/// server is. One that does not start keeps the others waiting for a moment only.
+async fn turn() -> Option<SemaphorePermit<'static>> {
+    static TURNS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(available_parallelism().map_or(1, usize::from)));
+    timeout(LONGEST_TURN, TURNS.acquire()).await.ok()?.ok()
 }
 
 /// Ends a session, and says how the server went that it had started. Nothing is said of one that had ended before, unless it
