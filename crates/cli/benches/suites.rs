@@ -1,6 +1,7 @@
 //! What a suite costs: the six end-to-end tests, repeated, each on a fresh server of its own, over stdio and http. Next to it a
-//! bare runner that only starts the same servers and sends the same requests as ready-made text, and, where they are installed
-//! (`cargo xtask peers`), vitest with the TypeScript SDK and pytest with the Python SDK, which run the same tests over stdio.
+//! bare runner that only starts the same servers and sends the same requests as ready-made text (one case after the other, as
+//! the peers below do, or as many at a time as there are cores, as mcproof does if it is not told otherwise), and, where they are
+//! installed (`cargo xtask peers`), vitest with the TypeScript SDK and pytest with the Python SDK, which run the same tests over stdio.
 //! Rounds are paired, so that a machine that changes its speed changes it for all. CPU time includes all servers.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
@@ -34,20 +35,24 @@ const REQUESTS: [Option<(&str, &str)>; 6] = [
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [command, transports] = arguments.as_slice()
+    if let [command, transports, jobs] = arguments.as_slice()
         && command == "bare-runner"
     {
-        return bare_runner(transports);
+        return bare_runner(transports, jobs.parse().expect("a number of jobs"));
     }
     let own = std::env::current_exe().expect("this program has a path");
+    let cores = thread::available_parallelism().map_or(1, usize::from).to_string();
+    let tests = |name, flags: &[&str]| Contender::new(name, Path::new(MCPROOF), &[&mcproof("stdio,http")[..], flags].concat());
     let both = [
-        Contender::new("bare runner", &own, &["bare-runner", "stdio,http"]),
-        Contender::new("mcproof test", Path::new(MCPROOF), &mcproof("stdio,http")),
-        Contender::new("mcproof test, cold starts", Path::new(MCPROOF), &[&mcproof("stdio,http")[..], &["--no-warm-start"]].concat()),
+        Contender::new("bare runner, one case after the other", &own, &["bare-runner", "stdio,http", "1"]),
+        tests("mcproof test --jobs 1", &["--jobs", "1"]),
+        tests("mcproof test", &[]),
+        tests("mcproof test, cold starts", &["--no-warm-start"]),
+        Contender::new("bare runner, a case for each core", &own, &["bare-runner", "stdio,http", &cores]),
     ];
     compare("240 cases over stdio and http, Rust server", both.into(), ROUNDS);
     let mut stdio = vec![
-        Contender::new("bare runner", &own, &["bare-runner", "stdio"]),
+        Contender::new("bare runner, one case after the other", &own, &["bare-runner", "stdio", "1"]),
         Contender::new("mcproof test", Path::new(MCPROOF), &mcproof("stdio")),
         Contender::new("mcproof test, isolation: file", Path::new(MCPROOF), &mcproof_on(&sharing_suite(), "stdio")),
     ];
@@ -214,8 +219,7 @@ fn pytest() -> Option<Contender> {
     Some(Contender { folder: Some(folder), ..Contender::new("pytest, Python SDK", &python, &arguments) })
 }
 
-/// As many at a time as there are cores, like mcproof.
-fn bare_runner(transports: &str) {
+fn bare_runner(transports: &str, jobs: usize) {
     let mut cases = Vec::new();
     for _ in 0..REPEAT {
         for request in REQUESTS {
@@ -224,7 +228,7 @@ fn bare_runner(transports: &str) {
     }
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+        for _ in 0..jobs {
             scope.spawn(|| {
                 while let Some((transport, request)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let messages = std::iter::once(("server/discover", "")).chain(*request);

@@ -236,15 +236,18 @@ impl Figures {
 /// As many probes as one process can do, and next to them as many bare exchanges.
 async fn ceiling(server: &Server, over_tls: bool, lasts: Duration) {
     let authority = std::fs::read(&server.authority).unwrap();
-    let (name, bare) = match over_tls {
-        false => ("HTTP", bare::exchange(server.plain, None).await),
-        true => ("TLS", bare::exchange(server.secure, Some(&authority)).await),
+    let (name, address, authority) = match over_tls {
+        false => ("HTTP", server.plain, None),
+        true => ("TLS", server.secure, Some(&authority[..])),
     };
+    // Before and after, so that a machine that changes its speed changes it for both.
+    let before = bare::exchange(address, authority).await;
     let folder = tempfile::tempdir().unwrap();
     let database = sqlite(&folder.path().join("watch.db"));
     let task = Task { name: "bench".into(), database, targets: TOO_MANY, every: TOO_OFTEN, lasts, ..server.task(over_tls) };
     let task = Task { warm_up: u64::from(TOO_MANY) * 2, ..task };
     let figures = probe(&task).await;
+    let bare = (before + bare::exchange(address, authority).await) / 2.0;
     let (bare, each) = (bare * 1e6, figures.each());
     println!(
         "{name}: at the most {:.0} probes a second and core ({each:.0} µs of CPU), {:.0} bare exchanges ({bare:.0} µs): {:.0} %; \

@@ -25,6 +25,7 @@ use mcproof_report::Repeat;
 use mcproof_report::terminal::Detail;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::thread::available_parallelism;
 use std::time::Duration;
 use url::Url;
 
@@ -44,9 +45,10 @@ pub(crate) struct Arguments {
     /// The protocol revision to offer, and no other
     #[arg(long, value_name = "VERSION")]
     protocol_version: Option<String>,
-    /// Tests at the same time
-    #[arg(short, long, value_name = "N", default_value_t = default_jobs(), value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: u16,
+    /// Tests at the same time [default: as many as there are cores]
+    // Counted where it is needed: other commands are built from this grammar, too, and to count takes 25 files.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
     /// Start no further test after the first failure, or after N of them
     #[arg(short = 'x', long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
     fail_fast: Option<NonZeroU32>,
@@ -94,10 +96,6 @@ Examples:
   mcproof test e2e.mcproof.yaml --var tool=search -- node server.js
   mcproof test e2e.mcproof.yaml --url https://staging.example.com/mcp --header 'Authorization: Bearer …'
 ";
-
-fn default_jobs() -> u16 {
-    std::thread::available_parallelism().ok().and_then(|cores| u16::try_from(cores.get()).ok()).unwrap_or(1)
-}
 
 pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     let detail = match (arguments.reports.is_quiet(), watching) {
@@ -172,7 +170,7 @@ impl Arguments {
 
     fn options(&self, given: &Given) -> RunOptions {
         RunOptions {
-            jobs: self.jobs.into(),
+            jobs: self.jobs.map_or_else(|| available_parallelism().map_or(1, usize::from), usize::from),
             fail_fast: self.fail_fast,
             start: if self.no_warm_start { Start::Cold } else { Start::Warm },
             era: self.era,
