@@ -3,11 +3,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use mcproof_client::{ConnectFailure, ConnectOptions, Era, EraChoice, Launch, Patience, ProcessSignal, Session, Tap, Target, open_session};
+use mcproof_client::{
+    CallFailure, ConnectFailure, ConnectOptions, Era, EraChoice, Launch, Patience, ProcessSignal, Session, Tap, Target, open_session,
+};
 use std::time::{Duration, Instant};
 
-/// `answer N` answers `initialize` with id N.
+/// `answer N` answers `initialize` with id N, `discovered N` the question for the era, `list N` that for tools, `no N` refuses any.
 const LEGACY: &str = r#"
+    no() { printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$1"; }
+    list() { printf '{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[]}}\n' "$1"; }
+    discovered() { printf '{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}\n' "$1"; }
     answer() { printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"sh","version":"1"}}}\n' "$1"; }
 "#;
 
@@ -54,15 +59,72 @@ async fn until_gone(marker: &str) {
     }
 }
 
-#[tokio::test]
-async fn a_server_that_is_silent_on_discover_is_started_again_and_initialized() {
+/// `body` runs as a server that has to be up within `patience`; told is the era it is found to live in, or why it is not, how
+/// often it was started, and the faults of its session.
+async fn check_era(body: &str, patience: Duration, expected: &str) {
     let tap = Tap::new();
-    let target = script(r#"while read -r line; do case "$line" in *'"initialize"'*) answer 1;; esac; done"#);
-    let options = ConnectOptions { timeout: Some(Duration::from_millis(600)), ..options() };
-    let session = open_session(&target, &options, &tap).await.unwrap();
-    assert_eq!(session.handshake().era, Era::Legacy);
+    let options = ConnectOptions { timeout: Some(patience), ..options() };
+    let found = match open_session(&script(body), &options, &tap).await {
+        Ok(session) => {
+            let listed = session.request("tools/list", None, Duration::from_secs(20)).await;
+            let listed = if listed.is_ok() { "lists" } else { "does not list" };
+            let told = format!("{}, {listed}, {} faults", session.handshake().era, session.faults().len());
+            session.close().await;
+            told
+        }
+        Err(failure) => failure.to_string(),
+    };
+    assert_eq!(format!("{found}, {} starts", starts(&tap)), expected, "{body}");
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_to_discover_is_initialized_in_the_same_process() {
+    let body = r#"while read -r line; do case "$line" in *'"initialize"'*) answer 2;; *tools/list*) list 3;; esac; done"#;
+    check_era(body, Duration::from_millis(600), "legacy, lists, 0 faults, 1 starts").await;
+}
+
+/// They answer nothing until both questions are there: that is what a slow start looks like, without a time in it.
+#[tokio::test]
+async fn a_server_that_takes_most_of_the_time_to_start_is_not_started_twice() {
+    let late = |rest: &str| format!("read -r discover; read -r initialize; {rest}");
+    let serve = r#"while read -r line; do case "$line" in *tools/list*) list 3;; esac; done"#;
+    let patience = Duration::from_secs(2);
+    // Each answers in the order in which it was asked, the modern ones with and without a handshake for others.
+    for (rest, expected) in [
+        ("no 1; answer 2", "legacy, lists, 0 faults, 1 starts"),
+        ("discovered 1; no 2", "modern, lists, 0 faults, 1 starts"),
+        ("discovered 1; answer 2", "modern, lists, 0 faults, 1 starts"),
+        // Out of order: what refuses the one question may yet answer the other, and what answers late is no fault.
+        ("no 2; discovered 1", "modern, lists, 0 faults, 1 starts"),
+        ("answer 2; no 1", "legacy, lists, 0 faults, 1 starts"),
+    ] {
+        check_era(&late(&format!("{rest}; {serve}")), patience, expected).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_or_dies_of_the_second_question_is_started_again() {
+    let fresh = r#"read -r line; case "$line" in *'"initialize"'*) answer 1; read -r line; read -r line; list 2; cat >&2; exit;; esac"#;
+    for (rest, expected) in [
+        ("read -r line; no 2; cat >&2", "legacy, lists, 0 faults, 2 starts"),
+        ("read -r line; exit 7", "legacy, lists, 0 faults, 2 starts"),
+        // It waits for ever for what it has asked itself.
+        ("cat >&2", "legacy, lists, 0 faults, 2 starts"),
+    ] {
+        check_era(&format!("{fresh}; {rest}"), Duration::from_millis(800), expected).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_silent_in_every_process_had_most_of_the_time() {
+    let tap = Tap::new();
+    let options = ConnectOptions { timeout: Some(Duration::from_secs(2)), ..options() };
+    let failure = open_session(&script("cat >&2"), &options, &tap).await.err().unwrap();
+    let ConnectFailure::Unanswered { method: "initialize", failure: CallFailure::TimedOut { after, .. }, .. } = failure else {
+        panic!("{failure}")
+    };
+    assert!(after > Duration::from_millis(500), "{after:?}");
     assert_eq!(starts(&tap), 2);
-    session.close().await;
 }
 
 #[tokio::test]

@@ -192,6 +192,13 @@ impl Dispatcher {
         state.unawaited.anonymous |= anonymous;
     }
 
+    /// Answers to what waits for one now are of no consequence from here on.
+    pub(super) fn forgo_answers(&self) {
+        let mut state = self.state();
+        let State { pending, unawaited, .. } = &mut *state;
+        unawaited.ids.extend(pending.keys().cloned());
+    }
+
     fn wait(self: &Arc<Self>, state: &mut State, id: RequestId, may_be_anonymous: bool) -> Waiting {
         let (sender, answer) = oneshot::channel();
         let pending = Pending { answer: sender, asked: Instant::now(), request: None, progress: None, may_be_anonymous };

@@ -16,6 +16,7 @@ use crate::transport::{
     SseConnection, SseFailure, StdinUse, StdioConnection, Stream, Unanswered, copy_output, exited, listening_addresses,
 };
 use serde_json::json;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -56,12 +57,12 @@ pub async fn open_in_memory(
     let channel =
         LineChannel::open(input, output, Ending::Stream, options.limits, options.faults.as_ref(), tap, Arc::clone(&dispatcher) as _);
     let attempt = opening.attempt(Connection::InMemory(channel), None, dispatcher, queue);
-    if opening.era() != EraChoice::Legacy
-        && let Probed::Modern(handshake) = opening.probe(&attempt, TransportKind::InMemory, None).await?
-    {
-        return Ok(opening.session(attempt, None, *handshake));
-    }
-    let handshake = opening.initialize(&attempt, TransportKind::InMemory).await?;
+    let handshake = match opening.shake_hands_on_a_pipe(&attempt, TransportKind::InMemory).await {
+        Ok(handshake) => handshake,
+        Err(Setback::Lasting(failure) | Setback::Probed(Some(failure))) => return Err(failure),
+        // Nothing is there to be started again.
+        Err(Setback::Probed(None)) => opening.initialize(&attempt, TransportKind::InMemory).await?,
+    };
     Ok(opening.session(attempt, None, handshake))
 }
 
@@ -97,6 +98,20 @@ enum Probed {
     Silent,
 }
 
+/// Why there was no handshake on a pair of streams.
+enum Setback {
+    /// For a reason that will not go away.
+    Lasting(ConnectFailure),
+    /// The question for the era may be to blame. What `initialize` failed with, if it was tried.
+    Probed(Option<ConnectFailure>),
+}
+
+impl From<ConnectFailure> for Setback {
+    fn from(failure: ConnectFailure) -> Self {
+        Self::Lasting(failure)
+    }
+}
+
 impl<'a> Opening<'a> {
     pub(super) fn new(options: &'a ConnectOptions, tap: &'a Tap) -> Self {
         let mut client = options.client.clone();
@@ -128,22 +143,67 @@ impl<'a> Opening<'a> {
 
     async fn stdio(&self, launch: &Launch) -> Result<Session, ConnectFailure> {
         let attempt = self.start_stdio(launch).await?;
-        let attempt = match self.era() {
-            EraChoice::Legacy => attempt,
-            _ => match self.probe(&attempt, TransportKind::Stdio, None).await? {
-                Probed::Modern(handshake) => return Ok(self.session(attempt, None, *handshake)),
-                Probed::Legacy => attempt,
-                Probed::Silent => {
-                    self.tap.note("the server is started again, to try `initialize` on a process that was not probed");
-                    attempt.discard(self.options.patience).await;
-                    self.start_stdio(launch).await?
+        let first = match self.shake_hands_on_a_pipe(&attempt, TransportKind::Stdio).await {
+            Ok(handshake) => return Ok(self.session(attempt, None, handshake)),
+            Err(Setback::Lasting(failure)) => return Err(self.failed(attempt, None, failure).await),
+            Err(Setback::Probed(first)) => first,
+        };
+        self.tap.note("the server is started again, to try `initialize` on a process that was not probed");
+        attempt.discard(self.options.patience).await;
+        let attempt = self.start_stdio(launch).await?;
+        let second = match self.initialize(&attempt, TransportKind::Stdio).await {
+            Ok(handshake) => return Ok(self.session(attempt, None, handshake)),
+            Err(second) => second,
+        };
+        // A server that is silent whatever it is asked had most of the time in its first process.
+        let failure = first.filter(|first| is_silence(first) && is_silence(&second)).unwrap_or(second);
+        Err(self.failed(attempt, None, failure).await)
+    }
+
+    /// The handshake on a pair of streams, where a server may take long to start before it reads a line. So after half of the
+    /// time `initialize` follows on the same streams (2026-07-28, transports/stdio, backward compatibility: no answer within a
+    /// reasonable time means legacy), and an answer to either question counts, that to `server/discover` first: it comes late
+    /// from a server that is only slow.
+    async fn shake_hands_on_a_pipe(&self, attempt: &Attempt, transport: TransportKind) -> Result<Handshake, Setback> {
+        match self.era() {
+            EraChoice::Legacy => return Ok(self.initialize(attempt, transport).await?),
+            EraChoice::Modern => return Ok(self.discover(attempt, transport, None).await?),
+            EraChoice::Auto => {}
+        }
+        let mut probe = pin!(self.probe(attempt, transport, None, self.budget));
+        match timeout(self.budget / 2, &mut probe).await {
+            Ok(Ok(Probed::Modern(handshake))) => return Ok(*handshake),
+            Ok(Ok(Probed::Legacy)) => return Ok(self.initialize(attempt, transport).await?),
+            Ok(Ok(Probed::Silent)) => return Err(Setback::Probed(None)),
+            Ok(Err(failure)) => return Err(failure.into()),
+            Err(_) => drop(self.tap.note("no answer to `server/discover` so far: `initialize` follows, and either answer counts")),
+        }
+        let mut initialize = pin!(self.initialize(attempt, transport));
+        let initialized = tokio::select! {
+            biased;
+            probed = &mut probe => match probed {
+                Ok(Probed::Modern(handshake)) => {
+                    attempt.dispatcher.forgo_answers();
+                    return Ok(*handshake);
                 }
+                _ => initialize.await,
+            },
+            initialized = &mut initialize => match initialized {
+                Err(failure) if attempt.dispatcher.closed_because().is_none() => match probe.await {
+                    Ok(Probed::Modern(handshake)) => return Ok(*handshake),
+                    _ => Err(failure),
+                },
+                initialized => initialized,
             },
         };
-        match self.initialize(&attempt, TransportKind::Stdio).await {
-            Ok(handshake) => Ok(self.session(attempt, None, handshake)),
-            Err(failure) => Err(self.failed(attempt, None, failure).await),
-        }
+        attempt.dispatcher.forgo_answers();
+        initialized.map_err(|failure| match failure {
+            ConnectFailure::Refused { .. } => Setback::Probed(Some(failure)),
+            ConnectFailure::Unanswered { failure: CallFailure::TimedOut { .. } | CallFailure::Closed(_), .. } => {
+                Setback::Probed(Some(failure))
+            }
+            _ => Setback::Lasting(failure),
+        })
     }
 
     pub(super) async fn start_stdio(&self, launch: &Launch) -> Result<Attempt, ConnectFailure> {
@@ -211,7 +271,7 @@ impl<'a> Opening<'a> {
             HttpConnection::new(endpoint, self.options.limits, &self.network(), bearer, self.options.faults.as_ref(), self.tap, inbox)?;
         let attempt = self.attempt(Connection::Http(connection), authorizer.clone(), dispatcher, queue);
         if self.era() != EraChoice::Legacy {
-            match self.probe(&attempt, TransportKind::Http, spawned.as_ref()).await {
+            match self.probe(&attempt, TransportKind::Http, spawned.as_ref(), self.probe_budget()).await {
                 Ok(Probed::Modern(handshake)) => return Ok(self.session(attempt, spawned, *handshake)),
                 Ok(Probed::Legacy | Probed::Silent) => {}
                 Err(failure) => return Err(self.failed(attempt, spawned, failure).await),
@@ -358,7 +418,7 @@ impl<'a> Opening<'a> {
         transport: TransportKind,
         spawned: Option<&Spawned>,
     ) -> Result<Handshake, ConnectFailure> {
-        match self.probe(attempt, transport, spawned).await? {
+        match self.probe(attempt, transport, spawned, self.probe_budget()).await? {
             Probed::Modern(handshake) => Ok(*handshake),
             Probed::Legacy | Probed::Silent => {
                 Err(ConnectFailure::BadResult { method: DISCOVER, reason: "is not that of a modern server".into() })
@@ -367,8 +427,14 @@ impl<'a> Opening<'a> {
     }
 
     /// Asks `server/discover`, and tells from the answer which era the server lives in.
-    async fn probe(&self, attempt: &Attempt, transport: TransportKind, spawned: Option<&Spawned>) -> Result<Probed, ConnectFailure> {
-        let deadline = Instant::now() + self.probe_budget();
+    async fn probe(
+        &self,
+        attempt: &Attempt,
+        transport: TransportKind,
+        spawned: Option<&Spawned>,
+        budget: Duration,
+    ) -> Result<Probed, ConnectFailure> {
+        let deadline = Instant::now() + budget;
         let pinned = self.era() == EraChoice::Modern;
         let mut retried = false;
         loop {
@@ -534,6 +600,10 @@ impl Attempt {
             stdio.close(Patience { end_of_input: patience.end_of_input.min(Patience::SHORT.end_of_input), ..patience }).await;
         }
     }
+}
+
+fn is_silence(failure: &ConnectFailure) -> bool {
+    matches!(failure, ConnectFailure::Unanswered { failure: CallFailure::TimedOut { .. }, .. })
 }
 
 impl Spawned {
