@@ -1,11 +1,15 @@
-//! Servers by name, from the `mcpServers` files that other clients use as well. Knows their format, no flags.
+//! Servers by name, from the files of other clients: `mcpServers`, or `servers` as VS Code has it, in JSON that may hold comments
+//! and trailing commas. Knows their format, no flags.
 
 use crate::failure::Failure;
 use crate::settings;
 use crate::suggest;
+use jsonc_parser::errors::ParseError;
+use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use mcproof_client::TransportKind;
 use mcproof_record::Place;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// A server as a file describes it.
@@ -27,7 +31,10 @@ pub(super) enum Folder {
 }
 
 /// Looked for in each folder, in this order.
-const FILES: [&str; 2] = [".mcp.json", "mcp.json"];
+const FILES: [&str; 3] = [".mcp.json", "mcp.json", ".vscode/mcp.json"];
+
+/// Under which clients keep their servers; the first that is there counts.
+const KEYS: [&str; 2] = ["mcpServers", "servers"];
 
 /// The server of that name.
 pub(super) fn find(named: Option<&Path>, name: &str) -> Result<Known, Failure> {
@@ -50,8 +57,10 @@ pub(super) fn find(named: Option<&Path>, name: &str) -> Result<Known, Failure> {
 /// The one server that is there, when none is named.
 pub(super) fn only(named: Option<&Path>) -> Result<Known, Failure> {
     let files = read(named)?;
-    let all: Vec<(&File, &String, &Value)> =
-        files.iter().flat_map(|file| file.servers.iter().map(move |(name, entry)| (file, name, entry))).collect();
+    let mut names = BTreeSet::new();
+    let all = files.iter().flat_map(|file| file.servers.iter().map(move |(name, entry)| (file, name, entry)));
+    // The same name again is the same server, for another client.
+    let all: Vec<(&File, &String, &Value)> = all.filter(|(_, name, _)| names.insert(*name)).collect();
     match all.as_slice() {
         [(file, name, entry)] => file.server(name, entry),
         [] => Err(Failure::bad_input("no-server", "no server is named").hint("give a URL, or a command after `--`")),
@@ -65,7 +74,7 @@ pub(super) fn only(named: Option<&Path>) -> Result<Known, Failure> {
 fn unknown(name: &str, files: &[File]) -> String {
     match files.first() {
         Some(file) => format!("no server named `{name}` in {}", file.shown),
-        None => format!("`{name}` is neither a URL nor a known server: there is no {} here or in a folder above", FILES.join(" or ")),
+        None => format!("`{name}` is neither a URL nor a known server: there is no {} here or in a folder above", FILES.join(", no ")),
     }
 }
 
@@ -105,14 +114,19 @@ fn read(named: Option<&Path>) -> Result<Vec<File>, Failure> {
 
 impl File {
     fn parse(shown: String, text: String, folder: Option<PathBuf>) -> Result<Self, Failure> {
-        let document: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
-            let place = place(&shown, &text, error.line(), error.column());
-            Failure::bad_input("bad-config", format!("no JSON: {error}")).at(place)
+        let text = text.trim_start_matches('\u{feff}').to_owned();
+        let mut document = read_json(&text).map_err(|error| {
+            let (line, column) = position(&text, error.range().start);
+            Failure::bad_input("bad-config", format!("no JSON: {}", uncapitalized(&error.kind().to_string())))
+                .at(place(&shown, &text, line, column))
         })?;
-        match document.get("mcpServers") {
-            Some(Value::Object(servers)) => Ok(Self { servers: servers.clone(), shown, text, folder }),
-            Some(_) => Err(Failure::bad_input("bad-config", format!("`mcpServers` in {shown} is no object"))),
-            None => Err(Failure::bad_input("bad-config", format!("{shown} has no `mcpServers`"))),
+        let Some(key) = KEYS.into_iter().find(|key| document.get(key).is_some()) else {
+            let failure = Failure::bad_input("bad-config", format!("{shown} has neither `{}` nor `{}`", KEYS[0], KEYS[1]));
+            return Err(failure.hint(r#"servers stand in it as { "mcpServers": { "NAME": { "command": …, "args": […] } } }"#));
+        };
+        match document.get_mut(key).map(Value::take) {
+            Some(Value::Object(servers)) => Ok(Self { servers, shown, text, folder }),
+            _ => Err(Failure::bad_input("bad-config", format!("`{key}` in {shown} is no object"))),
         }
     }
 
@@ -188,10 +202,21 @@ impl Entry<'_> {
         }
     }
 
-    /// Replaces `${NAME}` and `${NAME:-default}`, as the clients do for which these files are written.
+    /// Replaces `${NAME}` and `${NAME:-default}`, as the clients do for which these files are written, and what VS Code writes:
+    /// `${env:NAME}`, `${workspaceFolder}` and `${userHome}`.
     fn expand(&self, text: &str) -> Result<String, Failure> {
-        expand(text, settings::variable).map_err(|name| {
-            self.wrong(&format!("uses `${{{name}}}`, which is not set")).hint(format!("set {name}, or write ${{{name}:-default}}"))
+        let folder = || self.file.folder.clone().unwrap_or_else(settings::current_folder);
+        let variable = |name: &str| match name {
+            "workspaceFolder" => Some(folder().to_string_lossy().into_owned()),
+            "userHome" => settings::variable("HOME"),
+            _ => settings::variable(name.strip_prefix("env:").unwrap_or(name)),
+        };
+        expand(text, variable).map_err(|name| match name.split_once(':') {
+            Some(("input", input)) => self
+                .wrong(&format!("uses `${{{name}}}`, which VS Code asks a person for"))
+                .hint(format!("write ${{env:{}}} in its place, and set that", input.to_uppercase().replace(['-', '.', ' '], "_"))),
+            Some(("env", name)) => self.wrong(&format!("uses `${{env:{name}}}`, which is not set")).hint(format!("set {name}")),
+            _ => self.wrong(&format!("uses `${{{name}}}`, which is not set")).hint(format!("set {name}, or write ${{{name}:-default}}")),
         })
     }
 
@@ -204,6 +229,34 @@ impl Entry<'_> {
             None => failure,
         }
     }
+}
+
+/// JSON with comments and trailing commas, and nothing else that JSON does not have.
+fn read_json(text: &str) -> Result<Value, ParseError> {
+    let options = ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    };
+    parse_to_serde_value(text, &options)
+}
+
+fn uncapitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+/// Line and column of a byte, as [`place`] counts them.
+fn position(text: &str, byte: usize) -> (usize, usize) {
+    let before = text.get(..byte).unwrap_or(text);
+    (before.matches('\n').count() + 1, before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1)
 }
 
 fn expand(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
@@ -269,8 +322,37 @@ mod tests {
         check(r#"{"mcpServers":{"a":{"command":"x","type":"sse"}}}"#, wrong("the server `a` has a `command`, but the type `sse`"));
         check(r#"{"mcpServers":{"a":{"command":"x","args":"y"}}}"#, wrong("the server `a` has a `args` that is no list of strings"));
         check(r#"{"mcpServers":[]}"#, wrong("`mcpServers` in mcp.json is no object"));
-        check(r#"{"servers":{}}"#, wrong("mcp.json has no `mcpServers`"));
-        check("{", wrong("no JSON: EOF while parsing an object at line 1 column 1"));
+        check(r#"{"servers":[]}"#, wrong("`servers` in mcp.json is no object"));
+        check(r#"{"mcpservers":{}}"#, wrong("mcp.json has neither `mcpServers` nor `servers`"));
+        // As VS Code has it.
+        check(
+            "{\n  // mine\n  \"servers\": {\n    \"a\": { \"command\": \"node\", \"args\": [\"${workspaceFolder}/x.js\",], /* no env */ },\n  },\n  \"inputs\": [],\n}\n",
+            command(&["node", "/project/x.js"], &[], Folder::OfFile("/project".into())),
+        );
+        check(
+            r#"{"servers":{"a":{"url":"http://h/${input:api-key}"}}}"#,
+            wrong("the server `a` uses `${input:api-key}`, which VS Code asks a person for"),
+        );
+        check(
+            r#"{"servers":{"a":{"url":"${env:NOT_SET_ANYWHERE}"}}}"#,
+            wrong("the server `a` uses `${env:NOT_SET_ANYWHERE}`, which is not set"),
+        );
+        check(r#"{"servers":{"b":{"url":"http://h"}},"mcpServers":{"a":{"url":"http://g"}}}"#, url("http://g", None));
+    }
+
+    #[test]
+    fn what_is_no_json_is_told_with_its_place() {
+        let check = |text: &str, expected: &str| {
+            let failure = File::parse("mcp.json".into(), text.to_owned(), None).err().expect("it is no JSON");
+            let place = failure.diagnostic.place.expect("a mistake has a place");
+            assert_eq!(format!("{}:{} {}", place.line, place.column, failure.diagnostic.message), expected, "{text}");
+        };
+        check("{", "1:2 no JSON: unterminated object");
+        check("{\n  \"servers\": {\n    \"ä\": 1 \"b\": 2\n  }\n}", "3:11 no JSON: expected comma");
+        check("{ 'servers': {} }", "1:3 no JSON: single-quoted strings are not allowed");
+        check("{ servers: {} }", "1:3 no JSON: expected string for object property");
+        check("/* open", "1:1 no JSON: unterminated comment block");
+        check("{} {}", "1:4 no JSON: text cannot contain more than one JSON value");
     }
 
     #[test]
