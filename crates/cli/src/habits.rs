@@ -16,7 +16,8 @@ pub(crate) fn advise(error: &mut Error, typed: &[OsString]) {
     let is_slip = near.is_some_and(|(near, word)| did_you_mean(&word, [near.as_str()]).is_some());
     let advice = match error.kind() {
         ErrorKind::InvalidSubcommand => text(ContextKind::InvalidSubcommand).and_then(|word| of_subcommand(&word)),
-        ErrorKind::UnknownArgument if !is_slip => text(ContextKind::InvalidArg).and_then(|word| of_argument(subcommand, &word)),
+        ErrorKind::UnknownArgument => text(ContextKind::InvalidArg)
+            .and_then(|word| of_flag(subcommand, &word).or_else(|| of_argument(subcommand, &word).filter(|_| !is_slip))),
         _ => None,
     };
     if error.kind() == ErrorKind::UnknownArgument {
@@ -33,7 +34,29 @@ fn of_subcommand(word: &str) -> Option<String> {
         "run" | "exec" => "`mcproof test` runs suites",
         "list" | "ls" => "`mcproof tools`, `prompts`, `resources` and `templates` list what a server has",
         "contract" | "snapshot" | "verify" => "`mcproof lock` writes a contract, `mcproof lock --verify` holds a server against it",
+        "lint" | "validate" | "audit" | "conformance" | "scan" => "`mcproof check` holds a server against the rules of the protocol",
+        "version" => "`mcproof --version` tells it",
         "ui" | "inspector" => "`mcproof inspect` sends a request; `mcproof test --reporter html=FILE` has the whole wire to look at",
+        _ => return None,
+    };
+    Some(meant.to_owned())
+}
+
+/// Flags of other test runners.
+fn of_flag(subcommand: &str, word: &str) -> Option<String> {
+    let meant = match (subcommand, word) {
+        ("test" | "plan", "-k" | "-g" | "-t" | "--grep" | "--name" | "--testNamePattern") => {
+            "tests are chosen with -E, as in -E 'name(TEXT)' or -E 'tag(TEXT)'"
+        }
+        ("test" | "plan", "--tag" | "--tags" | "-m" | "--group") => "tests are chosen by tag with -E 'tag(NAME)'",
+        ("test", "--list" | "--list-tests" | "--collect-only" | "--co" | "--dry-run" | "-n") => {
+            "`mcproof plan` lists the tests that would run"
+        }
+        ("test", "--bail" | "--maxfail" | "--exitfirst") => "--fail-fast stops after the first failure, --fail-fast=N after N",
+        ("test", "--lf" | "--last-failed" | "--only-failures") => "--rerun-failed runs what did not pass the last time",
+        ("test", "-u" | "--update" | "--updateSnapshot") => "--update-snapshots takes what comes as reviewed",
+        ("test", "--workers" | "--parallel" | "--threads") => "--jobs N runs N tests at the same time",
+        ("test", "--junit" | "--junitxml" | "--junit-xml") => "a report goes to a file with --reporter junit=FILE",
         _ => return None,
     };
     Some(meant.to_owned())
@@ -42,9 +65,7 @@ fn of_subcommand(word: &str) -> Option<String> {
 fn of_argument(subcommand: &str, word: &str) -> Option<String> {
     let takes_command = !matches!(subcommand, "explain" | "schema" | "review" | "demo" | "mcp" | "drive" | "watch");
     match (subcommand, word) {
-        ("test" | "plan", "-k" | "-g" | "-t" | "--grep" | "--name" | "--testNamePattern") => {
-            Some("tests are chosen with -E, as in -E 'name(TEXT)' or -E 'tag(TEXT)'".into())
-        }
+        ("inspect", "--cli") => Some("`mcproof inspect` is what that switches to: leave it out".into()),
         ("call" | "prompt", flag) if flag.starts_with("--") => {
             Some(format!("what a tool or prompt takes is written {}=VALUE", flag.trim_start_matches('-')))
         }
@@ -68,7 +89,11 @@ mod tests {
         check(of_subcommand("run"), Some("mcproof test"));
         check(of_subcommand("banana"), None);
         check(of_argument("tools", "server.js"), Some("mcproof tools -- node"));
-        check(of_argument("test", "-k"), Some("-E 'name(TEXT)'"));
+        check(of_flag("test", "-k"), Some("-E 'name(TEXT)'"));
+        check(of_flag("test", "--list"), Some("mcproof plan"));
+        check(of_flag("plan", "--tag"), Some("-E 'tag(NAME)'"));
+        check(of_flag("tools", "--tag"), None);
+        check(of_subcommand("lint"), Some("mcproof check"));
         check(of_argument("call", "--city"), Some("city=VALUE"));
         check(of_argument("tools", "--jsn"), None);
         check(of_argument("schema", "x"), None);
