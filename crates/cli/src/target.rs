@@ -5,6 +5,7 @@ pub(crate) mod host;
 
 use crate::authorization::AuthArgs;
 use crate::duration;
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::network::NetworkArgs;
 use crate::settings;
@@ -12,6 +13,8 @@ use crate::suggest;
 use clap::{Args as _, FromArgMatches as _};
 use config::{Folder, Known};
 use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Guardian, Launch, TapBounds, Target, TransportKind};
+use mcproof_engine::diagnosis::Asker;
+use mcproof_engine::offer::flaw_of_offer;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,7 +36,7 @@ pub(crate) struct TargetArgs {
     /// Talk to the server at this URL
     #[arg(long, value_name = "URL")]
     pub(crate) server_url: Option<String>,
-    /// Read servers from this file (default: .mcp.json or mcp.json here or in a folder above)
+    /// Read servers from this file (default: .mcp.json, mcp.json or .vscode/mcp.json here or in a folder above)
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// How to reach the server: auto, stdio, http (Streamable HTTP) or sse (HTTP+SSE)
@@ -42,7 +45,7 @@ pub(crate) struct TargetArgs {
     /// Era of the protocol: auto, legacy (`initialize`) or modern (2026-07-28)
     #[arg(long, alias = "protocol-era", value_name = "ERA", default_value = "auto", value_parser = parse_era)]
     pub(crate) era: EraChoice,
-    /// Offer this revision of the protocol and take no other
+    /// Offer this revision of the protocol and take no other; with --era legacy it may be any text
     #[arg(long, value_name = "DATE")]
     pub(crate) protocol_version: Option<String>,
     /// Client capabilities to declare, as a JSON object: some servers offer more to a client that has them
@@ -173,6 +176,7 @@ impl TargetArgs {
                 Err(failure) => return Err(failure),
             },
         };
+        check_offer(self.protocol_version.as_deref(), self.era)?;
         let guardian = Guardian::of_whole_process();
         let mut options = ConnectOptions {
             authorization: self.authorization.apply(&mut target, &guardian)?,
@@ -317,6 +321,12 @@ fn parse_transport(text: &str) -> Result<Transport, String> {
 
 fn parse_era(text: &str) -> Result<EraChoice, String> {
     text.parse().map_err(|_| choices(text, &["auto", "legacy", "modern"]))
+}
+
+/// Whether a session can ask for this revision.
+pub(crate) fn check_offer(version: Option<&str>, era: EraChoice) -> Result<(), Failure> {
+    let flaw = version.and_then(|version| flaw_of_offer(version, era, Asker::CommandLine));
+    flaw.map_or(Ok(()), |flaw| Err(Failure::new(Exit::BadInput, flaw)))
 }
 
 fn parse_capabilities(text: &str) -> Result<Capabilities, String> {

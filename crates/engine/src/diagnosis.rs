@@ -30,7 +30,7 @@ pub enum Asker {
 }
 
 impl Asker {
-    fn says(self, suite: &str, driver: &str, command_line: &str) -> Option<String> {
+    pub(crate) fn says(self, suite: &str, driver: &str, command_line: &str) -> Option<String> {
         Some(match self {
             // Servers are written alike in both.
             Self::Suite | Self::Monitor => suite.to_owned(),

@@ -4,6 +4,7 @@ pub mod check;
 pub mod contract;
 pub mod diagnosis;
 pub mod judge;
+pub mod offer;
 pub mod probe;
 pub mod rules;
 pub mod run;

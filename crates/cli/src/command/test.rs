@@ -13,7 +13,7 @@ use crate::reporters::{ReporterArgs, Reporters, Written};
 use crate::selection::{Scope, SelectionArgs};
 use crate::settings;
 use crate::suites::{Read, SuiteArgs};
-use crate::target::host;
+use crate::target::{check_offer, host};
 use crate::typed::Typed;
 use clap::Args as _;
 use mcproof_client::auth::Authorization;
@@ -138,6 +138,7 @@ impl Arguments {
     }
 
     fn given(&self) -> Result<Given, Failure> {
+        check_offer(self.protocol_version.as_deref(), self.era.unwrap_or_default())?;
         if let Some(file) = &self.audit {
             let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
             opened.map_err(|error| Failure::bad_input("audit-not-written", format!("--audit {}: {error}", file.display())))?;
@@ -213,10 +214,16 @@ impl Arguments {
                 // Whoever waits for the report must not take its absence for success.
                 Written::Incompletely => Exit::BadInput,
             },
-            None if summary.reached_a_server() => Exit::Failed,
+            None if summary.reached_a_server() || has_failed_by_itself(&summary) => Exit::Failed,
             None => Exit::Unreachable,
         })
     }
+}
+
+/// Whether a command of a suite failed: then no server may have been asked, and none is out of reach.
+fn has_failed_by_itself(summary: &Summary) -> bool {
+    let codes = summary.outcomes.values().flat_map(|outcome| &outcome.diagnostics).map(|diagnostic| diagnostic.code.as_str());
+    codes.into_iter().any(|code| matches!(code, "command-failed" | "command-not-started" | "command-timeout"))
 }
 
 fn needs_port(binding: &Binding) -> bool {

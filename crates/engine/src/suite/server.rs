@@ -10,7 +10,9 @@ use super::reach::{LIMITS, LIMITS_DOC, PROXY_DOC, ReachDraft, TLS, TLS_DOC, read
 use super::reader::Reader;
 use super::source::Span;
 use super::test::TMP;
-use mcproof_client::{Disturbance, Era, EraChoice, TransportKind};
+use crate::diagnosis::Asker;
+use crate::offer::flaw_of_offer;
+use mcproof_client::{Disturbance, EraChoice, TransportKind};
 use mcproof_record::Diagnostic;
 
 const PORT: &str = "${port}";
@@ -329,12 +331,9 @@ pub fn read_server(reader: &mut Reader<'_>, name: &str, key: Span, node: &Node) 
         return None;
     }
     if let Some((version, span)) = &draft.protocol_version
-        && let Some(era) = Era::of(version)
-        && matches!((draft.era, era), (EraChoice::Legacy, Era::Modern) | (EraChoice::Modern, Era::Legacy))
+        && let Some(flaw) = flaw_of_offer(version, draft.era, Asker::Suite)
     {
-        let diagnostic =
-            Diagnostic::error("era-mismatch", format!("`{version}` is a revision of the {era} era, not the {} one", draft.era));
-        reader.report(diagnostic.hint("leave `era` out, or choose another `protocol_version`"), *span);
+        reader.report(flaw, *span);
         return None;
     }
     let before = reader.mistakes();
