@@ -110,6 +110,42 @@ fn a_selection_takes_what_it_names() {
 }
 
 #[test]
+fn a_line_takes_the_tests_in_which_it_is() {
+    let suite = "\
+# A comment.
+tests:
+  - name: one ${n}
+    rows: [{ n: 1 }, { n: 2 }]
+    steps:
+      - tools
+
+      # Before a step.
+      - call: echo
+        with:
+          message: |-
+            several
+            lines
+
+  # Before the next test.
+  - { name: two, steps: [tools] }
+teardown: [tools]
+server: { stdio: mcproof demo tracker }
+";
+    let world = World::new(suite);
+    for (line, expected) in suite.lines().enumerate().map(|(index, text)| match index + 1 {
+        line @ 3..=13 => (line, &["one 1 [stdio]", "one 2 [stdio]"][..]),
+        line if text.contains("name: two") => (line, &["two [stdio]"][..]),
+        line => (line, &[][..]),
+    }) {
+        let place = format!("s.mcproof.yaml:{line}");
+        match expected {
+            [] => assert_eq!(world.run(&["plan", &place]).code, Some(4), "{place}"),
+            _ => assert_eq!(world.planned(&[&place]), expected, "{place}"),
+        }
+    }
+}
+
+#[test]
 fn a_selection_of_nothing_is_never_green() {
     let world = World::new(SUITE);
     let check = |arguments: &[&str], code: i32, said: &[&str]| {
@@ -125,7 +161,10 @@ fn a_selection_of_nothing_is_never_green() {
     check(&["-E", "tag(smoke)"], 4, &["none of 12 tests", "none has any tag"]);
     check(&["-E", "name(ping) & name(echo)"], 4, &["every condition is met by some test, but all together by none"]);
     check(&["s.mcproof.yaml::pnig"], 4, &["s.mcproof.yaml has no test called `pnig`", "did you mean `ping`?"]);
-    check(&["s.mcproof.yaml:2"], 4, &["no test stands at s.mcproof.yaml:2"]);
+    check(&["s.mcproof.yaml:2"], 4, &["no test stands at s.mcproof.yaml:2", "the nearest one is `tools are listed` in"]);
+    check(&["s.mcproof.yaml:4"], 4, &["no test stands at s.mcproof.yaml:4"]);
+    check(&["s.mcproof.yaml:19"], 4, &["no test stands at s.mcproof.yaml:19", "the nearest one is `ping` in lines"]);
+    check(&["s.mcproof.yaml:999"], 4, &["no test stands at s.mcproof.yaml:999", "`ping`"]);
     check(&["--transport", "sse"], 4, &["no test uses a transport"]);
     check(&["nothing.yaml::ping"], 2, &["`nothing.yaml::ping` does not exist"]);
     check(&["--shard", "3/2"], 2, &["the last is 2/2"]);

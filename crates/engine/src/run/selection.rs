@@ -8,6 +8,7 @@ use crate::suite::plan::{Case, Suite};
 use mcproof_client::TransportKind;
 use mcproof_record::{CaseKey, CasePlan, Diagnostic, FORMAT_VERSION, PlannedCase, PlannedRun, PlannedStep};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -149,26 +150,41 @@ impl Plan {
 fn picked(cases: Vec<Work>, picks: &BTreeMap<String, Vec<Pick>>) -> Result<Vec<Work>, Box<Diagnostic>> {
     let mut wanted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (file, picks) in picks {
-        let of_file: Vec<&CasePlan> = cases.iter().map(|work| &work.plan).filter(|plan| plan.suite == *file).collect();
+        let of_file: Vec<&Work> = cases.iter().filter(|work| work.plan.suite == *file).collect();
         for pick in picks {
-            let found = match pick {
-                Pick::Name(name) => of_file.iter().find(|plan| plan.name == *name),
-                Pick::Line(line) => of_file.iter().rev().find(|plan| plan.line <= *line),
+            let is_meant = |work: &&&Work| match pick {
+                Pick::Name(name) => work.plan.name == *name,
+                Pick::Line(line) => lines_of(work).contains(line),
             };
-            let Some(found) = found else { return Err(not_there(file, pick, &of_file)) };
-            wanted.entry(file).or_default().insert(&found.name);
+            let found: Vec<&str> = of_file.iter().filter(is_meant).map(|work| work.plan.name.as_str()).collect();
+            if found.is_empty() {
+                return Err(not_there(file, pick, &of_file));
+            }
+            wanted.entry(file).or_default().extend(found);
         }
     }
     let is_wanted = |work: &&Work| wanted.get(work.plan.suite.as_str()).is_none_or(|names| names.contains(work.plan.name.as_str()));
     Ok(cases.iter().filter(is_wanted).cloned().collect())
 }
 
-fn not_there(file: &str, pick: &Pick, cases: &[&CasePlan]) -> Box<Diagnostic> {
+fn lines_of(work: &Work) -> RangeInclusive<u32> {
+    work.plan.line..=work.case().last_line
+}
+
+fn not_there(file: &str, pick: &Pick, cases: &[&Work]) -> Box<Diagnostic> {
     match pick {
-        Pick::Line(line) => nothing(format!("no test stands at {file}:{line}"), "name a line of a test, or one of its steps"),
+        Pick::Line(line) => {
+            let distance = |work: &&&Work| line.abs_diff(*line.clamp(lines_of(work).start(), lines_of(work).end()));
+            let near = cases.iter().min_by_key(distance).map(|work| match lines_of(work).into_inner() {
+                (first, last) if first == last => format!("; the nearest one is `{}` in line {first}", work.plan.name),
+                (first, last) => format!("; the nearest one is `{}` in lines {first} to {last}", work.plan.name),
+            });
+            let hint = format!("name a line of a test, or one of its steps{}", near.unwrap_or_default());
+            nothing(format!("no test stands at {file}:{line}"), hint)
+        }
         Pick::Name(name) => {
             let message = format!("{file} has no test called `{name}`");
-            match did_you_mean(name, cases.iter().map(|plan| plan.name.as_str())) {
+            match did_you_mean(name, cases.iter().map(|work| work.plan.name.as_str())) {
                 Some(near) => nothing(message, format!("did you mean `{near}`?")),
                 None => nothing(message, format!("`mcproof plan {file}` lists its tests; --filter 'name(…)' takes a part of a name")),
             }

@@ -4,7 +4,7 @@ use super::Environment;
 use super::answers::ANSWERS;
 use super::audit::{AUDIT, read_audit};
 use super::auth::literal_secrets;
-use super::document::{Kind, Node};
+use super::document::{self, Kind, Node};
 use super::faults::{FAULT, FAULTS_DOC, read_faults};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::include::read_tree;
@@ -392,8 +392,11 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
     };
     let (mut cases, mut chosen, mut only) = (Vec::new(), Vec::new(), None);
     let mut names: BTreeMap<String, u32> = BTreeMap::new();
+    let starts: Vec<Span> = draft.tests.iter().flatten().map(|test| test.span).chain(keys(tree).map(|key| key.span)).collect();
     for test in draft.tests.as_deref().unwrap_or_default() {
-        let read = read_test(reader, test, &defaults, &mut names);
+        let mut read = read_test(reader, test, &defaults, &mut names);
+        let last_line = last_line(reader.source, test.span, &starts);
+        read.cases.iter_mut().for_each(|case| case.last_line = last_line);
         if read.only.is_some() {
             chosen.extend(read.cases.clone());
             only = only.or(read.only);
@@ -422,6 +425,25 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
     let uses_tmp = reader.source.mentions("${tmp}");
     let is_partial = only.is_some() || !tags.is_empty();
     Some(Suite { file, folder, timeouts, servers: servers?, shared, cases, audit: draft.audit, uses_tmp, is_partial, notices })
+}
+
+fn keys(tree: &Node) -> impl Iterator<Item = &document::Key> {
+    let entries = match &tree.kind {
+        Kind::Map(entries) => entries.as_slice(),
+        _ => &[],
+    };
+    entries.iter().map(|entry| &entry.key)
+}
+
+/// The last line of what starts at `span`: before whatever comes next, blank lines and comments left aside.
+fn last_line(source: &Source, span: Span, starts: &[Span]) -> u32 {
+    let later = starts.iter().filter(|start| start.file == span.file && start.line > span.line);
+    let end = later.map(|start| start.line - 1).min().unwrap_or_else(|| source.count_lines(span.file));
+    let says_something = |line: &u32| {
+        let text = source.line(Span { line: *line, ..span }).trim();
+        !text.is_empty() && !text.starts_with('#')
+    };
+    (span.line..=end).rev().find(says_something).unwrap_or(span.line)
 }
 
 /// `None` if the servers could not be read; then it is already said why.

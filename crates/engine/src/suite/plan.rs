@@ -211,6 +211,8 @@ pub struct Launch {
 pub struct Case {
     pub name: String,
     pub place: Place,
+    /// The last line of its file that belongs to it.
+    pub last_line: u32,
     pub tags: Vec<String>,
     pub skips: Vec<Skip>,
     pub isolation: Isolation,

@@ -73,6 +73,10 @@ impl Source {
         self.files.iter().any(|file| file.text.contains(text))
     }
 
+    pub fn count_lines(&self, file: u16) -> u32 {
+        to_u32(self.files[usize::from(file)].lines.len())
+    }
+
     /// The text of the line on which a span stands; empty after the end.
     pub fn line(&self, span: Span) -> &str {
         let index = usize::try_from(span.line.max(1)).unwrap_or(usize::MAX).wrapping_sub(1);

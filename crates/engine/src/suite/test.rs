@@ -354,6 +354,8 @@ fn read_case(
     Some(Case {
         name,
         place: reader.place(node.span),
+        // Where the next one begins is not known here.
+        last_line: node.span.line,
         tags,
         skips: draft.skips,
         isolation,
