@@ -191,6 +191,32 @@ fn a_snapshot_waits_until_it_is_reviewed() {
 }
 
 #[test]
+fn one_run_shows_all_that_has_to_be_reviewed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("s.mcproof.yaml");
+    let tested = |quantity: u32, last: &str, flags: &[&str]| {
+        let order = format!(
+            "{{ call: create_order, with: {{ product_id: PROD-123, quantity: {quantity} }}, snapshot: true, redact: [datetime, uuid, '/ORD-\\w+/'] }}"
+        );
+        let text = format!(
+            "{SHOP}tests:\n  - name: a\n    steps: [{{ snapshot: true, tools: }}, {order}, {last}, {{ snapshot: true, tools: }}]\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        run(&[&[file.to_str().unwrap(), "--transport", "stdio"], flags].concat())
+    };
+    let good = "{ call: check_inventory, with: { product_id: PROD-123 } }";
+    let first = tested(1, good, &[]);
+    assert_eq!((first.code, first.stdout.matches("was never reviewed").count()), (Some(1), 3), "{}", first.stdout);
+    assert!(first.stdout.contains("1 failed"), "{}", first.stdout);
+    assert_eq!(files(&folder.path().join("s.snapshots")), ["a-1.json.new", "a-2.json.new", "a-3.json.new"]);
+    assert_eq!(tested(1, good, &["--update-snapshots"]).code, Some(0));
+    // What differs is no reason to stop either; what fails is.
+    let second = tested(2, "{ call: nope }", &[]);
+    assert!(second.stdout.contains("differs from the snapshot `a-2.json`") && second.stdout.contains("nope"), "{}", second.stdout);
+    assert_eq!(files(&folder.path().join("s.snapshots")), ["a-1.json", "a-2.json", "a-2.json.new", "a-3.json"]);
+}
+
+#[test]
 fn redactions_of_the_suite_join_those_of_a_step() {
     let folder = tempfile::tempdir().unwrap();
     let order =

@@ -10,7 +10,7 @@ use super::ports::Addresses;
 use super::sessions::{Open, Sessions};
 use super::step::{StepRun, run_step};
 use super::warm::Warm;
-use super::{RunOptions, Transcripts};
+use super::{RunOptions, Transcripts, snapshot};
 use crate::diagnosis::{self, Asker};
 use crate::suite::interpolate_text;
 use crate::suite::plan::{Fault, Leaks, Skip, Step};
@@ -248,7 +248,7 @@ impl<'a> Running<'a> {
         Self { work, sessions, started, scope, steps: Vec::new(), diagnostics, set_up, owes_teardown, audit }
     }
 
-    /// Setup, steps and teardown. The steps after one that fails are not run: they mostly build on it.
+    /// Setup, steps and teardown.
     async fn run(&mut self) -> Ran {
         let (work, suite) = (self.work, &self.work.suite);
         let case = work.case();
@@ -318,15 +318,19 @@ impl<'a> Running<'a> {
         self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
+    /// Steps after one that fails mostly build on it, but not on what has to be reviewed: so one run shows all of that.
     async fn run_until_failure(&mut self, steps: &[Step]) -> bool {
+        let mut is_well = true;
         for step in steps {
             let diagnostics = self.run_one(step).await;
-            if !diagnostics.is_empty() {
-                self.diagnostics.extend(diagnostics);
-                return false;
+            is_well &= diagnostics.is_empty();
+            let goes_on = diagnostics.iter().all(snapshot::waits_for_review);
+            self.diagnostics.extend(diagnostics);
+            if !goes_on {
+                break;
             }
         }
-        true
+        is_well
     }
 
     /// A teardown that needs what a failed case never saved has nothing to say.

@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const FOLDER: &str = ".snapshots";
 /// What is added to the name of a snapshot that waits for its review.
 const PENDING: &str = "new";
+const NOT_REVIEWED: &str = "snapshot-not-reviewed";
+const DIFFERS: &str = "snapshot-differs";
 
 /// Compares a payload with what was reviewed.
 pub(super) fn check(snapshot: &Snapshot, payload: &Value, sessions: &Sessions<'_>) -> Option<Diagnostic> {
@@ -30,6 +32,11 @@ pub(super) fn check(snapshot: &Snapshot, payload: &Value, sessions: &Sessions<'_
         Ok(Compared::New(diagnostic) | Compared::Differs(diagnostic)) => Some(diagnostic.at(snapshot.place.clone()).hint(hint)),
         Err(diagnostic) => Some(diagnostic.at(snapshot.place.clone())),
     }
+}
+
+/// Whether a step failed only for what a review may accept.
+pub(super) fn waits_for_review(diagnostic: &Diagnostic) -> bool {
+    matches!(diagnostic.code.as_str(), NOT_REVIEWED | DIFFERS)
 }
 
 /// How a value compares with a snapshot.
@@ -64,12 +71,12 @@ pub fn compare(file: &Path, value: &Value, rules: &[Redaction], mode: Snapshots)
     Ok(match reviewed {
         None => {
             let message = format!("the snapshot `{}` was never reviewed", name(file));
-            Compared::New(Diagnostic { actual, ..Diagnostic::error("snapshot-not-reviewed", message) })
+            Compared::New(Diagnostic { actual, ..Diagnostic::error(NOT_REVIEWED, message) })
         }
         Some(reviewed) => {
             let message = format!("the answer differs from the snapshot `{}`", name(file));
             let differences = changes(&reviewed, &now);
-            Compared::Differs(Diagnostic { actual, differences, ..Diagnostic::error("snapshot-differs", message) })
+            Compared::Differs(Diagnostic { actual, differences, ..Diagnostic::error(DIFFERS, message) })
         }
     })
 }
