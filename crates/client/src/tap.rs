@@ -105,6 +105,12 @@ impl Tap {
         }
     }
 
+    /// From here on also those that another one knows by now.
+    pub fn keep_secrets_of(&self, other: &Self) {
+        let secrets = other.shared.secrets.read().unwrap_or_else(PoisonError::into_inner).clone();
+        secrets.into_iter().for_each(|secret| self.keep_secret(secret));
+    }
+
     /// The same transcript, for frames that may tell secrets which are not known before they are seen.
     pub(crate) fn finding(&self, find_secrets: FindSecrets) -> Self {
         Self { shared: Arc::clone(&self.shared), find_secrets: Some(find_secrets) }
@@ -150,6 +156,14 @@ impl Tap {
 
     fn excused(&self) -> MutexGuard<'_, Excused> {
         self.shared.excused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was recorded elsewhere, without the secrets that are known here by now.
+    pub fn redacted_transcript(&self, mut transcript: Transcript) -> Transcript {
+        let secrets = self.shared.secrets.read().unwrap_or_else(PoisonError::into_inner);
+        let frames = std::mem::take(&mut transcript.frames);
+        transcript.frames = frames.into_iter().map(|frame| Frame { body: redact(frame.body, &secrets), ..frame }).collect();
+        transcript
     }
 
     /// A text without the secrets that are known by now.

@@ -23,11 +23,13 @@ mod step;
 mod subscriptions;
 mod warm;
 
+use crate::suite::NO_EXPECTATION;
 use crate::suite::plan::LimitChoices;
 use audit::Audits;
 use case::{Finished, World};
 use coverage::Collector;
 pub use coverage::Covering;
+use expand::Work;
 pub use filter::{FILTER_HELP, Filter};
 use group::{Busy, Groups};
 pub use locate::locate_by;
@@ -120,8 +122,9 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
         left_out: plan.left_out,
         seed: plan.seed(),
     });
-    for notice in &plan.notices {
-        recorder.record(Event::Notice { diagnostic: notice.clone() });
+    let (later, at_once): (Vec<_>, Vec<_>) = plan.notices.iter().cloned().partition(|notice| notice.code == NO_EXPECTATION);
+    for diagnostic in at_once {
+        recorder.record(Event::Notice { diagnostic });
     }
     plan.cases.iter().for_each(snapshot::forget_pending);
     let jobs = options.jobs.max(1);
@@ -191,6 +194,11 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
         wires.explain(&mut event);
         recorder.record(event);
     }
+    for diagnostic in later {
+        if !recorder.has_failed(plan, &diagnostic) {
+            recorder.record(Event::Notice { diagnostic });
+        }
+    }
     for diagnostic in plan.suites().filter_map(snapshot::leftovers) {
         recorder.record(Event::Notice { diagnostic });
     }
@@ -232,6 +240,12 @@ impl Recorder<'_> {
             let diagnostic = Diagnostic { severity: Severity::Note, ..Diagnostic::error("stopped-early", message) };
             self.record(Event::Notice { diagnostic: diagnostic.hint("leave out --fail-fast to run all") });
         }
+    }
+
+    /// Whether the test at the place of a notice failed: then it is no news how little it expects.
+    fn has_failed(&self, plan: &Plan, notice: &Diagnostic) -> bool {
+        let failed = |work: &Work| self.summary.outcomes.get(&work.plan.id).is_some_and(|outcome| outcome.verdict == Verdict::Fail);
+        plan.cases.iter().any(|work| notice.place.as_ref() == Some(&work.case().place) && failed(work))
     }
 
     fn record(&mut self, event: Event) {

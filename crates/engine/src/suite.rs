@@ -43,8 +43,8 @@ use serde_json::{Map, Value};
 pub use size::{parse_head_size, parse_size};
 use std::collections::BTreeMap;
 use std::path::Path;
-pub(crate) use step::COUNTER;
-pub use suggest::{did_you_mean, listed};
+pub(crate) use step::{COUNTER, NO_EXPECTATION};
+pub use suggest::{did_you_mean, listed, missing};
 pub use template::{MissingVariable, interpolate, interpolate_text};
 pub(crate) use test::TMP;
 

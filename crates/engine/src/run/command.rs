@@ -4,7 +4,7 @@ use super::sessions::fill_launch;
 use crate::diagnosis;
 use crate::judge::Payload;
 use crate::suite::plan::Launch;
-use mcproof_client::{Guardian, StartFailure, Tap, run_command};
+use mcproof_client::{Guardian, StartFailure, Tap, Target, run_command};
 use mcproof_record::{Diagnostic, FrameBody, Transcript};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -13,15 +13,18 @@ use std::time::Duration;
 /// Lines that a failure shows.
 const LINES: usize = 20;
 
-/// What a command did: `{ code, stdout, stderr }`.
+/// What a command did: `{ code, stdout, stderr }`, as it was, so that it can be compared and saved. The secrets that it was
+/// given are told to `keeper`.
 pub(super) async fn run(
     launch: &Launch,
     own_binary: Option<&Path>,
     scope: &Map<String, Value>,
     guardian: &Guardian,
     limit: Duration,
+    keeper: &Tap,
 ) -> Result<Payload, Diagnostic> {
     let launch = fill_launch(launch, own_binary, scope)?;
+    Target::Stdio(launch.clone()).secrets().into_iter().for_each(|secret| keeper.keep_secret(secret));
     let shown = diagnosis::shell_line(&launch.command);
     let tap = Tap::new();
     let ended = run_command(&launch, guardian, &tap, limit).await.map_err(|failure| {
@@ -35,7 +38,7 @@ pub(super) async fn run(
     let Some(exit) = ended else {
         let message = format!("`{shown}` did not end within {} ms", limit.as_millis());
         let diagnostic = Diagnostic::error("command-timeout", message).hint("give the step a longer `timeout`");
-        return Err(Diagnostic { evidence: Some(transcript.tail(LINES, LINES)), ..diagnostic });
+        return Err(Diagnostic { evidence: Some(keeper.redacted_transcript(transcript).tail(LINES, LINES)), ..diagnostic });
     };
     let code = exit.code.map_or_else(|| json!(format!("signal {}", exit.signal.unwrap_or_default())), |code| json!(code));
     let (stdout, stderr) = output(&transcript);

@@ -105,6 +105,8 @@ pub(super) struct Sessions<'a> {
     pub(super) injects: bool,
     /// Of servers that are being started again: their faults go on where they were.
     injectors: BTreeMap<String, FaultInjector>,
+    /// Knows the secrets of commands that were run, and tells them to the taps of servers, which know their own ones.
+    pub(super) keeper: Tap,
 }
 
 impl<'a> Sessions<'a> {
@@ -117,7 +119,8 @@ impl<'a> Sessions<'a> {
     ) -> Self {
         let (options, addresses, audits) = (&world.options, world.addresses.clone(), world.audits.clone());
         let (past, injectors) = (Vec::new(), BTreeMap::new());
-        Self { work, options, addresses, open, past, tmp, warm, audits, injects: true, injectors }
+        let keeper = Tap::new();
+        Self { work, options, addresses, open, past, tmp, warm, audits, injects: true, injectors, keeper }
     }
 
     pub(super) async fn of(&mut self, name: &str) -> Result<&Open, Box<Diagnostic>> {
@@ -165,7 +168,7 @@ impl<'a> Sessions<'a> {
         self.of(name).await.map(drop)
     }
 
-    /// What a step found, without the secrets of its servers: values are compared as they came, and only the wire has been
+    /// What a step found, without the secrets of its servers and commands: values are compared as they came, and only the wire has been
     /// cleaned before.
     pub(super) fn without_secrets(&self, diagnostic: Diagnostic) -> Diagnostic {
         diagnostic.map_text(|text| self.cleaned(text))
@@ -187,7 +190,7 @@ impl<'a> Sessions<'a> {
     }
 
     fn cleaned(&self, text: String) -> String {
-        self.open.values().fold(text, |text, open| open.tap.redacted(text))
+        self.open.values().map(|open| &open.tap).chain([&self.keeper]).fold(text, |text, tap| tap.redacted(text))
     }
 
     pub(super) async fn open(&mut self, server: &Server) -> Result<Open, Box<Diagnostic>> {
@@ -196,6 +199,7 @@ impl<'a> Sessions<'a> {
         let (target, turn) = self.target(binding).await.map_err(fail)?;
         let limits = self.options.limits.or(binding.reach.limits);
         let tap = Tap::with(limits.tap_bounds(), target.secrets(), None);
+        tap.keep_secrets_of(&self.keeper);
         let injector = self.injector(&server.name, binding);
         let connect = ConnectOptions { faults: injector.clone(), ..self.connect_options(server, binding) };
         match open_session(&target, &connect, &tap).await {

@@ -142,7 +142,8 @@ async fn run_without_server(step: &Step, sessions: &Sessions<'_>, scope: &Map<St
     let (options, started, deadline) = (sessions.options, Instant::now(), sessions.deadline(step));
     let judged = match &step.action {
         Action::Run(launch) => {
-            let payload = command::run(launch, options.mcproof.as_deref(), scope, &options.guardian, deadline).await;
+            let payload = command::run(launch, options.mcproof.as_deref(), scope, &options.guardian, deadline, &sessions.keeper).await;
+            sessions.open.values().for_each(|open| open.tap.keep_secrets_of(&sessions.keeper));
             payload.and_then(|payload| match (&step.expect.payload, command::failure(launch, &payload)) {
                 (None, Some(failure)) => Err(failure),
                 _ => Ok((payload.value.clone(), payload)),
@@ -192,6 +193,11 @@ async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline:
         let transcript = open.tap.transcript();
         for diagnostic in &mut attempt.diagnostics {
             diagnostic.evidence = Some(diagnosis::evidence(&transcript, answer.frame));
+        }
+        if let (Action::Call { .. }, Some(tool), [diagnostic @ Diagnostic { hint: None, .. }]) =
+            (&step.action, &done.target, attempt.diagnostics.as_mut_slice())
+        {
+            diagnostic.hint = open.outputs.unknown_tool(tool, &answer, open, deadline).await;
         }
     }
     attempt.answer = Some(answer);

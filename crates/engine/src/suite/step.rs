@@ -8,7 +8,7 @@ mod redactions;
 mod sense;
 
 pub(crate) use expectations::{REDACT_DOC, read_redactions};
-pub(crate) use lint::check_case;
+pub(crate) use lint::{NO_EXPECTATION, check_case};
 pub use objects::{CANCEL, COMPLETE, CancelDraft, CompleteDraft, EXITED, ExitedDraft, HTTP, HttpDraft, SEND_BYTES, SendBytesDraft, TASK};
 pub use redactions::redactions;
 

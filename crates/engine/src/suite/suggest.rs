@@ -19,6 +19,18 @@ pub fn did_you_mean<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a st
         .map(|(_, candidate)| candidate)
 }
 
+/// Says that a server does not have what was asked of it, and what it may have been meant for; `None` if it has it.
+pub fn missing<'a>(noun: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
+    if names.clone().any(|known| known == name) {
+        return None;
+    }
+    Some(match did_you_mean(name, names.clone()) {
+        Some(near) => format!("the server has no {noun} `{name}`: did you mean `{near}`?"),
+        None if names.clone().next().is_none() => format!("the server has no {noun} `{name}`, and lists none at all"),
+        None => format!("the server has no {noun} `{name}`; it has {}", listed(names)),
+    })
+}
+
 /// Names in backticks with commas between, cut when there are too many to read.
 pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const SHOWN: usize = 24;

@@ -6,13 +6,14 @@ use super::act::Answer;
 use super::judge::is_tool_error;
 use crate::judge::{OutputFlaw, output_flaw, pretty};
 use crate::run::sessions::Open;
+use crate::suite::missing;
 use crate::suite::plan::{Action, OutputCheck, Step};
 use mcproof_client::Listed;
 use mcproof_record::{Diagnostic, Direction, FrameBody, FrameId};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::time::Duration;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 
 /// The first revision with output schemas.
 const FIRST: &str = "2025-06-18";
@@ -23,6 +24,8 @@ const LIST_CHANGED: &str = "notifications/tools/list_changed";
 pub(in crate::run) struct Outputs(Mutex<Option<Known>>);
 
 struct Known {
+    /// Of all tools; none if they cannot be listed.
+    names: Option<Vec<String>>,
     schemas: HashMap<String, Value>,
     /// The last page of the list.
     frame: Option<FrameId>,
@@ -31,7 +34,9 @@ struct Known {
 impl Known {
     fn of(listed: &Listed) -> Self {
         let schema = |tool: &Value| Some((tool.get("name")?.as_str()?.to_owned(), tool.get("outputSchema")?.clone()));
-        Self { schemas: listed.items.iter().filter_map(schema).collect(), frame: Some(listed.frame) }
+        let all = listed.items.iter().chain(listed.rejected.iter().map(|(tool, _)| tool));
+        let names = all.filter_map(|tool| Some(tool.get("name")?.as_str()?.to_owned())).collect();
+        Self { names: Some(names), schemas: listed.items.iter().filter_map(schema).collect(), frame: Some(listed.frame) }
     }
 }
 
@@ -61,7 +66,25 @@ impl Outputs {
         found.into_iter().map(|diagnostic| diagnostic.at(step.place.clone())).collect()
     }
 
+    /// Says so where a call that was refused was one of a tool that the server does not list, with the names that it may have
+    /// been meant for.
+    pub(super) async fn unknown_tool(&self, tool: &str, answer: &Answer, open: &Open, deadline: Duration) -> Option<String> {
+        let was_refused = answer.result.as_ref().map_or(true, is_tool_error);
+        let is_over = open.session.closed_because().is_some();
+        if !was_refused || is_over {
+            return None;
+        }
+        let known = self.known(open, deadline).await;
+        let names = known.as_ref().and_then(|known| known.names.as_ref())?;
+        missing("tool", tool, names.iter().map(String::as_str))
+    }
+
     async fn schema(&self, tool: &str, open: &Open, deadline: Duration) -> Option<Value> {
+        self.known(open, deadline).await.as_ref().and_then(|known| known.schemas.get(tool).cloned())
+    }
+
+    /// What the last list told, or a new one if it is no longer true.
+    async fn known(&self, open: &Open, deadline: Duration) -> MutexGuard<'_, Option<Known>> {
         let mut known = self.0.lock().await;
         let stale = known.as_ref().is_some_and(|known| changed_since(open, known.frame));
         if stale || known.is_none() {
@@ -70,13 +93,13 @@ impl Outputs {
             *known = Some(match listed {
                 Ok(listed) => Known::of(&listed),
                 Err(failure) => {
-                    let text = format!("outputs are not validated, since the tools cannot be listed: {failure}");
+                    let text = format!("answers are not held against what the tools declare, since these cannot be listed: {failure}");
                     let frame = open.tap.record(Direction::Local, FrameBody::Note { text });
-                    Known { schemas: HashMap::new(), frame: Some(frame) }
+                    Known { names: None, schemas: HashMap::new(), frame: Some(frame) }
                 }
             });
         }
-        known.as_ref().and_then(|known| known.schemas.get(tool).cloned())
+        known
     }
 }
 

@@ -21,6 +21,9 @@ pub(super) fn check_step(reader: &mut Reader<'_>, node: &Node, draft: &StepDraft
     }
 }
 
+/// The code of the warning about a test that expects nothing.
+pub(crate) const NO_EXPECTATION: &str = "no-expectation";
+
 /// A test of which no step looks at an answer.
 pub(crate) fn check_case(reader: &mut Reader<'_>, steps: &[Step], span: Span) {
     let mut leaves = steps.iter().flat_map(Step::leaves).peekable();
@@ -35,7 +38,7 @@ pub(crate) fn check_case(reader: &mut Reader<'_>, steps: &[Step], span: Span) {
         }
     }
     let message = format!("this test expects nothing: it proves that there is an answer to {}, not what it says", titles.join(", "));
-    let warning = Diagnostic::warning("no-expectation", message);
+    let warning = Diagnostic::warning(NO_EXPECTATION, message);
     reader.warn(warning.hint("add `expect:` to a step, or the names that a list should have, such as `tools: [search]`"), span);
 }
 
