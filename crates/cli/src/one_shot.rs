@@ -32,7 +32,11 @@ pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, wat
         }
         let Answer { method, answer, elapsed } = asked?;
         match answer {
-            Err(error) => Err(refusal(&method, &error)),
+            Err(error) => {
+                let mut failure = refusal(&method, &error);
+                failure.diagnostic.hint = request::misspelling(session, request, resolved.timeout).await;
+                Err(failure)
+            }
             Ok(_) if request.method == request::LIVENESS && printer.form == Form::Readable => {
                 let handshake = session.handshake();
                 let millis = elapsed.as_secs_f64() * 1e3;
@@ -46,7 +50,11 @@ pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, wat
             Ok(result) => {
                 printer.print(&method, &result)?;
                 match result.get("isError") {
-                    Some(serde_json::Value::Bool(true)) if method == "tools/call" => Err(tool_error(request)),
+                    Some(serde_json::Value::Bool(true)) if method == "tools/call" => {
+                        let mut failure = tool_error(request);
+                        failure.diagnostic.hint = request::misspelling(session, request, resolved.timeout).await;
+                        Err(failure)
+                    }
                     _ => Ok(Exit::Passed),
                 }
             }

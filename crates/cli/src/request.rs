@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{CallFailure, Era, ListFailure, Reply, Session, TransportKind};
 use mcproof_engine::diagnosis as engine;
+use mcproof_engine::suite::missing;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -42,6 +43,9 @@ const LISTS: [(&str, &str); 4] = [
 /// Far above any real server: a bound against one whose cursors never repeat and never end.
 const MOST_PAGES: usize = 10_000;
 
+/// For what only makes an error clearer.
+const LONGEST_LOOK: Duration = Duration::from_secs(5);
+
 impl Request {
     pub(crate) fn new(method: &str) -> Self {
         Self { method: method.to_owned(), ..Self::default() }
@@ -69,6 +73,20 @@ pub(crate) async fn ask(session: &Session, request: &Request, timeout: Duration)
         (method, _) => (method, by_method(session, request, timeout).await?),
     };
     Ok(Answer { method: method.to_owned(), answer, elapsed: started.elapsed() })
+}
+
+/// After an error: says so if the server has no tool or prompt of the name that was asked for. One list, which may fail: the
+/// error is told already.
+pub(crate) async fn misspelling(session: &Session, request: &Request, timeout: Duration) -> Option<String> {
+    let (list, key, noun) = match request.method.as_str() {
+        "tools/call" => ("tools/list", "tools", "tool"),
+        "prompts/get" => ("prompts/list", "prompts", "prompt"),
+        _ => return None,
+    };
+    let name = request.params.get("name")?.as_str()?;
+    let listed = session.list(list, key, timeout.min(LONGEST_LOOK)).await.ok()?;
+    let all = listed.items.iter().chain(listed.rejected.iter().map(|(tool, _)| tool));
+    missing(noun, name, all.filter_map(|item| item.get("name")?.as_str()))
 }
 
 async fn by_method(session: &Session, request: &Request, timeout: Duration) -> Result<Result<Value, RpcError>, Failure> {

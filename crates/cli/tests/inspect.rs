@@ -195,7 +195,9 @@ fn arguments_come_from_a_file_or_stdin() {
 #[test]
 fn a_failing_tool_or_method_exits_1() {
     with_tracker(&["call", "create_issue"]).check(1, r#""isError": true"#, "error: tool `create_issue` answered with `isError`");
-    with_tracker(&["call", "nope"]).check_failed(1, &["error: server answered `tools/call` with JSON-RPC error -32602"]);
+    let said = ["error: server answered `tools/call` with JSON-RPC error -32602", "the server has no tool `nope`; it has `"];
+    with_tracker(&["call", "nope"]).check_failed(1, &said);
+    with_tracker(&["call", "ehco", "message=a"]).check_failed(1, &["the server has no tool `ehco`: did you mean `echo`?"]);
     with_tracker(&["inspect", "--method", "no/such", "--params", "{}"]).check_failed(1, &["JSON-RPC error -32601"]);
 }
 
@@ -375,6 +377,20 @@ fn inspectors_way_of_writing_a_command_works() {
 }
 
 #[test]
+fn a_revision_that_nobody_knows_is_no_way_to_ask() {
+    let known = ["is no known revision of the protocol", "known are 2026-07-28, 2025-11-25"];
+    for command in ["tools", "ping", "check", "probe"] {
+        with_tracker(&[command, "--protocol-version", "latest"]).check_failed(2, &known);
+    }
+    with_tracker(&["tools", "--protocol-version", "2025-6-18"])
+        .check_failed(2, &["did you mean `2025-06-18`? (--era legacy offers any text)"]);
+    let mixed = ["tools", "--protocol-version", "2025-06-18", "--era", "modern"];
+    with_tracker(&mixed).check_failed(2, &["is a revision of the legacy era, not the modern one"]);
+    with_tracker(&["tools", "--protocol-version", "1999-01-01", "--era", "legacy"]).check_failed(3, &["not 1999-01-01 as asked for"]);
+    run(&["test", "examples", "--protocol-version", "2025-6-18"]).check_failed(2, &["did you mean `2025-06-18`?"]);
+}
+
+#[test]
 fn servers_have_names() {
     let folder = tempfile::tempdir().unwrap();
     let below = folder.path().join("a/b");
@@ -396,6 +412,14 @@ fn servers_have_names() {
     let config = folder.path().join("mcp.json");
     run(&["tools", "--config", config.to_str().unwrap(), "there"]).check(0, r#""name": "echo""#, "");
     run(&["tools", "--config", "/no/such/file", "there"]).check_failed(2, &["/no/such/file cannot be read"]);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join(".vscode")).unwrap();
+    let servers = format!(
+        "{{ // of this workspace\n  \"servers\": {{ \"tracker\": {{ \"command\": {MCPROOF:?}, \"args\": [\"demo\", \"tracker\",], }}, }},\n}}"
+    );
+    std::fs::write(folder.path().join(".vscode/mcp.json"), servers).unwrap();
+    at(folder.path(), &["tools", "tracker"]).check(0, r#""name": "echo""#, "");
+    at(folder.path(), &["tools", "trackr"]).check_failed(2, &["no server named `trackr` in .vscode/mcp.json"]);
 }
 
 #[test]
