@@ -70,19 +70,30 @@ fn parse_transport(text: &str) -> Result<TransportKind, String> {
 /// Suites that were read.
 pub(crate) enum Read {
     Flawless(Loaded),
-    Mistaken(Vec<Diagnostic>),
+    Mistaken(Mistaken),
+}
+
+/// Suites of which none is run, because some have mistakes.
+pub(crate) struct Mistaken {
+    mistakes: Vec<Diagnostic>,
+    /// How many have any.
+    suites: usize,
+    of: usize,
 }
 
 impl Read {
     /// What can be run; mistakes are told on stderr instead.
     pub(crate) fn or_tell(self) -> Option<Loaded> {
-        let mistakes = match self {
+        let Mistaken { mistakes, suites, of } = match self {
             Self::Flawless(loaded) => return Some(loaded),
-            Self::Mistaken(mistakes) => mistakes,
+            Self::Mistaken(mistaken) => mistaken,
         };
-        let count = mistakes.len();
         output::talk(&diagnostic::render_all(&mistakes, &settings::style()));
-        output::talk(&format!("\n{count} {}, nothing was run\n", if count == 1 { "mistake" } else { "mistakes" }));
+        let count = format!("{} {}", mistakes.len(), if mistakes.len() == 1 { "mistake" } else { "mistakes" });
+        output::talk(&match suites == of {
+            true => format!("\n{count}, nothing was run\n"),
+            false => format!("\n{count} in {suites} of {of} suites, nothing was run: the others run if only they are named\n"),
+        });
         None
     }
 }
@@ -105,6 +116,7 @@ impl SuiteArgs {
             server,
             tls: tls.clone(),
         };
+        let of = files.len();
         let (mut suites, mut mistakes) = (Vec::new(), Vec::new());
         for file in files {
             match read(&file, &environment) {
@@ -112,7 +124,10 @@ impl SuiteArgs {
                 Err(found) => mistakes.extend(found),
             }
         }
-        Ok(if mistakes.is_empty() { Read::Flawless(Loaded { suites, picks }) } else { Read::Mistaken(mistakes) })
+        Ok(match of - suites.len() {
+            0 => Read::Flawless(Loaded { suites, picks }),
+            mistaken => Read::Mistaken(Mistaken { mistakes, suites: mistaken, of }),
+        })
     }
 
     /// The suite files, sorted, and the tests that were picked from them.

@@ -89,6 +89,62 @@ fn a_secret_that_a_server_repeats_stands_in_no_report() {
 }
 
 #[test]
+fn a_secret_of_a_command_stands_in_no_report() {
+    let step =
+        |script: &str, rest: &str| format!("{{ run: {{ command: [sh, -c, {script:?}], env: {{ API_TOKEN: \"${{password}}\" }} }}{rest} }}");
+    let said = step("echo got $API_TOKEN", ", save: { said: stdout }");
+    let echo = "{ call: echo, with: { message: \"${said}\" }, expect: other }";
+    for steps in [
+        step("echo got $API_TOKEN; exit 3", ""),
+        step("echo got $API_TOKEN", ", expect: { stdout: other }"),
+        step("echo got $API_TOKEN >&2; sleep 100", ", timeout: 300ms"),
+        format!("{said}, {echo}"),
+        format!("tools, {said}, {echo}"),
+    ] {
+        let text = format!(
+            "vars: {{ password: hunter2secret }}\nserver: {{ stdio: mcproof demo tracker }}\ntests:\n  - name: a\n    steps: [{steps}]\n"
+        );
+        let ran = run_suite(&text, &["--json"]);
+        assert_ne!(ran.code, Some(0), "{steps}: {}", ran.stderr);
+        let finished = serde_json::to_string(&ran.finished()).unwrap();
+        assert!(finished.contains("[redacted]") && !finished.contains("hunter2secret"), "{steps}: {finished}");
+    }
+}
+
+#[test]
+fn a_command_that_fails_before_any_server_is_asked_is_a_failed_test() {
+    let text = |step: &str| {
+        format!("server: {{ stdio: mcproof demo tracker }}\ntests:\n  - name: a\n    setup: [{step}]\n    steps: [tools: []]\n")
+    };
+    check(&text("{ run: { command: [sh, -c, exit 7] } }"), &[], 1, &["`sh` ended with code 7"]);
+    check(&text("{ run: { command: no-such-program } }"), &[], 1, &["no-such-program"]);
+}
+
+#[test]
+fn a_tool_that_the_server_does_not_have_is_told_with_those_it_has() {
+    let of = |step: &str| format!("server: {{ stdio: mcproof demo tracker }}\ntests:\n  - name: a\n    steps: [{step}]\n");
+    check(&of("{ call: ehco, with: { message: hi } }"), &[], 1, &["the server has no tool `ehco`: did you mean `echo`?"]);
+    check(&of("{ call: ehco, tool_error: /never/ }"), &[], 1, &["did you mean `echo`?"]);
+    check(&of("{ call: translate, times: 2 }"), &[], 1, &["the server has no tool `translate`; it has `", "`echo`", "`create_issue`"]);
+    // What is there is not doubted, and neither is a failure that was expected.
+    let ran = run_suite(&of("{ call: echo, with: { message: 1 } }"), &[]);
+    assert!(ran.code == Some(1) && !ran.stdout.contains("the server has no tool"), "{}", ran.stdout);
+    check(&of("{ call: ehco, fails: true }"), &[], 0, &["1 passed"]);
+}
+
+#[test]
+fn a_test_that_failed_is_not_told_to_expect_more() {
+    let text =
+        "server: { stdio: mcproof demo tracker }\ntests:\n  - { name: good, steps: [tools] }\n  - { name: bad, steps: [call: nope] }\n";
+    for form in ["terminal", "json", "junit", "html", "tap", "agent", "github"] {
+        let ran = run_suite(text, &["--reporter", form]);
+        assert_eq!(ran.code, Some(1), "{form}: {}", ran.stderr);
+        let said = |part: &str| ran.stdout.contains(part);
+        assert!(said("there is an answer to `list tools`") && !said("there is an answer to `call nope`"), "{form}: {}", ran.stdout);
+    }
+}
+
+#[test]
 fn a_secret_that_a_server_repeats_stands_in_no_snapshot() {
     let folder = tempfile::tempdir().unwrap();
     let suite = folder.path().join("s.mcproof.yaml");
@@ -111,6 +167,16 @@ fn all_mistakes_of_a_file_are_told_at_once() {
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("did you mean `call`?") && ran.stderr.contains("did you mean `$regex`?"), "{}", ran.stderr);
     assert!(ran.stderr.ends_with("2 mistakes, nothing was run\n"), "{}", ran.stderr);
+    let folder = tempfile::tempdir().unwrap();
+    let suite = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    for name in ["a.mcproof.yaml", "b.mcproof.yaml"] {
+        suite(name, "server: { stdio: mcproof demo shop }\ntests: [{ name: a, steps: [tools: [check_inventory]] }]\n");
+    }
+    suite("c.mcproof.yaml", "server: { http: { url: \"${env.NO_SUCH_VARIABLE}\" } }\ntests: [{ name: a, steps: [tools] }]\n");
+    let ran = run(&[folder.path().to_str().unwrap()]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    let told = "1 mistake in 1 of 3 suites, nothing was run: the others run if only they are named\n";
+    assert!(ran.stderr.contains("NO_SUCH_VARIABLE") && ran.stderr.ends_with(told), "{}", ran.stderr);
 }
 
 #[test]
