@@ -34,7 +34,10 @@ pub(crate) fn parse(words: &[String]) -> Result<Vec<Argument>, Failure> {
 
 fn parse_one(word: &str) -> Result<Argument, Failure> {
     let wrong = |message| Failure::bad_input("bad-argument", message);
-    let hint = "write name=value, or name:=JSON to say the type";
+    let hint = match word.starts_with('{') {
+        true => "an object that holds all arguments is given with --args, to `inspect` with --tool-args-json",
+        false => "write name=value, or name:=JSON to say the type",
+    };
     let (name, value) = word.split_once('=').ok_or_else(|| wrong(format!("`{word}` is no argument")).hint(hint))?;
     let (name, value) = match name.strip_suffix(':') {
         Some(name) => {

@@ -25,6 +25,7 @@ pub(crate) fn advise(error: &mut Error, typed: &[OsString]) {
     }
     if let Some(advice) = advice {
         error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::SuggestedSubcommand);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(advice)]));
     }
 }

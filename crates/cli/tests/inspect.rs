@@ -197,6 +197,7 @@ fn a_failing_tool_or_method_exits_1() {
     with_tracker(&["call", "create_issue"]).check(1, r#""isError": true"#, "error: tool `create_issue` answered with `isError`");
     let said = ["error: server answered `tools/call` with JSON-RPC error -32602", "the server has no tool `nope`; it has `"];
     with_tracker(&["call", "nope"]).check_failed(1, &said);
+    with_tracker(&["call", "echo", "{\"message\": \"a\"}"]).check_failed(2, &["is no argument", "is given with --args"]);
     with_tracker(&["call", "ehco", "message=a"]).check_failed(1, &["the server has no tool `ehco`: did you mean `echo`?"]);
     with_tracker(&["inspect", "--method", "no/such", "--params", "{}"]).check_failed(1, &["JSON-RPC error -32601"]);
 }

@@ -7,7 +7,7 @@ use mcproof_client::{
     Bound, CallFailure, Closed, ConnectFailure, Exit, Fault, FaultKind, HttpHead, ListFailure, Session, SseFailure, StartFailure, Tap,
     Target, TaskFailure, Unanswered,
 };
-use mcproof_record::{Diagnostic, Evidence, ExchangeId, FrameBody, FrameId, Transcript};
+use mcproof_record::{Diagnostic, Direction, Evidence, ExchangeId, FrameBody, FrameId, Raw, Transcript};
 
 /// Frames and stderr lines that a diagnosis shows.
 const FRAMES: usize = 8;
@@ -110,8 +110,8 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
     let by_hand = || target.command().map(|command| format!("run `{}` by hand to see what it prints", shell_line(command)));
     let own = |text: &str| Some(text.to_owned());
     let flags = |flags: &str, members: &str| asker.says(if asker == Asker::Monitor { members } else { flags }, members, flags);
-    let spared = |flag: &str| match was_started_twice(transcript) {
-        true => format!(": half of it went into asking for the modern era, which {flag} leaves out"),
+    let spared = |flag: &str| match was_asked(transcript, "server/discover") && was_asked(transcript, "initialize") {
+        true => format!("; {flag} leaves out the question for the modern era, in case that is what it does not bear"),
         false => String::new(),
     };
     let slow_start = || {
@@ -435,9 +435,13 @@ pub(crate) fn missing_piece(transcript: &Transcript, variable: impl Fn(&str) -> 
     })
 }
 
-/// Whether a server that was silent when it was asked for the modern era had to start again to be asked for the legacy one.
-fn was_started_twice(transcript: &Transcript) -> bool {
-    transcript.frames.iter().filter(|frame| matches!(frame.body, FrameBody::Spawned { .. })).count() > 1
+fn was_asked(transcript: &Transcript, method: &str) -> bool {
+    let asks = |raw: &Raw| raw.to_text().contains(&format!("\"method\":\"{method}\""));
+    transcript.frames.iter().any(|frame| match &frame.body {
+        FrameBody::Line { bytes, .. } => frame.direction == Direction::ToServer && asks(bytes),
+        FrameBody::HttpRequest { body, .. } => asks(body),
+        _ => false,
+    })
 }
 
 /// The local URL that the last words of a server speak of.

@@ -143,21 +143,18 @@ impl<'a> Opening<'a> {
 
     async fn stdio(&self, launch: &Launch) -> Result<Session, ConnectFailure> {
         let attempt = self.start_stdio(launch).await?;
-        let first = match self.shake_hands_on_a_pipe(&attempt, TransportKind::Stdio).await {
+        match self.shake_hands_on_a_pipe(&attempt, TransportKind::Stdio).await {
             Ok(handshake) => return Ok(self.session(attempt, None, handshake)),
             Err(Setback::Lasting(failure)) => return Err(self.failed(attempt, None, failure).await),
-            Err(Setback::Probed(first)) => first,
-        };
+            Err(Setback::Probed(_)) => {}
+        }
         self.tap.note("the server is started again, to try `initialize` on a process that was not probed");
         attempt.discard(self.options.patience).await;
         let attempt = self.start_stdio(launch).await?;
-        let second = match self.initialize(&attempt, TransportKind::Stdio).await {
-            Ok(handshake) => return Ok(self.session(attempt, None, handshake)),
-            Err(second) => second,
-        };
-        // A server that is silent whatever it is asked had most of the time in its first process.
-        let failure = first.filter(|first| is_silence(first) && is_silence(&second)).unwrap_or(second);
-        Err(self.failed(attempt, None, failure).await)
+        match self.initialize(&attempt, TransportKind::Stdio).await {
+            Ok(handshake) => Ok(self.session(attempt, None, handshake)),
+            Err(failure) => Err(self.failed(attempt, None, failure).await),
+        }
     }
 
     /// The handshake on a pair of streams, where a server may take long to start before it reads a line. So after half of the
@@ -198,8 +195,7 @@ impl<'a> Opening<'a> {
         };
         attempt.dispatcher.forgo_answers();
         initialized.map_err(|failure| match failure {
-            ConnectFailure::Refused { .. } => Setback::Probed(Some(failure)),
-            ConnectFailure::Unanswered { failure: CallFailure::TimedOut { .. } | CallFailure::Closed(_), .. } => {
+            ConnectFailure::Refused { .. } | ConnectFailure::Unanswered { failure: CallFailure::Closed(_), .. } => {
                 Setback::Probed(Some(failure))
             }
             _ => Setback::Lasting(failure),
@@ -600,10 +596,6 @@ impl Attempt {
             stdio.close(Patience { end_of_input: patience.end_of_input.min(Patience::SHORT.end_of_input), ..patience }).await;
         }
     }
-}
-
-fn is_silence(failure: &ConnectFailure) -> bool {
-    matches!(failure, ConnectFailure::Unanswered { failure: CallFailure::TimedOut { .. }, .. })
 }
 
 impl Spawned {

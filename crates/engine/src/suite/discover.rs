@@ -12,15 +12,24 @@ use std::path::{Path, PathBuf};
 pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Diagnostic> {
     let mut found = Vec::new();
     let mut problems = Vec::new();
-    let mut nearest = None;
+    let mut advice = None;
     for path in paths {
         if path.is_file() {
-            found.push(path.clone());
+            match runner(path) {
+                Some(runner) => {
+                    problems.push(format!("`{}` is a program, not a suite", path.display()));
+                    let first = format!("`mcproof init -- {runner} {}` writes a suite for a server", path.display());
+                    advice.get_or_insert(first);
+                }
+                None => found.push(path.clone()),
+            }
             continue;
         }
         if !path.exists() {
             problems.push(format!("`{}` does not exist", path.display()));
-            nearest = nearest.or_else(|| near(path));
+            if let Some(near) = near(path) {
+                advice.get_or_insert(format!("did you mean `{}`?", near.display()));
+            }
             continue;
         }
         for entry in ignore::WalkBuilder::new(path).require_git(false).build() {
@@ -38,10 +47,21 @@ pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Diagnostic> {
     match problems.is_empty() {
         true => Ok(found),
         false => {
-            let near = nearest.map(|near| format!("did you mean `{}`?", near.display()));
-            let hint = near.unwrap_or_else(|| "name suite files or folders that hold some".to_owned());
+            let hint = advice.unwrap_or_else(|| "name suite files or folders that hold some; -E 'name(TEXT)' chooses tests".to_owned());
             Err(Diagnostic::error("unreadable-path", problems.join("; ")).hint(hint))
         }
+    }
+}
+
+/// What runs a script that somebody took for a suite.
+fn runner(path: &Path) -> Option<&'static str> {
+    match path.extension()?.to_str()? {
+        "py" => Some("python"),
+        "js" | "mjs" | "cjs" => Some("node"),
+        "ts" => Some("npx tsx"),
+        "rb" => Some("ruby"),
+        "sh" => Some("sh"),
+        _ => None,
     }
 }
 
@@ -95,6 +115,8 @@ mod tests {
             [hint("z.mcproof.yml"), hint("z"), hint("b/a")],
             [meant("z.mcproof.yaml"), meant("z.mcproof.yaml"), meant("b/a.mcproof.yml")]
         );
-        assert_eq!(hint("far/away"), "name suite files or folders that hold some");
+        assert_eq!(hint("far/away"), "name suite files or folders that hold some; -E 'name(TEXT)' chooses tests");
+        fs::write(at("server.py"), "").unwrap();
+        assert_eq!(hint("server.py"), format!("`mcproof init -- python {}` writes a suite for a server", at("server.py").display()));
     }
 }
