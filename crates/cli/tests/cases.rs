@@ -64,10 +64,10 @@ fn a_command_seeds_the_file_that_a_real_server_reads() {
 #[test]
 fn a_command_that_fails_fails_its_test() {
     let of = |step: &str| format!("{TRACKER}tests: [{{ name: a, steps: [{step}] }}]\n");
-    check(&of("run: [sh, -c, 'echo no space left >&2; exit 7']"), &[], 3, &["`sh` ended with code 7: no space left"]);
+    check(&of("run: [sh, -c, 'echo no space left >&2; exit 7']"), &[], 1, &["`sh` ended with code 7: no space left"]);
     check(&of("{ run: [sh, -c, 'exit 7'], expect: { code: 7 } }"), &[], 0, &["1 passed"]);
-    check(&of("{ run: [sh, -c, 'sleep 60'], timeout: 100ms }"), &[], 3, &["`sh -c 'sleep 60'` did not end within 100 ms"]);
-    check(&of("run: nosuchprogram"), &[], 3, &["`nosuchprogram` was not found"]);
+    check(&of("{ run: [sh, -c, 'sleep 60'], timeout: 100ms }"), &[], 1, &["`sh -c 'sleep 60'` did not end within 100 ms"]);
+    check(&of("run: nosuchprogram"), &[], 1, &["`nosuchprogram` was not found"]);
 }
 
 #[test]

@@ -117,15 +117,6 @@ fn a_secret_of_a_command_stands_in_no_report() {
 }
 
 #[test]
-fn a_command_that_fails_before_any_server_is_asked_is_a_failed_test() {
-    let text = |step: &str| {
-        format!("server: {{ stdio: mcproof demo tracker }}\ntests:\n  - name: a\n    setup: [{step}]\n    steps: [tools: []]\n")
-    };
-    check(&text("{ run: { command: [sh, -c, exit 7] } }"), &[], 1, &["`sh` ended with code 7"]);
-    check(&text("{ run: { command: no-such-program } }"), &[], 1, &["no-such-program"]);
-}
-
-#[test]
 fn a_tool_that_the_server_does_not_have_is_told_with_those_it_has() {
     let of = |step: &str| format!("server: {{ stdio: mcproof demo tracker }}\ntests:\n  - name: a\n    steps: [{step}]\n");
     check(&of("{ call: ehco, with: { message: hi } }"), &[], 1, &["the server has no tool `ehco`: did you mean `echo`?"]);
