@@ -65,6 +65,10 @@ export class Client {
   readonly #relay: Relay | undefined;
   readonly #opening: Promise<void>;
   readonly #handlers = new Map<string, Set<Callback>>();
+  readonly #rawResult = ({ result, frame }: RawAnswer): CallToolResult => {
+    this.#note(result, frame);
+    return result as CallToolResult;
+  };
   #opened: Opened | undefined;
   #callbacks: Answers = {};
   #closing: Promise<Ended> | undefined;
@@ -171,18 +175,18 @@ export class Client {
 
   /** Calls a tool. A result with `isError` is a result: `expect(…).toBeToolError()`. */
   // The payload is what the tool gave.
-  async call<Payload = any>(tool: string, args: object = {}, options?: CallOptions): Promise<ToolAnswer<Payload>> {
-    const answer = await this.#call<Payload>(tool, args, options);
-    const { payload, text, is_error: isError } = answer;
-    return this.#noted({ ...this.#answer<CallToolResult>(answer), payload, text, isError }, answer);
+  call<Payload = any>(tool: string, args: object = {}, options?: CallOptions): Promise<ToolAnswer<Payload>> {
+    return this.#ask("call", { tool, arguments: args }, options, (answer: CallAnswer<Payload>) => {
+      const { payload, text, is_error: isError } = answer;
+      return this.#noted({ ...this.#answer<CallToolResult>(answer), payload, text, isError }, answer);
+    });
   }
 
   /** As the SDK's client has it: the raw result. */
-  async callTool(params: { name: string; arguments?: object; _meta?: Record<string, unknown> }, options?: CallOptions): Promise<CallToolResult> {
+  callTool(params: { name: string; arguments?: object; _meta?: Record<string, unknown> }, options?: CallOptions): Promise<CallToolResult> {
     const { name, arguments: args = {}, _meta: meta } = params;
-    const { result, frame } = await this.#call(name, args, meta ? { ...options, meta } : options);
-    this.#note(result, frame);
-    return result as CallToolResult;
+    const request = { method: "tools/call", params: { name, arguments: args } };
+    return this.#ask("request", request, meta ? { ...options, meta } : options, this.#rawResult);
   }
 
   /** All pages. */
@@ -219,9 +223,9 @@ export class Client {
   }
 
   /** Any request. */
-  async request<Result = Record<string, unknown>>(request: { method: string; params?: object }, options?: CallOptions): Promise<Answer<Result>> {
-    const answer = await this.#ask<RawAnswer>("request", { method: request.method, params: request.params }, options);
-    return this.#noted(this.#answer<Result>(answer), answer);
+  request<Result = Record<string, unknown>>(request: { method: string; params?: object }, options?: CallOptions): Promise<Answer<Result>> {
+    const { method, params } = request;
+    return this.#ask("request", { method, params }, options, (answer: RawAnswer) => this.#noted(this.#answer<Result>(answer), answer));
   }
 
   /** Any notification; it is out once this resolves. */
@@ -309,7 +313,8 @@ export class Client {
     return this.#opened;
   }
 
-  #ask<T = unknown>(method: string, params: Params, options: CallOptions = {}): Promise<T> {
+  /** `read` makes of the engine's answer what the caller is to get. */
+  #ask<T = unknown>(method: string, params: Params, options: CallOptions = {}, read?: (answer: any) => T): Promise<T> {
     touch(this);
     const request: Params = { session: this.#session, ...params };
     const { timeoutMs, maxMs, onProgress, meta, signal } = options;
@@ -317,7 +322,7 @@ export class Client {
     if (maxMs !== undefined) request["max_ms"] = maxMs;
     if (meta !== undefined) request["meta"] = meta;
     if (onProgress) request["progress"] = true;
-    const more: RequestOptions = { signal, progress: onProgress && ((progress) => onProgress(progress as unknown as Progress)) };
+    const more: RequestOptions = { signal, progress: onProgress && ((progress) => onProgress(progress as unknown as Progress)), read };
     return this.#drive.request<T>(method, request, more);
   }
 
@@ -333,10 +338,6 @@ export class Client {
 
   #answer<Result>(answer: RawAnswer): Answer<Result> {
     return { result: answer.result as Result, elapsedMs: answer.elapsed_ms, frame: answer.frame, http: answer.http };
-  }
-
-  #call<Payload>(tool: string, args: object, options?: CallOptions): Promise<CallAnswer<Payload>> {
-    return this.#ask("call", { tool, arguments: args }, options);
   }
 
   /** Notes which frame both the answer and the raw result in it are. */

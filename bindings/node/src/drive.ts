@@ -18,12 +18,15 @@ export interface RequestOptions {
   signal?: AbortSignal | undefined;
   /** Told what the server says about the progress of this request. */
   progress?: ((progress: Json) => void) | undefined;
+  /** What is made of the result, without one more promise for it. */
+  read?: ((result: any) => unknown) | undefined;
 }
 
 interface Pending {
   resolve(result: unknown): void;
   reject(error: Error): void;
   progress: RequestOptions["progress"];
+  read: RequestOptions["read"];
   /** Called once it is answered. */
   done: (() => void) | undefined;
 }
@@ -138,7 +141,7 @@ export class Drive {
       }
       this.#last += 1;
       const id = this.#last;
-      const pending: Pending = { resolve: resolve as (result: unknown) => void, reject, progress: options.progress, done: undefined };
+      const pending: Pending = { resolve: resolve as (result: unknown) => void, reject, progress: options.progress, read: options.read, done: undefined };
       this.#pending.set(id, pending);
       this.#write(`"id":${id},"method":"${method}"`, params);
       const { signal } = options;
@@ -191,7 +194,8 @@ export class Drive {
     if ("error" in message) {
       pending.reject(fromDrive(message["error"] as RpcError));
     } else {
-      pending.resolve(message["result"]);
+      const result = message["result"];
+      pending.resolve(pending.read ? pending.read(result) : result);
     }
   }
 

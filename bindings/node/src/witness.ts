@@ -11,7 +11,6 @@ export interface Session {
 const FRAMES = 40;
 
 const watching = new Set<Witness>();
-const origins = new WeakMap<object, Origin>();
 
 export interface Origin {
   /** The engine that knows the session. */
@@ -60,10 +59,37 @@ export function touch(session: Session): void {
 /** Remembers which answer a value is, for matchers that are given the value alone. */
 export function remember(value: unknown, origin: Origin): void {
   if (typeof value === "object" && value !== null) {
-    origins.set(value, origin);
+    Marked.mark(value, origin);
   }
 }
 
 export function originOf(value: unknown): Origin | undefined {
-  return typeof value === "object" && value !== null ? origins.get(value) : undefined;
+  return typeof value === "object" && value !== null ? Marked.origin(value) : undefined;
+}
+
+/** A constructor that makes nothing: what it is given is what gets the fields of the classes below it. */
+const Given = function (value: object) {
+  return value;
+} as unknown as new (value: object) => object;
+
+/** A field of values that nobody else sees. A weak map would do the same, but each of its entries is work for the garbage collector. */
+class Marked extends Given {
+  #origin: Origin;
+
+  private constructor(value: object, origin: Origin) {
+    super(value);
+    this.#origin = origin;
+  }
+
+  static mark(value: object, origin: Origin): void {
+    if (#origin in value) {
+      value.#origin = origin;
+    } else {
+      new Marked(value, origin);
+    }
+  }
+
+  static origin(value: object): Origin | undefined {
+    return #origin in value ? value.#origin : undefined;
+  }
 }

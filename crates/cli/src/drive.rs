@@ -30,7 +30,6 @@ use outlet::Outlet;
 use relay::Relays;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 use servers::Servers;
 use sessions::Sessions;
 use std::cell::{Cell, RefCell};
@@ -52,8 +51,8 @@ struct Drive {
     servers: Servers,
     relays: Relays,
     callbacks: Callbacks,
-    /// The requests in flight, by their ids as JSON.
-    running: RefCell<HashMap<String, Canceller>>,
+    /// The requests in flight, by their ids.
+    running: RefCell<HashMap<Value, Canceller>>,
     /// Told when the driver has asked for the end, and everything has ended.
     over: Notify,
 }
@@ -64,7 +63,8 @@ struct Context {
     cancellation: Cancellation,
 }
 
-type Done = Result<Box<RawValue>, Trouble>;
+/// The line of the answer.
+type Done = Result<Vec<u8>, Trouble>;
 
 /// How often to look whether the parent process lives.
 const LOOK: Duration = Duration::from_millis(500);
@@ -117,14 +117,12 @@ impl Drive {
 
     /// Begins what a line asks for.
     fn accept(self: &Rc<Self>, line: &[u8]) {
+        if let Some(received) = relay::received(line) {
+            return tell_people("relay/received", self.relays.receive(&received));
+        }
         match envelope::read(line) {
-            Incoming::Request { id, method, params } => self.begin(id, method, params),
-            Incoming::Notification { method, params } => {
-                // Nobody is told what is wrong with a notification but people.
-                if let Err(trouble) = self.hear(&method, &params) {
-                    output::talk(&format!("{method}: {}\n", trouble.message()));
-                }
-            }
+            Incoming::Request { id, method, params } => self.begin(id, method.into_owned(), params.to_owned()),
+            Incoming::Notification { method, params } => tell_people(&method, self.hear(&method, params)),
             Incoming::Response { id, answer } => self.callbacks.answer(&id, answer),
             Incoming::Wrong { id, code, message } => {
                 self.outlet.send(Trouble::plain(code, message).line(&id, &self.style.get()));
@@ -134,11 +132,11 @@ impl Drive {
 
     fn hear(&self, method: &str, params: &str) -> Result<(), Trouble> {
         match method {
-            "relay/received" => self.relays.receive(read(params)?),
+            "relay/received" => self.relays.receive(&read(params)?),
             "relay/closed" => self.relays.close(read(params)?),
             "cancel" => {
                 let CancelParams { id, reason } = read(params)?;
-                if let Some(canceller) = self.running.borrow().get(&id.to_string()) {
+                if let Some(canceller) = self.running.borrow().get(&id) {
                     canceller.cancel(reason.unwrap_or_else(|| "the test does not want it any more".into()));
                 }
                 Ok(())
@@ -149,22 +147,21 @@ impl Drive {
 
     fn begin(self: &Rc<Self>, id: Value, method: String, params: String) {
         let (canceller, cancellation) = Canceller::new();
-        let key = id.to_string();
-        self.running.borrow_mut().insert(key.clone(), canceller);
+        self.running.borrow_mut().insert(id.clone(), canceller);
         // What comes behind it may be about the session already.
         let opening = (method == "open").then(|| read(&params).and_then(|params| self.take_seat(params)));
         let drive = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let context = Context { id, cancellation };
             let outcome = match opening {
-                Some(Ok(opening)) => Box::pin(drive.open(opening)).await.and_then(done),
+                Some(Ok(opening)) => Box::pin(drive.open(opening)).await.and_then(|opened| context.done(opened)),
                 Some(Err(trouble)) => Err(trouble),
                 None => drive.perform(&method, &params, &context).await,
             };
-            drive.running.borrow_mut().remove(&key);
+            drive.running.borrow_mut().remove(&context.id);
             let is_over = method == "shutdown" && outcome.is_ok();
             drive.outlet.send(match outcome {
-                Ok(result) => envelope::result(&context.id, result.get()),
+                Ok(line) => line,
                 Err(trouble) => trouble.line(&context.id, &drive.style.get()),
             });
             if is_over {
@@ -176,33 +173,33 @@ impl Drive {
     /// What is done is boxed: no request carries the room that the largest needs.
     async fn perform(self: &Rc<Self>, method: &str, params: &str, context: &Context) -> Done {
         match method {
-            "hello" => done(self.greet(read(params)?)?),
-            "answers" => done(Box::pin(self.change_answers(read(params)?)).await?),
-            "request" => done(Box::pin(self.request(read(params)?, context)).await?),
-            "call" => done(Box::pin(self.call(read(params)?, context)).await?),
-            "list" => done(Box::pin(self.list(read(params)?, context)).await?),
-            "read" => done(Box::pin(self.read(read(params)?, context)).await?),
-            "prompt" => done(Box::pin(self.prompt(read(params)?, context)).await?),
-            "complete" => done(Box::pin(self.complete(read(params)?, context)).await?),
-            "ping" => done(Box::pin(self.ping(read(params)?, context)).await?),
-            "discover" => done(Box::pin(self.discover(read(params)?)).await?),
-            "notify" => done(Box::pin(self.notify(read(params)?)).await?),
-            "raw" => done(Box::pin(self.raw(read(params)?, context)).await?),
-            "wait" => done(Box::pin(self.wait(read(params)?, context)).await?),
-            "spawn" => done(Box::pin(self.spawn(read(params)?)).await?),
-            "stop" => done(Box::pin(self.stop(read(params)?)).await?),
-            "transcript" => done(Box::pin(self.transcript(read(params)?)).await?),
-            "expect" => done(self.expect(read(params)?)?),
-            "snapshot" => done(self.snapshot(read(params)?)?),
-            "check" => done(Box::pin(self.check(read(params)?, context)).await?),
-            "contract" => done(Box::pin(self.contract(read(params)?, context)).await?),
-            "hash" => done(Box::pin(self.contract(read(params)?, context)).await?.hashes),
-            "diff" => done(Box::pin(self.diff(read(params)?, context)).await?),
-            "close" => done(Box::pin(self.close(read(params)?)).await?),
+            "hello" => context.done(self.greet(read(params)?)?),
+            "answers" => context.done(Box::pin(self.change_answers(read(params)?)).await?),
+            "request" => context.done(Box::pin(self.request(read(params)?, context)).await?),
+            "call" => context.done(Box::pin(self.call(read(params)?, context)).await?),
+            "list" => context.done(Box::pin(self.list(read(params)?, context)).await?),
+            "read" => context.done(Box::pin(self.read(read(params)?, context)).await?),
+            "prompt" => context.done(Box::pin(self.prompt(read(params)?, context)).await?),
+            "complete" => context.done(Box::pin(self.complete(read(params)?, context)).await?),
+            "ping" => context.done(Box::pin(self.ping(read(params)?, context)).await?),
+            "discover" => context.done(Box::pin(self.discover(read(params)?)).await?),
+            "notify" => context.done(Box::pin(self.notify(read(params)?)).await?),
+            "raw" => context.done(Box::pin(self.raw(read(params)?, context)).await?),
+            "wait" => context.done(Box::pin(self.wait(read(params)?, context)).await?),
+            "spawn" => context.done(Box::pin(self.spawn(read(params)?)).await?),
+            "stop" => context.done(Box::pin(self.stop(read(params)?)).await?),
+            "transcript" => context.done(Box::pin(self.transcript(read(params)?)).await?),
+            "expect" => context.done(self.expect(read(params)?)?),
+            "snapshot" => context.done(self.snapshot(read(params)?)?),
+            "check" => context.done(Box::pin(self.check(read(params)?, context)).await?),
+            "contract" => context.done(Box::pin(self.contract(read(params)?, context)).await?),
+            "hash" => context.done(Box::pin(self.contract(read(params)?, context)).await?.hashes),
+            "diff" => context.done(Box::pin(self.diff(read(params)?, context)).await?),
+            "close" => context.done(Box::pin(self.close(read(params)?)).await?),
             "shutdown" => {
                 let nothing: Nothing = read(params)?;
                 Box::pin(self.end(Patience::default())).await;
-                done(nothing)
+                context.done(nothing)
             }
             _ => Err(Trouble::no_method(method)),
         }
@@ -228,6 +225,10 @@ impl Drive {
 }
 
 impl Context {
+    fn done(&self, result: impl Serialize) -> Done {
+        Ok(envelope::result(&self.id, &result))
+    }
+
     /// Does something that knows nothing of being cancelled.
     async fn unless_cancelled<T>(&self, work: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
         tokio::select! {
@@ -238,14 +239,17 @@ impl Context {
     }
 }
 
+/// Nobody else is told what is wrong with a notification.
+fn tell_people(method: &str, outcome: Result<(), Trouble>) {
+    if let Err(trouble) = outcome {
+        output::talk(&format!("{method}: {}\n", trouble.message()));
+    }
+}
+
 fn read<'a, T: Deserialize<'a>>(params: &'a str) -> Result<T, Trouble> {
     // serde would take an array for the members in their order.
     if !params.starts_with('{') {
         return Err(Trouble::bad("bad-params", "`params` has to be an object"));
     }
     serde_json::from_str(params).map_err(|error| Trouble::bad_params(&error))
-}
-
-fn done(result: impl Serialize) -> Done {
-    Ok(serde_json::value::to_raw_value(&result).expect("results have text keys only"))
 }

@@ -209,17 +209,57 @@ fn a_server_in_the_process_of_the_driver_is_relayed() {
 
 #[test]
 fn what_a_server_says_right_after_open_counts() {
-    let open = |era: &str| json!({ "jsonrpc": "2.0", "id": 1, "method": "open", "params": { "session": "r", "target": { "relay": "lines" }, "era": era } });
     let told = |method: &str, params: Value| json!({ "jsonrpc": "2.0", "method": method, "params": params });
-    for era in ["legacy", "modern", "auto"] {
-        let mut driver = Driver::start();
-        // In one write, so that all of it is there before the session begins.
-        let last_words = told("relay/received", json!({ "session": "r", "data": "Traceback\n" }));
-        let closed = told("relay/closed", json!({ "session": "r", "reason": "no database" }));
-        driver.write(&format!("{}\n{last_words}\n{closed}", open(era)));
-        let text = driver.answer(1)["error"]["data"]["text"].as_str().unwrap().to_owned();
-        assert!(text.contains("no database") && text.contains("Traceback"), "{era}: {text}");
+    for form in ["lines", "messages"] {
+        for era in ["legacy", "modern", "auto"] {
+            let mut driver = Driver::start();
+            // In one write, so that all of it is there before the session begins.
+            let params = json!({ "session": "r", "target": { "relay": form }, "era": era });
+            let open = json!({ "jsonrpc": "2.0", "id": 1, "method": "open", "params": params });
+            let words = if form == "lines" { ("data", "Traceback\n") } else { ("message", "Traceback") };
+            let last_words = told("relay/received", json!({ "session": "r", (words.0): words.1 }));
+            let closed = told("relay/closed", json!({ "session": "r", "reason": "no database" }));
+            driver.write(&format!("{open}\n{last_words}\n{closed}"));
+            let text = driver.answer(1)["error"]["data"]["text"].as_str().unwrap().to_owned();
+            assert!(text.contains("no database") && text.contains("Traceback"), "{form} {era}: {text}");
+        }
     }
+}
+
+#[test]
+fn messages_and_bytes_of_a_relay_do_not_overtake_each_other() {
+    let mut driver = Driver::start();
+    let open = driver.send("open", json!({ "session": "r", "target": { "relay": "messages" }, "era": "legacy" }));
+    let hello = sent(&mut driver);
+    let result = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": { "name": "n", "version": "1" } });
+    reply(&mut driver, &json!({ "jsonrpc": "2.0", "id": hello["id"], "result": result }));
+    driver.answer(open);
+    let call = json!({ "jsonrpc": "2.0", "id": 70, "method": "call", "params": { "session": "r", "tool": "t" } });
+    let raw = |id: u64, bytes: &str| json!({ "jsonrpc": "2.0", "id": id, "method": "raw", "params": { "session": "r", "bytes": bytes } });
+    // Of one turn, as all lines of one write.
+    driver.write(&format!("{}\n{call}\n{}", raw(71, "{\"raw\":1}\n"), raw(72, "no json\n")));
+    let written: Vec<Value> = (0..4).map(|_| driver.told("relay/write")["params"].clone()).collect();
+    let shown: Vec<&Value> = written.iter().map(|params| params.get("data").unwrap_or(&params["message"])).collect();
+    assert_eq!((&shown[1], &shown[3]), (&&json!({ "raw": 1 }), &&json!("no json\n")), "{shown:?}");
+    assert_eq!((&shown[0]["method"], &shown[2]["method"]), (&json!("notifications/initialized"), &json!("tools/call")));
+    let note = |number: u64| format!(r#"{{"jsonrpc":"2.0","method":"notifications/{number}"}}"#);
+    let received = |params: Value| json!({ "jsonrpc": "2.0", "method": "relay/received", "params": params }).to_string();
+    let message = |number: u64| {
+        let message: Value = serde_json::from_str(&note(number)).unwrap();
+        received(json!({ "session": "r", "message": message }))
+    };
+    let bytes = |text: &str| received(json!({ "session": "r", "data": text }));
+    let second = note(2);
+    let (half, rest) = second.split_at(9);
+    driver.write(
+        &[message(1), bytes(half), bytes(&format!("{rest}\n")), message(3), bytes(&format!("{}\n", note(4))), message(5)].join("\n"),
+    );
+    for number in 1..=5 {
+        assert_eq!(driver.told("session/notification")["params"]["method"], format!("notifications/{number}"));
+    }
+    let said = driver.result("transcript", json!({ "session": "r", "text": false, "last": 5 }))["frames"].clone();
+    let said: Vec<&str> = said.as_array().unwrap().iter().map(|frame| frame["body"]["bytes"].as_str().unwrap()).collect();
+    assert_eq!(said, (1..=5).map(note).collect::<Vec<_>>());
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! JSON-RPC 2.0 messages as MCP uses them. Reads and writes; knows no methods and no transport.
 
 use crate::transport::JsonLimits;
-use serde::Serialize;
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 use std::fmt;
 
@@ -107,8 +108,8 @@ pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
 /// # Errors
 /// As [`parse`].
 pub fn parse_within(bytes: &[u8], limits: JsonLimits) -> Result<Message, Malformed> {
-    let mut object = parse_object(bytes, limits).map_err(|flaw| Malformed { flaw, answers: None })?;
-    let id = match object.remove("id") {
+    let mut members = parse_members(bytes, limits).map_err(|flaw| Malformed { flaw, answers: None })?;
+    let id = match members.id.take() {
         None => Ok(Id::Missing),
         Some(Value::Null) => Ok(Id::Null),
         Some(Value::String(text)) => Ok(Id::Valid(RequestId::Text(text))),
@@ -119,21 +120,22 @@ pub fn parse_within(bytes: &[u8], limits: JsonLimits) -> Result<Message, Malform
         Some(_) => Err("`id` is neither a string nor an integer"),
     };
     let answers = match &id {
-        Ok(Id::Valid(id)) if !object.contains_key("method") => Some(id.clone()),
+        Ok(Id::Valid(id)) if members.method.is_none() => Some(id.clone()),
         _ => None,
     };
-    let message = id.and_then(|id| read(object, id));
+    let message = id.and_then(|id| read(members, id));
     message.map_err(|reason| Malformed { flaw: Flaw::NotAMessage(reason), answers })
 }
 
-fn parse_object(bytes: &[u8], limits: JsonLimits) -> Result<Map<String, Value>, Flaw> {
+fn parse_members(bytes: &[u8], limits: JsonLimits) -> Result<Members, Flaw> {
     let text = std::str::from_utf8(bytes).map_err(|error| Flaw::NotUtf8(error.valid_up_to()))?;
     if text.starts_with('\u{feff}') {
         return Err(Flaw::ByteOrderMark);
     }
-    // Counted before anything is built. Commas inside strings do not count, so a long text is looked at more closely.
+    // Counted before anything is built, where there are bytes enough for so many. Commas inside strings do not count, so a long text
+    // is looked at more closely.
     let JsonLimits { depth, values } = limits;
-    if memchr::memchr3_iter(b',', b'[', b'{', bytes).nth(values).is_some() && Size::of(bytes).values > values {
+    if bytes.len() > values && memchr::memchr3_iter(b',', b'[', b'{', bytes).nth(values).is_some() && Size::of(bytes).values > values {
         return Err(Flaw::TooManyValues(values));
     }
     // The parser has a bound of its own; a lower one is looked for where there are brackets enough.
@@ -141,8 +143,8 @@ fn parse_object(bytes: &[u8], limits: JsonLimits) -> Result<Map<String, Value>, 
         return Err(Flaw::TooDeep(depth));
     }
     match serde_json::from_str(text) {
-        Ok(Value::Object(object)) => Ok(object),
-        Ok(other) => Err(Flaw::NotAnObject(kind(&other))),
+        Ok(Whole::Object(members)) => Ok(members),
+        Ok(Whole::Other(kind)) => Err(Flaw::NotAnObject(kind)),
         Err(_) if Size::of(bytes).depth > JsonLimits::DEEPEST => Err(Flaw::TooDeep(JsonLimits::DEEPEST)),
         Err(error) => Err(Flaw::NotJson(error.to_string())),
     }
@@ -179,27 +181,118 @@ impl Size {
     }
 }
 
-fn read(mut object: Map<String, Value>, id: Id) -> Result<Message, &'static str> {
-    if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+/// What some JSON is, as a message: no map is made of its members, which are few and known.
+enum Whole {
+    Object(Members),
+    /// What it is instead.
+    Other(&'static str),
+}
+
+/// The last of each name, as in any map.
+#[derive(Default)]
+struct Members {
+    is_version_2: bool,
+    id: Option<Value>,
+    method: Option<Value>,
+    params: Option<Value>,
+    result: Option<Value>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Name {
+    Jsonrpc,
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+    #[serde(other)]
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WholeVisitor)
+    }
+}
+
+struct WholeVisitor;
+
+impl<'de> Visitor<'de> for WholeVisitor {
+    type Value = Whole;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("any JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Whole, A::Error> {
+        let mut members = Members::default();
+        while let Some(name) = map.next_key()? {
+            // Also what nobody asks for has to be JSON that can be read.
+            let value: Value = map.next_value()?;
+            match name {
+                Name::Jsonrpc => members.is_version_2 = value == "2.0",
+                Name::Id => members.id = Some(value),
+                Name::Method => members.method = Some(value),
+                Name::Params => members.params = Some(value),
+                Name::Result => members.result = Some(value),
+                Name::Error => members.error = Some(value),
+                Name::Other => {}
+            }
+        }
+        Ok(Whole::Object(members))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Whole, A::Error> {
+        while seq.next_element::<Value>()?.is_some() {}
+        Ok(Whole::Other("an array"))
+    }
+
+    fn visit_unit<E>(self) -> Result<Whole, E> {
+        Ok(Whole::Other("null"))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Whole, E> {
+        Ok(Whole::Other("a boolean"))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Whole, E> {
+        Ok(Whole::Other("a number"))
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Whole, E> {
+        Ok(Whole::Other("a number"))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Whole, E> {
+        Ok(Whole::Other("a number"))
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Whole, E> {
+        Ok(Whole::Other("a string"))
+    }
+}
+
+fn read(members: Members, id: Id) -> Result<Message, &'static str> {
+    if !members.is_version_2 {
         return Err("`jsonrpc` is not \"2.0\"");
     }
     let id_of_response = |id| match id {
         Id::Valid(id) => Some(id),
         Id::Missing | Id::Null => None,
     };
-    match (object.remove("method"), object.remove("result"), object.remove("error")) {
+    match (members.method, members.result, members.error) {
         (None, Some(_), Some(_)) => Err("it has both `result` and `error`"),
         (None, Some(result), None) => Ok(Message::Response { id: id_of_response(id), answer: Ok(result) }),
         (None, None, Some(error)) => Ok(Message::Response { id: id_of_response(id), answer: Err(read_error(error)?) }),
         (None, None, None) => Err("none of `method`, `result` and `error` is there"),
-        (Some(Value::String(method)), _, _) => {
-            let params = object.remove("params");
-            match id {
-                Id::Missing => Ok(Message::Notification { method, params }),
-                Id::Valid(id) => Ok(Message::Request { id, method, params }),
-                Id::Null => Err("a request with `id: null`"),
-            }
-        }
+        (Some(Value::String(method)), _, _) => match id {
+            Id::Missing => Ok(Message::Notification { method, params: members.params }),
+            Id::Valid(id) => Ok(Message::Request { id, method, params: members.params }),
+            Id::Null => Err("a request with `id: null`"),
+        },
         (Some(_), _, _) => Err("`method` is no string"),
     }
 }
@@ -215,17 +308,6 @@ pub(crate) fn read_error(error: Value) -> Result<RpcError, &'static str> {
     let code = error.get("code").and_then(Value::as_i64).ok_or("`error.code` is no integer")?;
     let Some(Value::String(message)) = error.remove("message") else { return Err("`error.message` is no string") };
     Ok(RpcError { code, message, data: error.remove("data") })
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
 }
 
 /// The bytes of a request, on one line.
@@ -299,7 +381,23 @@ mod tests {
     #[test]
     fn what_is_no_message_says_why() {
         check("Server ready", Err("not JSON: expected value at line 1 column 1"));
-        check("[]", Err("a JSON-RPC message has to be an object, found an array"));
+        for (text, kind) in [
+            ("[]", "an array"),
+            (r#"[{"jsonrpc":"2.0"},[1]]"#, "an array"),
+            ("null", "null"),
+            ("true", "a boolean"),
+            ("1", "a number"),
+            ("-1", "a number"),
+            ("1.5", "a number"),
+            (r#""x""#, "a string"),
+            (r#""\n""#, "a string"),
+        ] {
+            check(text, Err(&format!("a JSON-RPC message has to be an object, found {kind}")));
+        }
+        check("{} {}", Err("not JSON: trailing characters at line 1 column 4"));
+        check_no_message(r#""method":"a","jsonrpc":"1.0""#, "`jsonrpc` is not \"2.0\"");
+        check_no_message(r#""method":"a","method":1"#, "`method` is no string");
+        check(r#"{"jsonrpc":"2.0","method":"a","more":"\ud800"}"#, Err("not JSON: unexpected end of hex escape at line 1 column 45"));
         check("\u{feff}{}", Err("it begins with a byte order mark"));
         check(r#"{"id":1,"result":{}}"#, Err("neither a request, a notification nor a response: `jsonrpc` is not \"2.0\""));
         check_no_message(r#""id":1"#, "none of `method`, `result` and `error` is there");

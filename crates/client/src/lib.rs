@@ -16,12 +16,12 @@ pub use session::{
     CallFailure, Called, Cancellation, Canceller, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Farewell, Fault, Handshake,
     Headers, HttpAnswer, HttpQuestion, ListFailure, Listed, ListenFailure, Locate, Notification, NotificationFailure, Reads, Reply,
     Session, Subscription, SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd, TaskFailure, TaskState, TaskStatus, Terms, WaitFor,
-    ask_elsewhere, check_param_headers, open_bare, open_in_memory, open_session,
+    ask_elsewhere, check_param_headers, open_bare, open_in_memory, open_relayed, open_session,
 };
 pub use tap::{Tap, TapBounds};
 pub use transport::{
-    Bound, Broken, Census, Closed, Destinations, Dialed, Disturbance, Endpoint, Errand, ErrandAnswer, Exit, FaultInjector, FaultKind,
-    FaultRule, Guardian, HttpHead, JsonLimits, Launch, Limits, Network, Patience, ProcessSignal, Proxies, Proxy, ProxyVariables, Schedule,
-    ShutdownReport, Spelling, SseFailure, Stage, StartFailure, Surroundings, Tls, TlsFailure, Toward, Unanswered, UnknownSignal,
-    Verification, run_command,
+    Bound, Broken, Carrier, Census, Closed, Destinations, Dialed, Disturbance, Endpoint, Errand, ErrandAnswer, Exit, FaultInjector,
+    FaultKind, FaultRule, Guardian, HttpHead, JsonLimits, Launch, Limits, Network, Patience, ProcessSignal, Proxies, Proxy, ProxyVariables,
+    Schedule, Shortcut, ShutdownReport, Spelling, SseFailure, Stage, StartFailure, Surroundings, Tls, TlsFailure, Toward, Unanswered,
+    UnknownSignal, Verification, run_command,
 };

@@ -26,7 +26,7 @@ pub use connect_failure::ConnectFailure;
 pub use dispatcher::Fault;
 pub use listing::{ListFailure, Listed};
 pub use notifications::{Notification, NotificationFailure};
-pub use open::{open_in_memory, open_session};
+pub use open::{open_in_memory, open_relayed, open_session};
 pub use param_headers::check_param_headers;
 pub use raw::{HttpAnswer, HttpQuestion, Reads, WaitFor, ask_elsewhere};
 pub use renew::Farewell;

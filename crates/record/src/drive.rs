@@ -85,7 +85,7 @@ pub enum DriverNotification {
     #[serde(rename = "cancel")]
     Cancel(CancelParams),
     #[serde(rename = "relay/received")]
-    RelayReceived(RelayReceivedParams),
+    RelayReceived(RelayReceivedParams<'static>),
     #[serde(rename = "relay/closed")]
     RelayClosed(RelayClosedParams),
 }
@@ -106,7 +106,7 @@ pub enum DrivePush {
     #[serde(rename = "session/ask")]
     Ask(AskedOfDriver),
     #[serde(rename = "relay/write")]
-    RelayWrite(RelayWritten),
+    RelayWrite(RelayWritten<'static>),
     #[serde(rename = "relay/end")]
     RelayEnd(RelayEnded),
 }

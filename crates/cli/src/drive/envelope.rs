@@ -4,12 +4,13 @@ use mcproof_client::jsonrpc::RpcError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// What a line says.
 #[derive(Debug)]
-pub(super) enum Incoming {
-    Request { id: Value, method: String, params: String },
-    Notification { method: String, params: String },
+pub(super) enum Incoming<'a> {
+    Request { id: Value, method: Cow<'a, str>, params: &'a str },
+    Notification { method: Cow<'a, str>, params: &'a str },
     Response { id: String, answer: Result<Value, RpcError> },
     Wrong { id: Value, code: i64, message: String },
 }
@@ -19,14 +20,20 @@ pub(super) const INVALID_REQUEST: i64 = -32600;
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
-    jsonrpc: Option<String>,
+    #[serde(borrow)]
+    jsonrpc: Option<Text<'a>>,
     id: Option<Value>,
-    method: Option<String>,
+    #[serde(borrow)]
+    method: Option<Text<'a>>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
     result: Option<Value>,
     error: Option<Refusal>,
 }
+
+/// As it stands in the line, where nothing in it is escaped.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[derive(Deserialize)]
 struct Refusal {
@@ -36,12 +43,16 @@ struct Refusal {
 }
 
 /// Reads a line.
-pub(super) fn read(line: &[u8]) -> Incoming {
+pub(super) fn read(line: &[u8]) -> Incoming<'_> {
     let wrong = |code, id, message: String| Incoming::Wrong { id, code, message };
-    let envelope: Envelope<'_> = match serde_json::from_slice(line) {
+    let line = match std::str::from_utf8(line) {
+        Ok(line) => line,
+        Err(error) => return wrong(PARSE_ERROR, Value::Null, format!("the line is no JSON: {error}")),
+    };
+    let envelope: Envelope<'_> = match serde_json::from_str(line) {
         Ok(envelope) => envelope,
         Err(error) => {
-            return match serde_json::from_slice::<serde::de::IgnoredAny>(line) {
+            return match serde_json::from_str::<serde::de::IgnoredAny>(line) {
                 Ok(_) => wrong(INVALID_REQUEST, Value::Null, format!("the line is JSON, but no JSON-RPC message: {error}")),
                 Err(_) => wrong(PARSE_ERROR, Value::Null, format!("the line is no JSON: {error}")),
             };
@@ -51,11 +62,11 @@ pub(super) fn read(line: &[u8]) -> Incoming {
     if !matches!(id, None | Some(Value::String(_) | Value::Number(_))) {
         return wrong(INVALID_REQUEST, Value::Null, "an id is a string or a number".into());
     }
-    if jsonrpc.as_deref() != Some("2.0") {
+    if jsonrpc.is_none_or(|Text(version)| version != "2.0") {
         return wrong(INVALID_REQUEST, id.unwrap_or_default(), "`jsonrpc` has to be \"2.0\"".into());
     }
-    let params = params.map_or("{}", RawValue::get).to_owned();
-    match (method, id, error) {
+    let params = params.map_or("{}", RawValue::get);
+    match (method.map(|Text(method)| method), id, error) {
         (Some(method), Some(id), _) => Incoming::Request { id, method, params },
         (Some(method), None, _) => Incoming::Notification { method, params },
         (None, Some(Value::String(id)), None) => Incoming::Response { id, answer: Ok(result.unwrap_or_default()) },
@@ -67,28 +78,38 @@ pub(super) fn read(line: &[u8]) -> Incoming {
 }
 
 /// The line of an answer.
-pub(super) fn result(id: &Value, result: &str) -> Vec<u8> {
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n").into_bytes()
+pub(super) fn result(id: &Value, result: &impl Serialize) -> Vec<u8> {
+    line(&["\"id\":", &id.to_string(), ",\"result\":"], result)
 }
 
 /// The line of an error.
 pub(super) fn error(id: &Value, error: &impl Serialize) -> Vec<u8> {
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{}}}\n", text(error)).into_bytes()
+    line(&["\"id\":", &id.to_string(), ",\"error\":"], error)
 }
 
 /// The line of a notification.
 pub(super) fn notification(method: &str, params: &impl Serialize) -> Vec<u8> {
-    format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{}}}\n", text(params)).into_bytes()
+    line(&["\"method\":\"", method, "\",\"params\":"], params)
 }
 
 /// The line of a request.
 pub(super) fn request(id: &str, method: &str, params: &impl Serialize) -> Vec<u8> {
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"method\":\"{method}\",\"params\":{}}}\n", text(params)).into_bytes()
+    line(&["\"id\":\"", id, "\",\"method\":\"", method, "\",\"params\":"], params)
 }
 
-fn text(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("messages have text keys only")
+/// `members` end with the name of that which is `last`. Written in one place, which most lines fit.
+fn line(members: &[&str], last: &impl Serialize) -> Vec<u8> {
+    let mut line = Vec::with_capacity(USUAL);
+    line.extend_from_slice(b"{\"jsonrpc\":\"2.0\",");
+    for part in members {
+        line.extend_from_slice(part.as_bytes());
+    }
+    serde_json::to_writer(&mut line, last).expect("messages have text keys only");
+    line.extend_from_slice(b"}\n");
+    line
 }
+
+const USUAL: usize = 512;
 
 #[cfg(test)]
 mod tests {
@@ -115,6 +136,7 @@ mod tests {
         );
         check("{", "wrong null -32700");
         check("", "wrong null -32700");
+        check(r#"{"jsonrpc":"2\u002e0","method":"\u0061"}"#, "notification a {}");
         check("[]", "wrong null -32600");
         check("7", "wrong null -32600");
         check(r#"{"id":1,"method":"a"}"#, "wrong 1 -32600");

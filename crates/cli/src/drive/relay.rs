@@ -4,7 +4,7 @@
 use super::envelope;
 use super::outlet::Outlet;
 use super::trouble::Trouble;
-use mcproof_client::Tap;
+use mcproof_client::{Carrier, Shortcut, Tap};
 use mcproof_record::Raw;
 use mcproof_record::drive::{RelayClosedParams, RelayEnded, RelayForm, RelayReceivedParams, RelayWritten};
 use serde_json::value::RawValue;
@@ -12,9 +12,18 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+
+/// What a line says that a server wrote, if it says so in the usual order: a long line is read once, not first as an envelope. `None` is
+/// for the envelope.
+pub(super) fn received(line: &[u8]) -> Option<RelayReceivedParams<'_>> {
+    let params = line.strip_prefix(br#"{"jsonrpc":"2.0","method":"relay/received","params":"#)?.strip_suffix(b"}")?;
+    let params = std::str::from_utf8(params).ok().filter(|params| params.starts_with('{'))?;
+    serde_json::from_str(params).ok()
+}
 
 /// The relays that are open, by their sessions.
 #[derive(Default)]
@@ -24,30 +33,51 @@ pub(super) struct Relays(RefCell<HashMap<String, Inlet>>);
 struct Inlet {
     /// Read at once by the session, whose bounds count; `None` once the server has hung up.
     bytes: Option<UnboundedSender<Vec<u8>>>,
+    /// Where messages go, as long as none had to go with the bytes.
+    shortcut: Option<Arc<Shortcut>>,
     tap: Tap,
 }
 
+/// Both ends of a relay, as the session has them.
+pub(super) struct Ends {
+    pub(super) input: Input,
+    pub(super) output: Output,
+    /// Where whole messages are carried.
+    pub(super) shortcut: Option<Arc<Shortcut>>,
+}
+
 impl Relays {
-    /// Both ends of a relay, as the session has them. From here on the driver may say what the server wrote.
-    pub(super) fn open(&self, session: &str, form: RelayForm, outlet: &Outlet, tap: &Tap) -> Result<(Input, Output), Trouble> {
+    /// From here on the driver may say what the server wrote.
+    pub(super) fn open(&self, session: &str, form: RelayForm, outlet: &Outlet, tap: &Tap) -> Result<Ends, Trouble> {
         let mut relays = self.0.borrow_mut();
         if relays.contains_key(session) {
             return Err(Trouble::bad("name-taken", format!("the session `{session}` is being closed: wait for the answer to `close`")));
         }
         let (bytes, received) = mpsc::unbounded_channel();
-        relays.insert(session.to_owned(), Inlet { bytes: Some(bytes), tap: tap.clone() });
-        let output = Output { session: session.to_owned(), form, outlet: outlet.clone(), has_ended: false };
-        Ok((Input { received, rest: Vec::new(), read: 0 }, output))
+        let writer = Writer { session: session.to_owned(), form, outlet: outlet.clone() };
+        let shortcut = (form == RelayForm::Messages).then(|| Shortcut::new(writer.clone()));
+        relays.insert(session.to_owned(), Inlet { bytes: Some(bytes), shortcut: shortcut.clone(), tap: tap.clone() });
+        let (input, output) = (Input { received, rest: Vec::new(), read: 0 }, Output { writer, has_ended: false });
+        Ok(Ends { input, output, shortcut })
     }
 
-    pub(super) fn receive(&self, received: RelayReceivedParams) -> Result<(), Trouble> {
-        let bytes = match (received.data, received.message) {
+    pub(super) fn receive(&self, received: &RelayReceivedParams<'_>) -> Result<(), Trouble> {
+        let mut relays = self.0.borrow_mut();
+        let inlet = relays.get_mut(&*received.session).ok_or_else(|| Trouble::gone("session with a relay", &received.session));
+        let bytes = match (&received.data, received.message) {
             (Some(data), None) => data.as_bytes().to_vec(),
-            (None, Some(message)) => [message.get().as_bytes(), b"\n"].concat(),
+            (None, Some(message)) => {
+                let inlet = inlet.as_ref().ok().filter(|inlet| inlet.bytes.is_some());
+                if inlet.and_then(|inlet| inlet.shortcut.as_ref()).is_some_and(|shortcut| shortcut.deliver(message.get().as_bytes())) {
+                    return Ok(());
+                }
+                [message.get().as_bytes(), b"\n"].concat()
+            }
             _ => return Err(Trouble::bad("bad-params", "either `data` or `message` has to be there")),
         };
-        let relays = self.0.borrow();
-        let inlet = relays.get(&received.session).ok_or_else(|| Trouble::gone("session with a relay", &received.session))?;
+        let inlet = inlet?;
+        // What comes later must not overtake it.
+        inlet.shortcut = None;
         if let Some(sender) = &inlet.bytes {
             // A session that is closed reads no more.
             let _ = sender.send(bytes);
@@ -93,21 +123,21 @@ impl AsyncRead for Input {
     }
 }
 
-/// What our client writes.
-pub(super) struct Output {
+/// Tells the driver what our client writes.
+#[derive(Clone)]
+struct Writer {
     session: String,
     form: RelayForm,
     outlet: Outlet,
-    has_ended: bool,
 }
 
-impl Output {
+impl Writer {
     fn write(&self, bytes: &[u8]) {
         match self.form {
             RelayForm::Lines => self.send(None, Some(bytes.into())),
             RelayForm::Messages => {
                 for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-                    match serde_json::from_slice::<Box<RawValue>>(line) {
+                    match serde_json::from_slice::<&RawValue>(line) {
                         Ok(message) => self.send(Some(message), None),
                         Err(_) => self.send(None, Some(line.into())),
                     }
@@ -116,15 +146,40 @@ impl Output {
         }
     }
 
-    fn send(&self, message: Option<Box<RawValue>>, data: Option<Raw>) {
-        let written = RelayWritten { session: self.session.clone(), message, data };
+    fn send(&self, message: Option<&RawValue>, data: Option<Raw>) {
+        let written = RelayWritten { session: &self.session, message, data };
         self.outlet.send(envelope::notification("relay/write", &written));
     }
 }
 
+impl Carrier for Writer {
+    fn carry(&self, message: &[u8]) {
+        // What our client made is JSON without a look at it.
+        let session = serde_json::to_string(&self.session).expect("a text is JSON");
+        let parts = [
+            br#"{"jsonrpc":"2.0","method":"relay/write","params":{"session":"#.as_slice(),
+            session.as_bytes(),
+            br#","message":"#.as_slice(),
+            message,
+            b"}}\n",
+        ];
+        self.outlet.send(parts.concat());
+    }
+
+    fn carry_bytes(&self, bytes: &[u8]) {
+        self.write(bytes);
+    }
+}
+
+/// What our client writes, where it takes the stream.
+pub(super) struct Output {
+    writer: Writer,
+    has_ended: bool,
+}
+
 impl AsyncWrite for Output {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.write(bytes);
+        self.writer.write(bytes);
         Poll::Ready(Ok(bytes.len()))
     }
 
@@ -135,7 +190,8 @@ impl AsyncWrite for Output {
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.has_ended {
             self.has_ended = true;
-            self.outlet.send(envelope::notification("relay/end", &RelayEnded { session: self.session.clone() }));
+            let Writer { session, outlet, .. } = &self.writer;
+            outlet.send(envelope::notification("relay/end", &RelayEnded { session: session.clone() }));
         }
         Poll::Ready(Ok(()))
     }

@@ -1,12 +1,14 @@
 //! The sessions of a driver: opened, used by many requests at once, closed. Knows nothing of what is asked over them.
 
-use super::relay::{Input, Output};
+use super::relay::Ends;
 use super::targets::duration;
 use super::trouble::Trouble;
 use super::{Drive, envelope};
 use crate::target::Resolved;
 use crate::wire;
-use mcproof_client::{Answers, ConnectOptions, Exit, Fault, Patience, Session, ShutdownReport, Tap, Target, open_in_memory, open_session};
+use mcproof_client::{
+    Answers, ConnectOptions, Exit, Fault, Patience, Session, ShutdownReport, Tap, Target, open_in_memory, open_relayed, open_session,
+};
 use mcproof_engine::diagnosis::{self, Asker};
 use mcproof_record::drive::{
     AnswersParams, CloseParams, Closed, Ended, ExitStatus, Nothing, Notified, OpenParams, Opened, PatienceName, Progressed, Push,
@@ -61,7 +63,7 @@ pub(super) struct Opening {
     place: OwnedRwLockWriteGuard<Option<Session>>,
     target: Target,
     options: ConnectOptions,
-    relay: Option<(Input, Output)>,
+    relay: Option<Ends>,
 }
 
 impl Drive {
@@ -128,7 +130,8 @@ impl Drive {
         let mut closing = seat.closing.subscribe();
         let opens = async {
             match relay {
-                Some((input, output)) => open_in_memory(input, output, &options, &seat.tap).await,
+                Some(Ends { input, output, shortcut: Some(shortcut) }) => open_relayed(input, output, shortcut, &options, &seat.tap).await,
+                Some(Ends { input, output, shortcut: None }) => open_in_memory(input, output, &options, &seat.tap).await,
                 None => open_session(&target, &options, &seat.tap).await,
             }
         };

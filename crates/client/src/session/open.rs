@@ -12,8 +12,8 @@ use crate::auth::{Attempts, Authorizer, Bearer, Fallback, wants_authorization};
 use crate::jsonrpc::RpcError;
 use crate::revision::{Era, EraChoice, LEGACY, MODERN, TransportKind};
 use crate::transport::{
-    AddressFailure, Ending, Endpoint, Exchanger, HttpConnection, Launch, LineChannel, Network, OutputWatcher, Patience, Process, Resume,
-    SseConnection, SseFailure, StdinUse, StdioConnection, Stream, Unanswered, copy_output, exited, listening_addresses,
+    AddressFailure, Ending, Endpoint, Exchanger, HttpConnection, Inbox, Launch, LineChannel, Network, OutputWatcher, Patience, Process,
+    Resume, Shortcut, SseConnection, SseFailure, StdinUse, StdioConnection, Stream, Unanswered, copy_output, exited, listening_addresses,
 };
 use serde_json::json;
 use std::pin::pin;
@@ -52,10 +52,37 @@ pub async fn open_in_memory(
     options: &ConnectOptions,
     tap: &Tap,
 ) -> Result<Session, ConnectFailure> {
+    open_channel(options, tap, |inbox| {
+        LineChannel::open(input, output, Ending::Stream, options.limits, options.faults.as_ref(), tap, inbox)
+    })
+    .await
+}
+
+/// Like [`open_in_memory`], but whole messages go past the streams, where no faults are asked for.
+///
+/// # Errors
+/// As [`open_session`].
+pub async fn open_relayed(
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+    shortcut: Arc<Shortcut>,
+    options: &ConnectOptions,
+    tap: &Tap,
+) -> Result<Session, ConnectFailure> {
+    if options.faults.is_some() {
+        return open_in_memory(input, output, options, tap).await;
+    }
+    open_channel(options, tap, |inbox| LineChannel::open_with(input, output, shortcut, options.limits, tap, inbox)).await
+}
+
+async fn open_channel(
+    options: &ConnectOptions,
+    tap: &Tap,
+    open: impl FnOnce(Arc<dyn Inbox>) -> LineChannel,
+) -> Result<Session, ConnectFailure> {
     let opening = Opening::new(options, tap);
     let (dispatcher, queue) = Dispatcher::new(tap, options.limits.json);
-    let channel =
-        LineChannel::open(input, output, Ending::Stream, options.limits, options.faults.as_ref(), tap, Arc::clone(&dispatcher) as _);
+    let channel = open(Arc::clone(&dispatcher) as _);
     let attempt = opening.attempt(Connection::InMemory(channel), None, dispatcher, queue);
     let handshake = match opening.shake_hands_on_a_pipe(&attempt, TransportKind::InMemory).await {
         Ok(handshake) => handshake,

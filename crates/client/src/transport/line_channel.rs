@@ -4,7 +4,7 @@
 use super::faults::{FaultInjector, Relay};
 use super::lines::{Line, LineReader};
 use super::process::exited;
-use super::{Closed, Envelope, Exit, Inbox, Limits, Purpose};
+use super::{Closed, Envelope, Exit, Inbox, Limits, Purpose, Shortcut};
 use crate::Tap;
 use mcproof_record::{Direction, FrameBody, FrameId};
 use std::io;
@@ -29,6 +29,8 @@ type Outgoing = (Vec<u8>, Purpose);
 pub(crate) struct LineChannel {
     /// `None` once the output was closed.
     outgoing: Mutex<Option<mpsc::UnboundedSender<Outgoing>>>,
+    /// Goes before the queue, where there is one.
+    shortcut: Option<Arc<Shortcut>>,
     writer: JoinHandle<()>,
     reader: JoinHandle<()>,
     /// Between the channel and the peer, where faults are asked for.
@@ -57,6 +59,21 @@ impl LineChannel {
         }
     }
 
+    /// Over both the streams and what leads past them.
+    pub(crate) fn open_with(
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+        shortcut: Arc<Shortcut>,
+        limits: Limits,
+        tap: &Tap,
+        inbox: Arc<dyn Inbox>,
+    ) -> Self {
+        shortcut.reach(Arc::clone(&inbox), tap.clone(), limits.line);
+        let mut channel = Self::over(input, output, Ending::Stream, limits, tap, inbox);
+        channel.shortcut = Some(shortcut);
+        channel
+    }
+
     fn over(
         input: impl AsyncRead + Send + Unpin + 'static,
         output: impl AsyncWrite + Send + Unpin + 'static,
@@ -70,15 +87,20 @@ impl LineChannel {
         let (outgoing, queue) = mpsc::unbounded_channel();
         let writer = tokio::spawn(write_lines(output, queue, tap.clone()));
         let reader = tokio::spawn(read_lines(input, ending, limits, tap.clone(), inbox));
-        Self { outgoing: Mutex::new(Some(outgoing)), writer, reader, relay: None, tap: tap.clone() }
+        Self { outgoing: Mutex::new(Some(outgoing)), shortcut: None, writer, reader, relay: None, tap: tap.clone() }
     }
 
     /// Queues the message. Whole messages are written by one task, so that a caller that gives up cannot tear one.
     pub(crate) fn send(&self, envelope: Envelope) -> FrameId {
         let id = self.tap.record(Direction::ToServer, FrameBody::Line { bytes: envelope.body.as_slice().into(), unterminated: false });
-        let mut line = envelope.body;
-        line.push(b'\n');
-        self.queue(line, envelope.purpose);
+        match &self.shortcut {
+            Some(shortcut) => self.unless_finished(|_| shortcut.carrier().carry(&envelope.body)),
+            None => {
+                let mut line = envelope.body;
+                line.push(b'\n');
+                self.queue(line, envelope.purpose);
+            }
+        }
         id
     }
 
@@ -87,14 +109,21 @@ impl LineChannel {
         let line = bytes.strip_suffix(b"\n");
         let body = FrameBody::Line { bytes: line.unwrap_or(&bytes).into(), unterminated: line.is_none() };
         let id = self.tap.record(Direction::ToServer, body);
-        self.queue(bytes, purpose);
+        match &self.shortcut {
+            Some(shortcut) => self.unless_finished(|_| shortcut.carrier().carry_bytes(&bytes)),
+            None => self.queue(bytes, purpose),
+        }
         id
     }
 
     fn queue(&self, bytes: Vec<u8>, purpose: Purpose) {
+        // This fails only after the writer has ended, which the tap and the reader tell better.
+        self.unless_finished(|outgoing| drop(outgoing.send((bytes, purpose))));
+    }
+
+    fn unless_finished(&self, write: impl FnOnce(&mpsc::UnboundedSender<Outgoing>)) {
         if let Some(outgoing) = &*self.outgoing.lock().unwrap_or_else(PoisonError::into_inner) {
-            // This fails only after the writer has ended, which the tap and the reader tell better.
-            let _ = outgoing.send((bytes, purpose));
+            write(outgoing);
         }
     }
 

@@ -5,6 +5,7 @@ use crate::Raw;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Declares params: none has members that are not named, and what `needs` lists has to be there.
@@ -22,6 +23,20 @@ macro_rules! params {
             $($(#[$field_doc])* #[serde(default)] pub $field: $kind,)*
         }
     )*};
+}
+
+/// What the server wrote: bytes, or a message.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RelayReceivedParams<'a> {
+    #[serde(borrow)]
+    pub session: Cow<'a, str>,
+    #[serde(default)]
+    pub data: Option<Raw>,
+    #[serde(default, borrow)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Value>"))]
+    pub message: Option<&'a RawValue>,
 }
 
 /// What every request has that asks a server something.
@@ -369,16 +384,6 @@ params! {
             pub id: Value,
         }
         pub reason: Option<String>,
-    }
-
-    /// What the server wrote: bytes, or a message.
-    pub struct RelayReceivedParams {
-        needs {
-            pub session: String,
-        }
-        pub data: Option<Raw>,
-        #[cfg_attr(feature = "schema", schemars(with = "Option<Value>"))]
-        pub message: Option<Box<RawValue>>,
     }
 
     pub struct RelayClosedParams {

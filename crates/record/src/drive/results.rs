@@ -21,6 +21,18 @@ macro_rules! results {
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
+/// `relay/write`: a message, or bytes.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RelayWritten<'a> {
+    pub session: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Value>"))]
+    pub message: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Raw>,
+}
+
 /// What came of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -236,16 +248,6 @@ results! {
         pub session: String,
         pub method: String,
         pub params: Value,
-    }
-
-    /// `relay/write`: a message, or bytes.
-    pub struct RelayWritten {
-        pub session: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", schemars(with = "Option<Value>"))]
-        pub message: Option<Box<RawValue>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub data: Option<Raw>,
     }
 
     /// `relay/end`
