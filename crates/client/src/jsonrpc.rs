@@ -143,8 +143,7 @@ fn parse_members(bytes: &[u8], limits: JsonLimits) -> Result<Members, Flaw> {
         return Err(Flaw::TooDeep(depth));
     }
     match serde_json::from_str(text) {
-        Ok(Whole::Object(members)) => Ok(members),
-        Ok(Whole::Other(kind)) => Err(Flaw::NotAnObject(kind)),
+        Ok(Whole(members)) => members.map_err(Flaw::NotAnObject),
         Err(_) if Size::of(bytes).depth > JsonLimits::DEEPEST => Err(Flaw::TooDeep(JsonLimits::DEEPEST)),
         Err(error) => Err(Flaw::NotJson(error.to_string())),
     }
@@ -181,12 +180,8 @@ impl Size {
     }
 }
 
-/// What some JSON is, as a message: no map is made of its members, which are few and known.
-enum Whole {
-    Object(Members),
-    /// What it is instead.
-    Other(&'static str),
-}
+/// The members of some JSON, or what it is instead of an object. No map is made of them, which are few and known.
+struct Whole(Result<Members, &'static str>);
 
 /// The last of each name, as in any map.
 #[derive(Default)]
@@ -242,36 +237,36 @@ impl<'de> Visitor<'de> for WholeVisitor {
                 Name::Other => {}
             }
         }
-        Ok(Whole::Object(members))
+        Ok(Whole(Ok(members)))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Whole, A::Error> {
         while seq.next_element::<Value>()?.is_some() {}
-        Ok(Whole::Other("an array"))
+        Ok(Whole(Err("an array")))
     }
 
     fn visit_unit<E>(self) -> Result<Whole, E> {
-        Ok(Whole::Other("null"))
+        Ok(Whole(Err("null")))
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Whole, E> {
-        Ok(Whole::Other("a boolean"))
+        Ok(Whole(Err("a boolean")))
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<Whole, E> {
-        Ok(Whole::Other("a number"))
+        Ok(Whole(Err("a number")))
     }
 
     fn visit_u64<E>(self, _: u64) -> Result<Whole, E> {
-        Ok(Whole::Other("a number"))
+        Ok(Whole(Err("a number")))
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Whole, E> {
-        Ok(Whole::Other("a number"))
+        Ok(Whole(Err("a number")))
     }
 
     fn visit_str<E>(self, _: &str) -> Result<Whole, E> {
-        Ok(Whole::Other("a string"))
+        Ok(Whole(Err("a string")))
     }
 }
 

@@ -63,8 +63,10 @@ pub(super) async fn talk<'a>(inquiry: &'a Inquiry, eras: &Eras, hand_on: oneshot
                     Some(other) => takes.push(other),
                     None => {
                         take.opened = Opened::OtherEra;
-                        // Nobody may want it.
-                        still.map(|visit| hand_on.send(visit));
+                        if let Some(visit) = still {
+                            // Nobody may want it.
+                            drop(hand_on.send(visit));
+                        }
                     }
                 },
             }
