@@ -36,7 +36,7 @@ use url::Url;
 use visit::Visit;
 
 /// Whoever keeps a modern client waiting for longer is started again for the next one.
-const HANDING_ON: Duration = Duration::from_millis(500);
+const HANDING_ON: Duration = Duration::from_secs(3);
 
 /// Starts the progress token of requests that go out a few at a time, and are given up after a while of our choosing.
 pub(crate) const FLOCK_TOKEN: &str = "mcproof-flock-";
