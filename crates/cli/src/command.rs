@@ -28,59 +28,61 @@ use crate::authorization;
 use crate::conversation::Watching;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::later::Later;
 use crate::printing::OutputArgs;
 use crate::target::TargetArgs;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     /// Run suites over the real wire
-    Test(Box<test::Arguments>),
+    Test(Later<test::Arguments>),
     /// Show which tests would run
-    Plan(Box<plan::Arguments>),
+    Plan(Later<plan::Arguments>),
     /// Look at snapshots that are new or differ
-    Review(review::Arguments),
+    Review(Later<review::Arguments>),
     /// Find out what is wrong with a server
-    Check(Box<check::Arguments>),
+    Check(Later<check::Arguments>),
     /// Write a first suite, and what CI needs to run it, from a live server
-    Init(Box<init::Arguments>),
+    Init(Later<init::Arguments>),
     /// Explain a rule of `check`
-    Explain(explain::Arguments),
+    Explain(Later<explain::Arguments>),
     /// Write down what a server promises, or verify that it still does
-    Lock(Box<lock::Arguments>),
+    Lock(Later<lock::Arguments>),
     /// Tell what changed between two servers, locks or traces, and what it breaks
-    Diff(Box<diff::Arguments>),
+    Diff(Later<diff::Arguments>),
     /// Print the hash of what a server promises
-    Hash(Box<hash::Arguments>),
+    Hash(Later<hash::Arguments>),
     /// See whether a server works, and how long each part takes: one line, one exit code
-    Probe(Box<probe::Arguments>),
+    Probe(Later<probe::Arguments>),
     /// Watch servers: probe them on a timer, tell people when they fail, and show it
-    Watch(Box<watch::Arguments>),
+    Watch(Later<watch::Arguments>),
     /// Send one request and print its answer; takes the flags of MCP Inspector's CLI
+    // Not later: what was typed is held against its flags before it is parsed.
     Inspect(Box<inspect::Arguments>),
     /// List the tools of a server
-    Tools(list::Arguments),
+    Tools(Later<list::Arguments>),
     /// List the prompts of a server
-    Prompts(list::Arguments),
+    Prompts(Later<list::Arguments>),
     /// List the resources of a server
-    Resources(list::Arguments),
+    Resources(Later<list::Arguments>),
     /// List the resource templates of a server
-    Templates(list::Arguments),
+    Templates(Later<list::Arguments>),
     /// Call a tool
-    Call(call::Arguments),
+    Call(Later<call::Arguments>),
     /// Read a resource
-    Read(read::Arguments),
+    Read(Later<read::Arguments>),
     /// Get a prompt
-    Prompt(prompt::Arguments),
+    Prompt(Later<prompt::Arguments>),
     /// Ask whether a server answers
-    Ping(ping::Arguments),
+    Ping(Later<ping::Arguments>),
     /// Print the JSON Schema of a format, for editors and other programs
-    Schema(schema::Arguments),
+    Schema(Later<schema::Arguments>),
     /// Serve a test library of another language
-    Drive(Box<drive::Arguments>),
+    Drive(Later<drive::Arguments>),
     /// Serve these commands to a coding agent, as an MCP server over stdio
-    Mcp(mcp::Arguments),
+    Mcp(Later<mcp::Arguments>),
     /// Run a built-in demo server
-    Demo(demo::Arguments),
+    Demo(Later<demo::Arguments>),
 }
 
 impl Command {

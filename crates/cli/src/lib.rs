@@ -14,6 +14,7 @@ mod exit;
 mod failure;
 mod habits;
 mod last_run;
+mod later;
 mod network;
 mod one_shot;
 mod output;
