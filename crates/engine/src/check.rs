@@ -24,11 +24,10 @@ mod visit;
 pub use permission::Permission;
 
 use crate::rules::Conversation;
-use calls::{Depth, Tools};
+use calls::Tools;
 use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, EraChoice, Session, TapBounds, Target, TransportKind, Unanswered};
 use mcproof_record::{FrameId, Opened, ProbeOutcome, Probed, Take};
 use served::Served;
-use state::Claims;
 use std::time::Duration;
 use tokio::sync::{SetOnce, oneshot};
 use tokio::time::timeout;
@@ -94,6 +93,10 @@ impl Found {
     fn era(self) -> EraChoice {
         if self.is_legacy { EraChoice::Legacy } else { EraChoice::Modern }
     }
+
+    fn speaks(self, era: EraChoice) -> bool {
+        if era == EraChoice::Legacy { self.is_legacy } else { self.is_modern }
+    }
 }
 
 /// Talks to the server until everything has been tried that may be. Over stdio clients share a process only as long as it is well,
@@ -115,23 +118,27 @@ async fn explore_pipes(inquiry: &Inquiry) -> Explored {
     // Nobody may be left who wants to know.
     let tell = |listener: oneshot::Sender<Tools>| move |tools| drop(listener.send(tools));
     // The calls take longest, and need not wait for anything.
-    let called = calls::talk(inquiry, EraChoice::Legacy, Depth::Full, tell(tell_legacy));
+    let called = async {
+        let visit = calls::open(inquiry, EraChoice::Legacy).await?;
+        eras.tell_legacy(true);
+        calls::talk(inquiry, visit, tell(tell_legacy)).await
+    };
     let called_modern = async {
-        let depth = if eras.is_legacy().await { Depth::Calls } else { Depth::Full };
         if !eras.is_modern().await {
             return None;
         }
-        calls::talk(inquiry, EraChoice::Modern, depth, tell(tell_modern)).await
+        let visit = calls::open(inquiry, EraChoice::Modern).await?;
+        calls::talk(inquiry, visit, tell(tell_modern)).await
     };
     let (hand_on, handed_on) = oneshot::channel();
     let aside = async {
         let era = eras.spoken().await?;
         let is_modern = era == EraChoice::Modern;
-        let ended = async { if is_modern { process::talk(inquiry, era).await } else { Vec::new() } };
-        let refused = async { if is_modern { None } else { timeout(HANDING_ON, handed_on).await.ok()?.ok() } };
+        // In a version that was asked for, nothing else can be agreed on.
+        let is_free = !is_modern && inquiry.options.protocol_version.is_none();
+        let refused = async { if is_free { timeout(HANDING_ON, handed_on).await.ok()?.ok() } else { None } };
         let tools = async { if is_modern { modern_tools.await.ok() } else { legacy_tools.await.ok() } };
-        let observed_and_abused = async { observe_and_abuse(inquiry, era, refused.await, tools).await };
-        Some(tokio::join!(ended, observed_and_abused))
+        Some(try_all_else(inquiry, era, refused.await, tools).await)
     };
     let conversed = async {
         let Conversed { takes, found, unreachable } = converse(inquiry, &eras, &mut None, hand_on).await;
@@ -144,45 +151,66 @@ async fn explore_pipes(inquiry: &Inquiry) -> Explored {
     };
     let (called, (mut takes, tested, tools, unreachable), aside, called_modern) =
         tokio::join!(biased; called, conversed, aside, called_modern);
-    if let Some((ended, (observed, abused))) = aside {
-        let observed = match (observed, eras.spoken().await) {
+    let spoken = if unreachable.is_none() { eras.spoken().await } else { None };
+    if let Some(Tried { strange, observed, odd, abused }) = aside {
+        let observed = match (observed, spoken) {
             // Whoever was to list the tools did not get to it.
             (None, Some(era)) => state::talk(inquiry, era, &tools).await,
             (observed, _) => observed.unwrap_or_default(),
         };
-        takes.extend([abused, ended, called_modern.unwrap_or_default(), observed, tested].into_iter().flatten());
+        let called_modern = called_modern.into_iter().collect();
+        takes.extend([strange, abused, called_modern, observed, tested, odd].into_iter().flatten());
     }
-    takes.extend(called.unwrap_or_default());
+    takes.extend(called);
+    if let (Some(era), false) = (spoken, takes.iter().any(process::was_terminated)) {
+        takes.extend(process::talk(inquiry, era).await);
+    }
     Explored { takes, unreachable }
 }
 
-/// Both in the process that refused to be modern, as far as it is there and well; otherwise each in its own, at the same time.
-/// What was observed is `None` if the tools are not known.
-async fn observe_and_abuse<'a>(
+/// What nobody is waiting for.
+struct Tried {
+    strange: Vec<Take>,
+    /// `None` if the tools are not known.
+    observed: Option<Vec<Take>>,
+    odd: Vec<Take>,
+    abused: Vec<Take>,
+}
+
+/// All in the process that refused to be modern, one after the other, as long as it is there and well; otherwise each in its own,
+/// at the same time.
+async fn try_all_else<'a>(
     inquiry: &'a Inquiry,
     era: EraChoice,
     refused: Option<Visit<'a>>,
     tools: impl Future<Output = Option<Tools>>,
-) -> (Option<Vec<Take>>, Vec<Take>) {
-    let shared = match refused {
-        Some(refused) => refused.anew(state::NAME).await,
+) -> Tried {
+    let agreed = match refused {
+        Some(refused) => legacy::agree(inquiry, refused).await,
         None => None,
     };
-    let Some(mut visit) = shared else {
-        let observed = async { Some(state::talk(inquiry, era, &tools.await?).await) };
-        return tokio::join!(observed, abuse::talk(inquiry, era, None));
+    let Some((strange, visit)) = agreed else {
+        let strange = async { if era == EraChoice::Legacy { legacy::strangers(inquiry).await } else { Vec::new() } };
+        let with_tools = async {
+            let tools = tools.await?;
+            Some(tokio::join!(state::talk(inquiry, era, &tools), calls::talk_oddly(inquiry, era, &tools)))
+        };
+        let (strange, with_tools, abused) = tokio::join!(strange, with_tools, abuse::talk(inquiry, era, None));
+        let (observed, odd) = with_tools.unzip();
+        return Tried { strange, observed, odd: odd.unwrap_or_default(), abused };
     };
-    let tools = tools.await;
-    let claims = tools.as_ref().and_then(Claims::of);
-    if let Some(claims) = &claims {
-        state::observe(&mut visit, claims).await;
-    }
-    let (observed, under_way) = match visit.is_over() || visit.has_left_work() {
-        true => (visit.end().await, None),
-        false => (visit.part(abuse::NAME), Some(visit)),
+    let Some(tools) = tools.await else {
+        return Tried { strange, observed: None, odd: Vec::new(), abused: abuse::talk(inquiry, era, Some(visit)).await };
     };
-    let observed = tools.as_ref().map(|_| claims.map(|_| observed).into_iter().collect());
-    (observed, abuse::talk(inquiry, era, under_way).await)
+    let (observed, well) = state::observe_in(visit, &tools).await;
+    let (odd, abused) = match well {
+        None => tokio::join!(calls::talk_oddly(inquiry, era, &tools), abuse::talk(inquiry, era, None)),
+        Some(visit) => {
+            let (odd, well) = calls::try_odd(inquiry, era, &tools, visit).await;
+            (odd, abuse::talk(inquiry, era, well).await)
+        }
+    };
+    Tried { strange, observed: Some(observed), odd, abused }
 }
 
 /// Which eras a server speaks: told by those who are first to know, to those who wait for it.
@@ -193,8 +221,10 @@ struct Eras {
 }
 
 impl Eras {
+    /// Two find it out, and only one of them says so if it does not.
     fn tell_legacy(&self, speaks: bool) {
-        self.legacy.set(speaks).expect("one conversation finds it out");
+        // Who knows it first is as good as the other.
+        let _ = self.legacy.set(speaks);
     }
 
     fn tell_modern(&self, speaks: bool) {
@@ -247,12 +277,16 @@ async fn explore_web(inquiry: &Inquiry) -> Explored {
     if let Some(served) = served {
         served.end(Some(found)).await;
     }
-    if found.is_modern {
-        let depth = if found.is_legacy { Depth::Calls } else { Depth::Full };
-        takes.extend(calls::talk(inquiry, EraChoice::Modern, depth, drop).await.unwrap_or_default());
+    for era in [EraChoice::Modern, EraChoice::Legacy].into_iter().filter(|era| found.speaks(*era)) {
+        let mut tools = None;
+        if let Some(visit) = calls::open(inquiry, era).await {
+            takes.extend(calls::talk(inquiry, visit, |told| tools = Some(told)).await);
+        }
+        if let (Some(tools), true) = (tools, era == found.era()) {
+            takes.extend(calls::talk_oddly(inquiry, era, &tools).await);
+        }
     }
     if found.is_legacy {
-        takes.extend(calls::talk(inquiry, EraChoice::Legacy, Depth::Full, drop).await.unwrap_or_default());
         takes.extend(legacy::early(inquiry, found.kind).await);
     }
     takes.extend(abuse::talk(inquiry, found.era(), None).await);
@@ -269,7 +303,11 @@ struct Conversed {
 
 async fn converse<'a>(inquiry: &'a Inquiry, eras: &Eras, served: &mut Option<Served>, hand_on: oneshot::Sender<Visit<'a>>) -> Conversed {
     let (mut legacy, mut modern) = match &inquiry.target {
-        Target::Stdio(_) => tokio::join!(legacy::talk(inquiry, eras), modern::talk(inquiry, eras, hand_on)),
+        Target::Stdio(_) => {
+            // Whoever refuses to be modern is talked to longer than the other.
+            let (modern, legacy) = tokio::join!(biased; modern::talk(inquiry, eras, hand_on), legacy::talk(inquiry, eras));
+            (legacy, modern)
+        }
         Target::Http { .. } => {
             let mut legacy = legacy::talk(inquiry, eras).await;
             revive(served).await;

@@ -63,7 +63,8 @@ pub(super) async fn initialize(
     if !result.get("serverInfo").is_some_and(Value::is_object) {
         return Err(bad("has no object `serverInfo`"));
     }
-    match pinned {
+    // Nobody can insist on a revision that does not exist: whoever offers one takes what the server has.
+    match pinned.filter(|wanted| Era::of(wanted).is_some()) {
         Some(wanted) if wanted != version => return Err(ConnectFailure::OtherVersion { wanted: wanted.to_owned(), found: version }),
         None if Era::of(&version).is_none() => return Err(ConnectFailure::UnknownVersion { found: version }),
         _ => {}

@@ -1,8 +1,8 @@
 //! A client that sends what it must not, and looks whether the server still answers afterwards. A server that does not
 //! survive is started again for what comes next.
 
-use super::Inquiry;
 use super::visit::Visit;
+use super::{Inquiry, process};
 use mcproof_client::{EraChoice, TransportKind, WaitFor};
 use mcproof_record::Take;
 use serde_json::{Value, json};
@@ -44,15 +44,15 @@ fn line(message: &Value) -> Vec<u8> {
 }
 
 /// Of this kind of conversation.
-pub(super) const NAME: &str = "abuse";
+const NAME: &str = "abuse";
 
-/// Begins with a conversation that is under way, if there is one.
+/// Begins with a conversation that is under way, if there is one. Over stdio the last process is ended as by a supervisor.
 pub(super) async fn talk<'a>(inquiry: &'a Inquiry, era: EraChoice, mut under_way: Option<Visit<'a>>) -> Vec<Take> {
     let mut takes = Vec::new();
     let mut next = 0;
     loop {
         let opened = match under_way.take() {
-            Some(visit) => Ok(visit),
+            Some(visit) => Ok(visit.goes_on_as(NAME)),
             None => Visit::open_in(inquiry, NAME, era).await,
         };
         let mut visit = match opened {
@@ -69,8 +69,12 @@ pub(super) async fn talk<'a>(inquiry: &'a Inquiry, era: EraChoice, mut under_way
             is_alive = visit.is_alive_after(probe).await;
             next += 1;
         }
+        let is_last = next >= abuses.len();
+        if is_last && is_alive && visit.kind() == TransportKind::Stdio {
+            process::terminate(&mut visit).await;
+        }
         takes.push(visit.end().await);
-        if next >= abuses.len() {
+        if is_last {
             return takes;
         }
     }

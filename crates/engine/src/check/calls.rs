@@ -4,7 +4,7 @@ use super::arguments::{self, Unusual};
 use super::visit::{Bird, Visit};
 use super::{Inquiry, Permission};
 use crate::rules::Conversation;
-use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, Session, Target, TransportKind};
+use mcproof_client::{EraChoice, Session, TransportKind};
 use mcproof_record::Take;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -84,20 +84,13 @@ impl Callable {
     }
 }
 
-/// How much is tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Depth {
-    /// Calls that are right, and those that a model gets wrong.
-    Calls,
-    /// Unusual arguments as well.
-    Full,
-}
+/// Of this kind of conversation.
+const NAME: &str = "caller";
 
-/// A client that calls tools. `None` if there was no conversation in this era, or nothing may be called. What it finds that may be
-/// called is told as soon as it is known.
-pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, depth: Depth, tell: impl FnOnce(Tools)) -> Option<Vec<Take>> {
-    let open = &async || Visit::open(inquiry, "caller", ConnectOptions { era, ..inquiry.options.clone() }).await;
-    let mut visit = open().await.ok()?;
+/// A client that calls tools as they should be called, and as a model gets it wrong. `None` if there was no conversation in this
+/// era, or nothing may be called. What it finds that may be called is told as soon as it is known.
+pub(super) async fn talk(inquiry: &Inquiry, visit: Visit<'_>, tell: impl FnOnce(Tools)) -> Option<Take> {
+    let mut visit = visit;
     let tools = Tools::of(&list(&mut visit).await, &inquiry.calls);
     tell(tools.clone());
     let Tools(tools) = tools;
@@ -105,36 +98,58 @@ pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, depth: Depth, tell: 
         visit.end().await;
         return None;
     }
-    let usual = async {
-        let seem_slow = call(&mut visit, &tools).await;
-        // On a busy machine quick ones do as well, so that each is tried until one is.
-        let until = Instant::now() + BUDGET;
-        for tool in seem_slow {
-            if cancel(&mut visit, tool).await || Instant::now() >= until {
-                break;
-            }
+    let seem_slow = call(&mut visit, &tools).await;
+    // On a busy machine quick ones do as well, so that each is tried until one is.
+    let until = Instant::now() + BUDGET;
+    for tool in seem_slow {
+        if cancel(&mut visit, tool).await || Instant::now() >= until {
+            break;
         }
-        visit.end().await
-    };
-    if depth == Depth::Calls {
-        return Some(vec![usual.await]);
     }
-    let odd = try_odd(open, odd_calls(&tools));
-    let (usual, odd) = match inquiry.target {
-        // In a process of its own, so that neither has to wait for the other.
-        Target::Stdio(_) => tokio::join!(usual, odd),
-        Target::Http { .. } => (usual.await, odd.await),
-    };
-    Some(std::iter::once(usual).chain(odd).collect())
+    Some(visit.end().await)
 }
 
-type Opened<'a> = Result<Visit<'a>, Box<(Take, ConnectFailure)>>;
+/// One who is about to call.
+pub(super) async fn open(inquiry: &Inquiry, era: EraChoice) -> Option<Visit<'_>> {
+    Visit::open_in(inquiry, NAME, era).await.ok()
+}
+
+/// Calls with unusual arguments, in a conversation of their own.
+pub(super) async fn talk_oddly(inquiry: &Inquiry, era: EraChoice, tools: &Tools) -> Vec<Take> {
+    let (mut takes, last) = try_each_odd(inquiry, era, tools, None).await;
+    if let Some(visit) = last {
+        takes.push(visit.end().await);
+    }
+    takes
+}
+
+/// The same in a conversation that is under way. The last one goes on if the server is well.
+pub(super) async fn try_odd<'a>(inquiry: &'a Inquiry, era: EraChoice, tools: &Tools, visit: Visit<'a>) -> (Vec<Take>, Option<Visit<'a>>) {
+    let (mut takes, last) = try_each_odd(inquiry, era, tools, Some(visit)).await;
+    match last {
+        Some(visit) if visit.tried() > 0 => {
+            let (take, well) = visit.hand_over().await;
+            takes.push(take);
+            (takes, well)
+        }
+        untried => (takes, untried),
+    }
+}
 
 /// Tries what is unusual on one visit after the other, as long as there is time: a server that does not survive gets a new
-/// one for what comes next.
-async fn try_odd<'a>(open: impl AsyncFn() -> Opened<'a>, odd: Vec<(Unusual, Vec<Bird>)>) -> Vec<Take> {
-    let mut takes = Vec::new();
-    let mut visit: Option<Visit<'a>> = None;
+/// one for what comes next. Begins with a conversation that is under way, if there is one, and leaves the last one open.
+async fn try_each_odd<'a>(
+    inquiry: &'a Inquiry,
+    era: EraChoice,
+    tools: &Tools,
+    under_way: Option<Visit<'a>>,
+) -> (Vec<Take>, Option<Visit<'a>>) {
+    let (odd, mut takes) = (odd_calls(&tools.0), Vec::new());
+    let mut visit = under_way.map(|visit| visit.goes_on_as(NAME));
+    if let (Some(visit), false) = (&mut visit, odd.is_empty()) {
+        // The judges read in the same conversation what the tools claim.
+        list(visit).await;
+    }
     let mut until = Instant::now() + BUDGET;
     for (unusual, calls) in odd {
         // What comes back of a huge text, on stderr mostly, would crowd out the rest of a transcript.
@@ -146,13 +161,10 @@ async fn try_odd<'a>(open: impl AsyncFn() -> Opened<'a>, odd: Vec<(Unusual, Vec<
             continue;
         }
         let current = match visit.take() {
-            Some(mut open) if is_apart && !open.is_over() && !open.has_left_work() => {
-                takes.push(open.part("caller"));
-                Some(open)
-            }
-            Some(over) if is_apart || over.is_over() => {
-                takes.push(over.end().await);
-                None
+            Some(open) if is_apart || open.is_over() => {
+                let (take, still) = open.hand_over().await;
+                takes.push(take);
+                still
             }
             current => current,
         };
@@ -160,19 +172,18 @@ async fn try_odd<'a>(open: impl AsyncFn() -> Opened<'a>, odd: Vec<(Unusual, Vec<
             Some(open) => open,
             None => {
                 let began = Instant::now();
-                let mut fresh = match open().await {
+                let mut fresh = match Visit::open_in(inquiry, NAME, era).await {
                     Ok(fresh) => fresh,
                     Err(failed) => {
                         takes.push(failed.0);
-                        return takes;
+                        return (takes, None);
                     }
                 };
-                if !is_apart && takes.is_empty() {
-                    // The judges read in the same conversation what the tools claim.
-                    list(&mut fresh).await;
-                }
                 // What a start takes is not taken from what is tried on the server.
                 until += began.elapsed();
+                if !is_apart {
+                    list(&mut fresh).await;
+                }
                 fresh
             }
         };
@@ -182,10 +193,7 @@ async fn try_odd<'a>(open: impl AsyncFn() -> Opened<'a>, odd: Vec<(Unusual, Vec<
             takes.push(current.end().await);
         }
     }
-    if let Some(visit) = visit {
-        takes.push(visit.end().await);
-    }
-    takes
+    (takes, visit)
 }
 
 /// All tools. A session of the modern era over HTTP learns from them which arguments go into headers.

@@ -1,10 +1,10 @@
 //! A client of the legacy era: the handshake, everything that it may ask, and the versions that it may offer.
 
-use super::visit::Visit;
+use super::visit::{Answered, Visit};
 use super::{Eras, Inquiry, Talked, features, process, tour};
 use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, TransportKind};
 use mcproof_record::{Opened, Take};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// No revision of the protocol.
 const UNKNOWN_VERSION: &str = "1999-01-01";
@@ -17,16 +17,8 @@ pub(super) async fn talk(inquiry: &Inquiry, eras: &Eras) -> Talked {
     eras.tell_legacy(opened.is_ok());
     match opened {
         Ok(visit) => {
-            let kind = visit.kind();
-            let takes = match kind {
-                TransportKind::Stdio | TransportKind::InMemory => {
-                    let (main, strangers) = tokio::join!(main(visit), strangers(inquiry, kind));
-                    [main].into_iter().chain(strangers).collect()
-                }
-                // What else there is to try may need the server to be started again.
-                TransportKind::Http | TransportKind::Sse => vec![main(visit).await],
-            };
-            Talked { takes, kind: Some(kind), failure: None }
+            let kind = Some(visit.kind());
+            Talked { takes: vec![main(visit).await], kind, failure: None }
         }
         Err(failed) => {
             let (mut take, failure) = *failed;
@@ -59,17 +51,34 @@ async fn ask_early(visit: &mut Visit<'_>) {
     visit.tell("early-request", json!({ "jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": {} })).await;
 }
 
-/// Over stdio, one who knows no order, one who offers a revision that does not exist, and the supervisor who ends the process:
-/// all in one conversation, since each of them has but a word to say. Where that does not go well, each has its own.
-async fn strangers(inquiry: &Inquiry, kind: TransportKind) -> Vec<Take> {
-    if let Ok(mut visit) = Visit::bare(inquiry, "unknown version", kind, NEWEST).await {
+/// Of the conversation in which a revision is offered that does not exist.
+const STRANGER: &str = "unknown version";
+
+/// Over stdio, one who knows no order, and offers a revision that does not exist, in the process that refused to be modern.
+/// It goes on as any client that the server agreed with. `None` if they did not agree.
+pub(super) async fn agree<'a>(inquiry: &Inquiry, refused: Visit<'a>) -> Option<(Vec<Take>, Visit<'a>)> {
+    let mut visit = refused.begins_anew(STRANGER);
+    ask_early(&mut visit).await;
+    let mut visit = visit.shake_hands("unknown-version", UNKNOWN_VERSION).await?;
+    visit.also("early-request-after");
+    let offered = visit.revision().to_owned();
+    let (take, well) = visit.hand_over().await;
+    let strangers = std::iter::once(Take { opened: Opened::Bare, ..take }).chain(take_up(inquiry, TransportKind::Stdio, &offered).await);
+    Some((strangers.collect(), well?))
+}
+
+/// The same over stdio for whom nobody left a process. The supervisor who ends it comes along, since each of them has but a word to
+/// say. Where that does not go well, each has a process of its own.
+pub(super) async fn strangers(inquiry: &Inquiry) -> Vec<Take> {
+    let kind = TransportKind::Stdio;
+    if let Ok(mut visit) = Visit::bare(inquiry, STRANGER, kind, NEWEST).await {
         ask_early(&mut visit).await;
-        let answer = visit.initialize("unknown-version", UNKNOWN_VERSION).await;
-        if let (Some(Ok(answer)), false) = (answer, visit.is_over()) {
+        let offered = offered(visit.initialize("unknown-version", UNKNOWN_VERSION).await);
+        if let (Some(offered), false) = (offered, visit.is_over()) {
             visit.also("early-request-after");
             process::terminate(&mut visit).await;
             let take = visit.end().await;
-            return [take].into_iter().chain(take_up(inquiry, kind, &answer).await).collect();
+            return [take].into_iter().chain(take_up(inquiry, kind, &offered).await).collect();
         }
     }
     let (early, versions, ended) = tokio::join!(early(inquiry, kind), versions(inquiry, kind), process::talk(inquiry, EraChoice::Legacy));
@@ -78,18 +87,22 @@ async fn strangers(inquiry: &Inquiry, kind: TransportKind) -> Vec<Take> {
 
 /// Offers a revision that does not exist, and then the one that the server offers instead.
 pub(super) async fn versions(inquiry: &Inquiry, kind: TransportKind) -> Vec<Take> {
-    let Ok(mut visit) = Visit::bare(inquiry, "unknown version", kind, NEWEST).await else { return Vec::new() };
-    let answer = visit.initialize("unknown-version", UNKNOWN_VERSION).await;
+    let Ok(mut visit) = Visit::bare(inquiry, STRANGER, kind, NEWEST).await else { return Vec::new() };
+    let offered = offered(visit.initialize("unknown-version", UNKNOWN_VERSION).await);
     let mut takes = vec![visit.end().await];
-    if let Some(Ok(answer)) = answer {
-        takes.extend(take_up(inquiry, kind, &answer).await);
+    if let Some(offered) = offered {
+        takes.extend(take_up(inquiry, kind, &offered).await);
     }
     takes
 }
 
+/// What the server offered instead.
+fn offered(answer: Answered) -> Option<String> {
+    Some(answer?.ok()?.get("protocolVersion")?.as_str()?.to_owned())
+}
+
 /// Offers what the server offered in place of a revision that does not exist. The main conversation began with the newest.
-async fn take_up(inquiry: &Inquiry, kind: TransportKind, answer: &Value) -> Option<Take> {
-    let offered = answer.get("protocolVersion")?.as_str()?;
+async fn take_up(inquiry: &Inquiry, kind: TransportKind, offered: &str) -> Option<Take> {
     if offered == NEWEST || !mcproof_client::revision::LEGACY.contains(&offered) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! A supervisor: ends the server, if it is ours, by SIGTERM.
+//! A supervisor: ends the server, if it is ours, by SIGTERM. Over stdio that may be the end of any conversation.
 
 use super::Inquiry;
 use super::visit::Visit;
@@ -20,5 +20,11 @@ pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice) -> Vec<Take> {
 
 /// At the end of a conversation in which nothing else is left to say.
 pub(super) async fn terminate(visit: &mut Visit<'_>) {
-    visit.signal("terminate", ProcessSignal::TERMINATE).await;
+    visit.signal(TERMINATE, ProcessSignal::TERMINATE).await;
+}
+
+const TERMINATE: &str = "terminate";
+
+pub(super) fn was_terminated(take: &Take) -> bool {
+    take.probes.iter().any(|probed| probed.probe == TERMINATE)
 }

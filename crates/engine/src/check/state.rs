@@ -30,7 +30,7 @@ pub(super) const SAME_CALL: &str = "state-call-again";
 pub(super) const LOOK: &str = "observe";
 
 /// Of this kind of conversation.
-pub(super) const NAME: &str = "observer";
+const NAME: &str = "observer";
 
 pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, tools: &Tools) -> Vec<Take> {
     let Some(claims) = Claims::of(tools) else { return Vec::new() };
@@ -44,14 +44,14 @@ pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, tools: &Tools) -> Ve
 }
 
 /// The tools whose claims can be judged.
-pub(super) struct Claims<'t> {
+struct Claims<'t> {
     read_only: Vec<&'t Callable>,
     idempotent: Vec<&'t Callable>,
 }
 
 impl<'t> Claims<'t> {
     /// `None` if no tool claims anything.
-    pub(super) fn of(tools: &'t Tools) -> Option<Self> {
+    fn of(tools: &'t Tools) -> Option<Self> {
         let (read_only, others): (Vec<&Callable>, Vec<&Callable>) = tools.0.iter().partition(|tool| hint(tool, "readOnlyHint"));
         let idempotent: Vec<&Callable> = others.into_iter().filter(|tool| hint(tool, "idempotentHint")).collect();
         (!read_only.is_empty() || !idempotent.is_empty()).then_some(Self { read_only, idempotent })
@@ -62,7 +62,16 @@ fn hint(tool: &Callable, name: &str) -> bool {
     tool.tool.pointer(&format!("/annotations/{name}")) == Some(&Value::Bool(true))
 }
 
-pub(super) async fn observe(visit: &mut Visit<'_>, claims: &Claims<'_>) {
+/// In a conversation that is under way. It goes on if the server is well.
+pub(super) async fn observe_in<'a>(visit: Visit<'a>, tools: &Tools) -> (Vec<Take>, Option<Visit<'a>>) {
+    let Some(claims) = Claims::of(tools) else { return (Vec::new(), Some(visit)) };
+    let mut visit = visit.goes_on_as(NAME);
+    observe(&mut visit, &claims).await;
+    let (take, well) = visit.hand_over().await;
+    (vec![take], well)
+}
+
+async fn observe(visit: &mut Visit<'_>, claims: &Claims<'_>) {
     let until = Instant::now() + BUDGET;
     // The judges read in the same conversation what the tools claim.
     visit.ask("list-for-calls", Some("tools/list"), "tools/list", json!({})).await;

@@ -67,11 +67,7 @@ pub(super) struct Visit<'a> {
     patience: Patience,
     /// How long it took until there was a session.
     pace: Duration,
-    /// The frames before this one belong to another conversation with the same process.
-    begun: FrameId,
-    /// The frames between these two belong to a take of their own.
-    greeted: FrameId,
-    parted: FrameId,
+    extent: Extent,
 }
 
 /// A server that did not let itself be discovered.
@@ -146,14 +142,22 @@ impl<'a> Visit<'a> {
         Err(Undiscovered { take, failure, still })
     }
 
-    /// Another conversation with the process of one that came to nothing: with a handshake of the legacy era. `None` if that is
-    /// refused as well.
-    pub(super) async fn anew(self, name: &'static str) -> Option<Self> {
-        let Self { inquiry, session, tap, pace, .. } = self;
-        let options = ConnectOptions { era: EraChoice::Legacy, ..inquiry.options.clone() };
-        let begun = tap.mark();
+    /// Another conversation with the process of one that came to nothing.
+    pub(super) fn begins_anew(mut self, name: &'static str) -> Self {
+        self.extent.begun = self.tap.mark();
+        Self { name, probes: Vec::new(), ..self }
+    }
+
+    /// The handshake of the legacy era with an offer of this version. `None` if nothing came of it.
+    pub(super) async fn shake_hands(self, probe: &str, version: &str) -> Option<Self> {
+        let Self { inquiry, session, tap, name, probes, pace, extent, .. } = self;
+        let options = ConnectOptions { era: EraChoice::Legacy, protocol_version: Some(version.to_owned()), ..inquiry.options.clone() };
+        let first = tap.mark();
         let session = session.shake_hands(&options, &tap).await.ok()?;
-        Some(Self { begun, ..Self::opened(inquiry, session, tap, name, pace) })
+        let visit = Self::opened(inquiry, session, tap, name, pace);
+        let mut visit = Self { probes, extent: Extent { begun: extent.begun, ..visit.extent }, ..visit };
+        visit.note(probe, Some(version), first, ProbeOutcome::Done);
+        Some(visit)
     }
 
     fn opened(inquiry: &'a Inquiry, session: Session, tap: Tap, name: &'static str, pace: Duration) -> Self {
@@ -170,25 +174,9 @@ impl<'a> Visit<'a> {
 
     fn of(inquiry: &'a Inquiry, session: Session, tap: Tap, name: &'static str, revision: String, opened: Opened) -> Self {
         let (probes, patience, pace) = (Vec::new(), BRIEF, Duration::ZERO);
-        let (begun, greeted, parted) = (FrameId(0), tap.mark(), tap.mark());
+        let extent = Extent { begun: FrameId(0), greeted: tap.mark(), parted: tap.mark() };
         let (was_silent, flocked, left_work) = (false, 0, false);
-        Self {
-            inquiry,
-            session,
-            tap,
-            name,
-            revision,
-            opened,
-            probes,
-            was_silent,
-            flocked,
-            left_work,
-            patience,
-            pace,
-            begun,
-            greeted,
-            parted,
-        }
+        Self { inquiry, session, tap, name, revision, opened, probes, was_silent, flocked, left_work, patience, pace, extent }
     }
 
     /// In an era that the server speaks.
@@ -575,36 +563,65 @@ impl<'a> Visit<'a> {
         self.probes.push(Probed { probe: probe.into(), subject: subject.map(str::to_owned), first, end, outcome });
     }
 
-    pub(super) fn has_left_work(&self) -> bool {
-        self.left_work
+    /// The same process, in a conversation of another kind.
+    pub(super) fn goes_on_as(self, name: &'static str) -> Self {
+        Self { name, ..self }
     }
 
-    /// What was tried so far, as a take of its own. The conversation goes on under another name; what comes later is another take.
-    pub(super) fn part(&mut self, next: &'static str) -> Take {
-        let (transport, revision, opened) = (self.kind().to_string(), self.revision.clone(), self.opened.clone());
-        let probes = std::mem::take(&mut self.probes);
-        let mut transcript = self.tap.transcript();
-        transcript.frames.retain(|frame| frame.id >= self.begun);
-        without_padding(&mut transcript);
-        self.parted = self.tap.mark();
-        let name = std::mem::replace(&mut self.name, next).into();
-        Take { name, transport, revision, opened, probes, ending: None, transcript }
+    /// What was tried so far, as a take. The conversation goes on, as another take, unless the server is not well: then it ends.
+    pub(super) async fn hand_over(mut self) -> (Take, Option<Self>) {
+        if self.is_over() || self.left_work {
+            return (self.end().await, None);
+        }
+        let take = Take { transcript: self.extent.of(self.tap.transcript()), ..self.take() };
+        self.extent.parted = self.tap.mark();
+        (take, Some(self))
     }
 
     /// Ends the conversation, and the server if it is ours.
-    pub(super) async fn end(self) -> Take {
+    pub(super) async fn end(mut self) -> Take {
         self.session.settle().await;
         if self.left_work && self.inquiry.target.command().is_some() {
             // How it ends in the middle of its work is no fair question.
             self.session.signal(ProcessSignal::KILL);
             self.session.wait_for_exit(self.slowly(ENDING).terminate).await;
         }
-        let (transport, patience) = (self.kind().to_string(), self.slowly(self.patience));
-        let (ending, mut transcript) = end(self.session, &self.tap, patience).await;
+        let (mut take, extent, patience) = (self.take(), self.extent, self.slowly(self.patience));
+        let (ending, transcript) = end(self.session, &self.tap, patience).await;
+        take.ending = ending.filter(|_| self.inquiry.target.command().is_some() && !self.left_work);
+        take.transcript = extent.of(transcript);
+        take
+    }
+
+    /// What was tried since the last take.
+    fn take(&mut self) -> Take {
+        Take {
+            name: self.name.into(),
+            transport: self.kind().to_string(),
+            revision: self.revision.clone(),
+            opened: self.opened.clone(),
+            probes: std::mem::take(&mut self.probes),
+            ending: None,
+            transcript: Transcript::default(),
+        }
+    }
+}
+
+/// Which frames of a process are of one conversation.
+#[derive(Clone, Copy)]
+struct Extent {
+    /// Earlier ones are of another conversation with the same process.
+    begun: FrameId,
+    /// Those between these two are in takes of their own; what is before them is the handshake.
+    greeted: FrameId,
+    parted: FrameId,
+}
+
+impl Extent {
+    fn of(self, mut transcript: Transcript) -> Transcript {
         transcript.frames.retain(|frame| frame.id >= self.begun && !(self.greeted..self.parted).contains(&frame.id));
         without_padding(&mut transcript);
-        let ending = ending.filter(|_| self.inquiry.target.command().is_some() && !self.left_work);
-        Take { name: self.name.into(), transport, revision: self.revision, opened: self.opened, probes: self.probes, ending, transcript }
+        transcript
     }
 }
 

@@ -3,11 +3,14 @@
 use super::lifecycle::{COULD_NOT_BE_READ, WANTS_AUTHORIZATION};
 use super::{Conversation, Judge, Judgement, Rule, Violation};
 use mcproof_record::{Direction, Finding, Frame, FrameBody, Judged, Opened, Ruling, Severity, Take, without_numbers};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::available_parallelism;
 
 /// Judges takes by rules. `is_strict` gives no lenience.
 pub fn judge(rules: &[&'static Rule], takes: &[Take], is_strict: bool) -> Vec<Ruling> {
     let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
-    let mut rulings: Vec<Ruling> = rules.iter().map(|rule| judge_one(rule, &conversations, is_strict)).collect();
+    let mut rulings = judge_all(rules, &conversations, is_strict);
     if let Some(common) = common_reason(&conversations, &rulings) {
         for ruling in &mut rulings {
             if let Judged::Untestable { why } = &mut ruling.judged {
@@ -16,6 +19,23 @@ pub fn judge(rules: &[&'static Rule], takes: &[Take], is_strict: bool) -> Vec<Ru
         }
     }
     rulings
+}
+
+/// Each rule by itself, and as many of them at once as there are cores: nothing else is left to do for whoever waits.
+fn judge_all(rules: &[&'static Rule], conversations: &[Conversation<'_>], is_strict: bool) -> Vec<Ruling> {
+    let (next, judged) = (AtomicUsize::new(0), rules.iter().map(|_| OnceLock::new()).collect::<Vec<_>>());
+    let work = || {
+        while let Some((rule, place)) = rules.iter().zip(&judged).nth(next.fetch_add(1, Ordering::Relaxed)) {
+            place.get_or_init(|| judge_one(rule, conversations, is_strict));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    judged.into_iter().filter_map(OnceLock::into_inner).collect()
 }
 
 /// Where no conversation came about, each rule lacks something else, and all for the same reason.

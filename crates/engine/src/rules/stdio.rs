@@ -7,6 +7,7 @@ use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revi
 use crate::wording::excerpt;
 use mcproof_record::{Direction, Frame, FrameBody, FrameId};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 const TRANSPORT: &[Law] = &[
     Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/transports#stdio" },
@@ -201,10 +202,14 @@ fn lines<'a>(conversation: &Conversation<'a>) -> Vec<Line<'a>> {
             _ => None,
         })
         .collect();
+    let messages: BTreeSet<FrameId> = conversation.from_server().filter(|said| is_message(&said.value)).map(|said| said.frame.id).collect();
     let mut found = Vec::new();
     let mut next = 0;
     while let Some((frame, bytes, unterminated)) = raw.get(next) {
-        let kind = kind(bytes, *unterminated, &raw[next..]);
+        let kind = match messages.contains(&frame.id) && !unterminated {
+            true => Kind::Message,
+            false => kind(bytes, *unterminated, &raw[next..]),
+        };
         let count = if let Kind::Fragment { lines } = kind { lines } else { 1 };
         let rest = raw[next + 1..next + count].iter().map(|(frame, ..)| frame.id).collect();
         found.push(Line { frame, bytes, kind, rest });
