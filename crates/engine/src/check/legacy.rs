@@ -1,7 +1,7 @@
 //! A client of the legacy era: the handshake, everything that it may ask, and the versions that it may offer.
 
 use super::visit::{Answered, Visit};
-use super::{Eras, Inquiry, Talked, features, process, tour};
+use super::{Eras, Inquiry, Talked, features, tour};
 use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, TransportKind};
 use mcproof_record::{Opened, Take};
 use serde_json::json;
@@ -47,8 +47,11 @@ pub(super) async fn early(inquiry: &Inquiry, kind: TransportKind) -> Option<Take
     Some(visit.end().await)
 }
 
+/// Nothing else has this id, neither by itself nor where a server garbles the ids of others.
+const EARLY_ID: u32 = 714_025;
+
 async fn ask_early(visit: &mut Visit<'_>) {
-    visit.tell("early-request", json!({ "jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": {} })).await;
+    visit.tell("early-request", json!({ "jsonrpc": "2.0", "id": EARLY_ID, "method": "tools/list", "params": {} })).await;
 }
 
 /// Of the conversation in which a revision is offered that does not exist.
@@ -67,8 +70,7 @@ pub(super) async fn agree<'a>(inquiry: &Inquiry, refused: Visit<'a>) -> Option<(
     Some((strangers.collect(), well?))
 }
 
-/// The same over stdio for whom nobody left a process. The supervisor who ends it comes along, since each of them has but a word to
-/// say. Where that does not go well, each has a process of its own.
+/// The same over stdio for whom nobody left a process. Where that does not go well, each has a process of its own.
 pub(super) async fn strangers(inquiry: &Inquiry) -> Vec<Take> {
     let kind = TransportKind::Stdio;
     if let Ok(mut visit) = Visit::bare(inquiry, STRANGER, kind, NEWEST).await {
@@ -76,13 +78,12 @@ pub(super) async fn strangers(inquiry: &Inquiry) -> Vec<Take> {
         let offered = offered(visit.initialize("unknown-version", UNKNOWN_VERSION).await);
         if let (Some(offered), false) = (offered, visit.is_over()) {
             visit.also("early-request-after");
-            process::terminate(&mut visit).await;
             let take = visit.end().await;
             return [take].into_iter().chain(take_up(inquiry, kind, &offered).await).collect();
         }
     }
-    let (early, versions, ended) = tokio::join!(early(inquiry, kind), versions(inquiry, kind), process::talk(inquiry, EraChoice::Legacy));
-    early.into_iter().chain(versions).chain(ended).collect()
+    let (early, versions) = tokio::join!(early(inquiry, kind), versions(inquiry, kind));
+    early.into_iter().chain(versions).collect()
 }
 
 /// Offers a revision that does not exist, and then the one that the server offers instead.
