@@ -2,6 +2,7 @@
 //! it stands, or as a session of the era that is named would send it.
 
 use super::dispatcher::Dispatcher;
+use super::handshake::Offer;
 use super::open::{Attempt, Opening};
 use super::wire::Connection;
 use super::{ConnectFailure, ConnectOptions, Handshake, Headers, Session, Target};
@@ -63,23 +64,33 @@ pub async fn open_bare(
 }
 
 impl Session {
-    /// The handshake of the one era that the options name (legacy, if they name none), as [`super::open_session`] has it. A
-    /// server that refuses is given back as it is, so that it can be asked something else.
+    /// The handshake of the modern era, as [`super::open_session`] has it. A server that refuses is given back as it is, so
+    /// that it can be asked something else.
     ///
     /// # Errors
     /// As [`super::open_session`] in that era.
-    pub async fn shake_hands(self, options: &ConnectOptions, tap: &Tap) -> Result<Self, Box<(ConnectFailure, Self)>> {
+    pub async fn discover(self, options: &ConnectOptions, tap: &Tap) -> Result<Self, Box<(ConnectFailure, Self)>> {
         let opening = Opening::new(options, tap);
         let Self { wire, dispatcher, policies, answering, spawned, reached, handshake, .. } = self;
         let attempt = Attempt { wire, dispatcher, policies, answering };
-        let shaken = match options.era {
-            EraChoice::Modern => opening.discover(&attempt, handshake.transport, spawned.as_ref()).await,
-            EraChoice::Legacy | EraChoice::Auto => opening.initialize(&attempt, handshake.transport).await,
-        };
-        match shaken {
+        match opening.discover(&attempt, handshake.transport, spawned.as_ref()).await {
             Ok(handshake) => Ok(Self { reached, ..opening.session(attempt, spawned, handshake) }),
             Err(failure) => Err(Box::new((failure, Self { reached, ..opening.session(attempt, spawned, handshake) }))),
         }
+    }
+
+    /// The handshake of the legacy era with an offer of this version, which need not exist. The client goes on in whatever
+    /// version the server answers with.
+    ///
+    /// # Errors
+    /// As [`super::open_session`] in that era.
+    pub async fn propose(self, version: &str, options: &ConnectOptions, tap: &Tap) -> Result<Self, ConnectFailure> {
+        let opening = Opening::new(options, tap);
+        let Self { wire, dispatcher, policies, answering, spawned, reached, handshake, .. } = self;
+        let attempt = Attempt { wire, dispatcher, policies, answering };
+        let offer = Offer { version: Some(version.to_owned()), insists: false, ..opening.offer() };
+        let handshake = opening.propose(&attempt, handshake.transport, &offer).await?;
+        Ok(Self { reached, ..opening.session(attempt, spawned, handshake) })
     }
 
     /// What each message of a legacy HTTP session carries from here on.

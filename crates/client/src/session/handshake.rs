@@ -18,8 +18,10 @@ const LISTENING: Duration = Duration::from_millis(250);
 /// What a legacy handshake offers.
 #[derive(Clone, Debug)]
 pub(super) struct Offer {
-    /// This revision and no other; else our newest legacy one.
+    /// Else our newest legacy one.
     pub(super) version: Option<String>,
+    /// No other revision is accepted than the one that is named.
+    pub(super) insists: bool,
     pub(super) budget: Duration,
     /// Declared where it exists.
     pub(super) tasks: Option<Value>,
@@ -63,9 +65,8 @@ pub(super) async fn initialize(
     if !result.get("serverInfo").is_some_and(Value::is_object) {
         return Err(bad("has no object `serverInfo`"));
     }
-    // Nobody can insist on a revision that does not exist: whoever offers one takes what the server has.
-    match pinned.filter(|wanted| Era::of(wanted).is_some()) {
-        Some(wanted) if wanted != version => return Err(ConnectFailure::OtherVersion { wanted: wanted.to_owned(), found: version }),
+    match pinned {
+        Some(wanted) if offer.insists && wanted != version => return Err(ConnectFailure::OtherVersion { wanted: wanted.to_owned(), found: version }),
         None if Era::of(&version).is_none() => return Err(ConnectFailure::UnknownVersion { found: version }),
         _ => {}
     }

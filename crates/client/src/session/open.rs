@@ -527,11 +527,16 @@ impl<'a> Opening<'a> {
             // The probe was part of the handshake. A start that took all the time still leaves some for an answer.
             offer.budget = self.budget.saturating_sub(self.began.elapsed()).max(self.budget / 4);
         }
-        initialize(&attempt.wire, &attempt.dispatcher, &self.client, &offer, transport).await
+        self.propose(attempt, transport, &offer).await
     }
 
-    fn offer(&self) -> Offer {
-        Offer { version: self.options.protocol_version.clone(), budget: self.budget, tasks: self.options.all_answers().tasks_capability() }
+    pub(super) async fn propose(&self, attempt: &Attempt, transport: TransportKind, offer: &Offer) -> Result<Handshake, ConnectFailure> {
+        initialize(&attempt.wire, &attempt.dispatcher, &self.client, offer, transport).await
+    }
+
+    pub(super) fn offer(&self) -> Offer {
+        let version = self.options.protocol_version.clone();
+        Offer { version, insists: true, budget: self.budget, tasks: self.options.all_answers().tasks_capability() }
     }
 
     /// `None` also where the user sends a token of their own.

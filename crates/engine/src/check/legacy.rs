@@ -62,7 +62,7 @@ const STRANGER: &str = "unknown version";
 pub(super) async fn agree<'a>(inquiry: &Inquiry, refused: Visit<'a>) -> Option<(Vec<Take>, Visit<'a>)> {
     let mut visit = refused.begins_anew(STRANGER);
     ask_early(&mut visit).await;
-    let mut visit = visit.shake_hands("unknown-version", UNKNOWN_VERSION).await?;
+    let mut visit = visit.propose("unknown-version", UNKNOWN_VERSION).await?;
     visit.also("early-request-after");
     let offered = visit.revision().to_owned();
     let (take, well) = visit.hand_over().await;

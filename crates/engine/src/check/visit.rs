@@ -127,7 +127,7 @@ impl<'a> Visit<'a> {
         let _turn = turn().await;
         let began = Instant::now();
         let (failure, session) = match open_bare(&inquiry.target, TransportKind::Stdio, &offered, &options, &tap).await {
-            Ok(session) => match session.shake_hands(&options, &tap).await {
+            Ok(session) => match session.discover(&options, &tap).await {
                 Ok(session) => return Ok(Self::opened(inquiry, session, tap, name, began.elapsed())),
                 Err(refused) => {
                     let (failure, session) = *refused;
@@ -149,11 +149,11 @@ impl<'a> Visit<'a> {
     }
 
     /// The handshake of the legacy era with an offer of this version. `None` if nothing came of it.
-    pub(super) async fn shake_hands(self, probe: &str, version: &str) -> Option<Self> {
+    pub(super) async fn propose(self, probe: &str, version: &str) -> Option<Self> {
         let Self { inquiry, session, tap, name, probes, pace, extent, .. } = self;
-        let options = ConnectOptions { era: EraChoice::Legacy, protocol_version: Some(version.to_owned()), ..inquiry.options.clone() };
+        let options = ConnectOptions { era: EraChoice::Legacy, ..inquiry.options.clone() };
         let first = tap.mark();
-        let session = session.shake_hands(&options, &tap).await.ok()?;
+        let session = session.propose(version, &options, &tap).await.ok()?;
         let visit = Self::opened(inquiry, session, tap, name, pace);
         let mut visit = Self { probes, extent: Extent { begun: extent.begun, ..visit.extent }, ..visit };
         visit.note(probe, Some(version), first, ProbeOutcome::Done);
