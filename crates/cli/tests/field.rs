@@ -20,9 +20,10 @@ const DEMOS: [&str; 6] = ["shop", "tracker", "analysis", "data-source", "ml-anal
 /// Which interfaces there are is the machine's, not the server's.
 const OF_THE_MACHINE: &str = "http-listens-on-loopback";
 
-/// What a server does when it happens to be slow: kubernetes waits for a cluster that is not there, and goes on when that is
-/// cancelled.
-const MATTERS_OF_TIME: [(&str, &str); 1] = [("kubernetes", "cancelled-request-is-not-answered")];
+/// What a server does when it happens to be slow: these wait for a cluster and for a network that are not there, and go on when
+/// that is cancelled.
+const MATTERS_OF_TIME: [(&str, &str); 2] =
+    [("context7", "cancelled-request-is-not-answered"), ("kubernetes", "cancelled-request-is-not-answered")];
 
 fn main() -> ExitCode {
     let mut words: Vec<String> = std::env::args().collect();

@@ -80,7 +80,7 @@ impl Session {
     }
 
     /// The handshake of the legacy era with an offer of this version, which need not exist. The client goes on in whatever
-    /// version the server answers with.
+    /// existing one the server answers with.
     ///
     /// # Errors
     /// As [`super::open_session`] in that era.

@@ -20,7 +20,7 @@ const LISTENING: Duration = Duration::from_millis(250);
 pub(super) struct Offer {
     /// Else our newest legacy one.
     pub(super) version: Option<String>,
-    /// No other revision is accepted than the one that is named.
+    /// No other revision is accepted than this one; else any that exists.
     pub(super) insists: bool,
     pub(super) budget: Duration,
     /// Declared where it exists.
@@ -65,8 +65,8 @@ pub(super) async fn initialize(
     if !result.get("serverInfo").is_some_and(Value::is_object) {
         return Err(bad("has no object `serverInfo`"));
     }
-    match pinned {
-        Some(wanted) if offer.insists && wanted != version => return Err(ConnectFailure::OtherVersion { wanted: wanted.to_owned(), found: version }),
+    match pinned.filter(|_| offer.insists) {
+        Some(wanted) if wanted != version => return Err(ConnectFailure::OtherVersion { wanted: wanted.to_owned(), found: version }),
         None if Era::of(&version).is_none() => return Err(ConnectFailure::UnknownVersion { found: version }),
         _ => {}
     }
