@@ -2,9 +2,14 @@
 //! knows nothing of what they say.
 
 use mcproof_cli::Embedded;
+use mimalloc::MiMalloc;
 use napi::Env;
 use napi::bindgen_prelude::{Error, Function, FunctionCallContext, Result};
 use napi_derive::napi;
+
+/// Only the engine's: Node.js has its own for everything else.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Makes an engine: a function that takes lines of `mcproof drive`'s protocol, does all that can be done without waiting, and gives
 /// back the lines that there are to read.

@@ -21,7 +21,7 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedRwLockWriteGuard, RwLock, watch};
+use tokio::sync::{Notify, OwnedRwLockWriteGuard, RwLock, watch};
 
 /// How many sessions are remembered that are no more.
 const MOST_PAST: usize = 64;
@@ -43,7 +43,9 @@ pub(super) struct Seat {
     session: Arc<RwLock<Option<Session>>>,
     /// Why it never opened.
     failed: RefCell<Option<Trouble>>,
-    closing: watch::Sender<bool>,
+    is_closing: Cell<bool>,
+    /// Told when that is so.
+    closing: Notify,
     /// For each request.
     pub(super) timeout: Duration,
     callback: Duration,
@@ -99,7 +101,8 @@ impl Drive {
             tap,
             session: Arc::default(),
             failed: RefCell::default(),
-            closing: watch::Sender::new(false),
+            is_closing: Cell::new(false),
+            closing: Notify::new(),
             timeout,
             callback,
             pushes_notifications: push.contains(&Push::Notifications),
@@ -127,7 +130,6 @@ impl Drive {
     pub(super) async fn open(self: &Rc<Self>, opening: Box<Opening>) -> Result<Opened, Trouble> {
         let Opening { seat, mut place, target, options, relay } = *opening;
         let started = Instant::now();
-        let mut closing = seat.closing.subscribe();
         let opens = async {
             match relay {
                 Some(Ends { input, output, shortcut: Some(shortcut) }) => open_relayed(input, output, shortcut, &options, &seat.tap).await,
@@ -140,7 +142,7 @@ impl Drive {
             opened = opens => opened.map_err(|failure| {
                 Trouble::not_open(diagnosis::of_connect_failure(&failure, &target, &seat.tap.transcript(), Asker::Driver))
             }),
-            _ = closing.wait_for(|closing| *closing) => Err(Trouble::closed(&seat.name)),
+            () = seat.closes() => Err(Trouble::closed(&seat.name)),
         };
         let session = match outcome {
             Ok(session) => session,
@@ -177,7 +179,6 @@ impl Drive {
 
     /// Does something with a session, once it is open and as long as it is. What the server said meanwhile is passed on first.
     pub(super) async fn with<T>(&self, seat: &Seat, work: impl AsyncFnOnce(&Session) -> Result<T, Trouble>) -> Result<T, Trouble> {
-        let mut closing = seat.closing.subscribe();
         let session = seat.session.read().await;
         let Some(session) = &*session else {
             return Err(seat.failed.borrow().clone().unwrap_or_else(|| Trouble::gone("session", &seat.name)));
@@ -185,7 +186,7 @@ impl Drive {
         let outcome = tokio::select! {
             biased;
             outcome = work(session) => outcome,
-            _ = closing.wait_for(|closing| *closing) => Err(Trouble::closed(&seat.name)),
+            () = seat.closes() => Err(Trouble::closed(&seat.name)),
         };
         self.pass_on(seat, session);
         outcome
@@ -218,7 +219,8 @@ impl Drive {
     async fn close_seat(&self, seat: &Rc<Seat>, patience: Patience) -> Result<Closed, Trouble> {
         // Its name is free from here on, but for the relay, which still has something to say.
         self.sessions.open.borrow_mut().remove(&seat.name);
-        seat.closing.send_replace(true);
+        seat.is_closing.set(true);
+        seat.closing.notify_waiters();
         let session = seat.session.write().await.take();
         let Some(session) = session else {
             return Ok(closed(&ShutdownReport::default(), Vec::new()));
@@ -278,7 +280,7 @@ impl Drive {
             }
         }
         if let Some(reason) = session.closed_because()
-            && !*seat.closing.borrow()
+            && !seat.is_closing.get()
             && !seat.has_ended.replace(true)
         {
             let ended = Ended { session: seat.name.clone(), reason: reason.to_string(), exit: session.exit().map(exit_status) };
@@ -288,6 +290,13 @@ impl Drive {
 }
 
 impl Seat {
+    /// Waits until the session is to be closed.
+    async fn closes(&self) {
+        if !self.is_closing.get() {
+            self.closing.notified().await;
+        }
+    }
+
     /// From now on progress with this token is passed on as that of a request of the driver.
     pub(super) fn expect_progress(&self, token: &str, request: &Value) {
         self.progress.borrow_mut().insert(token.to_owned(), request.clone());

@@ -7,7 +7,7 @@ use super::open::{Attempt, Opening};
 use super::wire::Connection;
 use super::{ConnectFailure, ConnectOptions, Handshake, Headers, Session, Target};
 use crate::Tap;
-use crate::revision::{Era, EraChoice, TransportKind};
+use crate::revision::{Era, TransportKind};
 use crate::transport::{HttpConnection, SseConnection};
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -89,8 +89,7 @@ const NAME: &str = "caller";
 
 /// A client that calls tools as they should be called, and as a model gets it wrong. `None` if there was no conversation in this
 /// era, or nothing may be called. What it finds that may be called is told as soon as it is known.
-pub(super) async fn talk(inquiry: &Inquiry, visit: Visit<'_>, tell: impl FnOnce(Tools)) -> Option<Take> {
-    let mut visit = visit;
+pub(super) async fn talk(inquiry: &Inquiry, mut visit: Visit<'_>, tell: impl FnOnce(Tools)) -> Option<Take> {
     let tools = Tools::of(&list(&mut visit).await, &inquiry.calls);
     tell(tools.clone());
     let Tools(tools) = tools;
