@@ -21,7 +21,7 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{Notify, OwnedRwLockWriteGuard, RwLock, watch};
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock, SetOnce, watch};
 
 /// How many sessions are remembered that are no more.
 const MOST_PAST: usize = 64;
@@ -43,9 +43,8 @@ pub(super) struct Seat {
     session: Arc<RwLock<Option<Session>>>,
     /// Why it never opened.
     failed: RefCell<Option<Trouble>>,
-    is_closing: Cell<bool>,
-    /// Told when that is so.
-    closing: Notify,
+    /// Set when it is to be closed.
+    closing: SetOnce<()>,
     /// For each request.
     pub(super) timeout: Duration,
     callback: Duration,
@@ -101,8 +100,7 @@ impl Drive {
             tap,
             session: Arc::default(),
             failed: RefCell::default(),
-            is_closing: Cell::new(false),
-            closing: Notify::new(),
+            closing: SetOnce::new(),
             timeout,
             callback,
             pushes_notifications: push.contains(&Push::Notifications),
@@ -142,7 +140,7 @@ impl Drive {
             opened = opens => opened.map_err(|failure| {
                 Trouble::not_open(diagnosis::of_connect_failure(&failure, &target, &seat.tap.transcript(), Asker::Driver))
             }),
-            () = seat.closes() => Err(Trouble::closed(&seat.name)),
+            _ = seat.closing.wait() => Err(Trouble::closed(&seat.name)),
         };
         let session = match outcome {
             Ok(session) => session,
@@ -186,7 +184,7 @@ impl Drive {
         let outcome = tokio::select! {
             biased;
             outcome = work(session) => outcome,
-            () = seat.closes() => Err(Trouble::closed(&seat.name)),
+            _ = seat.closing.wait() => Err(Trouble::closed(&seat.name)),
         };
         self.pass_on(seat, session);
         outcome
@@ -219,8 +217,8 @@ impl Drive {
     async fn close_seat(&self, seat: &Rc<Seat>, patience: Patience) -> Result<Closed, Trouble> {
         // Its name is free from here on, but for the relay, which still has something to say.
         self.sessions.open.borrow_mut().remove(&seat.name);
-        seat.is_closing.set(true);
-        seat.closing.notify_waiters();
+        // Who closes it twice closes it once.
+        let _ = seat.closing.set(());
         let session = seat.session.write().await.take();
         let Some(session) = session else {
             return Ok(closed(&ShutdownReport::default(), Vec::new()));
@@ -280,7 +278,7 @@ impl Drive {
             }
         }
         if let Some(reason) = session.closed_because()
-            && !seat.is_closing.get()
+            && !seat.closing.initialized()
             && !seat.has_ended.replace(true)
         {
             let ended = Ended { session: seat.name.clone(), reason: reason.to_string(), exit: session.exit().map(exit_status) };
@@ -290,13 +288,6 @@ impl Drive {
 }
 
 impl Seat {
-    /// Waits until the session is to be closed.
-    async fn closes(&self) {
-        if !self.is_closing.get() {
-            self.closing.notified().await;
-        }
-    }
-
     /// From now on progress with this token is passed on as that of a request of the driver.
     pub(super) fn expect_progress(&self, token: &str, request: &Value) {
         self.progress.borrow_mut().insert(token.to_owned(), request.clone());

@@ -87,8 +87,8 @@ impl Callable {
 /// Of this kind of conversation.
 const NAME: &str = "caller";
 
-/// A client that calls tools as they should be called, and as a model gets it wrong. `None` if there was no conversation in this
-/// era, or nothing may be called. What it finds that may be called is told as soon as it is known.
+/// A client that calls tools as they should be called, and as a model gets it wrong. `None` if nothing may be called. What it finds
+/// that may be called is told as soon as it is known.
 pub(super) async fn talk(inquiry: &Inquiry, mut visit: Visit<'_>, tell: impl FnOnce(Tools)) -> Option<Take> {
     let tools = Tools::of(&list(&mut visit).await, &inquiry.calls);
     tell(tools.clone());
@@ -108,7 +108,7 @@ pub(super) async fn talk(inquiry: &Inquiry, mut visit: Visit<'_>, tell: impl FnO
     Some(visit.end().await)
 }
 
-/// One who is about to call.
+/// One who is about to call. `None` if there is no conversation in this era.
 pub(super) async fn open(inquiry: &Inquiry, era: EraChoice) -> Option<Visit<'_>> {
     Visit::open_in(inquiry, NAME, era).await.ok()
 }
