@@ -1,6 +1,7 @@
 //! A message that was read is written as an equal one, and nothing is called "not JSON" that is.
 
 use mcproof_client::jsonrpc::{self, Flaw, Message};
+use mcproof_record::Json;
 use serde_json::Value;
 
 /// # Panics
@@ -34,8 +35,8 @@ fn write(message: &Message) -> Option<Vec<u8>> {
         Some(_) => None,
     };
     Some(match message {
-        Message::Response { id, answer } => jsonrpc::response(id.as_ref()?, answer.clone()),
-        Message::Request { id, method, params } => jsonrpc::request(id, method, object(params)?.as_ref()),
+        Message::Response { id, answer } => jsonrpc::response(id.as_ref()?, answer.clone().map(Json::into_inner)),
+        Message::Request { id, method, params } => jsonrpc::request(id, method, object(params)?.map(Json::from).as_ref()),
         Message::Notification { method, params } => jsonrpc::notification(method, object(params)?.as_ref()),
     })
 }

@@ -7,6 +7,7 @@ mod embedded;
 mod envelope;
 mod judging;
 mod outlet;
+mod question;
 mod relay;
 mod servers;
 mod sessions;
@@ -27,11 +28,12 @@ use mcproof_client::{Cancellation, Canceller, Guardian, Patience};
 use mcproof_record::drive::{CancelParams, HelloParams, HelloResult, METHODS, Nothing, PROTOCOL};
 use mcproof_report::{Charset, Color, Style};
 use outlet::Outlet;
+use question::{Asking, Passing, Question, Sending};
 use relay::Relays;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use servers::Servers;
-use sessions::Sessions;
+use sessions::{Opening, Sessions};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -51,6 +53,10 @@ struct Drive {
     servers: Servers,
     relays: Relays,
     callbacks: Callbacks,
+    /// Questions that nobody waits for yet, in the order in which they were asked; only where whoever holds the drive looks after them.
+    passing: Option<RefCell<Vec<Passing>>>,
+    /// Whether a task has begun that was not polled yet: no question overtakes it.
+    has_begun: Cell<bool>,
     /// The requests in flight, by their ids.
     running: RefCell<HashMap<Value, Canceller>>,
     /// Told when the driver has asked for the end, and everything has ended.
@@ -61,6 +67,14 @@ struct Drive {
 struct Context {
     id: Value,
     cancellation: Cancellation,
+}
+
+/// What a request asks for.
+enum Job {
+    Question(Box<Asking>, Sending),
+    Open(Result<Box<Opening>, Trouble>),
+    /// Its method, and its params as they stand.
+    Other(String, String),
 }
 
 /// The line of the answer.
@@ -109,6 +123,8 @@ impl Drive {
             servers: Servers::default(),
             relays: Relays::default(),
             callbacks: Callbacks::new(outlet.clone()),
+            passing: None,
+            has_begun: Cell::new(false),
             running: RefCell::default(),
             over: Notify::new(),
             outlet,
@@ -120,8 +136,20 @@ impl Drive {
         if let Some(received) = relay::received(line) {
             return tell_people("relay/received", self.relays.receive(&received));
         }
+        if let Some((id, params)) = envelope::request_of(line, "request") {
+            return self.begin_to_ask(id.into(), Ok(Question::request(params)));
+        }
+        if let Some((id, params)) = envelope::request_of(line, "call") {
+            return self.begin_to_ask(id.into(), Question::call(params));
+        }
+        // It may be about them.
+        self.wait_for_passing();
         match envelope::read(line) {
-            Incoming::Request { id, method, params } => self.begin(id, method.into_owned(), params.to_owned()),
+            // What comes behind it may be about the session already.
+            Incoming::Request { id, method, params } if method == "open" => {
+                self.begin(id, Job::Open(read(params).and_then(|params| self.take_seat(params))));
+            }
+            Incoming::Request { id, method, params } => self.begin(id, Job::Other(method.into_owned(), params.to_owned())),
             Incoming::Notification { method, params } => tell_people(&method, self.hear(&method, params)),
             Incoming::Response { id, answer } => self.callbacks.answer(&id, answer),
             Incoming::Wrong { id, code, message } => {
@@ -145,43 +173,45 @@ impl Drive {
         }
     }
 
-    fn begin(self: &Rc<Self>, id: Value, method: String, params: String) {
+    fn begin(self: &Rc<Self>, id: Value, job: Job) {
+        self.has_begun.set(true);
         let (canceller, cancellation) = Canceller::new();
         self.running.borrow_mut().insert(id.clone(), canceller);
-        // What comes behind it may be about the session already.
-        let opening = (method == "open").then(|| read(&params).and_then(|params| self.take_seat(params)));
         let drive = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let context = Context { id, cancellation };
-            let outcome = match opening {
-                Some(Ok(opening)) => Box::pin(drive.open(opening)).await.and_then(|opened| context.done(opened)),
-                Some(Err(trouble)) => Err(trouble),
-                None => drive.perform(&method, &params, &context).await,
+            let is_last = matches!(&job, Job::Other(method, _) if method == "shutdown");
+            // What is done is boxed: no request carries the room that the largest needs.
+            let outcome = match job {
+                Job::Question(asking, sending) => Box::pin(drive.finish(asking, sending, &context)).await,
+                Job::Open(Ok(opening)) => Box::pin(drive.open(opening)).await.and_then(|opened| context.done(opened)),
+                Job::Open(Err(trouble)) => Err(trouble),
+                Job::Other(method, params) => Box::pin(drive.perform(&method, &params, &context)).await,
             };
             drive.running.borrow_mut().remove(&context.id);
-            let is_over = method == "shutdown" && outcome.is_ok();
-            drive.outlet.send(match outcome {
-                Ok(line) => line,
-                Err(trouble) => trouble.line(&context.id, &drive.style.get()),
-            });
+            let is_over = is_last && outcome.is_ok();
+            drive.answer(&context.id, outcome);
             if is_over {
                 drive.over.notify_one();
             }
         });
     }
 
-    /// What is done is boxed: no request carries the room that the largest needs.
+    fn answer(&self, id: &Value, done: Done) {
+        self.outlet.send(done.unwrap_or_else(|trouble| trouble.line(id, &self.style.get())));
+    }
+
     async fn perform(self: &Rc<Self>, method: &str, params: &str, context: &Context) -> Done {
         match method {
             "hello" => context.done(self.greet(read(params)?)?),
             "answers" => context.done(Box::pin(self.change_answers(read(params)?)).await?),
-            "request" => context.done(Box::pin(self.request(read(params)?, context)).await?),
-            "call" => context.done(Box::pin(self.call(read(params)?, context)).await?),
+            "request" => self.ask(Question::request(read(params)?), context).await,
+            "call" => self.ask(Question::call(read(params)?)?, context).await,
             "list" => context.done(Box::pin(self.list(read(params)?, context)).await?),
-            "read" => context.done(Box::pin(self.read(read(params)?, context)).await?),
-            "prompt" => context.done(Box::pin(self.prompt(read(params)?, context)).await?),
-            "complete" => context.done(Box::pin(self.complete(read(params)?, context)).await?),
-            "ping" => context.done(Box::pin(self.ping(read(params)?, context)).await?),
+            "read" => self.ask(Question::read(read(params)?), context).await,
+            "prompt" => self.ask(Question::prompt(read(params)?), context).await,
+            "complete" => self.ask(Question::complete(read(params)?), context).await,
+            "ping" => self.ping(read(params)?, context).await,
             "discover" => context.done(Box::pin(self.discover(read(params)?)).await?),
             "notify" => context.done(Box::pin(self.notify(read(params)?)).await?),
             "raw" => context.done(Box::pin(self.raw(read(params)?, context)).await?),

@@ -1,6 +1,7 @@
 //! JSON-RPC 2.0 messages as MCP uses them. Reads and writes; knows no methods and no transport.
 
 use crate::transport::JsonLimits;
+use mcproof_record::{Json, is_plain};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
@@ -54,7 +55,7 @@ pub enum Message {
     Response {
         /// `None` where it was `null` or missing, as in answers to a message that could not be read.
         id: Option<RequestId>,
-        answer: Result<Value, RpcError>,
+        answer: Result<Json, RpcError>,
     },
     Request {
         id: RequestId,
@@ -142,8 +143,14 @@ fn parse_members(bytes: &[u8], limits: JsonLimits) -> Result<Members, Flaw> {
     if depth < JsonLimits::DEEPEST && memchr::memchr2_iter(b'[', b'{', bytes).nth(depth).is_some() && Size::of(bytes).depth > depth {
         return Err(Flaw::TooDeep(depth));
     }
-    match serde_json::from_str(text) {
-        Ok(Whole(members)) => members.map_err(Flaw::NotAnObject),
+    // What is plain has no flaw that only a look at every value finds.
+    let whole = if is_plain(bytes) {
+        serde_json::from_str(text).map(|Whole::<false>(members)| members)
+    } else {
+        serde_json::from_str(text).map(|Whole::<true>(members)| members)
+    };
+    match whole {
+        Ok(members) => members.map_err(Flaw::NotAnObject),
         Err(_) if Size::of(bytes).depth > JsonLimits::DEEPEST => Err(Flaw::TooDeep(JsonLimits::DEEPEST)),
         Err(error) => Err(Flaw::NotJson(error.to_string())),
     }
@@ -180,8 +187,9 @@ impl Size {
     }
 }
 
-/// The members of some JSON, or what it is instead of an object. No map is made of them, which are few and known.
-struct Whole(Result<Members, &'static str>);
+/// The members of some JSON, or what it is instead of an object. No map is made of them, which are few and known. The result is `READ`, or
+/// left as it stands.
+struct Whole<const READ: bool>(Result<Members, &'static str>);
 
 /// The last of each name, as in any map.
 #[derive(Default)]
@@ -190,7 +198,7 @@ struct Members {
     id: Option<Value>,
     method: Option<Value>,
     params: Option<Value>,
-    result: Option<Value>,
+    result: Option<Json>,
     error: Option<Value>,
 }
 
@@ -207,65 +215,65 @@ enum Name {
     Other,
 }
 
-impl<'de> Deserialize<'de> for Whole {
+impl<'de, const READ: bool> Deserialize<'de> for Whole<READ> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(WholeVisitor)
+        deserializer.deserialize_any(WholeVisitor::<READ>)
     }
 }
 
-struct WholeVisitor;
+struct WholeVisitor<const READ: bool>;
 
-impl<'de> Visitor<'de> for WholeVisitor {
-    type Value = Whole;
+impl<'de, const READ: bool> Visitor<'de> for WholeVisitor<READ> {
+    type Value = Whole<READ>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("any JSON")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Whole, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Whole<READ>, A::Error> {
         let mut members = Members::default();
         while let Some(name) = map.next_key()? {
-            // Also what nobody asks for has to be JSON that can be read.
-            let value: Value = map.next_value()?;
             match name {
-                Name::Jsonrpc => members.is_version_2 = value == "2.0",
-                Name::Id => members.id = Some(value),
-                Name::Method => members.method = Some(value),
-                Name::Params => members.params = Some(value),
-                Name::Result => members.result = Some(value),
-                Name::Error => members.error = Some(value),
-                Name::Other => {}
+                Name::Jsonrpc => members.is_version_2 = map.next_value::<Value>()? == "2.0",
+                Name::Id => members.id = Some(map.next_value()?),
+                Name::Method => members.method = Some(map.next_value()?),
+                Name::Params => members.params = Some(map.next_value()?),
+                Name::Result if READ => members.result = Some(Json::Read(map.next_value()?)),
+                Name::Result => members.result = Some(Json::Unread(map.next_value()?)),
+                Name::Error => members.error = Some(map.next_value()?),
+                // Also what nobody asks for has to be JSON that can be read.
+                Name::Other => drop(map.next_value::<Value>()?),
             }
         }
         Ok(Whole(Ok(members)))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Whole, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Whole<READ>, A::Error> {
         while seq.next_element::<Value>()?.is_some() {}
         Ok(Whole(Err("an array")))
     }
 
-    fn visit_unit<E>(self) -> Result<Whole, E> {
+    fn visit_unit<E>(self) -> Result<Whole<READ>, E> {
         Ok(Whole(Err("null")))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Whole, E> {
+    fn visit_bool<E>(self, _: bool) -> Result<Whole<READ>, E> {
         Ok(Whole(Err("a boolean")))
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Whole, E> {
+    fn visit_i64<E>(self, _: i64) -> Result<Whole<READ>, E> {
         Ok(Whole(Err("a number")))
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Whole, E> {
+    fn visit_u64<E>(self, _: u64) -> Result<Whole<READ>, E> {
         Ok(Whole(Err("a number")))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Whole, E> {
+    fn visit_f64<E>(self, _: f64) -> Result<Whole<READ>, E> {
         Ok(Whole(Err("a number")))
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Whole, E> {
+    fn visit_str<E>(self, _: &str) -> Result<Whole<READ>, E> {
         Ok(Whole(Err("a string")))
     }
 }
@@ -306,7 +314,7 @@ pub(crate) fn read_error(error: Value) -> Result<RpcError, &'static str> {
 }
 
 /// The bytes of a request, on one line.
-pub fn request(id: &RequestId, method: &str, params: Option<&Map<String, Value>>) -> Vec<u8> {
+pub fn request(id: &RequestId, method: &str, params: Option<&Json<Map<String, Value>>>) -> Vec<u8> {
     write(&Outgoing { jsonrpc: "2.0", id: Some(id), method, params })
 }
 
@@ -325,16 +333,16 @@ pub fn response(id: &RequestId, answer: Result<Value, RpcError>) -> Vec<u8> {
 }
 
 #[derive(Serialize)]
-struct Outgoing<'a> {
+struct Outgoing<'a, Params> {
     jsonrpc: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a RequestId>,
     method: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    params: Option<&'a Map<String, Value>>,
+    params: Option<Params>,
 }
 
-fn write(message: &Outgoing<'_>) -> Vec<u8> {
+fn write(message: &Outgoing<'_, impl Serialize>) -> Vec<u8> {
     serde_json::to_vec(message).expect("strings, integers and JSON values always serialize")
 }
 
@@ -360,7 +368,7 @@ mod tests {
     #[test]
     fn messages_are_told_apart() {
         let number = |id| Some(RequestId::Number(id));
-        check_message(r#""id":1,"result":{}"#, Message::Response { id: number(1), answer: Ok(json!({})) });
+        check_message(r#""id":1,"result":{}"#, Message::Response { id: number(1), answer: Ok(json!({}).into()) });
         check_message(
             r#""id":"1","error":{"code":-1,"message":"m","data":[1]}"#,
             Message::Response {
@@ -368,7 +376,7 @@ mod tests {
                 answer: Err(RpcError { code: -1, message: "m".into(), data: Some(json!([1])) }),
             },
         );
-        check_message(r#""id":null,"result":1"#, Message::Response { id: None, answer: Ok(json!(1)) });
+        check_message(r#""id":null,"result":1"#, Message::Response { id: None, answer: Ok(json!(1).into()) });
         check_message(r#""method":"a","params":[]"#, Message::Notification { method: "a".into(), params: Some(json!([])) });
         check_message(r#""id":7,"method":"a""#, Message::Request { id: RequestId::Number(7), method: "a".into(), params: None });
     }
@@ -439,8 +447,8 @@ mod tests {
 
     #[test]
     fn what_we_write_is_one_line() {
-        let params = json!({ "text": "a\nb" });
-        let bytes = request(&RequestId::Number(1), "m", params.as_object());
+        let params = json!({ "text": "a\nb" }).as_object().cloned().unwrap_or_default();
+        let bytes = request(&RequestId::Number(1), "m", Some(&params.into()));
         assert_eq!(String::from_utf8(bytes).unwrap(), r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"text":"a\nb"}}"#);
     }
 }

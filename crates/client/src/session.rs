@@ -15,6 +15,7 @@ mod param_headers;
 mod raw;
 mod renew;
 mod rounds;
+mod sent;
 mod subscription;
 mod target;
 mod task;
@@ -30,6 +31,7 @@ pub use open::{open_in_memory, open_relayed, open_session};
 pub use param_headers::check_param_headers;
 pub use raw::{HttpAnswer, HttpQuestion, Reads, WaitFor, ask_elsewhere};
 pub use renew::Farewell;
+pub use sent::Sent;
 pub use subscription::{ListenFailure, Subscription, SubscriptionEnd, SubscriptionFailure};
 pub use target::{ConnectOptions, Locate, Target};
 pub use task::{Called, Task, TaskEnd, TaskFailure, TaskState, TaskStatus};
@@ -48,7 +50,7 @@ use crate::transport::{
 use answering::{Answering, Policies};
 use dispatcher::Dispatcher;
 use handshake::Offer;
-use mcproof_record::FrameId;
+use mcproof_record::{FrameId, Json};
 use modern::mirrored;
 use param_headers::ParamHeaders;
 use serde_json::{Map, Value, json};
@@ -92,8 +94,8 @@ impl Handshake {
 
 /// An answer, as it came.
 #[derive(Clone, Debug)]
-pub struct Reply {
-    pub answer: Result<Value, RpcError>,
+pub struct Reply<Answer = Value> {
+    pub answer: Result<Answer, RpcError>,
     /// The answer had no id; only the HTTP exchange tells to which request it belongs.
     pub anonymous: bool,
     pub request_frame: Option<FrameId>,
@@ -102,6 +104,13 @@ pub struct Reply {
     pub elapsed: Duration,
     /// The head of the HTTP response that carried it.
     pub http: Option<Arc<HttpHead>>,
+}
+
+impl Reply<Json> {
+    pub fn read(self) -> Reply {
+        let Self { answer, anonymous, request_frame, frame, elapsed, http } = self;
+        Reply { answer: answer.map(Json::into_inner), anonymous, request_frame, frame, elapsed, http }
+    }
 }
 
 /// Why a request got no answer.
@@ -243,7 +252,10 @@ impl Session {
     /// # Errors
     /// No answer came: the deadline passed, the connection ended, or the HTTP response carried none.
     pub async fn request(&self, method: &str, params: Option<Map<String, Value>>, terms: impl Into<Terms>) -> Result<Reply, CallFailure> {
-        let terms = terms.into();
+        self.request_once(method, params.map(Json::from), terms.into()).await.map(Reply::read)
+    }
+
+    async fn request_once(&self, method: &str, params: Option<Json<Map<String, Value>>>, terms: Terms) -> Result<Reply<Json>, CallFailure> {
         let again = self.wire.has_session().then(|| (params.clone(), terms.clone()));
         let outcome = self.send(method, params, terms, TOO_LATE).await;
         match (&outcome, again) {
@@ -274,20 +286,26 @@ impl Session {
         after: Duration,
         reason: &str,
     ) -> Result<Reply, CallFailure> {
-        match self.send(method, params, after.into(), reason).await {
+        match self.send(method, params.map(Json::from), after.into(), reason).await.map(Reply::read) {
             Err(CallFailure::TimedOut { method, after, .. }) => Err(CallFailure::Cancelled { method, after }),
             other => other,
         }
     }
 
-    async fn send(&self, method: &str, params: Option<Map<String, Value>>, terms: Terms, reason: &str) -> Result<Reply, CallFailure> {
+    async fn send(
+        &self,
+        method: &str,
+        params: Option<Json<Map<String, Value>>>,
+        terms: Terms,
+        reason: &str,
+    ) -> Result<Reply<Json>, CallFailure> {
         self.wire.ask(&self.dispatcher, self.outgoing(method, params), terms, self.handshake.era, reason).await
     }
 
     /// Sends a notification, and waits, at most that long, until an HTTP server has taken it. Nothing tells whether it did.
     pub async fn notify(&self, method: &str, params: Option<Map<String, Value>>, deadline: Duration) {
-        let Outgoing { params, headers, .. } = self.outgoing(method, params);
-        self.wire.notify_with(method, params.as_ref(), headers, deadline).await;
+        let Outgoing { params, headers, .. } = self.outgoing(method, params.map(Json::from));
+        self.wire.notify_with(method, params.map(Json::into_inner).as_ref(), headers, deadline).await;
     }
 
     /// From here on, what the server asks is answered like this, and what this leaves out is refused. In the modern era the
@@ -305,15 +323,16 @@ impl Session {
     }
 
     /// A request with all that the era adds to it.
-    fn outgoing<'a>(&self, method: &'a str, params: Option<Map<String, Value>>) -> Outgoing<'a> {
+    fn outgoing<'a>(&self, method: &'a str, params: Option<Json<Map<String, Value>>>) -> Outgoing<'a> {
         match self.handshake.era {
             Era::Legacy => Outgoing { method, params, headers: self.wire.headers(), resume: Resume::FromLastEvent },
             Era::Modern => {
-                let (params, mut headers) = mirrored(&self.profile(), &self.handshake.protocol_version, method, params);
+                let (params, mut headers) =
+                    mirrored(&self.profile(), &self.handshake.protocol_version, method, params.map(Json::into_inner));
                 if self.handshake.transport == TransportKind::Http && method == "tools/call" {
                     headers.extend(self.param_headers.lock().unwrap_or_else(PoisonError::into_inner).of_call(&params));
                 }
-                Outgoing { method, params: Some(params), headers, resume: Resume::Never }
+                Outgoing { method, params: Some(params.into()), headers, resume: Resume::Never }
             }
         }
     }

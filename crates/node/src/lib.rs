@@ -1,6 +1,9 @@
 //! `mcproof.node`: the engine inside a Node.js process, so that a call to a server object there crosses no pipe. Carries lines;
 //! knows nothing of what they say.
 
+mod lines;
+
+use lines::Lines;
 use mcproof_cli::Embedded;
 use mimalloc::MiMalloc;
 use napi::Env;
@@ -16,12 +19,12 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 ///
 /// # Errors
 /// The system has no room for it.
-#[napi]
-pub fn engine(env: &Env) -> Result<Function<'_, String, String>> {
+#[napi(ts_return_type = "(lines: string) => string")]
+pub fn engine(env: &Env) -> Result<Function<'_, Lines, Lines>> {
     let engine = Embedded::new().map_err(Error::from_reason)?;
     // Not a class: its instance would be looked up in each call.
     env.create_function_from_closure("turn", move |call: FunctionCallContext<'_>| {
-        let lines: String = call.get(0)?;
-        String::from_utf8(engine.turn(lines.as_bytes())).map_err(|error| Error::from_reason(error.to_string()))
+        let lines: Lines = call.get(0)?;
+        Ok(Lines(engine.turn(&lines.0)))
     })
 }

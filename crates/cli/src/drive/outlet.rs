@@ -83,13 +83,23 @@ impl Outlet {
 
     /// Sends a line, with its line feed.
     pub(super) fn send(&self, line: Vec<u8>) {
+        self.add(|turn| if turn.is_empty() { *turn = line } else { turn.extend_from_slice(&line) });
+    }
+
+    /// Sends a line in parts, the last with its line feed.
+    pub(super) fn send_parts(&self, parts: &[&[u8]]) {
+        self.add(|turn| {
+            turn.reserve(parts.iter().map(|part| part.len()).sum());
+            parts.iter().for_each(|part| turn.extend_from_slice(part));
+        });
+    }
+
+    fn add(&self, line: impl FnOnce(&mut Vec<u8>)) {
         let mut turn = self.state.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if turn.is_empty() {
             self.state.begun.notify_one();
-            *turn = line;
-        } else {
-            turn.extend_from_slice(&line);
         }
+        line(&mut turn);
         if turn.len() > MOST_A_TURN {
             self.hand_over(&mut turn);
         }

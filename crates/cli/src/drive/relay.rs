@@ -54,7 +54,9 @@ impl Relays {
             return Err(Trouble::bad("name-taken", format!("the session `{session}` is being closed: wait for the answer to `close`")));
         }
         let (bytes, received) = mpsc::unbounded_channel();
-        let writer = Writer { session: session.to_owned(), form, outlet: outlet.clone() };
+        let quoted = serde_json::to_string(session).expect("a text is JSON");
+        let head = format!(r#"{{"jsonrpc":"2.0","method":"relay/write","params":{{"session":{quoted},"message":"#);
+        let writer = Writer { session: session.to_owned(), head, form, outlet: outlet.clone() };
         let shortcut = (form == RelayForm::Messages).then(|| Shortcut::new(writer.clone()));
         relays.insert(session.to_owned(), Inlet { bytes: Some(bytes), shortcut: shortcut.clone(), tap: tap.clone() });
         let (input, output) = (Input { received, rest: Vec::new(), read: 0 }, Output { writer, has_ended: false });
@@ -127,6 +129,8 @@ impl AsyncRead for Input {
 #[derive(Clone)]
 struct Writer {
     session: String,
+    /// What comes before a message.
+    head: String,
     form: RelayForm,
     outlet: Outlet,
 }
@@ -155,15 +159,7 @@ impl Writer {
 impl Carrier for Writer {
     fn carry(&self, message: &[u8]) {
         // What our client made is JSON without a look at it.
-        let session = serde_json::to_string(&self.session).expect("a text is JSON");
-        let parts = [
-            br#"{"jsonrpc":"2.0","method":"relay/write","params":{"session":"#.as_slice(),
-            session.as_bytes(),
-            br#","message":"#.as_slice(),
-            message,
-            b"}}\n",
-        ];
-        self.outlet.send(parts.concat());
+        self.outlet.send_parts(&[self.head.as_bytes(), message, b"}}\n"]);
     }
 
     fn carry_bytes(&self, bytes: &[u8]) {

@@ -40,7 +40,7 @@ pub(super) struct Seat {
     pub(super) name: String,
     pub(super) tap: Tap,
     /// Locked for writing while it is opened and when it is closed; requests read.
-    session: Arc<RwLock<Option<Session>>>,
+    pub(super) session: Arc<RwLock<Option<Session>>>,
     /// Why it never opened.
     failed: RefCell<Option<Trouble>>,
     /// Set when it is to be closed.
@@ -263,7 +263,7 @@ impl Drive {
     }
 
     /// Tells the driver what the server has said unasked.
-    fn pass_on(&self, seat: &Seat, session: &Session) {
+    pub(super) fn pass_on(&self, seat: &Seat, session: &Session) {
         let mut position = seat.position.get();
         let news = session.notifications_since(&mut position);
         seat.position.set(position);

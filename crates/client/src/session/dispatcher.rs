@@ -6,11 +6,12 @@ use super::{CallFailure, Deadline, Reply};
 use crate::Tap;
 use crate::jsonrpc::{self, Malformed, Message, RequestId};
 use crate::transport::{Closed, FaultKind, HttpHead, Inbox, JsonLimits, Unanswered};
-use mcproof_record::{Direction, FrameId};
+use mcproof_record::{Direction, FrameId, Json};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep_until;
 
@@ -67,7 +68,7 @@ struct Unawaited {
 }
 
 struct Pending {
-    answer: oneshot::Sender<Result<Reply, CallFailure>>,
+    answer: oneshot::Sender<Result<Reply<Json>, CallFailure>>,
     asked: Instant,
     request: Option<FrameId>,
     /// Where it asked for progress.
@@ -87,8 +88,9 @@ struct Progressing {
 /// A request that waits for its answer. Dropping it forgets the request: an answer then is a late one.
 pub(super) struct Waiting {
     pub(super) id: RequestId,
+    pub(super) began: Instant,
     dispatcher: Arc<Dispatcher>,
-    answer: oneshot::Receiver<Result<Reply, CallFailure>>,
+    answer: oneshot::Receiver<Result<Reply<Json>, CallFailure>>,
     progress: Option<watch::Receiver<u64>>,
 }
 
@@ -114,19 +116,29 @@ impl Waiting {
     }
 
     /// Waits for the answer without a deadline, which is the caller's. Not to be asked again once it has answered.
-    pub(super) async fn reply(&mut self) -> Result<Reply, CallFailure> {
+    pub(super) async fn reply(&mut self) -> Result<Reply<Json>, CallFailure> {
         (&mut self.answer).await.unwrap_or(Err(CallFailure::Closed(Closed::StreamEnded)))
     }
 
+    /// The answer, if it is there. Not to be asked again once it was.
+    pub(super) fn reply_now(&mut self) -> Option<Result<Reply<Json>, CallFailure>> {
+        match self.answer.try_recv() {
+            Ok(reply) => Some(reply),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Closed) => Some(Err(CallFailure::Closed(Closed::StreamEnded))),
+        }
+    }
+
     /// Waits for the answer; `None` when `deadline` passes. Progress starts it anew, but never beyond its maximum.
-    pub(super) async fn answer(&mut self, deadline: Deadline) -> Option<Result<Reply, CallFailure>> {
-        let end = deadline.maximum.map(|maximum| Instant::now() + maximum);
+    pub(super) async fn answer(&mut self, deadline: Deadline) -> Option<Result<Reply<Json>, CallFailure>> {
+        let end = deadline.maximum.map(|maximum| self.began + maximum);
+        let mut heard = self.began;
         loop {
-            let next = Instant::now() + deadline.idle;
+            let next = heard + deadline.idle;
             tokio::select! {
                 biased;
                 answer = &mut self.answer => return Some(answer.unwrap_or(Err(CallFailure::Closed(Closed::StreamEnded)))),
-                () = progressed(&mut self.progress), if end.is_some() => {}
+                () = progressed(&mut self.progress), if end.is_some() => heard = Instant::now(),
                 () = sleep_until(end.map_or(next, |end| end.min(next)).into()) => return None,
             }
         }
@@ -201,9 +213,10 @@ impl Dispatcher {
 
     fn wait(self: &Arc<Self>, state: &mut State, id: RequestId, may_be_anonymous: bool) -> Waiting {
         let (sender, answer) = oneshot::channel();
-        let pending = Pending { answer: sender, asked: Instant::now(), request: None, progress: None, may_be_anonymous };
+        let began = Instant::now();
+        let pending = Pending { answer: sender, asked: began, request: None, progress: None, may_be_anonymous };
         state.pending.insert(id.clone(), pending);
-        Waiting { id, dispatcher: Arc::clone(self), answer, progress: None }
+        Waiting { id, began, dispatcher: Arc::clone(self), answer, progress: None }
     }
 
     pub(super) fn faults(&self) -> Vec<Fault> {

@@ -2,9 +2,10 @@
 
 use super::dispatcher::Dispatcher;
 use super::wire::{Connection, Outgoing, TOO_LATE, Wire, refusal};
-use super::{CallFailure, ClientProfile, ConnectFailure, Handshake, SESSION_HEADER, VERSION_HEADER};
+use super::{CallFailure, ClientProfile, ConnectFailure, Handshake, Reply, SESSION_HEADER, VERSION_HEADER};
 use crate::revision::{self, Era, LEGACY, MODERN, TransportKind};
 use crate::transport::{Resume, Unanswered};
+use mcproof_record::Json;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,8 +41,13 @@ pub(super) async fn initialize(
     let mut capabilities = client.capabilities.clone();
     capabilities.extend(offer.tasks.clone().filter(|_| revision::has_tasks(offered)).map(|tasks| ("tasks".to_owned(), tasks)));
     let params = json!({ "protocolVersion": offered, "capabilities": capabilities, "clientInfo": client.info() });
-    let outgoing = Outgoing { method: INITIALIZE, params: params.as_object().cloned(), headers: Vec::new(), resume: Resume::FromLastEvent };
-    let outcome = wire.ask(dispatcher, outgoing, offer.budget.into(), Era::Legacy, TOO_LATE).await;
+    let outgoing = Outgoing {
+        method: INITIALIZE,
+        params: params.as_object().cloned().map(Json::from),
+        headers: Vec::new(),
+        resume: Resume::FromLastEvent,
+    };
+    let outcome = wire.ask(dispatcher, outgoing, offer.budget.into(), Era::Legacy, TOO_LATE).await.map(Reply::read);
     if let Some(head) = refusal(&outcome) {
         return Err(ConnectFailure::Unauthorized { method: INITIALIZE, head });
     }

@@ -463,8 +463,8 @@ impl<'a> Opening<'a> {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let (params, headers) = mirrored(&self.client, MODERN, DISCOVER, None);
-            let outgoing = Outgoing { method: DISCOVER, params: Some(params), headers, resume: Resume::Never };
-            let reply = attempt.wire.ask(&attempt.dispatcher, outgoing, left.into(), Era::Modern, TOO_LATE).await;
+            let outgoing = Outgoing { method: DISCOVER, params: Some(params.into()), headers, resume: Resume::Never };
+            let reply = attempt.wire.ask(&attempt.dispatcher, outgoing, left.into(), Era::Modern, TOO_LATE).await.map(Reply::read);
             if let Some(head) = refusal(&reply) {
                 return Err(ConnectFailure::Unauthorized { method: DISCOVER, head });
             }

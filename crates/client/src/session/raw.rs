@@ -72,7 +72,11 @@ impl Session {
             let mut waiting = self.dispatcher.expect_answer_to(id_of(message))?;
             let purpose = Purpose::Request(waiting.id.clone());
             waiting.sent(self.wire.connection.send(Envelope { body, purpose, headers, resume: Resume::Never }));
-            return waiting.answer(deadline.into()).await.unwrap_or_else(|| Err(silent("the raw message", deadline))).map(Some);
+            return waiting
+                .answer(deadline.into())
+                .await
+                .unwrap_or_else(|| Err(silent("the raw message", deadline)))
+                .map(|reply| Some(reply.read()));
         }
         let (done, taken) = oneshot::channel();
         let purpose = if message.contains_key("method") { Purpose::Notification(done) } else { Purpose::Anything(done) };
@@ -100,7 +104,7 @@ impl Session {
         }
         let mut waiting = self.dispatcher.expect_answer_to(awaited.as_ref().and_then(id_of))?;
         waiting.sent(self.deliver(bytes, Purpose::Request(waiting.id.clone()), headers));
-        waiting.answer(deadline.into()).await.unwrap_or_else(|| Err(silent("the bytes", deadline))).map(Some)
+        waiting.answer(deadline.into()).await.unwrap_or_else(|| Err(silent("the bytes", deadline))).map(|reply| Some(reply.read()))
     }
 
     fn deliver(&self, bytes: Vec<u8>, purpose: Purpose, headers: Headers) -> mcproof_record::FrameId {

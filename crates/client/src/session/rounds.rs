@@ -4,10 +4,13 @@
 use super::{CallFailure, Reply, Session, Terms};
 use crate::answers::Answers;
 use crate::revision::Era;
+use mcproof_record::Json;
 use serde_json::{Map, Value};
 
 /// More rounds than any sane dialogue: a bound against a server that asks for ever.
 const MOST_ROUNDS: usize = 16;
+
+const INPUT_REQUIRED: &str = "input_required";
 
 impl Session {
     /// Like [`Session::request`], but gives the input that the server asks for, as the session's answers say, until the
@@ -22,20 +25,35 @@ impl Session {
         params: Option<Map<String, Value>>,
         terms: impl Into<Terms>,
     ) -> Result<Reply, CallFailure> {
-        let terms = terms.into();
-        if self.handshake.era == Era::Legacy {
-            return self.request(method, params, terms).await;
-        }
-        Box::pin(self.modern_rounds(method, params.unwrap_or_default(), terms)).await
+        self.pass_rounds(method, params.map(Json::from), terms.into()).await.map(Reply::read)
     }
 
-    async fn modern_rounds(&self, method: &str, original: Map<String, Value>, terms: Terms) -> Result<Reply, CallFailure> {
-        let mut reply = self.request(method, Some(original.clone()), terms.clone()).await?;
+    /// Like [`Session::request_rounds`], for whoever only passes on what is asked and answered.
+    ///
+    /// # Errors
+    /// As [`Session::request`].
+    pub async fn pass_rounds(
+        &self,
+        method: &str,
+        params: Option<Json<Map<String, Value>>>,
+        terms: Terms,
+    ) -> Result<Reply<Json>, CallFailure> {
+        if self.handshake.era == Era::Legacy {
+            return self.request_once(method, params, terms).await;
+        }
+        Box::pin(self.modern_rounds(method, params.unwrap_or_default().into_inner(), terms)).await
+    }
+
+    async fn modern_rounds(&self, method: &str, original: Map<String, Value>, terms: Terms) -> Result<Reply<Json>, CallFailure> {
+        let mut reply = self.request_once(method, Some(original.clone().into()), terms.clone()).await?;
         for _ in 1..MOST_ROUNDS {
             let Ok(result) = &reply.answer else { break };
-            let Some(input) = input(&self.policies.get(), result).await else { break };
-            let params = original.clone().into_iter().chain(input).collect();
-            reply = self.request(method, Some(params), terms.clone()).await?;
+            if matches!(result, Json::Unread(text) if !text.get().contains(INPUT_REQUIRED)) {
+                break;
+            }
+            let Some(input) = input(&self.policies.get(), &result.read()).await else { break };
+            let params: Map<String, Value> = original.clone().into_iter().chain(input).collect();
+            reply = self.request_once(method, Some(params.into()), terms.clone()).await?;
         }
         Ok(reply)
     }
@@ -43,7 +61,7 @@ impl Session {
 
 /// What the retry carries besides the original parameters; `None` if there is nothing to retry with.
 async fn input(answers: &Answers, result: &Value) -> Option<Map<String, Value>> {
-    if result.get("resultType")?.as_str()? != "input_required" {
+    if result.get("resultType")?.as_str()? != INPUT_REQUIRED {
         return None;
     }
     let mut input = Map::new();

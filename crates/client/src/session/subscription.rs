@@ -87,7 +87,7 @@ impl Session {
             declare_tasks(&self.profile(), &mut params);
         }
         params.insert("notifications".into(), Value::Object(filter));
-        let outgoing = self.outgoing(LISTEN, Some(params));
+        let outgoing = self.outgoing(LISTEN, Some(params.into()));
         let mut permission = self.wire.permission(&outgoing);
         loop {
             if let Some(permission) = &mut permission {
@@ -190,7 +190,7 @@ impl Open {
             Some(notification) = dispatcher.notifications.next(position, |notification| belongs(notification, &id)) => Some(Ok(notification)),
             outcome = self.waiting.reply() => {
                 self.over = true;
-                Some(Err(outcome))
+                Some(Err(outcome.map(Reply::read)))
             }
             () = sleep_until(end) => None,
         }

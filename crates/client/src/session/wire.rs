@@ -6,10 +6,10 @@ use crate::auth::{Attempts, Authorizer, Secret, wants_authorization};
 use crate::jsonrpc::{self, RequestId};
 use crate::revision::Era;
 use crate::transport::{Envelope, HttpConnection, HttpHead, LineChannel, Purpose, Resume, SseConnection, StdioConnection, Unanswered};
-use mcproof_record::FrameId;
+use mcproof_record::{FrameId, Json};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -36,7 +36,7 @@ pub(super) enum Connection {
 #[derive(Clone)]
 pub(super) struct Outgoing<'a> {
     pub(super) method: &'a str,
-    pub(super) params: Option<Map<String, Value>>,
+    pub(super) params: Option<Json<Map<String, Value>>>,
     pub(super) headers: Headers,
     pub(super) resume: Resume,
 }
@@ -56,7 +56,7 @@ impl Wire {
 
     /// Whether the server gave us a session id.
     pub(super) fn has_session(&self) -> bool {
-        self.headers().iter().any(|(name, _)| name == SESSION_HEADER)
+        self.headers.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|(name, _)| name == SESSION_HEADER)
     }
 
     /// Sends a request and waits for its answer. When the deadline passes, the request is cancelled, for this `reason`. A
@@ -68,7 +68,7 @@ impl Wire {
         terms: Terms,
         era: Era,
         reason: &str,
-    ) -> Result<Reply, CallFailure> {
+    ) -> Result<Reply<Json>, CallFailure> {
         let Some(mut permission) = self.permission(&outgoing) else {
             return self.ask_once(dispatcher, outgoing, terms, era, reason).await;
         };
@@ -97,7 +97,7 @@ impl Wire {
         let Outgoing { method, mut params, headers, resume } = outgoing;
         let mut waiting = dispatcher.expect_answer()?;
         if deadline.maximum.is_some() {
-            let token = ask_for_progress(params.get_or_insert_default(), &waiting.id);
+            let token = ask_for_progress(params.get_or_insert_default().get_mut(), &waiting.id);
             waiting.expect_progress_of(token);
         }
         let body = jsonrpc::request(&waiting.id, method, params.as_ref());
@@ -112,11 +112,22 @@ impl Wire {
         terms: Terms,
         era: Era,
         reason: &str,
-    ) -> Result<Reply, CallFailure> {
+    ) -> Result<Reply<Json>, CallFailure> {
         let method = outgoing.method;
+        let waiting = self.begin(dispatcher, outgoing, terms.deadline)?;
+        self.wait(waiting, method, terms, era, reason).await
+    }
+
+    /// Waits for the answer to a request that has begun.
+    pub(super) async fn wait(
+        &self,
+        mut waiting: Waiting,
+        method: &str,
+        terms: Terms,
+        era: Era,
+        reason: &str,
+    ) -> Result<Reply<Json>, CallFailure> {
         let Terms { deadline, cancellation } = terms;
-        let mut waiting = self.begin(dispatcher, outgoing, deadline)?;
-        let began = Instant::now();
         let cancelled = async {
             match cancellation {
                 Some(cancellation) => cancellation.asked().await,
@@ -128,7 +139,7 @@ impl Wire {
             answered = waiting.answer(deadline) => answered,
             reason = cancelled => {
                 self.cancel(&waiting.id, era, &reason);
-                return Err(CallFailure::Cancelled { method: method.to_owned(), after: began.elapsed() });
+                return Err(CallFailure::Cancelled { method: method.to_owned(), after: waiting.began.elapsed() });
             }
         };
         match answered {
@@ -214,7 +225,7 @@ impl Permission<'_> {
 }
 
 /// The response by which a server asks for authorization; some put a JSON-RPC error into it.
-pub(super) fn refusal(outcome: &Result<Reply, CallFailure>) -> Option<Arc<HttpHead>> {
+pub(super) fn refusal<A>(outcome: &Result<Reply<A>, CallFailure>) -> Option<Arc<HttpHead>> {
     let head = match outcome {
         Ok(reply) => reply.http.as_ref(),
         Err(CallFailure::Unanswered(Unanswered::Response { head, .. })) => Some(head),
@@ -225,7 +236,8 @@ pub(super) fn refusal(outcome: &Result<Reply, CallFailure>) -> Option<Arc<HttpHe
 
 /// What a request is about: scopes may differ from tool to tool.
 fn operation(outgoing: &Outgoing<'_>) -> String {
-    let about = outgoing.params.as_ref().and_then(|params| params.get("name").or_else(|| params.get("uri"))?.as_str());
+    let params = outgoing.params.as_ref().map(Json::read);
+    let about = params.as_ref().and_then(|params| params.get("name").or_else(|| params.get("uri"))?.as_str());
     about.map_or_else(|| outgoing.method.to_owned(), |about| format!("{} {about}", outgoing.method))
 }
 

@@ -1,7 +1,7 @@
 //! What a driver may say. Members that are not known are refused, so that a misspelt option does not pass for a default; so are
 //! requests that lack what they mean.
 
-use crate::Raw;
+use crate::{Json, Raw};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -75,15 +75,14 @@ macro_rules! asking {
         }
 
         impl $name {
-            /// The members that all of these have.
-            pub fn asked(&self) -> Asked {
-                let Self { session, timeout_ms, max_ms, progress, meta, .. } = self;
+            /// Takes out the members that all of these have.
+            pub fn asked(&mut self) -> Asked {
                 Asked {
-                    session: session.clone(),
-                    timeout_ms: *timeout_ms,
-                    max_ms: *max_ms,
-                    progress: *progress,
-                    meta: meta.clone(),
+                    session: std::mem::take(&mut self.session),
+                    timeout_ms: self.timeout_ms,
+                    max_ms: self.max_ms,
+                    progress: self.progress,
+                    meta: self.meta.take(),
                 }
             }
         }
@@ -399,14 +398,14 @@ asking! {
         needs {
             pub method: String,
         }
-        pub params: Option<Map<String, Value>>,
+        pub params: Option<Json<Map<String, Value>>>,
     }
 
     pub struct CallParams {
         needs {
             pub tool: String,
         }
-        pub arguments: Option<Map<String, Value>>,
+        pub arguments: Option<Json<Map<String, Value>>>,
         /// Whether a result with `isError` is an error.
         pub raise_errors: bool,
     }

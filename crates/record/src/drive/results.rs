@@ -1,6 +1,6 @@
 //! What a driver gets and is told. A later version may add members.
 
-use crate::{CheckReport, Contract, ContractDiff, Diagnostic, Difference, Frame, FrameId, Raw, Severity};
+use crate::{CheckReport, Contract, ContractDiff, Diagnostic, Difference, Frame, FrameId, Json, Raw, Severity};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -77,7 +77,7 @@ results! {
     }
 
     pub struct Answer {
-        pub result: Value,
+        pub result: Json,
         pub elapsed_ms: f64,
         pub frame: FrameId,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ results! {
     }
 
     pub struct CallAnswer {
-        pub result: Value,
+        pub result: Json,
         pub payload: Value,
         pub text: Option<String>,
         pub is_error: bool,

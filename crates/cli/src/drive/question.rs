@@ -1,0 +1,254 @@
+//! A question of a driver: one request to a server, and what the driver is told of the answer. Where the server lives in the same
+//! process, the request goes out at once, and often its answer is there before anything had to wait for it.
+
+use super::sessions::{Seat, milliseconds};
+use super::targets::duration;
+use super::trouble::Trouble;
+use super::{Context, Done, Drive, Job, envelope};
+use mcproof_client::jsonrpc::RpcError;
+use mcproof_client::{CallFailure, Deadline, Era, HttpHead, Reply, Sent, Session, Terms};
+use mcproof_engine::diagnosis::{self, Asker, Scene};
+use mcproof_engine::judge::Payload;
+use mcproof_record::drive::{
+    Answer, Asked, CallAnswer, CallParams, CompleteParams, Http, PingParams, PromptParams, ReadParams, RequestParams,
+};
+use mcproof_record::{Diagnostic, FrameId, Json};
+use serde::Serialize;
+use serde_json::value::to_raw_value;
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::rc::Rc;
+
+type Params = Json<Map<String, Value>>;
+
+pub(super) struct Question {
+    asked: Asked,
+    method: Cow<'static, str>,
+    params: Option<Params>,
+    tells: Tells,
+}
+
+/// What the driver is told.
+enum Tells {
+    Result,
+    /// What the tool gave, apart from how it is wrapped.
+    Payload {
+        tool: String,
+        raises_errors: bool,
+    },
+}
+
+/// A question to a session, without what is sent.
+pub(super) struct Asking {
+    seat: Rc<Seat>,
+    method: Cow<'static, str>,
+    deadline: Deadline,
+    /// By which the server tells of its progress.
+    token: Option<String>,
+    tells: Tells,
+}
+
+/// How far its request has come.
+pub(super) enum Sending {
+    Params(Option<Params>),
+    Sent(Sent),
+}
+
+/// A question whose request is out, and which nobody waits for yet.
+pub(super) struct Passing {
+    id: Value,
+    asking: Box<Asking>,
+    sent: Sent,
+}
+
+/// The params of `tools/call`.
+#[derive(Serialize)]
+struct Call<'a> {
+    name: &'a str,
+    arguments: Params,
+}
+
+impl Question {
+    fn new(asked: Asked, method: impl Into<Cow<'static, str>>, params: Option<Params>) -> Self {
+        Self { asked, method: method.into(), params, tells: Tells::Result }
+    }
+
+    pub(super) fn request(mut params: RequestParams) -> Self {
+        Self::new(params.asked(), params.method, params.params)
+    }
+
+    pub(super) fn call(mut params: CallParams) -> Result<Self, Trouble> {
+        let sent = Call { name: &params.tool, arguments: params.arguments.take().unwrap_or_default() };
+        let sent = Json::Unread(to_raw_value(&sent).map_err(|error| Trouble::bad_params(&error))?);
+        let asked = params.asked();
+        let tells = Tells::Payload { tool: params.tool, raises_errors: params.raise_errors };
+        Ok(Self { tells, ..Self::new(asked, "tools/call", Some(sent)) })
+    }
+
+    pub(super) fn read(mut params: ReadParams) -> Self {
+        let sent = Map::from_iter([("uri".to_owned(), Value::from(std::mem::take(&mut params.uri)))]);
+        Self::new(params.asked(), "resources/read", Some(sent.into()))
+    }
+
+    pub(super) fn prompt(mut params: PromptParams) -> Self {
+        let mut sent = Map::from_iter([("name".to_owned(), Value::from(std::mem::take(&mut params.name)))]);
+        sent.extend(params.arguments.take().map(|arguments| ("arguments".to_owned(), Value::Object(arguments))));
+        Self::new(params.asked(), "prompts/get", Some(sent.into()))
+    }
+
+    pub(super) fn complete(mut params: CompleteParams) -> Self {
+        let argument = json!({ "name": params.argument.name, "value": params.argument.value });
+        let mut sent = Map::from_iter([("ref".to_owned(), params.r#ref.take()), ("argument".to_owned(), argument)]);
+        sent.extend(params.context.take().map(|context| ("context".to_owned(), Value::Object(context))));
+        Self::new(params.asked(), "completion/complete", Some(sent.into()))
+    }
+}
+
+impl Drive {
+    /// Asks, and gives the line that answers.
+    pub(super) async fn ask(&self, question: Question, context: &Context) -> Done {
+        let (asking, params) = self.prepare(question, &context.id)?;
+        self.finish(asking, Sending::Params(params), context).await
+    }
+
+    /// 2026-07-28 has no `ping` any more.
+    pub(super) async fn ping(&self, mut params: PingParams, context: &Context) -> Done {
+        let asked = params.asked();
+        let seat = self.seat(&asked.session)?;
+        let era = self.with(&seat, async |session| Ok(session.handshake().era)).await?;
+        let method = if era == Era::Modern { "server/discover" } else { "ping" };
+        self.ask(Question::new(asked, method, None), context).await
+    }
+
+    /// Begins to ask. Its request is out when this returns, where the session needs no more than that.
+    pub(super) fn begin_to_ask(self: &Rc<Self>, id: Value, question: Result<Question, Trouble>) {
+        let (asking, params) = match question.and_then(|question| self.prepare(question, &id)) {
+            Ok(prepared) => prepared,
+            Err(trouble) => return self.answer(&id, Err(trouble)),
+        };
+        let seat = Rc::clone(&asking.seat);
+        if let Some(passing) = self.passing.as_ref().filter(|_| !self.has_begun.get())
+            && let Ok(session) = seat.session.try_read()
+            && let Some(session) = session.as_ref().filter(|session| session.sends_at_once())
+        {
+            let sent = session.send_at_once(&asking.method, params, asking.deadline);
+            passing.borrow_mut().push(Passing { id, asking, sent });
+            return;
+        }
+        self.begin(id, Job::Question(asking, Sending::Params(params)));
+    }
+
+    /// Answers the questions in passing that the server has answered.
+    pub(super) fn answer_passing(self: &Rc<Self>) {
+        let Some(passing) = self.passing.as_ref().filter(|passing| !passing.borrow().is_empty()) else { return };
+        let answered: Vec<Passing> = passing.borrow_mut().extract_if(.., |passing| passing.sent.is_over()).collect();
+        for Passing { id, asking, sent } in answered {
+            match sent.into_reply() {
+                Ok(reply) => {
+                    if let Ok(session) = asking.seat.session.try_read()
+                        && let Some(session) = &*session
+                    {
+                        self.pass_on(&asking.seat, session);
+                    }
+                    self.answer(&id, asking.tell(Ok(reply), &id));
+                }
+                // What has gone wrong is found out by whoever waits.
+                Err(sent) => self.begin(id, Job::Question(asking, Sending::Sent(sent))),
+            }
+        }
+    }
+
+    /// From here on the questions in passing are waited for: they may be cancelled, or too late.
+    pub(super) fn wait_for_passing(self: &Rc<Self>) {
+        let Some(passing) = &self.passing else { return };
+        for Passing { id, asking, sent } in passing.take() {
+            self.begin(id, Job::Question(asking, Sending::Sent(sent)));
+        }
+    }
+
+    /// Waits for the answer, and gives the line for it.
+    pub(super) async fn finish(&self, asking: Box<Asking>, sending: Sending, context: &Context) -> Done {
+        let terms = Terms { deadline: asking.deadline, cancellation: Some(context.cancellation.clone()) };
+        let (method, seat) = (&*asking.method, &asking.seat);
+        let waits = async |session: &Session| {
+            let outcome = match sending {
+                Sending::Params(params) => session.pass_rounds(method, params, terms).await,
+                Sending::Sent(sent) => session.wait_for(sent, method, terms).await,
+            };
+            match outcome {
+                Ok(reply) => Ok(reply),
+                Err(failure @ CallFailure::Cancelled { .. }) => Err(Trouble::cancelled(&failure.to_string())),
+                Err(failure) => Err(Box::pin(unanswered(&failure, method, session, seat)).await),
+            }
+        };
+        let outcome = self.with(seat, waits).await;
+        asking.tell(outcome, &context.id)
+    }
+
+    fn prepare(&self, question: Question, id: &Value) -> Result<(Box<Asking>, Option<Params>), Trouble> {
+        let Question { asked, method, mut params, tells } = question;
+        let seat = self.seat(&asked.session)?;
+        let idle = duration("timeout_ms", asked.timeout_ms, seat.timeout)?;
+        let maximum = asked.max_ms.map(|maximum| duration("max_ms", Some(maximum), idle)).transpose()?;
+        if let Some(meta) = asked.meta {
+            member(params.get_or_insert_default().get_mut(), "_meta").extend(meta);
+        }
+        // Unique among the requests of the driver, as their ids are.
+        let token = asked.progress.then(|| format!("drive-{id}"));
+        if let Some(token) = &token {
+            member(params.get_or_insert_default().get_mut(), "_meta").insert("progressToken".into(), token.as_str().into());
+            seat.expect_progress(token, id);
+        }
+        Ok((Box::new(Asking { seat, method, deadline: Deadline { idle, maximum }, token, tells }), params))
+    }
+}
+
+impl Asking {
+    /// The line for an answer.
+    fn tell(self, outcome: Result<Reply<Json>, Trouble>, id: &Value) -> Done {
+        let Self { seat, method, token, tells, .. } = self;
+        if let Some(token) = &token {
+            seat.forget_progress(token);
+        }
+        let Reply { answer, frame, elapsed, http: head, .. } = outcome?;
+        let result = answer.map_err(|error| refused(&error, &method, frame, &seat))?;
+        let (elapsed_ms, http) = (milliseconds(elapsed), head.as_deref().map(http));
+        let Tells::Payload { tool, raises_errors } = tells else {
+            return Ok(envelope::result(id, &Answer { result, elapsed_ms, frame, http }));
+        };
+        let read = result.read();
+        let Payload { value: payload, text, .. } = Payload::from_call_result(&read);
+        let is_error = read.get("isError") == Some(&Value::Bool(true));
+        if is_error && raises_errors {
+            let message = format!("the tool `{tool}` failed: {}", text.as_deref().unwrap_or("it says nothing"));
+            let diagnostic = Diagnostic::error("unexpected-outcome", message);
+            let evidence = diagnosis::evidence(&seat.tap.transcript(), Some(frame));
+            return Err(Trouble::failed_tool(diagnostic.evidence(evidence), read.into_owned()));
+        }
+        Ok(envelope::result(id, &CallAnswer { result, payload, text, is_error, elapsed_ms, frame, http }))
+    }
+}
+
+pub(super) async fn unanswered(failure: &CallFailure, method: &str, session: &Session, seat: &Seat) -> Trouble {
+    let scene = Scene::of(session, &seat.tap, Asker::Driver).await;
+    Trouble::unanswered(diagnosis::of_call_failure(failure, method, &scene))
+}
+
+pub(super) fn refused(error: &RpcError, method: &str, frame: FrameId, seat: &Seat) -> Trouble {
+    let message = format!("server refused `{method}`: {error}");
+    let evidence = diagnosis::evidence(&seat.tap.transcript(), Some(frame));
+    Trouble::refused(Diagnostic::error("rpc-error", message).evidence(evidence), error)
+}
+
+pub(super) fn http(head: &HttpHead) -> Http {
+    Http { status: head.status, headers: head.headers.clone() }
+}
+
+/// The object of this name in params, made if it is not there.
+fn member<'a>(params: &'a mut Map<String, Value>, name: &str) -> &'a mut Map<String, Value> {
+    let place = params.entry(name).or_insert_with(|| json!({}));
+    if !place.is_object() {
+        *place = json!({});
+    }
+    place.as_object_mut().expect("it was made one")
+}
