@@ -95,7 +95,7 @@ export class Client {
     const served = "served" in resolved ? resolved.served : undefined;
     if (served) {
       this.#relay = new Relay(served, {
-        received: (message) => this.#drive.notify("relay/received", { session, message }),
+        received: this.#drive.receiver(session),
         closed: (reason) => this.#drive.notify("relay/closed", { session, reason }),
       });
     }

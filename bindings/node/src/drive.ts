@@ -159,6 +159,12 @@ export class Drive {
     this.#write(`"method":"${method}"`, params);
   }
 
+  /** Tells of messages of the server of a session. */
+  receiver(session: string): (message: unknown) => void {
+    const start = `{"jsonrpc":"2.0","method":"relay/received","params":{"session":${JSON.stringify(session)},"message":`;
+    return (message) => this.#channel.send(`${start}${JSON.stringify(message)}}}`);
+  }
+
   #write(head: string, params: Json): void {
     this.#channel.send(`{"jsonrpc":"2.0",${head},"params":${JSON.stringify(params)}}`);
   }

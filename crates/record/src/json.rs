@@ -68,13 +68,15 @@ fn parse<T: Shape>(text: &RawValue) -> T {
 pub fn is_plain(text: &[u8]) -> bool {
     const DIGITS: usize = 300;
     const LEVELS: usize = 100;
-    let digits_only = |part: &[u8]| part.iter().all(u8::is_ascii_digit);
-    let exponent = |at: usize| at > 0 && text[at - 1].is_ascii_digit();
-    memchr::memchr3(b'\\', b'\n', b'\r', text).is_none()
-        && !memchr::memchr2_iter(b'e', b'E', text).any(exponent)
-        && memchr::memchr2_iter(b'[', b'{', text).nth(LEVELS).is_none()
+    // Whole passes without a branch: what is short is mostly plain.
+    let any = |odd: fn(u8) -> bool| text.iter().fold(false, |found, byte| found | odd(*byte));
+    let exponent = |pair: &[u8]| pair[0].is_ascii_digit() & (pair[1] | 0x20 == b'e');
+    let opens = |byte: &&u8| matches!(byte, b'[' | b'{');
+    !any(|byte| matches!(byte, b'\\' | b'\n' | b'\r'))
+        && !text.windows(2).fold(false, |found, pair| found | exponent(pair))
+        && text.iter().filter(opens).count() <= LEVELS
         // A number that long fills a part, wherever it begins.
-        && !text.chunks_exact(DIGITS / 2).any(digits_only)
+        && !text.chunks_exact(DIGITS / 2).any(|part| part.iter().all(u8::is_ascii_digit))
 }
 
 impl<T> From<T> for Json<T> {

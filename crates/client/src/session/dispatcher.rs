@@ -123,9 +123,8 @@ impl Waiting {
     /// The answer, if it is there. Not to be asked again once it was.
     pub(super) fn reply_now(&mut self) -> Option<Result<Reply<Json>, CallFailure>> {
         match self.answer.try_recv() {
-            Ok(reply) => Some(reply),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Closed) => Some(Err(CallFailure::Closed(Closed::StreamEnded))),
+            answered => Some(answered.unwrap_or(Err(CallFailure::Closed(Closed::StreamEnded)))),
         }
     }
 
@@ -157,7 +156,10 @@ async fn progressed(progress: &mut Option<watch::Receiver<u64>>) {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.dispatcher.state().pending.remove(&self.id);
+        // What was answered is forgotten already.
+        if !self.answer.is_terminated() {
+            self.dispatcher.state().pending.remove(&self.id);
+        }
     }
 }
 
