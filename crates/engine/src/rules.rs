@@ -11,6 +11,7 @@ pub mod example;
 mod judging;
 mod law;
 pub mod messages;
+mod net;
 mod page;
 mod selection;
 
@@ -50,5 +51,6 @@ mod tools;
 pub use catalogue::{all, find};
 pub use conversation::{Answer, Asked, Conversation, HttpExchange, Said};
 pub use judging::{judge, judge_one};
+pub use net::report;
 pub use law::{Area, Judge, Judgement, Keyword, Law, On, Revisions, Rule, Violation, revisions};
 pub use selection::{UnknownRule, of_hosts, select};

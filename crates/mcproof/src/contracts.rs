@@ -6,7 +6,7 @@ use mcproof_client::{ConnectOptions, TapBounds, Target};
 use mcproof_engine::check::{Explored, Inquiry, Permission, explore, take_of};
 use mcproof_engine::contract::{self, CaptureFailure};
 use mcproof_engine::rules;
-use mcproof_record::{CheckReport, Diagnostic, FORMAT_VERSION, Severity, Take};
+use mcproof_record::{Diagnostic, Severity, Take};
 use mcproof_report::{Style, check, contract as shown};
 use std::path::Path;
 use tokio::sync::oneshot;
@@ -89,12 +89,13 @@ pub async fn assert_check(target: Target, options: ConnectOptions) -> Result<(),
 #[track_caller]
 fn judge(takes: Vec<Take>, target: &str) {
     let rules = rules::select(&[], &[]).expect("no rule was named");
-    let rulings = rules::judge(&rules, &takes, false);
-    let report = CheckReport { version: FORMAT_VERSION, target: target.to_owned(), rulings, takes };
+    let report = rules::report(target.to_owned(), &rules, takes, false);
     let broken: Vec<String> = report
         .findings()
         .filter(|(_, finding)| finding.severity >= Severity::Error)
         .map(|(ruling, finding)| rendered(&check::diagnosed(&report, ruling, finding)))
         .collect();
     assert!(broken.is_empty(), "{target} breaks rules\n{}", broken.join("\n"));
+    let gaps: Vec<String> = report.gaps.iter().map(|gap| rendered(&check::missing(&report, gap))).collect();
+    assert!(gaps.is_empty(), "{target} could not be judged\n{}", gaps.join("\n"));
 }

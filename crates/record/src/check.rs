@@ -131,6 +131,40 @@ pub struct Finding {
     pub accepted: bool,
 }
 
+/// Something that has to be seen before a check may pass, and was not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Gap {
+    pub kind: GapKind,
+    /// What is missing and why: a lowercase fragment without a final dot.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
+    /// Position in the report's takes of the conversation that shows it, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub take: Option<usize>,
+}
+
+/// What a gap is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum GapKind {
+    /// No conversation got through the handshake and the lists.
+    NoConversation,
+    /// There was one, but rules that matter could not be judged.
+    NotJudged,
+}
+
+/// How a check ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conclusion {
+    Passed,
+    Failed,
+    /// Nothing was found, and not enough was seen to say that nothing is wrong.
+    Inconclusive,
+}
+
 /// Everything that a check found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -138,11 +172,25 @@ pub struct CheckReport {
     pub version: u32,
     /// The server, as the user named it.
     pub target: String,
+    /// Why the check is inconclusive unless it failed; empty if everything that matters was judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<Gap>,
     pub rulings: Vec<Ruling>,
     pub takes: Vec<Take>,
 }
 
 impl CheckReport {
+    /// How the check ended, if findings that `counts` accepts make it fail.
+    pub fn conclusion(&self, counts: impl Fn(&Ruling, &Finding) -> bool) -> Conclusion {
+        if self.findings().any(|(ruling, finding)| !finding.accepted && counts(ruling, finding)) {
+            Conclusion::Failed
+        } else if self.gaps.is_empty() {
+            Conclusion::Passed
+        } else {
+            Conclusion::Inconclusive
+        }
+    }
+
     /// Every finding with the ruling that it belongs to.
     pub fn findings(&self) -> impl Iterator<Item = (&Ruling, &Finding)> {
         self.rulings.iter().flat_map(|ruling| {
@@ -272,7 +320,7 @@ mod tests {
             accepted: false,
         };
         let ruling = Ruling { rule: "r".into(), area: "a".into(), law: "l".into(), judged: Judged::Broken { findings: vec![finding] } };
-        CheckReport { version: 1, target: "t".into(), rulings: vec![ruling], takes: Vec::new() }
+        CheckReport { version: 1, target: "t".into(), gaps: Vec::new(), rulings: vec![ruling], takes: Vec::new() }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::diagnostic;
 use crate::style::{BOLD, DIM, Style, count};
 use mcproof_record::{
-    CaseId, CaseOutcome, CasePlan, CheckReport, Diagnostic, Event, Evidence, FORMAT_VERSION, Finding, Frame, FrameBody, Judged, Ruling,
+    CaseId, CaseOutcome, CasePlan, CheckReport, Diagnostic, Event, Evidence, FORMAT_VERSION, Finding, Frame, FrameBody, Gap, Judged, Ruling,
     SessionTranscript, Severity, Summary, Verdict, fold,
 };
 use std::collections::BTreeSet;
@@ -21,6 +21,10 @@ pub fn render(report: &CheckReport, style: &Style) -> String {
     let mut findings: Vec<(&Ruling, &Finding)> = report.findings().filter(|(_, finding)| !finding.accepted).collect();
     findings.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.severity));
     let mut text = String::new();
+    for gap in &report.gaps {
+        text += &diagnostic::render(&missing(report, gap), style);
+        text.push('\n');
+    }
     for (ruling, finding) in findings {
         text += &diagnostic::render(&diagnosed(report, ruling, finding), style);
         text.push('\n');
@@ -51,6 +55,15 @@ pub fn diagnosed(report: &CheckReport, ruling: &Ruling, finding: &Finding) -> Di
     diagnostic.hint(hint).evidence(evidence)
 }
 
+/// What keeps a check from a verdict, in the form in which all failures are told.
+pub fn missing(report: &CheckReport, gap: &Gap) -> Diagnostic {
+    let evidence = gap.take.map(|take| report.takes[take].transcript.tail(MOST_FRAMES, MOST_FRAMES)).unwrap_or_default();
+    Diagnostic::error(INCONCLUSIVE, format!("inconclusive: {}", gap.message)).hint(gap.hint.clone()).evidence(evidence)
+}
+
+/// The code of a diagnostic that says why there is no verdict.
+pub(crate) const INCONCLUSIVE: &str = "inconclusive";
+
 /// The rules that could not be tested, by reason.
 pub(crate) fn untested(report: &CheckReport, style: &Style) -> String {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -74,13 +87,14 @@ pub(crate) fn untested(report: &CheckReport, style: &Style) -> String {
     text
 }
 
-/// `1 failure, 2 warnings, 0 notes; 80 rules kept, 3 not tested, 20 not applicable`
+/// `inconclusive; 1 failure, 2 warnings, 0 notes; 80 rules kept, 3 not tested, 20 not applicable`
 pub(crate) fn counted(report: &CheckReport) -> String {
     let found = |severity| report.findings().filter(|(_, finding)| finding.severity == severity && !finding.accepted).count() as u64;
     let ruled = |wanted: fn(&Judged) -> bool| report.rulings.iter().filter(|ruling| wanted(&ruling.judged)).count() as u64;
     let accepted = report.findings().filter(|(_, finding)| finding.accepted).count();
     format!(
-        "{}, {}, {}{}; {} kept, {} not tested, {} not applicable",
+        "{}{}, {}, {}{}; {} kept, {} not tested, {} not applicable",
+        if report.gaps.is_empty() { "" } else { "inconclusive; " },
         count(found(Severity::Error), "failure"),
         count(found(Severity::Warning), "warning"),
         count(found(Severity::Note), "note"),
@@ -106,13 +120,31 @@ pub fn as_run(report: &CheckReport, duration: Duration) -> Vec<Event> {
         tags: Vec::new(),
         servers: vec![report.target.clone()],
     };
-    let cases = report.rulings.iter().enumerate().map(plan).collect();
-    let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases, left_out: 0, seed: None }];
+    let enough = CasePlan {
+        id: id(report.rulings.len()),
+        suite: "check".into(),
+        name: "enough was seen for a verdict".into(),
+        transport: transport.clone(),
+        line: 1,
+        repetition: 0,
+        tags: Vec::new(),
+        servers: vec![report.target.clone()],
+    };
+    let judged = sufficient(report, enough.id);
+    let cases = report.rulings.iter().enumerate().map(plan).chain([enough]).collect();
+    let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases, left_out: 0, seed: None }, Event::CaseFinished(judged)];
     events.extend(report.rulings.iter().enumerate().map(|(index, ruling)| Event::CaseFinished(outcome(report, ruling, id(index)))));
     let mut summary = Summary::default();
     events.iter().for_each(|event| fold(&mut summary, event));
     events.push(Event::RunFinished { counts: summary.counts(), duration });
     events
+}
+
+/// Whether enough was seen, as the outcome of a test.
+fn sufficient(report: &CheckReport, id: CaseId) -> CaseOutcome {
+    let verdict = if report.gaps.is_empty() { Verdict::Pass } else { Verdict::Fail };
+    let diagnostics = report.gaps.iter().map(|gap| missing(report, gap)).collect();
+    CaseOutcome { diagnostics, ..CaseOutcome::new(id, verdict, Duration::ZERO) }
 }
 
 fn outcome(report: &CheckReport, ruling: &Ruling, id: CaseId) -> CaseOutcome {

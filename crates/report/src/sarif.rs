@@ -1,7 +1,7 @@
 //! The result of a check as SARIF 2.1.0, which code scanning services read. The format is a JSON document without behaviour,
 //! so it is written as one; the libraries for it generate their types at build time, at many times the cost of this file.
 
-use mcproof_record::{CheckReport, Finding, Judged, Ruling, Severity, without_numbers};
+use mcproof_record::{CheckReport, Finding, Gap, Judged, Ruling, Severity, without_numbers};
 use serde_json::{Value, json};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -20,8 +20,14 @@ pub fn document(report: &CheckReport, file: &str) -> Value {
         "runs": [{
             "tool": { "driver": { "name": "mcproof", "semanticVersion": env!("CARGO_PKG_VERSION"), "rules": report.rulings.iter().map(rule).collect::<Vec<_>>() } },
             "results": results,
+            "invocations": [{ "executionSuccessful": report.gaps.is_empty(), "toolExecutionNotifications": report.gaps.iter().map(notification).collect::<Vec<_>>() }],
         }],
     })
+}
+
+/// Why there is no verdict.
+fn notification(gap: &Gap) -> Value {
+    json!({ "level": "error", "message": { "text": format!("inconclusive: {}", gap.message) }, "descriptor": { "id": "inconclusive" } })
 }
 
 fn findings(ruling: &Ruling) -> &[Finding] {

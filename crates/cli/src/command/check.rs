@@ -11,7 +11,7 @@ use clap::Args as _;
 use mcproof_engine::check::{Explored, Inquiry, Permission, explore};
 use mcproof_engine::diagnosis::{self, Asker};
 use mcproof_engine::rules::{self, UnknownRule, hosts};
-use mcproof_record::{Baseline, CheckReport, Diagnostic, FORMAT_VERSION, Finding, Ruling, Severity, Take, Verdict};
+use mcproof_record::{Baseline, CheckReport, Conclusion, Diagnostic, FORMAT_VERSION, Finding, GapKind, Ruling, Severity, Take};
 use mcproof_report::{Repeat, diagnostic, escape};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -101,8 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             Err(exit) => return Ok(exit),
         },
     };
-    let rulings = rules::judge(&rules, &takes, *strict);
-    let mut report = CheckReport { version: FORMAT_VERSION, target, rulings, takes };
+    let mut report = rules::report(target, &rules, takes, *strict);
     let mut stale = Vec::new();
     if let (Some(path), Some(known)) = (baseline, known) {
         let current = if *update_baseline { known.renewed(&report) } else { known };
@@ -119,11 +118,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let least = if *strict { Severity::Warning } else { Severity::Error };
     // Whoever is strict about hosts wants to be refused by none.
     let counts = |ruling: &Ruling, finding: &Finding| finding.severity >= least || (*strict && is_hosts(&ruling.rule));
-    let has_failed =
-        report.findings().any(|(ruling, finding)| counts(ruling, finding) && !finding.accepted) || (*strict && !stale.is_empty());
+    let conclusion = if *strict && !stale.is_empty() { Conclusion::Failed } else { report.conclusion(counts) };
     let file = arguments.file();
-    let verdict = if has_failed { Verdict::Fail } else { Verdict::Pass };
-    let written = reporters.write(&report, verdict, &arguments.repeat(), began.elapsed(), &file)?;
+    let written = reporters.write(&report, conclusion, &arguments.repeat(), began.elapsed(), &file)?;
     if arguments.rules.hosts
         && let Some(cost) = hosts::cost(&report.takes)
     {
@@ -134,10 +131,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let diagnostic = Diagnostic::warning("stale-acceptance", message).hint("take it out, or run with --update-baseline");
         output::talk(&diagnostic::render(&diagnostic, &settings::style()));
     }
-    Ok(match (has_failed, written) {
-        (true, _) => Exit::Failed,
-        (false, Written::Incompletely) => Exit::BadInput,
-        (false, Written::All) => Exit::Passed,
+    Ok(match (conclusion, written) {
+        (Conclusion::Failed, _) => Exit::Failed,
+        (Conclusion::Inconclusive, _) if report.gaps.iter().any(|gap| gap.kind == GapKind::NoConversation) => Exit::Unreachable,
+        (Conclusion::Inconclusive, _) => Exit::Failed,
+        (Conclusion::Passed, Written::Incompletely) => Exit::BadInput,
+        (Conclusion::Passed, Written::All) => Exit::Passed,
     })
 }
 

@@ -18,7 +18,7 @@ use mcproof_record::drive::{
     CheckFinding, CheckParams, CheckResult, ContractParams, ContractResult, Denied, DiffParams, DiffResult, DriveTarget, EraName,
     ExpectParams, Expected, HashResult, SnapshotParams, SnapshotResult, SnapshotState, TranscriptParams, TranscriptResult,
 };
-use mcproof_record::{ChangeLevel, CheckReport, Diagnostic, FORMAT_VERSION, FrameId, Severity, Take, Transcript};
+use mcproof_record::{ChangeLevel, Conclusion, Diagnostic, Finding, FrameId, Ruling, Severity, Take, Transcript};
 use mcproof_report::{check, contract as shown_contract, diagnostic};
 use serde_json::Value;
 use std::path::Path;
@@ -97,8 +97,7 @@ impl Drive {
             (None, Some(session)) => (session.clone(), vec![self.take(session).await?]),
             _ => return Err(Trouble::bad("bad-params", "either `target` or `session` has to be there")),
         };
-        let rulings = rules::judge(&chosen, &takes, params.strict);
-        let mut report = CheckReport { version: FORMAT_VERSION, target, rulings, takes };
+        let mut report = rules::report(target, &chosen, takes, params.strict);
         let style = self.style.get();
         let findings = report.findings().map(|(ruling, finding)| CheckFinding {
             rule: ruling.rule.clone(),
@@ -109,8 +108,8 @@ impl Drive {
         });
         let findings: Vec<CheckFinding> = findings.collect();
         let least = if params.strict { Severity::Warning } else { Severity::Error };
-        let fails = |finding: &CheckFinding| finding.severity >= least || (params.strict && is_hosts(&finding.rule));
-        let (ok, text) = (!findings.iter().any(fails), check::render(&report, &style));
+        let fails = |ruling: &Ruling, finding: &Finding| finding.severity >= least || (params.strict && is_hosts(&ruling.rule));
+        let (ok, text) = (report.conclusion(fails) == Conclusion::Passed, check::render(&report, &style));
         if !params.takes {
             report.takes.clear();
         }

@@ -4,7 +4,7 @@ use super::destination::Destination;
 use super::{Form, ReporterArgs, Writer, Written, all, reporter, settle};
 use crate::failure::Failure;
 use crate::{output, settings};
-use mcproof_record::{CheckReport, Verdict};
+use mcproof_record::{CheckReport, Conclusion};
 use mcproof_report::terminal::Detail;
 use mcproof_report::{Color, Repeat, Reporter, Style, agent, check, sarif};
 use std::io::{self, Write as _};
@@ -55,7 +55,7 @@ impl CheckReporters {
     pub(crate) fn write(
         self,
         report: &CheckReport,
-        verdict: Verdict,
+        conclusion: Conclusion,
         repeat: &Repeat,
         duration: Duration,
         file: &str,
@@ -71,7 +71,7 @@ impl CheckReporters {
                     let style = Style { color: Color::Plain, width: settings::WIDTH, ..settings::style() };
                     writer.write_all(check::render(report, &style).as_bytes()).and_then(|()| writer.flush())
                 }
-                Shape::Agent(writer) => agent::write_check(writer, report, verdict, repeat),
+                Shape::Agent(writer) => agent::write_check(writer, report, conclusion, repeat),
                 Shape::Document(writer) => document(writer, report),
                 Shape::Sarif(writer) => document(writer, &sarif::document(report, file)),
                 Shape::Run(mut reporter) => check::as_run(report, duration).iter().try_for_each(|event| reporter.event(event)),

@@ -2,13 +2,13 @@
 //! change, and the command that judges this rule again. What was not tested is said, what was kept is counted.
 
 use super::line;
-use crate::check::{counted, untested};
+use crate::check::{INCONCLUSIVE, counted, missing, untested};
 use crate::diagnostic::wire;
 use crate::escape::escape;
 use crate::repeat::Repeat;
 use crate::style::Style;
 use crate::{Charset, Color};
-use mcproof_record::{CheckReport, Direction, Finding, Judged, Ruling, Severity, Verdict};
+use mcproof_record::{CheckReport, Conclusion, Direction, Finding, Judged, Ruling, Severity};
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
@@ -17,21 +17,31 @@ const FINDINGS: usize = 3;
 /// The last frames that a finding cites: what the server did stands at their end.
 const FRAMES: usize = 3;
 
-/// Writes a check for an agent. `verdict` is what the exit code says.
+/// Writes a check for an agent. `conclusion` is what the exit code says.
 ///
 /// # Errors
 /// The writer fails.
-pub fn write(mut writer: impl Write, report: &CheckReport, verdict: Verdict, repeat: &Repeat) -> io::Result<()> {
-    writer.write_all(text(report, verdict, repeat).as_bytes())?;
+pub fn write(mut writer: impl Write, report: &CheckReport, conclusion: Conclusion, repeat: &Repeat) -> io::Result<()> {
+    writer.write_all(text(report, conclusion, repeat).as_bytes())?;
     writer.flush()
 }
 
-fn text(report: &CheckReport, verdict: Verdict, repeat: &Repeat) -> String {
+fn text(report: &CheckReport, conclusion: Conclusion, repeat: &Repeat) -> String {
     let mut broken: Vec<(&Ruling, Vec<&Finding>)> = report.rulings.iter().filter_map(broken).collect();
     broken.sort_by_key(|(_, findings)| Reverse(findings.iter().map(|finding| finding.severity).max()));
-    let verdict = if verdict == Verdict::Fail { "FAILED" } else { "PASSED" };
+    let verdict = match conclusion {
+        Conclusion::Passed => "PASSED",
+        Conclusion::Failed => "FAILED",
+        Conclusion::Inconclusive => "INCONCLUSIVE",
+    };
     let order = if broken.len() > 1 { "; the worst first" } else { "" };
     let mut text = format!("{verdict}: {}{order}\n", counted(report));
+    for gap in &report.gaps {
+        text += &format!("\n{}\n", line(&format!("{INCONCLUSIVE}: {}", gap.message)));
+        let stderr = missing(report, gap).evidence.map(|evidence| evidence.stderr).unwrap_or_default();
+        text.extend(stderr.iter().rev().take(FRAMES).rev().map(|said| format!("   stderr: {}\n", line(said))));
+        text += &format!("   hint: {}\n", line(&gap.hint));
+    }
     for (index, (ruling, findings)) in broken.iter().enumerate() {
         text += &paragraph(index + 1, report, ruling, findings, repeat);
     }

@@ -1,0 +1,163 @@
+//! What a check has to have seen before it may pass: a conversation over each transport that got through the handshake and the
+//! lists, and a judgement of the rules that matter most. Knows rulings and conversations, and no violation.
+
+use super::{Conversation, judging};
+use mcproof_client::revision::LEGACY;
+use mcproof_record::{CheckReport, FORMAT_VERSION, Gap, GapKind, Judged, Opened, Ruling, Severity, Take};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Rules that any conversation lets judge. Where one of them could not be, the conversation was not what it seems.
+const ESSENTIAL: [&str; 10] = [
+    "initialize-is-answered",
+    "request-is-answered",
+    "answer-echoes-id",
+    "answer-has-result-or-error",
+    "jsonrpc-version-is-2-0",
+    "message-fits-schema",
+    "stdio-only-messages-on-stdout",
+    "stdio-message-on-one-line",
+    "http-answer-content-type",
+    "server-stays-alive",
+];
+
+/// The lists of a capability: the method, and the member of its result.
+const LISTS: [(&str, &str, &str); 3] =
+    [("tools", "tools/list", "tools"), ("resources", "resources/list", "resources"), ("prompts", "prompts/list", "prompts")];
+
+/// Judges takes by rules, and says what was not seen. `is_strict` treats each requirement as its keyword says.
+pub fn report(target: String, rules: &[&'static super::Rule], takes: Vec<Take>, is_strict: bool) -> CheckReport {
+    let rulings = judging::judge(rules, &takes, is_strict);
+    let gaps = gaps(&takes, &rulings);
+    CheckReport { version: FORMAT_VERSION, target, gaps, rulings, takes }
+}
+
+/// What is missing for a verdict.
+fn gaps(takes: &[Take], rulings: &[Ruling]) -> Vec<Gap> {
+    let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
+    let mut gaps = without_conversation(&conversations);
+    if gaps.is_empty() {
+        gaps.extend(broken_off(&conversations, rulings));
+    }
+    if gaps.is_empty() {
+        gaps.extend(not_judged(rulings));
+    }
+    gaps
+}
+
+/// A gap for each transport over which no conversation got through.
+fn without_conversation(conversations: &[Conversation<'_>]) -> Vec<Gap> {
+    let transports: BTreeSet<&str> = conversations.iter().map(|one| one.take.transport.as_str()).collect();
+    if transports.is_empty() {
+        return vec![no_conversation("no conversation with the server came about".into(), None)];
+    }
+    let gap = |transport: &str| {
+        let mut furthest: Option<(u8, usize, String)> = None;
+        for (index, conversation) in conversations.iter().enumerate().filter(|(_, one)| one.is_over(transport)) {
+            match got_through(conversation) {
+                Ok(()) => return None,
+                Err((stage, why)) if furthest.as_ref().is_none_or(|(known, ..)| stage > *known) => furthest = Some((stage, index, why)),
+                Err(_) => {}
+            }
+        }
+        let (_, take, why) = furthest?;
+        Some(no_conversation(format!("no conversation over {transport} got through the handshake and the lists: {why}"), Some(take)))
+    };
+    transports.into_iter().filter_map(gap).collect()
+}
+
+fn no_conversation(message: String, take: Option<usize>) -> Gap {
+    let hint = "nothing is known of what comes after this point: mend it, then check again; `mcproof tools` shows the same handshake";
+    Gap { kind: GapKind::NoConversation, message, hint: hint.into(), take }
+}
+
+/// Whether a conversation got through the handshake and the lists of what was declared. If not, at which stage it ended, and
+/// why.
+fn got_through(conversation: &Conversation<'_>) -> Result<(), (u8, String)> {
+    match &conversation.take.opened {
+        Opened::Yes => {}
+        Opened::No { reason } => return Err((2, reason.clone())),
+        Opened::OtherEra => return Err((1, "the server does not speak this era".into())),
+        Opened::Bare => return Err((0, "the handshake was not made".into())),
+    }
+    let Some((result, _)) = conversation.handshake() else { return Err((3, "the handshake got no result".into())) };
+    if let Some(flaw) = flaw_of_handshake(conversation, result) {
+        return Err((4, flaw));
+    }
+    for (capability, method, key) in LISTS {
+        let is_declared = result.get("capabilities").and_then(|all| all.get(capability)).is_some_and(Value::is_object);
+        // An error is a response, and a violation of its own where the capability was declared.
+        let is_answered = conversation.requests().filter(|(request, _)| request.method() == Some(method)).any(|(_, response)| {
+            response.is_some_and(|response| {
+                response.value.pointer(&format!("/result/{key}")).is_some_and(Value::is_array) || response.value.get("error").is_some()
+            })
+        });
+        if is_declared && !is_answered {
+            return Err((5, format!("`{method}` got no list, although `{capability}` is declared")));
+        }
+    }
+    Ok(())
+}
+
+/// Why the result of a handshake is none that a client can go on with.
+fn flaw_of_handshake(conversation: &Conversation<'_>, result: &Value) -> Option<String> {
+    let is_object = |key: &str| result.get(key).is_some_and(Value::is_object);
+    if !is_object("capabilities") {
+        return Some("the result of the handshake has no object `capabilities`".into());
+    }
+    if conversation.is_modern() {
+        return None;
+    }
+    match result.get("protocolVersion").and_then(Value::as_str) {
+        None => return Some("the result of `initialize` has no `protocolVersion`".into()),
+        Some(version) if !LEGACY.contains(&version) => {
+            return Some(format!("`initialize` agreed on revision {version:?}, which does not exist"));
+        }
+        Some(_) => {}
+    }
+    (!is_object("serverInfo")).then(|| "the result of `initialize` has no object `serverInfo`".into())
+}
+
+/// Handshakes that failed while others succeeded, and that no violation explains.
+fn broken_off(conversations: &[Conversation<'_>], rulings: &[Ruling]) -> Vec<Gap> {
+    let explained: BTreeSet<usize> = rulings
+        .iter()
+        .flat_map(|ruling| match &ruling.judged {
+            Judged::Broken { findings } => findings.as_slice(),
+            _ => &[],
+        })
+        .filter(|finding| finding.severity == Severity::Error)
+        .map(|finding| finding.take)
+        .collect();
+    let gap = |(index, conversation): (usize, &Conversation<'_>)| {
+        let Opened::No { reason } = &conversation.take.opened else { return None };
+        let message = format!("the conversation `{}` did not get through the handshake: {reason}", conversation.take.name);
+        let hint = "check again; if it happens each time, look at the frames of this handshake with `mcproof tools -v`";
+        (!explained.contains(&index)).then(|| Gap { kind: GapKind::NotJudged, message, hint: hint.into(), take: Some(index) })
+    };
+    conversations.iter().enumerate().filter_map(gap).collect()
+}
+
+/// Essential rules without a judgement; or nothing judged at all, whatever was selected.
+fn not_judged(rulings: &[Ruling]) -> Option<Gap> {
+    let is_judged = |ruling: &&Ruling| matches!(ruling.judged, Judged::Pass | Judged::Broken { .. });
+    let gap = |message: String| {
+        let hint = "`mcproof check` without --only and --skip tells more; `mcproof explain RULE` says what a rule needs";
+        Gap { kind: GapKind::NotJudged, message, hint: hint.into(), take: None }
+    };
+    if !rulings.iter().any(|ruling| is_judged(&ruling)) {
+        let count = rulings.len();
+        return Some(gap(format!("none of the {count} selected rules could be judged on this server")));
+    }
+    let missing: Vec<(&str, &str)> = rulings
+        .iter()
+        .filter(|ruling| ESSENTIAL.contains(&ruling.rule.as_str()))
+        .filter_map(|ruling| match &ruling.judged {
+            Judged::Untestable { why } => Some((ruling.rule.as_str(), why.as_str())),
+            _ => None,
+        })
+        .collect();
+    let (_, why) = missing.first()?;
+    let names: Vec<String> = missing.iter().map(|(rule, _)| format!("`{rule}`")).collect();
+    Some(gap(format!("rules that any server lets judge were not judged, because {why}: {}", names.join(", "))))
+}
