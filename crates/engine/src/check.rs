@@ -19,6 +19,7 @@ mod served;
 mod state;
 mod texts;
 mod tour;
+mod transport;
 mod visit;
 
 pub use permission::Permission;
@@ -257,7 +258,13 @@ async fn explore_web(inquiry: &Inquiry) -> Explored {
             return Explored { takes: vec![take], unreachable: Some(failure).filter(is_unreachable) };
         }
     };
-    let reached = served.as_ref().map_or_else(|| inquiry.clone(), |served| served.inquiry.clone());
+    let mut reached = served.as_ref().map_or_else(|| inquiry.clone(), |served| served.inquiry.clone());
+    let kind = transport::settle(&reached).await;
+    revive(&mut served).await;
+    transport::set(&mut reached.target, kind);
+    let mut settled = inquiry.clone();
+    transport::set(&mut settled.target, kind);
+    let inquiry = &settled;
     let Conversed { mut takes, found, unreachable } = converse(&reached, &Eras::default(), &mut served, oneshot::channel().0).await;
     let tools = Tools::in_takes(&takes, &inquiry.calls);
     if let Some(found) = found {

@@ -51,6 +51,6 @@ mod tools;
 pub use catalogue::{all, find};
 pub use conversation::{Answer, Asked, Conversation, HttpExchange, Said};
 pub use judging::{judge, judge_one};
-pub use net::report;
 pub use law::{Area, Judge, Judgement, Keyword, Law, On, Revisions, Rule, Violation, revisions};
+pub use net::report;
 pub use selection::{UnknownRule, of_hosts, select};

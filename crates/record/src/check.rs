@@ -191,6 +191,13 @@ impl CheckReport {
         }
     }
 
+    /// The gaps that no error explains: whoever reads of the error knows why its conversation did not come about.
+    pub fn unexplained_gaps(&self) -> impl Iterator<Item = &Gap> {
+        let is_error = |finding: &Finding| finding.severity == Severity::Error && !finding.accepted;
+        let explains = move |gap: &Gap| self.findings().any(|(_, finding)| is_error(finding) && Some(finding.take) == gap.take);
+        self.gaps.iter().filter(move |gap| !explains(gap))
+    }
+
     /// Every finding with the ruling that it belongs to.
     pub fn findings(&self) -> impl Iterator<Item = (&Ruling, &Finding)> {
         self.rulings.iter().flat_map(|ruling| {

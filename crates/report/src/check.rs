@@ -4,8 +4,8 @@
 use crate::diagnostic;
 use crate::style::{BOLD, DIM, Style, count};
 use mcproof_record::{
-    CaseId, CaseOutcome, CasePlan, CheckReport, Diagnostic, Event, Evidence, FORMAT_VERSION, Finding, Frame, FrameBody, Gap, Judged, Ruling,
-    SessionTranscript, Severity, Summary, Verdict, fold,
+    CaseId, CaseOutcome, CasePlan, CheckReport, Diagnostic, Event, Evidence, FORMAT_VERSION, Finding, Frame, FrameBody, Gap, Judged,
+    Ruling, SessionTranscript, Severity, Summary, Verdict, fold,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub fn render(report: &CheckReport, style: &Style) -> String {
     let mut findings: Vec<(&Ruling, &Finding)> = report.findings().filter(|(_, finding)| !finding.accepted).collect();
     findings.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.severity));
     let mut text = String::new();
-    for gap in &report.gaps {
+    for gap in report.unexplained_gaps() {
         text += &diagnostic::render(&missing(report, gap), style);
         text.push('\n');
     }
@@ -94,7 +94,7 @@ pub(crate) fn counted(report: &CheckReport) -> String {
     let accepted = report.findings().filter(|(_, finding)| finding.accepted).count();
     format!(
         "{}{}, {}, {}{}; {} kept, {} not tested, {} not applicable",
-        if report.gaps.is_empty() { "" } else { "inconclusive; " },
+        if report.unexplained_gaps().next().is_some() { "inconclusive; " } else { "" },
         count(found(Severity::Error), "failure"),
         count(found(Severity::Warning), "warning"),
         count(found(Severity::Note), "note"),
@@ -142,8 +142,8 @@ pub fn as_run(report: &CheckReport, duration: Duration) -> Vec<Event> {
 
 /// Whether enough was seen, as the outcome of a test.
 fn sufficient(report: &CheckReport, id: CaseId) -> CaseOutcome {
-    let verdict = if report.gaps.is_empty() { Verdict::Pass } else { Verdict::Fail };
-    let diagnostics = report.gaps.iter().map(|gap| missing(report, gap)).collect();
+    let diagnostics: Vec<Diagnostic> = report.unexplained_gaps().map(|gap| missing(report, gap)).collect();
+    let verdict = if diagnostics.is_empty() { Verdict::Pass } else { Verdict::Fail };
     CaseOutcome { diagnostics, ..CaseOutcome::new(id, verdict, Duration::ZERO) }
 }
 

@@ -427,9 +427,6 @@ const METHODS: [&str; 12] = [
 const GONE_IN_MODERN: [&str; 4] = ["ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
 
 fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
-    if garbled(conversation).is_some() {
-        return Judgement::Untestable(COULD_NOT_BE_READ.into());
-    }
     let pairing = Pairing::of(conversation);
     let end = first_abuse(conversation);
     let tools = conversation.tools();
@@ -477,6 +474,10 @@ fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
         }
     }
     let answered = (0..pairing.requests.len()).filter(|index| is_judged(*index) && pairing.answer_to(*index).is_some()).count();
+    // What is missing may be what could not be read.
+    if garbled(conversation).is_some() && (answered == 0 || !violations.is_empty()) {
+        return Judgement::Untestable(COULD_NOT_BE_READ.into());
+    }
     Judgement::of(gathered(violations), answered, "no request of the usual ones was answered")
 }
 

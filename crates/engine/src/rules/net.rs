@@ -27,9 +27,28 @@ const LISTS: [(&str, &str, &str); 3] =
 
 /// Judges takes by rules, and says what was not seen. `is_strict` treats each requirement as its keyword says.
 pub fn report(target: String, rules: &[&'static super::Rule], takes: Vec<Take>, is_strict: bool) -> CheckReport {
-    let rulings = judging::judge(rules, &takes, is_strict);
+    let mut rulings = judging::judge(rules, &takes, is_strict);
     let gaps = gaps(&takes, &rulings);
+    if gaps.iter().any(|gap| gap.kind == GapKind::NoConversation) {
+        give_one_reason(&mut rulings);
+    }
     CheckReport { version: FORMAT_VERSION, target, gaps, rulings, takes }
+}
+
+/// Where no conversation got through, each rule lacks something else, and all for the same reason.
+fn give_one_reason(rulings: &mut [Ruling]) {
+    let reasons = |ruling: &Ruling| match &ruling.judged {
+        Judged::Untestable { why } => Some(why.clone()),
+        _ => None,
+    };
+    if rulings.iter().filter_map(reasons).collect::<BTreeSet<_>>().len() < 2 {
+        return;
+    }
+    for ruling in rulings {
+        if let Judged::Untestable { why } = &mut ruling.judged {
+            "no conversation got through the handshake and the lists".clone_into(why);
+        }
+    }
 }
 
 /// What is missing for a verdict.

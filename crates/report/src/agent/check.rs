@@ -36,7 +36,7 @@ fn text(report: &CheckReport, conclusion: Conclusion, repeat: &Repeat) -> String
     };
     let order = if broken.len() > 1 { "; the worst first" } else { "" };
     let mut text = format!("{verdict}: {}{order}\n", counted(report));
-    for gap in &report.gaps {
+    for gap in report.unexplained_gaps() {
         text += &format!("\n{}\n", line(&format!("{INCONCLUSIVE}: {}", gap.message)));
         let stderr = missing(report, gap).evidence.map(|evidence| evidence.stderr).unwrap_or_default();
         text.extend(stderr.iter().rev().take(FRAMES).rev().map(|said| format!("   stderr: {}\n", line(said))));
