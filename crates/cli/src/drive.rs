@@ -133,7 +133,7 @@ impl Drive {
 
     /// Begins what a line asks for.
     fn accept(self: &Rc<Self>, line: &[u8]) {
-        if let Some(received) = relay::received(line) {
+        if let Some(received) = envelope::notification_of(line, "relay/received") {
             return tell_people("relay/received", self.relays.receive(&received));
         }
         if let Some((id, params)) = envelope::request_of(line, "request") {
@@ -181,12 +181,11 @@ impl Drive {
         tokio::task::spawn_local(async move {
             let context = Context { id, cancellation };
             let is_last = matches!(&job, Job::Other(method, _) if method == "shutdown");
-            // What is done is boxed: no request carries the room that the largest needs.
             let outcome = match job {
                 Job::Question(asking, sending) => Box::pin(drive.finish(asking, sending, &context)).await,
                 Job::Open(Ok(opening)) => Box::pin(drive.open(opening)).await.and_then(|opened| context.done(opened)),
                 Job::Open(Err(trouble)) => Err(trouble),
-                Job::Other(method, params) => Box::pin(drive.perform(&method, &params, &context)).await,
+                Job::Other(method, params) => drive.perform(&method, &params, &context).await,
             };
             drive.running.borrow_mut().remove(&context.id);
             let is_over = is_last && outcome.is_ok();
@@ -201,17 +200,18 @@ impl Drive {
         self.outlet.send(done.unwrap_or_else(|trouble| trouble.line(id, &self.style.get())));
     }
 
+    /// What is done is boxed, as questions and openings are: no request carries the room that the largest needs.
     async fn perform(self: &Rc<Self>, method: &str, params: &str, context: &Context) -> Done {
         match method {
             "hello" => context.done(self.greet(read(params)?)?),
             "answers" => context.done(Box::pin(self.change_answers(read(params)?)).await?),
-            "request" => self.ask(Question::request(read(params)?), context).await,
-            "call" => self.ask(Question::call(read(params)?)?, context).await,
+            "request" => Box::pin(self.ask(Question::request(read(params)?), context)).await,
+            "call" => Box::pin(self.ask(Question::call(read(params)?)?, context)).await,
             "list" => context.done(Box::pin(self.list(read(params)?, context)).await?),
-            "read" => self.ask(Question::read(read(params)?), context).await,
-            "prompt" => self.ask(Question::prompt(read(params)?), context).await,
-            "complete" => self.ask(Question::complete(read(params)?), context).await,
-            "ping" => self.ping(read(params)?, context).await,
+            "read" => Box::pin(self.ask(Question::read(read(params)?), context)).await,
+            "prompt" => Box::pin(self.ask(Question::prompt(read(params)?), context)).await,
+            "complete" => Box::pin(self.ask(Question::complete(read(params)?), context)).await,
+            "ping" => Box::pin(self.ping(read(params)?, context)).await,
             "discover" => context.done(Box::pin(self.discover(read(params)?)).await?),
             "notify" => context.done(Box::pin(self.notify(read(params)?)).await?),
             "raw" => context.done(Box::pin(self.raw(read(params)?, context)).await?),

@@ -1,7 +1,7 @@
 //! JSON-RPC 2.0 messages as MCP uses them. Reads and writes; knows no methods and no transport.
 
 use crate::transport::JsonLimits;
-use mcproof_record::{Json, is_plain};
+use mcproof_record::{Json, JsonObject, is_plain};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
@@ -314,7 +314,7 @@ pub(crate) fn read_error(error: Value) -> Result<RpcError, &'static str> {
 }
 
 /// The bytes of a request, on one line.
-pub fn request(id: &RequestId, method: &str, params: Option<&Json<Map<String, Value>>>) -> Vec<u8> {
+pub fn request(id: &RequestId, method: &str, params: Option<&JsonObject>) -> Vec<u8> {
     write(&Outgoing { jsonrpc: "2.0", id: Some(id), method, params })
 }
 

@@ -50,7 +50,7 @@ use crate::transport::{
 use answering::{Answering, Policies};
 use dispatcher::Dispatcher;
 use handshake::Offer;
-use mcproof_record::{FrameId, Json};
+use mcproof_record::{FrameId, Json, JsonObject};
 use modern::mirrored;
 use param_headers::ParamHeaders;
 use serde_json::{Map, Value, json};
@@ -255,7 +255,7 @@ impl Session {
         self.request_once(method, params.map(Json::from), terms.into()).await.map(Reply::read)
     }
 
-    async fn request_once(&self, method: &str, params: Option<Json<Map<String, Value>>>, terms: Terms) -> Result<Reply<Json>, CallFailure> {
+    async fn request_once(&self, method: &str, params: Option<JsonObject>, terms: Terms) -> Result<Reply<Json>, CallFailure> {
         let again = self.wire.has_session().then(|| (params.clone(), terms.clone()));
         let outcome = self.send(method, params, terms, TOO_LATE).await;
         match (&outcome, again) {
@@ -292,13 +292,7 @@ impl Session {
         }
     }
 
-    async fn send(
-        &self,
-        method: &str,
-        params: Option<Json<Map<String, Value>>>,
-        terms: Terms,
-        reason: &str,
-    ) -> Result<Reply<Json>, CallFailure> {
+    async fn send(&self, method: &str, params: Option<JsonObject>, terms: Terms, reason: &str) -> Result<Reply<Json>, CallFailure> {
         self.wire.ask(&self.dispatcher, self.outgoing(method, params), terms, self.handshake.era, reason).await
     }
 
@@ -323,7 +317,7 @@ impl Session {
     }
 
     /// A request with all that the era adds to it.
-    fn outgoing<'a>(&self, method: &'a str, params: Option<Json<Map<String, Value>>>) -> Outgoing<'a> {
+    fn outgoing<'a>(&self, method: &'a str, params: Option<JsonObject>) -> Outgoing<'a> {
         match self.handshake.era {
             Era::Legacy => Outgoing { method, params, headers: self.wire.headers(), resume: Resume::FromLastEvent },
             Era::Modern => {

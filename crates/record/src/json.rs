@@ -14,6 +14,9 @@ pub enum Json<T = Value> {
     Read(T),
 }
 
+/// Some JSON that is an object, such as params.
+pub type JsonObject = Json<Map<String, Value>>;
+
 /// What JSON can be read as.
 pub trait Shape: DeserializeOwned {
     /// Whether a text that is JSON has this shape.

@@ -30,7 +30,7 @@ pub use coverage::{Coverage, CoveredItem, ItemKind};
 pub use diagnostic::{Diagnostic, Difference, Place, Severity};
 pub use event::{Branch, CaseId, CasePlan, Event, FORMAT_VERSION, Parting};
 pub use frame::{Direction, Evidence, ExchangeId, Frame, FrameBody, FrameId, Transcript};
-pub use json::{Json, Shape, is_plain};
+pub use json::{Json, JsonObject, Shape, is_plain};
 pub use last_run::{CaseKey, LastRun};
 pub use outcome::{Aftermath, AnswerKind, Blame, CaseOutcome, Exchange, Proof, ServerState, SessionTranscript, StepOutcome, Verdict};
 pub use planned::{PlannedCase, PlannedRun, PlannedStep};

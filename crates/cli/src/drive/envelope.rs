@@ -48,10 +48,18 @@ pub(super) fn request_of<'a, T: Deserialize<'a>>(line: &'a [u8], method: &str) -
     let rest = line.strip_prefix(br#"{"jsonrpc":"2.0","id":"#)?;
     let (id, rest) = rest.split_at(rest.iter().position(|byte| *byte == b',')?);
     let rest = rest.strip_prefix(br#","method":""#)?.strip_prefix(method.as_bytes())?;
-    let params = rest.strip_prefix(br#"","params":"#)?.strip_suffix(b"}")?;
-    // serde would take an array as well.
-    let params = std::str::from_utf8(params).ok().filter(|params| params.starts_with('{'))?;
-    Some((std::str::from_utf8(id).ok()?.parse().ok()?, serde_json::from_str(params).ok()?))
+    let params = params_before_end(rest.strip_prefix(br#"","params":"#)?)?;
+    Some((std::str::from_utf8(id).ok()?.parse().ok()?, params))
+}
+
+/// Like [`request_of`], for a notification.
+pub(super) fn notification_of<'a, T: Deserialize<'a>>(line: &'a [u8], method: &str) -> Option<T> {
+    let rest = line.strip_prefix(br#"{"jsonrpc":"2.0","method":""#)?.strip_prefix(method.as_bytes())?;
+    params_before_end(rest.strip_prefix(br#"","params":"#)?)
+}
+
+fn params_before_end<'a, T: Deserialize<'a>>(rest: &'a [u8]) -> Option<T> {
+    super::read(std::str::from_utf8(rest.strip_suffix(b"}")?).ok()?).ok()
 }
 
 /// Reads a line.

@@ -12,19 +12,17 @@ use mcproof_engine::judge::Payload;
 use mcproof_record::drive::{
     Answer, Asked, CallAnswer, CallParams, CompleteParams, Http, PingParams, PromptParams, ReadParams, RequestParams,
 };
-use mcproof_record::{Diagnostic, FrameId, Json};
+use mcproof_record::{Diagnostic, FrameId, Json, JsonObject};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::rc::Rc;
 
-type Params = Json<Map<String, Value>>;
-
 pub(super) struct Question {
     asked: Asked,
     method: Cow<'static, str>,
-    params: Option<Params>,
+    params: Option<JsonObject>,
     tells: Tells,
 }
 
@@ -50,7 +48,7 @@ pub(super) struct Asking {
 
 /// How far its request has come.
 pub(super) enum Sending {
-    Params(Option<Params>),
+    Params(Option<JsonObject>),
     Sent(Sent),
 }
 
@@ -65,11 +63,11 @@ pub(super) struct Passing {
 #[derive(Serialize)]
 struct Call<'a> {
     name: &'a str,
-    arguments: Params,
+    arguments: JsonObject,
 }
 
 impl Question {
-    fn new(asked: Asked, method: impl Into<Cow<'static, str>>, params: Option<Params>) -> Self {
+    fn new(asked: Asked, method: impl Into<Cow<'static, str>>, params: Option<JsonObject>) -> Self {
         Self { asked, method: method.into(), params, tells: Tells::Result }
     }
 
@@ -78,29 +76,32 @@ impl Question {
     }
 
     pub(super) fn call(mut params: CallParams) -> Result<Self, Trouble> {
-        let sent = Call { name: &params.tool, arguments: params.arguments.take().unwrap_or_default() };
-        let sent = Json::Unread(to_raw_value(&sent).map_err(|error| Trouble::bad_params(&error))?);
         let asked = params.asked();
+        let sent = Call { name: &params.tool, arguments: params.arguments.unwrap_or_default() };
+        let sent = Json::Unread(to_raw_value(&sent).map_err(|error| Trouble::bad_params(&error))?);
         let tells = Tells::Payload { tool: params.tool, raises_errors: params.raise_errors };
         Ok(Self { tells, ..Self::new(asked, "tools/call", Some(sent)) })
     }
 
     pub(super) fn read(mut params: ReadParams) -> Self {
-        let sent = Map::from_iter([("uri".to_owned(), Value::from(std::mem::take(&mut params.uri)))]);
-        Self::new(params.asked(), "resources/read", Some(sent.into()))
+        let asked = params.asked();
+        let sent = Map::from_iter([("uri".to_owned(), Value::from(params.uri))]);
+        Self::new(asked, "resources/read", Some(sent.into()))
     }
 
     pub(super) fn prompt(mut params: PromptParams) -> Self {
-        let mut sent = Map::from_iter([("name".to_owned(), Value::from(std::mem::take(&mut params.name)))]);
-        sent.extend(params.arguments.take().map(|arguments| ("arguments".to_owned(), Value::Object(arguments))));
-        Self::new(params.asked(), "prompts/get", Some(sent.into()))
+        let asked = params.asked();
+        let mut sent = Map::from_iter([("name".to_owned(), Value::from(params.name))]);
+        sent.extend(params.arguments.map(|arguments| ("arguments".to_owned(), Value::Object(arguments))));
+        Self::new(asked, "prompts/get", Some(sent.into()))
     }
 
     pub(super) fn complete(mut params: CompleteParams) -> Self {
+        let asked = params.asked();
         let argument = json!({ "name": params.argument.name, "value": params.argument.value });
-        let mut sent = Map::from_iter([("ref".to_owned(), params.r#ref.take()), ("argument".to_owned(), argument)]);
-        sent.extend(params.context.take().map(|context| ("context".to_owned(), Value::Object(context))));
-        Self::new(params.asked(), "completion/complete", Some(sent.into()))
+        let mut sent = Map::from_iter([("ref".to_owned(), params.r#ref), ("argument".to_owned(), argument)]);
+        sent.extend(params.context.map(|context| ("context".to_owned(), Value::Object(context))));
+        Self::new(asked, "completion/complete", Some(sent.into()))
     }
 }
 
@@ -128,8 +129,7 @@ impl Drive {
         };
         let seat = Rc::clone(&asking.seat);
         if let Some(passing) = self.passing.as_ref().filter(|_| !self.has_begun.get())
-            && let Ok(session) = seat.session.try_read()
-            && let Some(session) = session.as_ref().filter(|session| session.sends_at_once())
+            && let Some(session) = seat.open_session().filter(|session| session.sends_at_once())
         {
             let sent = session.send_at_once(&asking.method, params, asking.deadline);
             passing.borrow_mut().push(Passing { id, asking, sent });
@@ -140,15 +140,13 @@ impl Drive {
 
     /// Answers the questions in passing that the server has answered.
     pub(super) fn answer_passing(self: &Rc<Self>) {
-        let Some(passing) = self.passing.as_ref().filter(|passing| !passing.borrow().is_empty()) else { return };
+        let Some(passing) = &self.passing else { return };
         let answered: Vec<Passing> = passing.borrow_mut().extract_if(.., |passing| passing.sent.is_over()).collect();
         for Passing { id, asking, sent } in answered {
             match sent.into_reply() {
                 Ok(reply) => {
-                    if let Ok(session) = asking.seat.session.try_read()
-                        && let Some(session) = &*session
-                    {
-                        self.pass_on(&asking.seat, session);
+                    if let Some(session) = asking.seat.open_session() {
+                        self.pass_on(&asking.seat, &session);
                     }
                     self.answer(&id, asking.tell(Ok(reply), &id));
                 }
@@ -185,7 +183,7 @@ impl Drive {
         asking.tell(outcome, &context.id)
     }
 
-    fn prepare(&self, question: Question, id: &Value) -> Result<(Box<Asking>, Option<Params>), Trouble> {
+    fn prepare(&self, question: Question, id: &Value) -> Result<(Box<Asking>, Option<JsonObject>), Trouble> {
         let Question { asked, method, mut params, tells } = question;
         let seat = self.seat(&asked.session)?;
         let idle = duration("timeout_ms", asked.timeout_ms, seat.timeout)?;

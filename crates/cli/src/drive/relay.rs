@@ -17,14 +17,6 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
-/// What a line says that a server wrote, if it says so in the usual order: a long line is read once, not first as an envelope. `None` is
-/// for the envelope.
-pub(super) fn received(line: &[u8]) -> Option<RelayReceivedParams<'_>> {
-    let params = line.strip_prefix(br#"{"jsonrpc":"2.0","method":"relay/received","params":"#)?.strip_suffix(b"}")?;
-    let params = std::str::from_utf8(params).ok().filter(|params| params.starts_with('{'))?;
-    serde_json::from_str(params).ok()
-}
-
 /// The relays that are open, by their sessions.
 #[derive(Default)]
 pub(super) struct Relays(RefCell<HashMap<String, Inlet>>);

@@ -21,7 +21,7 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedRwLockWriteGuard, RwLock, SetOnce, watch};
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock, RwLockReadGuard, SetOnce, watch};
 
 /// How many sessions are remembered that are no more.
 const MOST_PAST: usize = 64;
@@ -40,7 +40,7 @@ pub(super) struct Seat {
     pub(super) name: String,
     pub(super) tap: Tap,
     /// Locked for writing while it is opened and when it is closed; requests read.
-    pub(super) session: Arc<RwLock<Option<Session>>>,
+    session: Arc<RwLock<Option<Session>>>,
     /// Why it never opened.
     failed: RefCell<Option<Trouble>>,
     /// Set when it is to be closed.
@@ -288,6 +288,11 @@ impl Drive {
 }
 
 impl Seat {
+    /// The session, if it is open and not about to be closed. Not to be held for long: who opens or closes it waits.
+    pub(super) fn open_session(&self) -> Option<RwLockReadGuard<'_, Session>> {
+        RwLockReadGuard::try_map(self.session.try_read().ok()?, Option::as_ref).ok()
+    }
+
     /// From now on progress with this token is passed on as that of a request of the driver.
     pub(super) fn expect_progress(&self, token: &str, request: &Value) {
         self.progress.borrow_mut().insert(token.to_owned(), request.clone());

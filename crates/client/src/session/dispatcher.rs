@@ -117,14 +117,14 @@ impl Waiting {
 
     /// Waits for the answer without a deadline, which is the caller's. Not to be asked again once it has answered.
     pub(super) async fn reply(&mut self) -> Result<Reply<Json>, CallFailure> {
-        (&mut self.answer).await.unwrap_or(Err(CallFailure::Closed(Closed::StreamEnded)))
+        (&mut self.answer).await.unwrap_or_else(ended)
     }
 
     /// The answer, if it is there. Not to be asked again once it was.
     pub(super) fn reply_now(&mut self) -> Option<Result<Reply<Json>, CallFailure>> {
         match self.answer.try_recv() {
             Err(TryRecvError::Empty) => None,
-            answered => Some(answered.unwrap_or(Err(CallFailure::Closed(Closed::StreamEnded)))),
+            answered => Some(answered.unwrap_or_else(ended)),
         }
     }
 
@@ -136,12 +136,17 @@ impl Waiting {
             let next = heard + deadline.idle;
             tokio::select! {
                 biased;
-                answer = &mut self.answer => return Some(answer.unwrap_or(Err(CallFailure::Closed(Closed::StreamEnded)))),
+                answer = &mut self.answer => return Some(answer.unwrap_or_else(ended)),
                 () = progressed(&mut self.progress), if end.is_some() => heard = Instant::now(),
                 () = sleep_until(end.map_or(next, |end| end.min(next)).into()) => return None,
             }
         }
     }
+}
+
+/// Nobody is left who could answer.
+fn ended<E, T>(_: E) -> Result<T, CallFailure> {
+    Err(CallFailure::Closed(Closed::StreamEnded))
 }
 
 /// Waits for the next progress, for ever where none was asked for.

@@ -4,7 +4,7 @@
 use super::{CallFailure, Reply, Session, Terms};
 use crate::answers::Answers;
 use crate::revision::Era;
-use mcproof_record::Json;
+use mcproof_record::{Json, JsonObject};
 use serde_json::{Map, Value};
 
 /// More rounds than any sane dialogue: a bound against a server that asks for ever.
@@ -32,12 +32,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::request`].
-    pub async fn pass_rounds(
-        &self,
-        method: &str,
-        params: Option<Json<Map<String, Value>>>,
-        terms: Terms,
-    ) -> Result<Reply<Json>, CallFailure> {
+    pub async fn pass_rounds(&self, method: &str, params: Option<JsonObject>, terms: Terms) -> Result<Reply<Json>, CallFailure> {
         if self.handshake.era == Era::Legacy {
             return self.request_once(method, params, terms).await;
         }

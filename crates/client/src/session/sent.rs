@@ -4,8 +4,7 @@ use super::dispatcher::Waiting;
 use super::wire::{Connection, TOO_LATE};
 use super::{CallFailure, Deadline, Reply, Session, Terms};
 use crate::revision::Era;
-use mcproof_record::Json;
-use serde_json::{Map, Value};
+use mcproof_record::{Json, JsonObject};
 
 /// A request that was sent.
 pub struct Sent(State);
@@ -24,7 +23,7 @@ impl Session {
 
     /// Sends a request without waiting for the answer, where [`Session::sends_at_once`] says so. Of the deadline only counts here whether it
     /// has a maximum.
-    pub fn send_at_once(&self, method: &str, params: Option<Json<Map<String, Value>>>, deadline: Deadline) -> Sent {
+    pub fn send_at_once(&self, method: &str, params: Option<JsonObject>, deadline: Deadline) -> Sent {
         let begun = self.wire.begin(&self.dispatcher, self.outgoing(method, params), deadline);
         Sent(begun.map_or_else(|failure| State::Over(Err(failure)), State::Waiting))
     }

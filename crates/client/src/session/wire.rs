@@ -6,7 +6,7 @@ use crate::auth::{Attempts, Authorizer, Secret, wants_authorization};
 use crate::jsonrpc::{self, RequestId};
 use crate::revision::Era;
 use crate::transport::{Envelope, HttpConnection, HttpHead, LineChannel, Purpose, Resume, SseConnection, StdioConnection, Unanswered};
-use mcproof_record::{FrameId, Json};
+use mcproof_record::{FrameId, Json, JsonObject};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(super) enum Connection {
 #[derive(Clone)]
 pub(super) struct Outgoing<'a> {
     pub(super) method: &'a str,
-    pub(super) params: Option<Json<Map<String, Value>>>,
+    pub(super) params: Option<JsonObject>,
     pub(super) headers: Headers,
     pub(super) resume: Resume,
 }

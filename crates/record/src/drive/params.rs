@@ -1,7 +1,7 @@
 //! What a driver may say. Members that are not known are refused, so that a misspelt option does not pass for a default; so are
 //! requests that lack what they mean.
 
-use crate::{Json, Raw};
+use crate::{JsonObject, Raw};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -398,14 +398,14 @@ asking! {
         needs {
             pub method: String,
         }
-        pub params: Option<Json<Map<String, Value>>>,
+        pub params: Option<JsonObject>,
     }
 
     pub struct CallParams {
         needs {
             pub tool: String,
         }
-        pub arguments: Option<Json<Map<String, Value>>>,
+        pub arguments: Option<JsonObject>,
         /// Whether a result with `isError` is an error.
         pub raise_errors: bool,
     }
