@@ -117,15 +117,14 @@ enum Named<'a> {
     Nothing,
 }
 
-/// What a word that is neither a URL nor a name may be.
+/// What words that are neither a URL nor a name may be. With each of them, a command after `--` beside a URL starts the server
+/// that listens there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Words {
-    /// One word: a URL or a name.
+    /// Nothing: one word, which is a URL or a name.
     Name,
-    /// A command, too, as MCP Inspector takes it.
+    /// A command, as MCP Inspector takes it.
     NameOrCommand,
-    /// One word; a command beside a URL starts the server that listens there.
-    NameAndStart,
 }
 
 impl Resolved {
@@ -209,8 +208,12 @@ impl TargetArgs {
             found.push(("--server-url", Named::Url(url)));
         }
         match words {
-            [] => {}
-            [url] if meaning == Words::NameAndStart && url.contains("://") && !self.command.is_empty() && found.len() == 1 => {
+            [] => {
+                if let ([(_, Named::Command(command)), (_, Named::Url(url))], None) = (found.as_slice(), &self.server) {
+                    return Ok(Named::Started(*url, *command));
+                }
+            }
+            [url] if url.contains("://") && !self.command.is_empty() && found.len() == 1 => {
                 return Ok(Named::Started(url, &self.command));
             }
             [word] if word.contains("://") => found.push(("the URL", Named::Url(word))),

@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         request.arguments = arguments::parse(given)?;
         let base = arguments.args.as_deref().map(read_arguments).transpose()?;
         request = request.with("arguments", base.unwrap_or_default());
-        let resolved = arguments.shared.target.resolve(target, Words::NameAndStart)?;
+        let resolved = arguments.shared.target.resolve(target, Words::Name)?;
         one_shot::run(&resolved, &request, &printer, watching)
     })())
 }

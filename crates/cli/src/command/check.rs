@@ -143,7 +143,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 impl Arguments {
     /// Holds the conversations. Gives the name of the server and the takes, or how the user ended it.
     fn talk(&self) -> Result<Result<(String, Vec<Take>), Exit>, Failure> {
-        let Resolved { target, options, secrets, timeout, tap, .. } = self.server.resolve(self.target.as_slice(), Words::NameAndStart)?;
+        let Resolved { target, options, secrets, timeout, tap, .. } = self.server.resolve(self.target.as_slice(), Words::Name)?;
         let name = self.target.clone().or_else(|| self.server.server.clone()).unwrap_or_else(|| self.server.command.join(" "));
         let calls = self.rules.call.clone().unwrap_or_default();
         let replicas = self.rules.replica.clone();

@@ -19,16 +19,17 @@ use std::path::Path;
 /// which changes fail.
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "mcproof diff OLD NEW [FLAGS]\n       mcproof diff OLD [FLAGS] -- COMMAND [ARGUMENT]...",
+    override_usage = "mcproof diff OLD NEW [FLAGS]\n       mcproof diff OLD [FLAGS] -- COMMAND [ARGUMENT]...\n       mcproof diff OLD URL [FLAGS] -- COMMAND [ARGUMENT]...",
     after_help = "Examples:
   mcproof diff mcproof.lock -- node server.js
   mcproof diff mcproof.lock https://example.com/mcp --deny breaking
+  mcproof diff mcproof.lock 'http://127.0.0.1:${port}/mcp' -- node server.js --port '${port}'
   mcproof diff --old 'npx -y my-server@1' --new 'npx -y my-server@2' --markdown
   mcproof diff old.lock trace.json"
 )]
 pub(crate) struct Arguments {
     /// The sides: lock files, traces (--trace of another command, or of a check), URLs, or names of servers in .mcp.json. The new one may
-    /// be a command after `--`
+    /// be a command after `--`, which beside a URL starts the server that listens there; `${port}` in both is a free port
     #[arg(value_name = "OLD NEW", num_args = 0..=2)]
     sides: Vec<String>,
     /// The old side, which may be a command with its arguments in one word
@@ -74,6 +75,8 @@ enum Typed {
     /// A URL or the name of a server.
     Word(String),
     Command(Vec<String>),
+    /// A URL, and the command that starts what listens there.
+    Started(String, Vec<String>),
 }
 
 /// One side with its contracts.
@@ -163,6 +166,9 @@ impl Arguments {
         match (old, new, self.server.command.is_empty()) {
             (Some(old), Some(new), true) => Ok((old, new)),
             (Some(old), None, false) => Ok((old, Typed::Command(self.server.command.clone()))),
+            (Some(old), Some(Typed::Word(url)), false) if url.contains("://") => {
+                Ok((old, Typed::Started(url, self.server.command.clone())))
+            }
             (Some(_), Some(_), false) => Err(too_many()),
             _ => Err(Failure::bad_input("bad-arguments", "two sides are needed")
                 .hint("mcproof diff OLD NEW, mcproof diff OLD -- COMMAND, or --old 'COMMAND' --new 'COMMAND'")),
@@ -187,13 +193,19 @@ impl Arguments {
                 server.command.clone_from(command);
                 (command.join(" "), Vec::new())
             }
+            Typed::Started(url, command) => {
+                server.command.clone_from(command);
+                (url.clone(), vec![url.clone()])
+            }
         };
         // The other side may need what this one cannot take.
-        if name.contains("://") {
-            server.env.clear();
-            server.cwd = None;
-        } else if !server.command.is_empty() {
-            server.header.clear();
+        match side {
+            Typed::Word(word) if word.contains("://") => {
+                server.env.clear();
+                server.cwd = None;
+            }
+            Typed::Command(_) => server.header.clear(),
+            Typed::File(_) | Typed::Word(_) | Typed::Started(..) => {}
         }
         let resolved = server.resolve(&words, Words::Name)?;
         let identity = self.clients.identity.as_deref();

@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     let visitors = arguments.clients.visitors(&arguments.server)?;
-    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::NameAndStart)?;
+    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?;
     let effort = match (arguments.clients.clients.is_empty(), arguments.full || arguments.json) {
         (false, _) => Effort::Whole,
         (true, true) => Effort::FirstWhole,

@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         let failure = Failure::bad_input("bad-flag", "`--launch host` cannot be written into a suite, which is started as from a shell");
         return Err(failure.hint("leave it out, and give it to `mcproof test`"));
     }
-    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::NameAndStart)?;
+    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?;
     let interview =
         Interview { calls: arguments.call.clone().unwrap_or_default(), timeout: resolved.timeout, paths: paths(&resolved.target) };
     let interviewed = match visit_twice(resolved, &interview, watching)? {

@@ -40,7 +40,7 @@ const METHODS: [&str; 14] = [
 
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "mcproof inspect TARGET --method METHOD [FLAGS]\n       mcproof inspect COMMAND ARGUMENTS --method METHOD [FLAGS]\n       mcproof inspect --method METHOD [FLAGS] -- COMMAND ARGUMENTS",
+    override_usage = "mcproof inspect TARGET --method METHOD [FLAGS]\n       mcproof inspect COMMAND ARGUMENTS --method METHOD [FLAGS]\n       mcproof inspect --method METHOD [FLAGS] -- COMMAND ARGUMENTS\n       mcproof inspect URL --method METHOD [FLAGS] -- COMMAND ARGUMENTS",
     after_help = "Examples:
   mcproof inspect http://127.0.0.1:3000/mcp --method tools/list
   mcproof inspect python server.py --method tools/call --tool-name echo --tool-arg message=hello
@@ -53,6 +53,8 @@ found out unless --era says it.
 )]
 pub(crate) struct Arguments {
     /// URL, name of a server in .mcp.json, or a command with its arguments
+    ///
+    /// A command after `--` beside a URL starts the server that listens there; `${port}` in both is a free port.
     #[arg(value_name = "TARGET")]
     words: Vec<String>,
     /// Method to ask: tools/list, tools/call, resources/read, or any other
@@ -108,7 +110,8 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         if let [first, second, ..] = arguments.words.as_slice()
             && first.contains("://")
         {
-            return Err(Failure::bad_input("bad-arguments", format!("`{second}` follows a URL, which is a server by itself")));
+            return Err(Failure::bad_input("bad-arguments", format!("`{second}` follows a URL, which is a server by itself"))
+                .hint("put `--` before a command that starts the server at that URL"));
         }
         let mut resolved = arguments.shared.target.resolve(&arguments.words, Words::NameOrCommand)?;
         // Who asks for `initialize` means the era that has it.

@@ -27,7 +27,7 @@ pub(crate) fn run(method: &str, arguments: &Arguments, watching: Watching) -> Re
     let outcome = arguments
         .shared
         .target
-        .resolve(arguments.target.as_slice(), Words::NameAndStart)
+        .resolve(arguments.target.as_slice(), Words::Name)
         .and_then(|resolved| one_shot::run(&resolved, &Request::new(method), &printer, watching));
     printer.settle(outcome)
 }

@@ -63,7 +63,7 @@ fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
         Err(error) => return Err(Failure::bad_input("cannot-read", format!("{} cannot be read: {error}", path.display()))),
     };
     let visitors = arguments.clients.visitors(&arguments.server)?;
-    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::NameAndStart)?;
+    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?;
     let Taken { contracts: taken, .. } = match contracts::take(&resolved, &visitors, identity, Effort::Whole, watching)? {
         Ok(taken) => taken,
         Err(exit) => return Ok(exit),
@@ -201,7 +201,7 @@ impl Arguments {
             Some(locked) if !self.names_a_server() => locked,
             _ => {
                 let name = self.target.clone().or_else(|| self.server.server.clone()).or_else(|| self.server.server_url.clone());
-                let resolved = self.server.resolve(self.target.as_slice(), Words::NameAndStart);
+                let resolved = self.server.resolve(self.target.as_slice(), Words::Name);
                 let hint = format!("{lock} does not say how to reach the server: give a URL, or a command after `--`");
                 let resolved = if self.names_a_server() { resolved } else { resolved.map_err(|failure| failure.hint(hint)) };
                 return Ok((resolved?, name.unwrap_or_else(|| self.server.command.join(" "))));
@@ -225,6 +225,6 @@ impl Arguments {
         if let Some(other) = locked.url.as_ref().or(locked.server.as_ref()) {
             name.clone_from(other);
         }
-        Ok((server.resolve(locked.url.as_slice(), Words::NameAndStart)?, name))
+        Ok((server.resolve(locked.url.as_slice(), Words::Name)?, name))
     }
 }

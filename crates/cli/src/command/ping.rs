@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     let outcome = arguments
         .shared
         .target
-        .resolve(arguments.target.as_slice(), Words::NameAndStart)
+        .resolve(arguments.target.as_slice(), Words::Name)
         .and_then(|resolved| one_shot::run(&resolved, &Request::new(request::LIVENESS), &printer, watching));
     printer.settle(outcome)
 }

@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     if let Some(path) = &arguments.replay {
         return replay::run(path, arguments.json);
     }
-    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::NameAndStart)?;
+    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?;
     let plan = arguments.plan(&resolved)?;
     let trace = resolved.trace.as_deref().map(conversation::create_trace).transpose()?;
     let fresh_tap = || Tap::with(resolved.tap, resolved.secrets.clone(), conversation::observer(watching));

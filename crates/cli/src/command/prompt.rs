@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         if !given.is_empty() {
             request = request.with("arguments", given);
         }
-        let resolved = arguments.shared.target.resolve(target, Words::NameAndStart)?;
+        let resolved = arguments.shared.target.resolve(target, Words::Name)?;
         one_shot::run(&resolved, &request, &printer, watching)
     })())
 }

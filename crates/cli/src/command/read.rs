@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
             return Err(Failure::bad_input("bad-arguments", "one URI is needed")
                 .hint("mcproof read TARGET URI, or with a command: mcproof read URI -- COMMAND"));
         };
-        let resolved = arguments.shared.target.resolve(target, Words::NameAndStart)?;
+        let resolved = arguments.shared.target.resolve(target, Words::Name)?;
         one_shot::run(&resolved, &Request::new("resources/read").with("uri", uri.as_str()), &printer, watching)
     })())
 }

@@ -87,7 +87,7 @@ impl Targets {
         if wanted.server.is_some() {
             arguments.env = pairs(&wanted.env);
         }
-        let mut resolved = arguments.resolve(&words, Words::NameAndStart)?;
+        let mut resolved = arguments.resolve(&words, Words::Name)?;
         resolved.options.guardian = self.guardian.clone();
         if let Some(pattern) = &wanted.port_from {
             let template = wanted.url.as_deref().unwrap_or_default();
