@@ -349,12 +349,7 @@ pub(super) fn death(conversation: &Conversation<'_>) -> Option<Death> {
         return None;
     }
     let stream = || conversation.exchanges.values().find(|exchange| exchange.method == "GET").filter(|_| conversation.is_over("sse"));
-    let ours = |frame: &&Frame| match &frame.body {
-        FrameBody::Closed { pipe } => pipe == "stdin",
-        FrameBody::Signalled { .. } => true,
-        _ => false,
-    };
-    let lived = conversation.frames().iter().take_while(|frame| !ours(frame));
+    let lived = conversation.frames().iter().take_while(|frame| !is_end_of_ours(frame));
     let ends = lived.filter_map(|frame| {
         let how = match &frame.body {
             FrameBody::Exited { code, signal } => format!("the process ended {}", how_it_exited(*code, *signal)),
@@ -378,14 +373,28 @@ pub(super) fn how_it_exited(code: Option<i32>, signal: Option<i32>) -> String {
     }
 }
 
+/// Whether we ended the server here: what ends from then on ends because of that.
+fn is_end_of_ours(frame: &Frame) -> bool {
+    match &frame.body {
+        FrameBody::Closed { pipe } => pipe == "stdin",
+        FrameBody::Signalled { .. } => true,
+        _ => false,
+    }
+}
+
 /// From some request on nothing came any more: nobody is there.
 fn silent_http(conversation: &Conversation<'_>) -> Option<Death> {
     if !conversation.is_over("http") && !conversation.is_over("sse") {
         return None;
     }
     let failed = |exchange: &&HttpExchange<'_>| exchange.response.is_none() && exchange.end.is_some_and(|(_, why)| why.is_some());
-    let trailing: Vec<_> = conversation.exchanges.values().rev().take_while(failed).collect();
-    let first = trailing.last().filter(|_| trailing.len() > 1 && trailing.len() < conversation.exchanges.len())?;
+    let end_of_ours = conversation.frames().iter().find(|frame| is_end_of_ours(frame)).map(|frame| frame.id);
+    let in_time = |exchange: &&HttpExchange<'_>| {
+        end_of_ours.is_none_or(|ours| exchange.request.id < ours && exchange.end.is_none_or(|(end, _)| end.id < ours))
+    };
+    let lived: Vec<_> = conversation.exchanges.values().filter(in_time).collect();
+    let trailing: Vec<_> = lived.iter().rev().copied().take_while(failed).collect();
+    let first = trailing.last().filter(|_| trailing.len() > 1 && trailing.len() < lived.len())?;
     let (frame, why) = first.end?;
     Some(Death { frame: frame.id, how: format!("nothing answers any more ({})", why.unwrap_or_default()) })
 }

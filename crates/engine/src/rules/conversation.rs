@@ -320,6 +320,16 @@ impl<'a> Conversation<'a> {
         !http.events.is_empty() && http.end.is_some_and(|(frame, _)| note(frame.id))
     }
 
+    /// Whether one of these frames belongs to an exchange that the server refused with status 429, too many requests.
+    pub(super) fn is_throttled(&self, frames: &[FrameId]) -> bool {
+        let refused = self.exchanges.values().filter(|exchange| exchange.status() == Some(429));
+        let mut own = refused.flat_map(|exchange| {
+            let response = exchange.response.map(|response| response.frame);
+            [Some(exchange.request), response, exchange.body.map(|(frame, _)| frame)].into_iter().flatten()
+        });
+        own.any(|frame| frames.contains(&frame.id))
+    }
+
     /// The response that says what came of a probe. One that only promises an answer says nothing.
     fn response_to(&self, http: &HttpExchange<'a>, outcome: ProbeOutcome) -> Option<Response<'a>> {
         let promises = |response: &Response<'_>| {

@@ -7,6 +7,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
+/// Why nothing can be told of a server that limits how often it is asked.
+const THROTTLED: &str = "the server refused requests with status 429 (too many requests): raise its limit for the check";
+
 /// Judges takes by rules. `is_strict` gives no lenience.
 pub fn judge(rules: &[&'static Rule], takes: &[Take], is_strict: bool) -> Vec<Ruling> {
     let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
@@ -75,12 +78,12 @@ pub fn judge_one(rule: &Rule, conversations: &[Conversation<'_>], is_strict: boo
     let judged = match (concerned.is_empty(), &rule.judge) {
         (true, _) => Judged::NotApplicable { why: "this server was not talked to over a transport and in a revision that has it".into() },
         (false, Judge::Each(judge)) => {
-            let said = concerned.iter().map(|(take, one)| (*take, judge(one)));
+            let said = concerned.iter().map(|(take, one)| (*take, unless_throttled(judge(one), |_| one)));
             merge(rule, conversations, said, is_strict)
         }
         (false, Judge::Together(judge)) => {
             let all: Vec<&Conversation<'_>> = concerned.iter().map(|(_, one)| *one).collect();
-            let said = match judge(&all) {
+            let said = match unless_throttled(judge(&all), |violation| all[violation.conversation]) {
                 Judgement::Broken(violations) => {
                     let of = |violation: Violation| (concerned[violation.conversation].0, Judgement::Broken(vec![violation]));
                     violations.into_iter().map(of).collect()
@@ -91,6 +94,17 @@ pub fn judge_one(rule: &Rule, conversations: &[Conversation<'_>], is_strict: boo
         }
     };
     Ruling { rule: rule.id.into(), area: rule.area.name().into(), law: rule.law.into(), judged }
+}
+
+/// What rests on a response with status 429 is no violation: the server refused to be asked so often, and says nothing about
+/// what it was asked.
+fn unless_throttled<'c, 'a: 'c>(judgement: Judgement, of: impl Fn(&Violation) -> &'c Conversation<'a>) -> Judgement {
+    let Judgement::Broken(violations) = judgement else { return judgement };
+    let (throttled, told): (Vec<_>, Vec<_>) = violations.into_iter().partition(|violation| of(violation).is_throttled(&violation.frames));
+    match told.is_empty() && !throttled.is_empty() {
+        true => Judgement::Untestable(THROTTLED.into()),
+        false => Judgement::Broken(told),
+    }
 }
 
 /// One violation breaks the rule; else one pass is a pass; else the best reason is told. That something could not be tested
@@ -160,4 +174,80 @@ pub(crate) fn link(source: &str, revision: &str) -> String {
         return source.to_owned();
     }
     format!("https://modelcontextprotocol.io/specification/{revision}/{source}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::{example, find};
+
+    fn check(rule: &str, (transport, revision): (&str, &str), dropped: u64, text: &str, expected: &str) {
+        let mut take = example::read(text, transport, revision);
+        take.transcript.dropped = dropped;
+        let ruling = judge_one(find(rule).unwrap(), &[Conversation::new(&take)], false);
+        let judged = match ruling.judged {
+            Judged::Pass => "pass",
+            Judged::Broken { .. } => "broken",
+            Judged::Untestable { .. } => "untestable",
+            Judged::NotApplicable { .. } => "not applicable",
+        };
+        assert_eq!(judged, expected, "{rule}: {text}");
+    }
+
+    const HTTP: (&str, &str) = ("http", "2025-11-25");
+
+    #[test]
+    fn a_server_that_limits_how_often_it_is_asked_breaks_no_law() {
+        let refused = |status: &str| {
+            format!(
+                r#"> POST /mcp
+                   > {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{}}}}
+                   < {status} content-type: application/json
+                   < {{"jsonrpc":"2.0","id":null,"error":{{"code":-32029,"message":"slow down"}}}}"#
+            )
+        };
+        check("initialize-is-answered", HTTP, 0, &refused("429"), "untestable");
+        check("initialize-is-answered", HTTP, 0, &refused("500"), "broken");
+    }
+
+    #[test]
+    fn what_ends_after_our_signal_did_not_end_by_itself() {
+        let ended = |how: &str| {
+            format!(
+                r#"> POST /mcp
+                   > {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{}}}}
+                   < 200 content-type: application/json
+                   < {{"jsonrpc":"2.0","id":1,"result":{{}}}}
+                   > GET /mcp accept: text/event-stream
+                   {how}
+                   ! broken connection closed before message completed
+                   > DELETE /mcp
+                   ! broken connection refused"#
+            )
+        };
+        check("server-stays-alive", HTTP, 0, &ended("! signal SIGTERM"), "pass");
+        check("server-stays-alive", HTTP, 0, &ended("~ 1"), "broken");
+    }
+
+    #[test]
+    fn an_answer_may_belong_to_a_request_that_was_not_kept() {
+        let text = r#"< {"jsonrpc":"2.0","id":109,"result":{}}"#;
+        check("answer-matches-a-request", ("stdio", "2025-11-25"), 0, text, "broken");
+        check("answer-matches-a-request", ("stdio", "2025-11-25"), 7, text, "untestable");
+    }
+
+    #[test]
+    fn a_request_without_the_header_of_its_revision_may_be_taken_for_a_legacy_one() {
+        let asked = |headers: &str| {
+            format!(
+                r#"> POST /mcp {headers}
+                   > {{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}}}}
+                   < 200 content-type: application/json
+                   < {{"jsonrpc":"2.0","id":1,"result":{{"tools":[]}}}}"#
+            )
+        };
+        let modern = ("http", "2026-07-28");
+        check("result-has-type", modern, 0, &asked("mcp-protocol-version: 2026-07-28"), "broken");
+        check("result-has-type", modern, 0, &asked("accept: application/json"), "untestable");
+    }
 }

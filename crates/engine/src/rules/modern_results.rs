@@ -88,11 +88,17 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Results of requests that came with modern metadata: method, request, answer, result.
+/// Results of requests that came with modern metadata: method, request, answer, result. Over HTTP the header tells the revision
+/// as well: where it is left out, as a test of that header does, a server may take the request for a legacy one.
 fn results<'c>(conversation: &'c Conversation<'_>) -> Vec<(&'c str, &'c Said<'c>, &'c Said<'c>, &'c Map<String, Value>)> {
     conversation
         .requests()
         .filter(|(request, _)| request.meta("protocolVersion").is_some() && request.method() != Some("initialize"))
+        .filter(|(request, _)| {
+            let exchange = request.exchange.and_then(|id| conversation.exchanges.get(&id));
+            exchange
+                .is_none_or(|exchange| exchange.request_headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("mcp-protocol-version")))
+        })
         .filter_map(|(request, answer)| {
             let answer = answer?;
             Some((request.method()?, request, answer, answer.value.get("result")?.as_object()?))
