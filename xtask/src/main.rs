@@ -3,6 +3,7 @@
 
 mod bindings;
 mod check;
+mod field;
 mod fuzz;
 mod peers;
 mod programs;
@@ -17,6 +18,9 @@ usage: cargo xtask <chore>
   check           everything that a change must pass, the same as in CI
   tests           only the tests, two programs at a time
   peers [NAME…]   only installs the real servers that the tests run against, and says where they are
+  field [--program PATH] [--page] [NAME…]
+                  runs the commands of mcproof on published servers (field/), and writes docs/field.md; --page only writes it
+  field --forms   every command in every form in which a server can be named, and servers of each SDK
   fuzz [--seconds N] [TARGET…]
                   looks for inputs that break the parsers (lines, sse, jsonrpc, suite), a minute if not told otherwise
   bindings [--release | --program PATH] [--bench] [NAME…]
@@ -30,6 +34,8 @@ fn main() -> ExitCode {
         ["check"] => check::check(root()),
         ["tests"] => told(test_programs::build(root()).and_then(|programs| test_programs::run(root(), &programs))),
         ["peers", names @ ..] => install_peers(names),
+        ["field", "--forms"] => told(field::forms(root())),
+        ["field", arguments @ ..] => told(field::field(root(), arguments)),
         ["fuzz", arguments @ ..] => told(fuzz::parse(arguments).and_then(|plan| fuzz::fuzz(root(), &plan))),
         ["bindings", arguments @ ..] => told(bindings::bindings(root(), arguments)),
         ["bench"] => bench(),

@@ -1,4 +1,5 @@
-//! Installs the real servers of `peers/` into `target/peers`, once per lock file. Knows npm and pip, not what they bring.
+//! Installs the real servers of `peers/` into `target/peers` (and those of `field/` into `target/field`), once per lock file. Knows
+//! npm and pip, not what they bring.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -24,8 +25,16 @@ pub(crate) struct Peer {
 /// # Errors
 /// One text that tells of every peer that could not be installed; the others are installed nevertheless.
 pub(crate) fn install(root: &Path, names: &[&str]) -> Result<Vec<Peer>, String> {
-    let peers = select(find(root)?, names)?;
-    let target = root.join("target/peers");
+    install_set(root, "peers", names)
+}
+
+/// The same for another folder of the checkout that is laid out as `peers/` is.
+///
+/// # Errors
+/// As for [`install`].
+pub(crate) fn install_set(root: &Path, set: &str, names: &[&str]) -> Result<Vec<Peer>, String> {
+    let peers = select(find(root, set)?, names)?;
+    let target = root.join("target").join(set);
     fs::create_dir_all(&target).map_err(|error| cannot("create", &target, &error))?;
 
     // Two checks of one checkout take turns: an installer starts by emptying its folder.
@@ -33,7 +42,7 @@ pub(crate) fn install(root: &Path, names: &[&str]) -> Result<Vec<Peer>, String> 
     let turn = File::create(&turn).map_err(|error| cannot("create", &turn, &error))?;
     turn.lock().map_err(|error| format!("cannot wait for another installation to end: {error}"))?;
 
-    lay_out_fixture(&root.join("peers/fixture"), &target.join("fixture"))?;
+    lay_out_fixture(&root.join(set).join("fixture"), &target.join("fixture"))?;
 
     let python = version_of("python3");
     let mut queue: Vec<(&Peer, String)> = Vec::new();
@@ -96,10 +105,10 @@ impl Peer {
     }
 }
 
-fn find(root: &Path) -> Result<Vec<Peer>, String> {
+fn find(root: &Path, set: &str) -> Result<Vec<Peer>, String> {
     let mut peers = Vec::new();
     for ecosystem in [Ecosystem::Node, Ecosystem::Python] {
-        let folder = root.join("peers").join(ecosystem.folder());
+        let folder = root.join(set).join(ecosystem.folder());
         let entries = fs::read_dir(&folder).map_err(|error| cannot("read", &folder, &error))?;
         for entry in entries {
             let source = entry.map_err(|error| cannot("read", &folder, &error))?.path();
@@ -107,7 +116,7 @@ fn find(root: &Path) -> Result<Vec<Peer>, String> {
                 continue;
             }
             let name = source.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let folder = root.join("target/peers").join(ecosystem.folder()).join(&name);
+            let folder = root.join("target").join(set).join(ecosystem.folder()).join(&name);
             peers.push(Peer { name, folder, ecosystem, source });
         }
     }
@@ -244,7 +253,7 @@ mod tests {
     use super::*;
 
     fn check(root: &Path, names: &[&str], expected: Result<&[&str], &str>) {
-        let found = find(root).and_then(|peers| select(peers, names));
+        let found = find(root, "peers").and_then(|peers| select(peers, names));
         let found = found.map(|peers| peers.into_iter().map(|peer| peer.name).collect::<Vec<_>>());
         match (found, expected) {
             (Ok(found), Ok(expected)) => assert_eq!(found, expected),
@@ -265,7 +274,7 @@ mod tests {
     #[test]
     fn a_lock_file_that_names_a_registry_is_refused() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        for peer in find(root).unwrap() {
+        for peer in ["peers", "field"].into_iter().flat_map(|set| find(root, set).unwrap()) {
             stamp(&peer, None).unwrap();
         }
         let source = root.join("target/peers-test");
