@@ -63,7 +63,7 @@ pub(crate) fn field(root: &Path, arguments: &[&str]) -> Result<(), String> {
         }
         bench.try_all(places.into_iter().filter(|place| names.is_empty() || names.contains(&place.name.as_str())).collect())?;
     }
-    page::write(root, &target)
+    page::write(root, &target, servers::read(root)?)
 }
 
 fn build(root: &Path) -> Result<PathBuf, String> {
@@ -142,10 +142,7 @@ impl Bench {
                     break;
                 }
             }
-            let result = json!({
-                "server": place.name, "package": place.package, "from": place.from, "version": place.version, "sdk": place.sdk,
-                "transport": transport, "verbs": verbs, "findings": findings, "why": why,
-            });
+            let result = json!({"verbs": verbs, "findings": findings, "why": why});
             let file = self.target.join("results").join(format!("{}-{transport}.json", place.name));
             let text = serde_json::to_string_pretty(&result).expect("a result has text keys only");
             fs::write(&file, text + "\n").map_err(|error| format!("cannot write {}: {error}", file.display()))?;
@@ -162,10 +159,9 @@ impl Bench {
         let mut command = Command::new(&self.program);
         command.current_dir(&folder).env("PATH", &self.path).env("HOME", self.target.join("home")).env("NO_COLOR", "1").env_remove("CI");
         match verb {
-            // What `init` wrote takes what it was given from the environment.
+            // What `init` wrote takes secrets from the environment, and all of ours are the same.
             "test" => {
-                command.arg("test").envs(start.env.iter().map(|(key, value)| (key, value)));
-                command.envs(start.headers.iter().map(|(key, value)| (key.to_uppercase().replace('-', "_"), value)));
+                command.arg("test").envs(secrets(&folder)).envs(start.env.iter().map(|(key, value)| (key, value)));
             }
             _ => {
                 match verb {
@@ -182,6 +178,14 @@ impl Bench {
         }
         bounded(&mut command, &folder)
     }
+}
+
+/// The variables that the suites in a folder take from the environment.
+fn secrets(folder: &Path) -> BTreeMap<String, &'static str> {
+    let files = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let suites = files.filter(|file| file.to_string_lossy().ends_with(".mcproof.yaml"));
+    let text: String = suites.filter_map(|file| fs::read_to_string(file).ok()).collect();
+    text.split("${env.").skip(1).filter_map(|rest| Some((rest.split(['}', ':']).next()?.to_owned(), "dummy"))).collect()
 }
 
 /// Runs a command to its end or to the limit. What it says goes to files: nobody has to read along.

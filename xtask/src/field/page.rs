@@ -1,34 +1,40 @@
 //! Writes `docs/field.md` from what the last runs of the field found, with the argument for each kind of finding.
 
+use super::servers::Place;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::rc::Rc;
 
 /// How many servers a kind of finding names.
 const NAMED: usize = 6;
 
 /// One server over one transport, as it was found.
-struct Row(Value);
+struct Row {
+    place: Rc<Place>,
+    transport: String,
+    found: Value,
+}
 
 impl Row {
-    fn text(&self, key: &str) -> &str {
-        self.0[key].as_str().unwrap_or_default()
+    fn why(&self) -> &str {
+        self.found["why"].as_str().unwrap_or_default()
     }
 
     fn verdict(&self, verb: &str) -> String {
-        let done = &self.0["verbs"][verb];
+        let done = &self.found["verbs"][verb];
         let code = done["code"].as_i64().and_then(|code| i32::try_from(code).ok());
         if done.is_object() { verdict(code) } else { "–".into() }
     }
 
     fn findings(&self, severity: &str) -> impl Iterator<Item = &Value> {
-        self.0["findings"].as_array().into_iter().flatten().filter(move |finding| finding["severity"] == severity)
+        self.found["findings"].as_array().into_iter().flatten().filter(move |finding| finding["severity"] == severity)
     }
 
     fn is_reached(&self) -> bool {
-        self.0["verbs"]["probe"]["code"] == 0
+        self.found["verbs"]["probe"]["code"] == 0
     }
 }
 
@@ -47,8 +53,8 @@ pub(super) fn verdict(code: Option<i32>) -> String {
 
 /// # Errors
 /// A finding has no argument, or a file cannot be read or written.
-pub(super) fn write(root: &Path, target: &Path) -> Result<(), String> {
-    let rows = read(&target.join("results"))?;
+pub(super) fn write(root: &Path, target: &Path, places: Vec<Place>) -> Result<(), String> {
+    let rows = read(&target.join("results"), places);
     let file = root.join("field/arguments.json");
     let text = fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let arguments: BTreeMap<String, String> = serde_json::from_str::<Value>(&text)
@@ -70,23 +76,28 @@ pub(super) fn write(root: &Path, target: &Path) -> Result<(), String> {
     if unargued.is_empty() { Ok(()) } else { Err(format!("field/arguments.json has no argument for: {}", unargued.join(", "))) }
 }
 
-fn read(folder: &Path) -> Result<Vec<Row>, String> {
-    let entries = fs::read_dir(folder).map_err(|error| format!("cannot read {}: {error}", folder.display()))?;
-    let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    files.sort();
-    let read = |path: &std::path::PathBuf| serde_json::from_str(&fs::read_to_string(path).ok()?).ok().map(Row);
-    Ok(files.iter().filter_map(read).collect())
+/// What is known of each server over each transport; nothing of those that were never tried.
+fn read(folder: &Path, places: Vec<Place>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for place in places.into_iter().map(Rc::new) {
+        for (transport, _) in &place.starts {
+            let file = folder.join(format!("{}-{transport}.json", place.name));
+            let found = fs::read_to_string(file).ok().and_then(|text| serde_json::from_str(&text).ok());
+            rows.extend(found.map(|found| Row { place: Rc::clone(&place), transport: transport.clone(), found }));
+        }
+    }
+    rows
 }
 
 fn rendered(rows: &[Row], arguments: &BTreeMap<String, String>) -> String {
-    let servers: BTreeSet<&str> = rows.iter().map(|row| row.text("server")).collect();
+    let servers: BTreeSet<&str> = rows.iter().map(|row| row.place.name.as_str()).collect();
     let mut page = format!(
         "# The field: mcproof on {} published servers\n\n\
          Written by `cargo xtask field`; not to be edited. The packages are pinned by the lock files in `field/`, `field/servers.json` \
          tells how they are started. They run without a network and with keys that open nothing. Each command runs as a person types it: \
          `mcproof COMMAND -- …` for stdio, `mcproof COMMAND URL -- …` for Streamable HTTP and HTTP+SSE, with transport and era left open. \
          `test` runs the suite that `init` wrote, `verify` is `lock --verify` after `lock`; seconds are those of `check`, on a machine that \
-         was busy with other work.\n\n",
+         was busy with other work. Each row is what the last run of its server found; – is what was not run.\n\n",
         servers.len()
     );
     let reached = rows.iter().filter(|row| row.is_reached()).count();
@@ -95,17 +106,17 @@ fn rendered(rows: &[Row], arguments: &BTreeMap<String, String>) -> String {
     page += "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
     for row in rows {
         let count = |severity| row.findings(severity).count();
-        let seconds = row.0["verbs"]["check"]["seconds"].as_f64().map_or_else(|| "–".into(), |seconds| format!("{seconds:.1}"));
+        let seconds = row.found["verbs"]["check"]["seconds"].as_f64().map_or_else(|| "–".into(), |seconds| format!("{seconds:.1}"));
         let [probe, check, init, test, lock, verify] = ["probe", "check", "init", "test", "lock", "verify"].map(|verb| row.verdict(verb));
         let _ = writeln!(
             page,
             "| {} | {} {} {} | {} | {} | {probe} | {check} | {} | {} | {init} | {test} | {lock} | {verify} | {seconds} |",
-            row.text("server"),
-            row.text("from"),
-            row.text("package"),
-            row.text("version"),
-            row.text("sdk"),
-            row.text("transport"),
+            row.place.name,
+            row.place.from,
+            row.place.package,
+            row.place.version,
+            row.place.sdk,
+            row.transport,
             count("error"),
             count("warning"),
         );
@@ -129,8 +140,8 @@ fn rendered(rows: &[Row], arguments: &BTreeMap<String, String>) -> String {
         }
     }
     page += "\n## Out of reach, or a command failed\n\n| server | transport | the first that failed |\n|---|---|---|\n";
-    for row in rows.iter().filter(|row| !row.text("why").is_empty()) {
-        let _ = writeln!(page, "| {} | {} | {} |", row.text("server"), row.text("transport"), cell(row.text("why")));
+    for row in rows.iter().filter(|row| !row.why().is_empty()) {
+        let _ = writeln!(page, "| {} | {} | {} |", row.place.name, row.transport, cell(row.why()));
     }
     page
 }
@@ -142,7 +153,7 @@ fn kinds(rows: &[Row], severity: &str) -> BTreeMap<String, Vec<(String, String)>
         for finding in row.findings(severity) {
             let rule = finding["rule"].as_str().unwrap_or_default().to_owned();
             let message = finding["message"].as_str().unwrap_or_default().to_owned();
-            kinds.entry(rule).or_default().push((format!("{} {}", row.text("server"), row.text("transport")), message));
+            kinds.entry(rule).or_default().push((format!("{} {}", row.place.name, row.transport), message));
         }
     }
     kinds
