@@ -5,6 +5,7 @@ use crate::conversation::{self, Interrupts, Watching};
 use crate::diagnosis;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::one_shot::warn_of_faults;
 use crate::target::{Resolved, TargetArgs};
 use mcproof_client::{
     CallFailure, ConnectFailure, Era, EraChoice, Patience, Session, Tap, Target, TransportKind, Unanswered, open_session,
@@ -159,6 +160,10 @@ async fn visit_all(
         }
         let spoken = versions.get(&visitor.era).map(Vec::as_slice).unwrap_or_default();
         let captured = captured(&session, spoken, resolved).await;
+        // Told once: it is the same server for all kinds of clients.
+        if contracts.is_empty() && captured.is_ok() {
+            warn_of_faults(&session);
+        }
         session.close_within(Patience::default()).await;
         let Captured { contract, transport: kind } = captured?;
         transport = Some(kind);

@@ -21,7 +21,7 @@ const MEANINGS: [(Exit, &str); 8] = [
     (Exit::Failed, "failed: a verdict, a tool (isError), or a request without a result"),
     (Exit::BadInput, "bad input: a flag, a file or a name"),
     (Exit::Unreachable, "the server could not be reached or started"),
-    (Exit::NothingSelected, "nothing was selected, so nothing was tested"),
+    (Exit::NothingSelected, "nothing was selected, or all of it was skipped: nothing was tested"),
     (Exit::OurBug, "a bug of mcproof"),
     (Exit::Interrupted, "ended by Ctrl-C"),
     (Exit::Terminated, "ended by SIGTERM"),

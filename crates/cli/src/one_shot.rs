@@ -14,7 +14,7 @@ use mcproof_client::jsonrpc::RpcError;
 use mcproof_record::Diagnostic;
 use mcproof_report::{diagnostic, escape};
 
-/// Faults that are told one by one; a flood of noise is counted.
+/// Kinds of faults that are told; a flood of noise is counted.
 const FAULTS_TOLD: usize = 5;
 
 /// Asks one thing and prints the answer. Failures come back in the form that the printer prints them in.
@@ -45,7 +45,7 @@ pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, wat
                     "`{method}` answered in {millis:.1} ms ({}, {} era, {version})\n",
                     handshake.transport, handshake.era
                 ))?;
-                Ok(Exit::Passed)
+                if printer.strict { conforming(session) } else { Ok(Exit::Passed) }
             }
             Ok(result) => {
                 printer.print(&method, &result)?;
@@ -55,11 +55,25 @@ pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, wat
                         failure.diagnostic.hint = request::misspelling(session, request, resolved.timeout).await;
                         Err(failure)
                     }
+                    _ if printer.strict => conforming(session),
                     _ => Ok(Exit::Passed),
                 }
             }
         }
     })
+}
+
+/// # Errors
+/// The server sent besides its answers what it should not have.
+fn conforming(session: &Session) -> Result<Exit, Failure> {
+    match session.faults().len() {
+        0 => Ok(Exit::Passed),
+        1 => Err(Failure::new(Exit::Failed, Diagnostic::error("not-strict", "the server sent something that not every client takes"))),
+        count => Err(Failure::new(
+            Exit::Failed,
+            Diagnostic::error("not-strict", format!("the server sent {count} things that not every client takes")),
+        )),
+    }
 }
 
 /// An answer that is a JSON-RPC error.
@@ -83,10 +97,17 @@ pub(crate) fn warn_of_faults(session: &Session) {
         return;
     }
     let (transcript, style) = (session.tap().transcript(), settings::style());
-    for fault in faults.iter().take(FAULTS_TOLD) {
-        output::talk(&diagnostic::render(&diagnosis::of_fault(fault, &transcript), &style));
+    // One of each kind: a server that logs to stdout does it all the time.
+    let mut kinds: Vec<Diagnostic> = Vec::new();
+    for fault in &faults {
+        let told = diagnosis::of_fault(fault, &transcript);
+        if !kinds.iter().any(|known| known.code == told.code && known.hint == told.hint) {
+            kinds.push(told);
+        }
     }
-    if let Some(more) = faults.len().checked_sub(FAULTS_TOLD).filter(|more| *more > 0) {
-        output::talk(&format!("… and {more} more that fit no conversation; --trace FILE keeps them all\n"));
+    let told = kinds.len().min(FAULTS_TOLD);
+    kinds.iter().take(told).for_each(|kind| output::talk(&diagnostic::render(kind, &style)));
+    if faults.len() > told {
+        output::talk(&format!("… and {} more that fit no conversation; --trace FILE keeps them all\n", faults.len() - told));
     }
 }

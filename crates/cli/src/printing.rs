@@ -24,6 +24,9 @@ pub(crate) struct OutputArgs {
     /// No warnings, only the result or the error
     #[arg(short, long)]
     quiet: bool,
+    /// Fail if the server sends what not every client takes, in place of a warning
+    #[arg(long)]
+    strict: bool,
     /// Write the result to this file instead of stdout
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -58,6 +61,7 @@ pub(crate) enum Form {
 pub(crate) struct Printer {
     pub(crate) form: Form,
     pub(crate) quiet: bool,
+    pub(crate) strict: bool,
     file: Option<(PathBuf, FileFormat)>,
 }
 
@@ -69,7 +73,7 @@ impl OutputArgs {
             _ => Form::Json,
         };
         let file = self.output.clone().map(|path| (path, self.output_format.unwrap_or(FileFormat::Json)));
-        Printer { form, quiet: self.quiet, file }
+        Printer { form, quiet: self.quiet, strict: self.strict, file }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::settings;
 use crate::suggest;
 use clap::{Args as _, FromArgMatches as _};
 use config::{Folder, Known};
-use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Guardian, Launch, TapBounds, Target, TransportKind};
+use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Guardian, Launch, Reading, Startup, TapBounds, Target, TransportKind};
 use mcproof_engine::diagnosis::Asker;
 use mcproof_engine::offer::flaw_of_offer;
 use serde_json::{Map, Value};
@@ -21,7 +21,9 @@ use std::time::Duration;
 use url::Url;
 
 const REQUEST_TIMEOUT: &str = "30s";
-const CONNECT_TIMEOUT: &str = "30s";
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a server that nobody starts may refuse before it is down: a slip in a URL must not cost a minute.
+pub(crate) const STARTUP: Duration = Duration::from_secs(2);
 
 /// The flags that every command shares which talks to a server.
 #[derive(Clone, Debug, clap::Args)]
@@ -69,9 +71,12 @@ pub(crate) struct TargetArgs {
     /// Longest wait for an answer: 5s, 200ms, or milliseconds
     #[arg(long, value_name = "TIME", default_value = REQUEST_TIMEOUT, value_parser = duration::parse)]
     pub(crate) timeout: Duration,
-    /// Longest wait for the start of the server and its handshake
-    #[arg(long, value_name = "TIME", default_value = CONNECT_TIMEOUT, value_parser = duration::parse)]
-    pub(crate) connect_timeout: Duration,
+    /// Longest wait for the start of the server and its handshake [default: 30s]
+    ///
+    /// A server that refuses or resets connections, or answers 502 to 504, is asked again until then; at a URL alone for 2 s, unless
+    /// this flag says how long.
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) connect_timeout: Option<Duration>,
     /// Write everything that was on the wire to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
@@ -181,7 +186,9 @@ impl TargetArgs {
             authorization: self.authorization.apply(&mut target, &guardian)?,
             era: self.era,
             protocol_version: self.protocol_version.clone(),
-            timeout: Some(self.connect_timeout),
+            timeout: Some(self.connect_timeout.unwrap_or(CONNECT_TIMEOUT)),
+            reading: Reading::Tolerant,
+            startup: Startup::Awaited(self.connect_timeout.unwrap_or(STARTUP)),
             guardian,
             limits: self.network.limits().limits(),
             network: self.network.network()?,

@@ -223,6 +223,26 @@ fn a_lock_tells_drift_and_is_not_touched_without() {
     check(at, &["diff", "mcproof.lock", "--", MCPROOF, "demo", "shop"], 2, &["is no JSON"]);
 }
 
+#[test]
+fn a_lock_is_not_overwritten_by_what_breaks_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (at, path) = (folder.path(), folder.path().join("mcproof.lock"));
+    check(at, &["lock", "--", MCPROOF, "demo", "shop"], 0, &["mcproof.lock is written"]);
+    let written = std::fs::read_to_string(&path).unwrap();
+    let broken = ["tool-removed", "mcproof.lock is left as it is: the server breaks what it promises", "`mcproof lock --update`"];
+    check(at, &["lock", "--", MCPROOF, "demo", "tracker"], 1, &broken);
+    let fewer = ["mcproof.lock is left as it is: it would no longer hold", "legacy/full"];
+    check(at, &["lock", "--as", "minimal", "--", MCPROOF, "demo", "shop"], 1, &fewer);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
+    check(at, &["lock", "--update", "--", MCPROOF, "demo", "tracker"], 0, &["tool-removed", "mcproof.lock is written"]);
+    assert_ne!(std::fs::read_to_string(&path).unwrap(), written);
+    // Nothing of this lock shows over HTTP+SSE: that is no proof that it is kept.
+    check(at, &["lock", "--output", "modern.lock", "--era", "modern", "--", MCPROOF, "demo", "shop"], 0, &[]);
+    let over_sse = ["http://127.0.0.1:${port}/sse", "--", MCPROOF, "demo", "shop", "--sse", "--port", "${port}"];
+    let verify = [&["lock", "--verify", "--output", "modern.lock"], &over_sse[..]].concat();
+    check(at, &verify, 3, &["a server of HTTP+SSE is reached with --transport sse"]);
+}
+
 /// What the binary prints is as its own schema says.
 fn validates(what: &str, value: &Value) {
     let printed = Command::new(MCPROOF).args(["schema", what]).output().unwrap().stdout;
@@ -280,7 +300,9 @@ fn two_sides_of_any_kind_are_compared() {
     let at = folder.path();
     let (shop, tracker) = (format!("'{MCPROOF}' demo shop"), format!("'{MCPROOF}' demo tracker"));
     check(at, &["diff", "--old", &shop, "--new", &shop, "--deny", "any"], 0, &["no changes"]);
-    check(at, &["diff", "--old", &shop, "--new", &tracker], 0, &["tool-removed", "tool-added"]);
+    // As `lock --verify` does, with and without --deny.
+    check(at, &["diff", "--old", &shop, "--new", &tracker], 1, &["tool-removed", "tool-added"]);
+    check(at, &["diff", "--old", &shop, "--new", &tracker, "--deny", "none"], 0, &["tool-removed", "tool-added"]);
     check(
         at,
         &["diff", "--old", &shop, "--new", &tracker, "--deny", "breaking", "--markdown"],

@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
 
@@ -157,7 +157,10 @@ fn a_server_that_comes_late_is_waited_for() {
 #[test]
 fn waiting_has_an_end_and_is_not_done_in_vain() {
     let url = format!("http://127.0.0.1:{}/mcp", mcproof_testkit::free_port());
+    let began = Instant::now();
     let ran = probe(&[&url, "--deadline", "1500ms"]);
+    // The last attempt is made when all the time has passed, not when the next delay would be too long for it.
+    assert!(began.elapsed() >= Duration::from_millis(1500), "{}{}", ran.stdout, ran.stderr);
     assert_eq!(ran.code, Some(3), "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stderr.contains("attempt 1: ") && ran.stdout.starts_with("unreachable: "), "{}{}", ran.stdout, ran.stderr);
     let ran = probe(&["--retry", "--", "no-such-program-anywhere"]);

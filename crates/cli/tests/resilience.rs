@@ -143,6 +143,18 @@ fn retries_that_are_used_up_are_counted_and_each_attempt_is_an_exchange() {
 }
 
 #[test]
+fn an_attempt_that_had_to_be_repeated_passed_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (suite, file) = (folder.path().join("s.mcproof.yaml"), folder.path().join("audit.jsonl"));
+    let test = format!("faults: {{ status: 503, tool: echo, first: 1 }}\n    retry: {{ max: 2, delay: 10ms }}\n    steps: [{ECHO}]");
+    std::fs::write(&suite, tracker(&test)).unwrap();
+    let ran = running::run(&[suite.to_str().unwrap(), "--transport", "http", "--audit", file.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let passed: Vec<bool> = audit(&file).iter().map(|line| line.passed).collect();
+    assert_eq!(passed, [false, true], "{:?}", audit(&file));
+}
+
+#[test]
 fn an_open_breaker_has_a_diagnosis_of_its_own() {
     let expected = "{ call: echo, with: { message: hi }, no_answer: true }";
     let text = tracker(&format!(

@@ -14,9 +14,9 @@ pub use answers::{Answers, Callback, Consulted, Elicitation, HostedTasks, Sampli
 pub use revision::{Era, EraChoice, ParseChoiceError, TransportKind};
 pub use session::{
     CallFailure, Called, Cancellation, Canceller, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Farewell, Fault, Handshake,
-    Headers, HttpAnswer, HttpQuestion, ListFailure, Listed, ListenFailure, Locate, Notification, NotificationFailure, Reads, Reply, Sent,
-    Session, Subscription, SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd, TaskFailure, TaskState, TaskStatus, Terms, WaitFor,
-    ask_elsewhere, check_param_headers, open_bare, open_in_memory, open_relayed, open_session,
+    Headers, HttpAnswer, HttpQuestion, ListFailure, Listed, ListenFailure, Locate, Notification, NotificationFailure, Reading, Reads,
+    Reply, Sent, Session, Startup, Subscription, SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd, TaskFailure, TaskState,
+    TaskStatus, Terms, WaitFor, ask_elsewhere, check_param_headers, open_bare, open_in_memory, open_relayed, open_session,
 };
 pub use tap::{Tap, TapBounds};
 pub use transport::{

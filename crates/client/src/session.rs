@@ -33,7 +33,7 @@ pub use raw::{HttpAnswer, HttpQuestion, Reads, WaitFor, ask_elsewhere};
 pub use renew::Farewell;
 pub use sent::Sent;
 pub use subscription::{ListenFailure, Subscription, SubscriptionEnd, SubscriptionFailure};
-pub use target::{ConnectOptions, Locate, Target};
+pub use target::{ConnectOptions, Locate, Reading, Startup, Target};
 pub use task::{Called, Task, TaskEnd, TaskFailure, TaskState, TaskStatus};
 pub use terms::{Cancellation, Canceller, Deadline, Terms};
 
@@ -127,6 +127,8 @@ pub enum CallFailure {
     Cancelled { method: String, after: Duration },
     #[error("the answer is no message: {0}")]
     NotAnAnswer(Malformed),
+    #[error("the answer came as {0}")]
+    Lost(FaultKind),
     #[error("server wants authorization (status {}), which failed: {failure}", .head.status)]
     Unauthorized { head: Arc<HttpHead>, failure: AuthorizationFailure },
     #[error("{0}")]

@@ -169,6 +169,16 @@ pub(crate) trait Inbox: Send + Sync + 'static {
     /// A line has begun and its end lets wait. `note` records that, if it was not known.
     fn line_begun(&self, note: &dyn Fn() -> FrameId);
 
+    /// An event has begun and its end lets wait. `note` records that, and says what is wrong with it so far.
+    fn event_begun(&self, exchange: ExchangeId, note: &dyn Fn() -> (FrameId, FaultKind));
+
+    /// What had begun there has ended.
+    fn event_ended(&self, exchange: ExchangeId);
+
+    /// A message that came, but in a way in which clients do not take it. `content` is what it seems to be, `request` is as in
+    /// [`Inbox::message`].
+    fn lost(&self, frame: FrameId, kind: FaultKind, content: &[u8], request: Option<&RequestId>);
+
     /// Something that no conforming server sends.
     fn fault(&self, frame: FrameId, kind: FaultKind);
 
@@ -189,6 +199,8 @@ pub enum FaultKind {
     Malformed(Malformed),
     #[error("an answer to id {0}, which was never asked")]
     UnknownId(RequestId),
+    #[error("an answer to id \"{0}\", a text, where the request had the number {0}")]
+    TextForNumber(i64),
     #[error("another answer to id {0}, which was answered or given up before")]
     NotWaitedFor(RequestId),
     #[error("an answer without an id: {0}")]
@@ -197,6 +209,10 @@ pub enum FaultKind {
     OtherEvent(String),
     #[error("an event without the blank line that ends it, which clients drop")]
     UnfinishedEvent,
+    #[error("a message in an event stream outside of `data:`, which clients drop: `{0}`")]
+    EventWithoutData(String),
+    #[error("a message in the response to a POST, where clients of HTTP+SSE read the event stream only")]
+    AnswerOffStream,
     #[error("the beginning of a line without a line feed, which no client reads")]
     UnfinishedLine,
     #[error("status {status} for a notification")]
@@ -218,6 +234,7 @@ impl FaultKind {
             Self::NotWaitedFor(known) => Self::NotWaitedFor(id(known)),
             Self::NoId(text) => Self::NoId(beginning(text)),
             Self::OtherEvent(name) => Self::OtherEvent(beginning(name)),
+            Self::EventWithoutData(line) => Self::EventWithoutData(beginning(line)),
             other => other,
         }
     }

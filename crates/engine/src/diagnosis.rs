@@ -2,7 +2,7 @@
 //! sentences live, for suites and one-shot commands alike.
 
 use crate::wording::shortened;
-use mcproof_client::jsonrpc::Flaw;
+use mcproof_client::jsonrpc::{Flaw, Malformed};
 use mcproof_client::{
     Bound, CallFailure, Closed, ConnectFailure, Exit, Fault, FaultKind, HttpHead, ListFailure, Session, SseFailure, StartFailure, Tap,
     Target, TaskFailure, Unanswered,
@@ -197,6 +197,10 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
         F::Sse(SseFailure::Unreachable(broken) | SseFailure::Ended(Some(broken))) if broken.bound.is_some() => {
             broken.bound.map_or(("no-event-stream", None), |bound| (code_of_bound(bound), asker.bound(bound)))
         }
+        F::Sse(SseFailure::Flawed(kind)) => ("no-event-stream", kind_hint(kind).map(str::to_owned)),
+        F::SseTimedOut { faults, .. } if !faults.is_empty() => {
+            ("no-event-stream", faults.first().and_then(|fault| kind_hint(&fault.kind)).map(str::to_owned))
+        }
         F::Sse(_) | F::SseTimedOut { .. } => ("no-event-stream", own("check that the URL is the one of the event stream, mostly `/sse`")),
         F::NoModernSse => {
             ("version-mismatch", flags("use the `http` transport, or drop `--era modern`", "use the `http` transport, or another `era`"))
@@ -215,6 +219,7 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
         (CallFailure::NotAnAnswer(_), _) => {
             ("not-a-message", scene.faults.last().and_then(|fault| fault_hint(fault, &scene.transcript, scene.asker)))
         }
+        (CallFailure::Lost(kind), _) => (code_of_kind(kind), kind_hint(kind).map(str::to_owned)),
         // A process that ends after its deadline ended too late to be the cause.
         (CallFailure::TimedOut { .. }, _) => match scene.faults.first() {
             Some(fault) => {
@@ -241,12 +246,13 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
         (CallFailure::Unanswered(Unanswered::Unreachable(_)), None) => {
             ("server-unreachable", Some("check that the server runs, and its URL".into()))
         }
-        (CallFailure::Unanswered(Unanswered::Response { head, .. }), None) => {
+        (CallFailure::Unanswered(Unanswered::Response { head, excerpt, .. }), None) => {
             let fault = scene.faults.last().filter(|fault| belongs_to(fault, head.exchange, &scene.transcript));
             if let Some(fault) = fault {
                 message += &format!("; {}", describe_fault(fault, &scene.transcript));
             }
-            let hint = fault.and_then(|fault| fault_hint(fault, &scene.transcript, scene.asker)).or_else(|| http_hint(head, scene.asker));
+            let hint =
+                fault.and_then(|fault| fault_hint(fault, &scene.transcript, scene.asker)).or_else(|| http_hint(head, excerpt, scene.asker));
             ("no-answer-in-response", hint)
         }
     };
@@ -314,26 +320,44 @@ fn code_of_bound(bound: Bound) -> &'static str {
 
 /// Whether a diagnosis of a failed request names what the server sent wrongly already.
 pub fn names_fault(diagnostic: &Diagnostic) -> bool {
-    let codes = ["no-answer", "no-answer-in-response", "not-a-message", "event-too-large", "json-too-deep", "json-too-many-values"];
+    let codes = [
+        "no-answer",
+        "no-answer-in-response",
+        "not-a-message",
+        "sse-event-name",
+        "sse-event-unfinished",
+        "event-without-data",
+        "answer-off-stream",
+        "id-of-another-type",
+        "event-too-large",
+        "json-too-deep",
+        "json-too-many-values",
+    ];
     codes.contains(&diagnostic.code.as_str())
 }
 
 /// Something that the server sent and no conforming server sends.
 pub fn of_fault(fault: &Fault, transcript: &Transcript, asker: Asker) -> Diagnostic {
-    let code = match &fault.kind {
+    let mut diagnostic = Diagnostic::error(code_of_kind(&fault.kind), describe_fault(fault, transcript));
+    diagnostic.hint = fault_hint(fault, transcript, asker);
+    diagnostic.evidence(transcript.around(Some(fault.frame), FRAMES, 0))
+}
+
+fn code_of_kind(kind: &FaultKind) -> &'static str {
+    match kind {
         FaultKind::Malformed(malformed) => bound_of_flaw(&malformed.flaw).map_or("not-a-message", code_of_bound),
         FaultKind::UnknownId(_) => "unknown-id",
+        FaultKind::TextForNumber(_) => "id-of-another-type",
         FaultKind::NotWaitedFor(_) => "answered-twice",
         FaultKind::NoId(_) => "answer-without-id",
         FaultKind::OtherEvent(_) => "sse-event-name",
         FaultKind::UnfinishedEvent => "sse-event-unfinished",
+        FaultKind::EventWithoutData(_) => "event-without-data",
+        FaultKind::AnswerOffStream => "answer-off-stream",
         FaultKind::UnfinishedLine => "line-unfinished",
         FaultKind::NotificationRefused { .. } => "notification-refused",
         FaultKind::TooManyRequests { .. } => "too-many-requests",
-    };
-    let mut diagnostic = Diagnostic::error(code, describe_fault(fault, transcript));
-    diagnostic.hint = fault_hint(fault, transcript, asker);
-    diagnostic.evidence(transcript.around(Some(fault.frame), FRAMES, 0))
+    }
 }
 
 /// The frames up to `end`, or the last ones, and the last lines of stderr.
@@ -358,31 +382,79 @@ fn describe_fault(fault: &Fault, transcript: &Transcript) -> String {
 }
 
 fn fault_hint(fault: &Fault, transcript: &Transcript, asker: Asker) -> Option<String> {
-    let flaw = match &fault.kind {
-        FaultKind::Malformed(malformed) => &malformed.flaw,
-        FaultKind::UnknownId(_) | FaultKind::NoId(_) => {
-            return Some("give each answer the `id` of its request, with its type: 1 is not \"1\"".into());
-        }
-        FaultKind::NotWaitedFor(_) => return None,
-        FaultKind::OtherEvent(_) => return Some("send messages as events without a name, or with `event: message`".into()),
-        FaultKind::UnfinishedEvent => return Some("end each event with a blank line".into()),
-        FaultKind::UnfinishedLine => return Some("end each message with a line feed, and flush it".into()),
-        FaultKind::NotificationRefused { .. } => return Some("answer a notification with 202 and no body".into()),
-        FaultKind::TooManyRequests { .. } => return Some("take the answers to earlier requests before asking for more".into()),
-    };
+    let FaultKind::Malformed(Malformed { flaw, .. }) = &fault.kind else { return kind_hint(&fault.kind).map(str::to_owned) };
     let line = line_of(fault, transcript);
+    if let (Flaw::NotJson(_), Some(remedy)) = (flaw, http_form(fault, transcript)) {
+        return Some(remedy.to_owned());
+    }
     Some(match (flaw, line) {
         (Flaw::NotUtf8(_), _) => "write UTF-8: JSON has no other encoding".into(),
         (Flaw::ByteOrderMark, _) => "write without a byte order mark".into(),
         (Flaw::TooManyValues(_), _) => return asker.bound(Bound::Values),
         (Flaw::TooDeep(_), _) => return asker.bound(Bound::Depth),
         (Flaw::NotAMessage(_) | Flaw::NotAnObject(_), _) => return None,
-        (Flaw::NotJson(_), Some(line)) if line.trim_start().starts_with(['{', '[', '"', '}']) => {
+        (Flaw::NotJson(_), Some(line)) if is_piece_of_json(&line) => {
             "write each message on one line: JSON that is pretty-printed breaks into many".into()
         }
         (Flaw::NotJson(_), Some(_)) => "stdout belongs to the protocol: one message a line, and logs to stderr".into(),
         (Flaw::NotJson(_), None) => return None,
     })
+}
+
+/// What to do about it, where no more than its kind has to be known for that.
+fn kind_hint(kind: &FaultKind) -> Option<&'static str> {
+    Some(match kind {
+        FaultKind::Malformed(_) | FaultKind::NotWaitedFor(_) => return None,
+        FaultKind::UnknownId(_) | FaultKind::TextForNumber(_) | FaultKind::NoId(_) => {
+            "give each answer the `id` of its request, with its type: 1 is not \"1\""
+        }
+        FaultKind::OtherEvent(_) => "send messages as events without a name, or with `event: message`",
+        FaultKind::UnfinishedEvent => "end each event with a blank line, that is with two line feeds after its `data:` line, and flush it",
+        FaultKind::EventWithoutData(line) if line.trim_start().starts_with(['{', '[']) => {
+            "write `data: ` before the message, or answer with plain JSON as `Content-Type: application/json`"
+        }
+        FaultKind::EventWithoutData(_) => {
+            "begin the line with `data: `, in lower case: an event stream knows the fields data, event, id and retry"
+        }
+        FaultKind::AnswerOffStream => "answer the POST with 202 and no body, and send the message on the event stream",
+        FaultKind::UnfinishedLine => "end each message with a line feed, and flush it",
+        FaultKind::NotificationRefused { .. } => "answer a notification with 202 and no body",
+        FaultKind::TooManyRequests { .. } => "take the answers to earlier requests before asking for more",
+    })
+}
+
+/// What to do about content of an HTTP response that is in another form than its head announces.
+fn http_form(fault: &Fault, transcript: &Transcript) -> Option<&'static str> {
+    let frame = transcript.frames.iter().find(|frame| frame.id == fault.frame)?;
+    match &frame.body {
+        FrameBody::HttpBody { bytes, .. } if is_event_stream(&bytes.to_text()) => {
+            Some("the body is an event stream: announce it as `Content-Type: text/event-stream`")
+        }
+        FrameBody::SseEvent { bytes, .. } if bytes.to_text().lines().any(|line| !line.is_empty() && !is_field(line)) => {
+            Some("begin each line of a message with `data: `, or write it as JSON on one line")
+        }
+        _ => None,
+    }
+}
+
+fn is_field(line: &str) -> bool {
+    let name = line.split(':').next().unwrap_or_default();
+    ["", "data", "event", "id", "retry"].contains(&name)
+}
+
+/// Whether a body that is announced as something else begins as an event stream does.
+fn is_event_stream(body: &str) -> bool {
+    let first = body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    first.contains(':') && is_field(first)
+}
+
+/// Whether a line looks like one of many that JSON was broken into, and not like `[info] started`.
+fn is_piece_of_json(line: &str) -> bool {
+    let line = line.trim();
+    match line.strip_prefix('[') {
+        Some(rest) => rest.trim_start().is_empty() || rest.trim_start().starts_with(['{', '[', '"']),
+        None => line.starts_with(['{', '"', '}', ']']),
+    }
 }
 
 /// Whether a fault stands in a response of that exchange.
@@ -478,7 +550,7 @@ fn missing_variable(line: &str) -> Option<&str> {
     words.find(|word| is_name(word) && !is_code(word)).filter(|_| complains)
 }
 
-fn http_hint(head: &HttpHead, asker: Asker) -> Option<String> {
+fn http_hint(head: &HttpHead, excerpt: &str, asker: Asker) -> Option<String> {
     let kind = head.header("content-type").unwrap_or_default();
     Some(match head.status {
         301 | 302 | 307 | 308 => "the server redirects: use the URL that it names".into(),
@@ -493,9 +565,11 @@ fn http_hint(head: &HttpHead, asker: Asker) -> Option<String> {
         501 => "check the URL: what listens there takes no POST".into(),
         401 => return asker.credentials(),
         406 => "the server refuses our Accept header, which names application/json and text/event-stream".into(),
-        200 if !kind.starts_with("application/json") && !kind.starts_with("text/event-stream") => {
-            "answer with `Content-Type: application/json` or `text/event-stream`".into()
-        }
+        200 if !kind.starts_with("application/json") && !kind.starts_with("text/event-stream") => match excerpt {
+            text if is_event_stream(text) => "the body is an event stream: announce it as `Content-Type: text/event-stream`".into(),
+            text if text.trim_start().starts_with('{') => "the body is JSON: announce it as `Content-Type: application/json`".into(),
+            _ => "answer with `Content-Type: application/json` or `text/event-stream`".into(),
+        },
         _ => return None,
     })
 }
@@ -508,6 +582,20 @@ pub fn shell_line(command: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn log_lines_are_told_from_pieces_of_json() {
+        let check = |line: &str, expected: bool| assert_eq!(is_piece_of_json(line), expected, "{line}");
+        check("{", true);
+        check("  \"id\": 1,", true);
+        check("}, {", true);
+        check("[", true);
+        check("[{", true);
+        check("]", true);
+        check("[info] started", false);
+        check("[12:30:01] ready", false);
+        check("Listening", false);
+    }
 
     #[test]
     fn a_variable_that_is_asked_for_is_found() {

@@ -12,7 +12,7 @@ pub use replay::take_of;
 use crate::contract::{ToolsSeen, changes_told, tools_hash};
 use crate::diagnosis::{self, Asker, Scene};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
-use mcproof_client::{ConnectFailure, ConnectOptions, Handshake, Patience, Session, StartFailure, Tap, Target, open_session};
+use mcproof_client::{ConnectFailure, ConnectOptions, Handshake, Patience, Reading, Session, StartFailure, Tap, Target, open_session};
 use mcproof_record::{Contract, Diagnostic, ProbeReport, ProbeVerdict, ProbedHandshake, Severity};
 use phases::Course;
 use serde_json::Value;
@@ -73,6 +73,8 @@ pub async fn probe(plan: &ProbePlan, tap: &Tap, now: SystemTime) -> Probed {
 pub async fn visit(plan: &ProbePlan, earlier: Option<Session>, tap: &Tap, now: SystemTime) -> (Probed, Option<Session>) {
     let mut report = ProbeReport::new(tap.redacted(plan.name.clone()));
     let options = plan.promise.as_ref().map_or_else(|| plan.options.clone(), |promise| promise.options(&plan.options));
+    // What clients get along with is told as a warning, below.
+    let options = ConnectOptions { reading: Reading::Tolerant, ..options };
     let (mut course, mut contract) = (Course::default(), None);
     let is_earlier = earlier.is_some();
     let opened = match earlier {
@@ -117,7 +119,10 @@ pub async fn visit(plan: &ProbePlan, earlier: Option<Session>, tap: &Tap, now: S
 }
 
 async fn list(plan: &ProbePlan, session: &Session, course: &mut Course, report: &mut ProbeReport) -> Option<ToolsSeen> {
-    session.handshake().capabilities.get("tools")?;
+    if session.handshake().capabilities.get("tools").is_none() {
+        other_list(plan, session, course, report).await;
+        return None;
+    }
     let told = changes_told(session);
     let began = session.tap().elapsed();
     match session.list("tools/list", "tools", plan.timeout).await {
@@ -134,6 +139,22 @@ async fn list(plan: &ProbePlan, session: &Session, course: &mut Course, report: 
             let scene = Scene::of(session, session.tap(), plan.asker).await;
             report.blame(diagnosis::of_list_failure(&failure, "tools/list", &scene), ProbeVerdict::Unhealthy);
             None
+        }
+    }
+}
+
+/// Of a server without tools, the first list that it declares: a handshake alone proves little.
+async fn other_list(plan: &ProbePlan, session: &Session, course: &mut Course, report: &mut ProbeReport) {
+    const OTHERS: [(&str, &str); 2] = [("resources", "resources/list"), ("prompts", "prompts/list")];
+    let declared = |(key, _): &&(&str, &str)| session.handshake().capabilities.get(*key).is_some();
+    let Some((key, method)) = OTHERS.iter().find(declared) else { return };
+    let began = session.tap().elapsed();
+    match session.list(method, key, plan.timeout).await {
+        Ok(_) => course.list = Some((began, session.tap().elapsed())),
+        Err(failure) => {
+            course.failed = Some(session.tap().elapsed());
+            let scene = Scene::of(session, session.tap(), plan.asker).await;
+            report.blame(diagnosis::of_list_failure(&failure, method, &scene), ProbeVerdict::Unhealthy);
         }
     }
 }
@@ -161,8 +182,8 @@ fn is_there(plan: &ProbePlan, failure: &ConnectFailure, tap: &Tap) -> bool {
 /// Between two attempts at the least, and at the most.
 const FIRST_DELAY: Duration = Duration::from_millis(250);
 const LONGEST_DELAY: Duration = Duration::from_secs(5);
-/// What an attempt gets of the time at the very least.
-const SHORTEST_ATTEMPT: Duration = Duration::from_millis(500);
+/// What an attempt gets of the time at the very least, also the one that begins at the deadline.
+const SHORTEST_ATTEMPT: Duration = Duration::from_secs(1);
 
 /// An attempt after which there will be another one.
 pub struct Setback<'a> {
@@ -173,7 +194,7 @@ pub struct Setback<'a> {
     pub delay: Duration,
 }
 
-/// Probes until the server is up, or no attempt fits into `within` any more, with growing delays. What no waiting mends, such
+/// Probes until the server is up, with growing delays, for the last time when `within` has passed. What no waiting mends, such
 /// as a command that does not exist, is tried once.
 pub async fn persist(
     plan: &ProbePlan,
@@ -193,11 +214,11 @@ pub async fn persist(
         plan.timeout = plan.timeout.min(left);
         let tap = fresh_tap();
         let probed = probe(&plan, &tap, now()).await;
-        let delay = delays.next().unwrap_or(LONGEST_DELAY);
-        let is_last = probed.report.verdict.is_up() || is_final(&probed) || began.elapsed() + delay + SHORTEST_ATTEMPT > within;
-        if is_last {
+        let left = within.saturating_sub(began.elapsed());
+        if probed.report.verdict.is_up() || is_final(&probed) || left.is_zero() {
             return (probed, tap);
         }
+        let delay = delays.next().unwrap_or(LONGEST_DELAY).min(left);
         set_back(&Setback { report: &probed.report, attempt, delay });
         sleep(delay).await;
         attempt += 1;

@@ -34,7 +34,7 @@ pub use filter::{FILTER_HELP, Filter};
 use group::{Busy, Groups};
 pub use locate::locate_by;
 use mcproof_client::auth::Authorization;
-use mcproof_client::{EraChoice, Guardian, Launch, Network, Patience};
+use mcproof_client::{EraChoice, Guardian, Launch, Network, Patience, Startup};
 use mcproof_record::{CaseOutcome, Diagnostic, Event, FORMAT_VERSION, Severity, Summary, Verdict, fold};
 use parity::Wires;
 use ports::Addresses;
@@ -60,6 +60,8 @@ pub struct RunOptions {
     pub era: Option<EraChoice>,
     pub protocol_version: Option<String>,
     pub connect_timeout: Option<Duration>,
+    /// For servers that the suite does not start.
+    pub startup: Startup,
     pub request_timeout: Option<Duration>,
     /// What a command that begins with `mcproof` starts: this very binary, also where none is on the PATH.
     pub mcproof: Option<PathBuf>,

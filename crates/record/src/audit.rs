@@ -40,7 +40,7 @@ pub struct AuditLine {
     #[serde(rename = "duration_ms", with = "millis")]
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub duration: Duration,
-    /// Whether the step met its expectations.
+    /// Whether the step met its expectations with this request: one that had to be sent again did not.
     pub passed: bool,
 }
 

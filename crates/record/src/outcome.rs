@@ -72,6 +72,9 @@ pub struct Exchange {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub arguments: Map<String, Value>,
     pub answer: AnswerKind,
+    /// Set if it was tried again, because nothing came that could be judged.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retried: bool,
     /// From the request to its answer, or to the end of waiting.
     #[serde(rename = "duration_ms", with = "millis")]
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]

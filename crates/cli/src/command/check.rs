@@ -8,6 +8,7 @@ use crate::target::{Resolved, TargetArgs, Words};
 use crate::typed::Typed;
 use crate::{output, settings};
 use clap::Args as _;
+use mcproof_client::{ConnectOptions, Reading, Startup};
 use mcproof_engine::check::{Explored, Inquiry, Permission, explore};
 use mcproof_engine::diagnosis::{self, Asker};
 use mcproof_engine::rules::{self, UnknownRule, hosts};
@@ -147,6 +148,8 @@ impl Arguments {
         let name = self.target.clone().or_else(|| self.server.server.clone()).unwrap_or_else(|| self.server.command.join(" "));
         let calls = self.rules.call.clone().unwrap_or_default();
         let replicas = self.rules.replica.clone();
+        // What is out of order is told, not waited for; what is odd is judged, not put up with.
+        let options = ConnectOptions { startup: Startup::Over, reading: Reading::Strict, ..options };
         let inquiry = Inquiry { target, options, secrets, tap, timeout, calls, as_browser: self.rules.browser, replicas };
         let explored = conversation::run(async {
             let mut interrupts = Interrupts::new()?;

@@ -9,14 +9,14 @@ use crate::target::{TargetArgs, Words};
 use crate::{output, settings};
 use mcproof_client::TransportKind;
 use mcproof_engine::contract::{Extent, Side, Visitor, diff};
-use mcproof_record::{ChangeLevel, ContractDiff};
+use mcproof_record::{ChangeLevel, ContractDiff, Diagnostic};
 use mcproof_report::contract;
 use std::path::Path;
 
 /// Tell what changed between two servers, locks or traces, and what it breaks
 ///
-/// Each change is breaking, compatible or cosmetic for those who call the server. The exit code is 0 unless --deny says
-/// which changes fail.
+/// Each change is breaking, compatible or cosmetic for those who call the server. The exit code is that of `lock --verify`: 1 if
+/// anything changed but the server's own version, or with --deny what that says.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "mcproof diff OLD NEW [FLAGS]\n       mcproof diff OLD [FLAGS] -- COMMAND [ARGUMENT]...\n       mcproof diff OLD URL [FLAGS] -- COMMAND [ARGUMENT]...",
@@ -38,9 +38,9 @@ pub(crate) struct Arguments {
     /// The new side, which may be a command with its arguments in one word
     #[arg(long, value_name = "SIDE")]
     new: Option<String>,
-    /// Fail on breaking changes, or on any
-    #[arg(long, value_name = "LEVEL")]
-    deny: Option<Deny>,
+    /// Which changes fail
+    #[arg(long, value_name = "LEVEL", default_value = "any")]
+    deny: Deny,
     #[command(flatten)]
     format: FormatArgs,
     #[command(flatten)]
@@ -55,6 +55,8 @@ pub(crate) enum Deny {
     Breaking,
     /// Any change but that of the server's own version
     Any,
+    /// None: the exit code says only whether there was anything to compare
+    None,
 }
 
 /// In which form a diff is printed.
@@ -119,18 +121,16 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     unseen.extend(before.transport.map(|transport| out_of_reach(&mut after.contracts, transport)).unwrap_or_default());
     let mut found = diff(before.side(), after.side());
     found.not_compared.extend(unseen);
-    if found.keys.is_empty() && found.changes.is_empty() {
-        let reason = found.not_compared.join("; ");
-        return Err(Failure::new(
-            Exit::NothingSelected,
-            mcproof_record::Diagnostic::error("nothing-in-common", format!("nothing can be compared: {reason}")),
-        ));
-    }
     judge(&found, arguments.deny, &arguments.format)
 }
 
-/// Prints a diff and says what comes of it.
-pub(super) fn judge(found: &ContractDiff, deny: Option<Deny>, format: &FormatArgs) -> Result<Exit, Failure> {
+/// Prints a diff and says what comes of it. Where nothing was compared, nothing is green.
+pub(super) fn judge(found: &ContractDiff, deny: Deny, format: &FormatArgs) -> Result<Exit, Failure> {
+    if found.keys.is_empty() && found.changes.is_empty() {
+        let reason = found.not_compared.join("; ");
+        let diagnostic = Diagnostic::error("nothing-in-common", format!("nothing can be compared: {reason}"));
+        return Err(Failure::new(Exit::NothingSelected, diagnostic));
+    }
     match (format.json, format.markdown) {
         (true, _) => {
             let text = serde_json::to_string_pretty(found).expect("a diff has text keys only");
@@ -139,13 +139,14 @@ pub(super) fn judge(found: &ContractDiff, deny: Option<Deny>, format: &FormatArg
         (_, true) => output::data(contract::markdown(found).as_bytes())?,
         _ => output::show(&contract::terminal(found, &settings::style()))?,
     }
-    Ok(if deny.is_some_and(|deny| is_denied(found, deny)) { Exit::Failed } else { Exit::Passed })
+    Ok(if is_denied(found, deny) { Exit::Failed } else { Exit::Passed })
 }
 
 fn is_denied(found: &ContractDiff, deny: Deny) -> bool {
     match deny {
         Deny::Breaking => found.reaches(ChangeLevel::Breaking),
         Deny::Any => found.is_drift(),
+        Deny::None => false,
     }
 }
 

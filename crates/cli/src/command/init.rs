@@ -17,6 +17,7 @@ use mcproof_engine::diagnosis as engine;
 use mcproof_engine::starter::{self, Interview, Interviewed, Reaching, Started, StarterSuite, Surroundings};
 use mcproof_engine::suite::schema::suite_schema;
 use mcproof_record::{ContractLock, Diagnostic};
+use mcproof_report::diagnostic;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -94,6 +95,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         Planned { path: suite_file.clone().into(), text: suite.text.clone(), about: described(&suite) },
         Planned { path: files::SCHEMA.into(), text: format!("{:#}\n", suite_schema()), about: "the format of suites, for editors".into() },
     ];
+    output::talk("locking what it promises to each kind of client …\n");
     let locked = match lock(arguments, &resolved, &reaching, watching) {
         Ok(Ok(locked)) => Some(locked),
         Ok(Err(exit)) => return Ok(exit),
@@ -125,9 +127,17 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
 /// ended it. The trace is that of the first visit, which asks all that the second one asks.
 fn visit_twice(resolved: Resolved, interview: &Interview, watching: Watching) -> Result<Result<(Resolved, Interviewed), Exit>, Failure> {
     let mut said: Option<Interviewed> = None;
+    output::talk("asking the server what it offers, and for an answer of each tool that may be called …\n");
     let exit = conversation::hold(&resolved, watching, async |session| match starter::interview(session, interview).await {
         Ok(interviewed) => {
             one_shot::warn_of_faults(session);
+            session.settle().await;
+            if let Some(closed) = session.closed_because() {
+                let message = format!("{closed} while it was asked: what it has not answered is only listed");
+                let warning = Diagnostic::warning("server-gone", message).hint("`mcproof call` shows which tool it does not survive");
+                let evidence = engine::evidence(&session.tap().transcript(), None);
+                output::talk(&diagnostic::render(&warning.evidence(evidence), &settings::style()));
+            }
             said = Some(interviewed);
             Ok(Exit::Passed)
         }
@@ -137,6 +147,7 @@ fn visit_twice(resolved: Resolved, interview: &Interview, watching: Watching) ->
         }
     })?;
     let (Some(mut interviewed), Exit::Passed) = (said, exit) else { return Ok(Err(exit)) };
+    output::talk("asking all of it again, in a new session, to see what changes by itself …\n");
     std::thread::sleep(PAUSE);
     let resolved = Resolved { trace: None, ..resolved };
     let exit = conversation::hold(&resolved, watching, async |session| {

@@ -9,7 +9,8 @@ use crate::target::{Resolved, TargetArgs, Words};
 use crate::{output, settings};
 use mcproof_client::{Era, TransportKind};
 use mcproof_engine::contract::{self, Extent, Side, Visitor, diff};
-use mcproof_record::{Contract, ContractLock, LockedTarget};
+use mcproof_record::{ChangeLevel, Contract, ContractLock, Diagnostic, LockedTarget};
+use mcproof_report::contract::terminal;
 use mcproof_report::escape_line;
 use std::fs;
 use std::io::Write as _;
@@ -18,10 +19,12 @@ use std::path::{Path, PathBuf};
 /// Write down what a server promises, or verify that it still does
 ///
 /// The file holds tools with their schemas and annotations, prompts, resources, templates, capabilities, instructions and
-/// revisions, and two hashes of them, for each kind of client. It is not touched when nothing changed.
+/// revisions, and two hashes of them, for each kind of client. It is not touched when nothing changed; a change that breaks
+/// callers is shown, and written down only with --update.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof lock -- node server.js
+  mcproof lock --update -- node server.js                  also where the server breaks what the lock promises
   mcproof lock --verify
   mcproof lock --verify https://example.com/mcp --deny breaking --markdown
   mcproof lock --as full,minimal --identity admin --header 'Authorization: Bearer …' https://example.com/mcp")]
@@ -32,10 +35,13 @@ pub(crate) struct Arguments {
     /// Compare the server with the lock, and fail if it keeps less than that
     #[arg(long)]
     verify: bool,
+    /// Write the lock although the server breaks what it promises so far
+    #[arg(long, alias = "force", conflicts_with = "verify")]
+    update: bool,
     /// The lock
     #[arg(long, alias = "lock", value_name = "FILE", default_value = "mcproof.lock")]
     output: PathBuf,
-    /// With --verify: fail on breaking changes, or on any
+    /// With --verify: which changes fail
     #[arg(long, value_name = "LEVEL", default_value = "any", requires = "verify")]
     deny: Deny,
     #[command(flatten)]
@@ -68,6 +74,11 @@ fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
         Ok(taken) => taken,
         Err(exit) => return Ok(exit),
     };
+    let promised = earlier.iter().flat_map(|(lock, _)| &lock.contracts).filter(|(key, _)| identity_of(key) == identity);
+    let promised: Contracts = promised.map(|(key, contract)| (key.clone(), contract.clone())).collect();
+    if !promised.is_empty() {
+        tell_changes(arguments, &promised, &taken)?;
+    }
     let mut all = taken.clone();
     // What others are offered was not looked at.
     let others = earlier.iter().flat_map(|(lock, _)| &lock.contracts).filter(|(key, _)| identity_of(key) != identity);
@@ -86,6 +97,31 @@ fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     }
     output::show(&told)?;
     Ok(Exit::Passed)
+}
+
+/// Shows how the server differs from an earlier lock, before that is overwritten.
+///
+/// # Errors
+/// It keeps less than it promised, and nobody said that this is meant.
+fn tell_changes(arguments: &Arguments, promised: &Contracts, taken: &Contracts) -> Result<(), Failure> {
+    let shown = arguments.output.display().to_string();
+    let name = arguments.name();
+    let old = Side { name: &shown, contracts: promised, extent: Extent::Whole };
+    let found = diff(old, Side { name: &name, contracts: taken, extent: Extent::Whole });
+    if !found.changes.is_empty() {
+        output::show(&terminal(&found, &settings::style()))?;
+    }
+    let lost: Vec<&str> = promised.keys().filter(|key| !taken.contains_key(*key)).map(String::as_str).collect();
+    let reason = match (found.reaches(ChangeLevel::Breaking), lost.as_slice()) {
+        (true, _) => "the server breaks what it promises".to_owned(),
+        (false, []) => return Ok(()),
+        (false, lost) => format!("it would no longer hold {}", lost.join(", ")),
+    };
+    if arguments.update {
+        return Ok(());
+    }
+    let diagnostic = Diagnostic::error("lock-broken", format!("{shown} is left as it is: {reason}"));
+    Err(Failure::new(Exit::Failed, diagnostic.hint("`mcproof lock --update` writes it all the same")))
 }
 
 fn verify(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
@@ -116,7 +152,7 @@ fn verify(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     let old = Side { name: &shown, contracts: &promised, extent: Extent::Whole };
     let mut found = diff(old, Side { name: &name, contracts: &taken, extent: Extent::Whole });
     found.not_compared.extend(unseen);
-    judge(&found, Some(arguments.deny), &arguments.format)
+    judge(&found, arguments.deny, &arguments.format)
 }
 
 /// HTTP+SSE belongs to the legacy era: it shows nothing of the modern one.
@@ -195,16 +231,21 @@ impl Arguments {
         self.target.is_some() || self.server.names_server()
     }
 
+    /// What to call the server that is typed.
+    fn name(&self) -> String {
+        let name = self.target.clone().or_else(|| self.server.server.clone()).or_else(|| self.server.server_url.clone());
+        name.unwrap_or_else(|| self.server.command.join(" "))
+    }
+
     /// The server to verify, and what to call it: the one that is typed, else that of the lock.
     fn resolve(&self, locked: Option<&LockedTarget>, lock: &str) -> Result<(Resolved, String), Failure> {
         let locked = match locked {
             Some(locked) if !self.names_a_server() => locked,
             _ => {
-                let name = self.target.clone().or_else(|| self.server.server.clone()).or_else(|| self.server.server_url.clone());
                 let resolved = self.server.resolve(self.target.as_slice(), Words::Name);
                 let hint = format!("{lock} does not say how to reach the server: give a URL, or a command after `--`");
                 let resolved = if self.names_a_server() { resolved } else { resolved.map_err(|failure| failure.hint(hint)) };
-                return Ok((resolved?, name.unwrap_or_else(|| self.server.command.join(" "))));
+                return Ok((resolved?, self.name()));
             }
         };
         let mut server = self.server.clone();

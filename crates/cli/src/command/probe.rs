@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::target::{Resolved, TargetArgs, Words};
 use crate::{contracts, diagnosis, duration, output, settings};
-use mcproof_client::{Tap, Target};
+use mcproof_client::{ConnectOptions, Startup, Tap, Target};
 use mcproof_engine::diagnosis::Asker;
 use mcproof_engine::probe::{ProbeExtent, ProbePlan, Probed, Promise, persist, probe};
 use mcproof_record::ProbeVerdict;
@@ -127,7 +127,8 @@ impl Arguments {
         Ok(ProbePlan {
             name,
             target: resolved.target.clone(),
-            options: resolved.options.clone(),
+            // A probe tells whether the server works now: it does not wait until an outage is over, unless --retry says so.
+            options: ConnectOptions { startup: Startup::Over, ..resolved.options.clone() },
             timeout: resolved.timeout,
             least_days: self.min_days,
             promise: self.lock.as_deref().map(|path| promise(path, resolved)).transpose()?,

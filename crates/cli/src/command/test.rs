@@ -9,18 +9,19 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::last_run::Memory;
 use crate::network::NetworkArgs;
+use crate::printing;
 use crate::reporters::{ReporterArgs, Reporters, Written};
 use crate::selection::{Scope, SelectionArgs};
 use crate::settings;
 use crate::suites::{Read, SuiteArgs};
-use crate::target::{check_offer, host};
+use crate::target::{STARTUP, check_offer, host};
 use crate::typed::Typed;
 use clap::Args as _;
 use mcproof_client::auth::Authorization;
-use mcproof_client::{Endpoint, EraChoice, Guardian, Network, Patience, Target};
+use mcproof_client::{Endpoint, EraChoice, Guardian, Network, Patience, Startup, Target};
 use mcproof_engine::run::{self, Covering, FILTER_HELP, Plan, RunOptions, Snapshots, Start, Transcripts};
 use mcproof_engine::suite::plan::{Binding, Server};
-use mcproof_record::{Event, Summary};
+use mcproof_record::{Counts, Diagnostic, Event, Summary};
 use mcproof_report::Repeat;
 use mcproof_report::terminal::Detail;
 use std::num::NonZeroU32;
@@ -177,6 +178,7 @@ impl Arguments {
             era: self.era,
             protocol_version: self.protocol_version.clone(),
             connect_timeout: self.connect_timeout,
+            startup: Startup::Awaited(self.connect_timeout.unwrap_or(STARTUP)),
             request_timeout: self.timeout,
             mcproof: settings::own_binary(),
             launcher: self.launch.launcher(),
@@ -209,6 +211,12 @@ impl Arguments {
         let counts = summary.counts();
         Ok(match stopped {
             Some(exit) => exit,
+            // Tests that were all left out prove nothing.
+            None if counts == (Counts { skipped: counts.skipped, ..Counts::default() }) && counts.skipped > 0 => {
+                let diagnostic = Diagnostic::error("nothing-tested", "every test was skipped, so that nothing was tested");
+                printing::tell(&Failure::new(Exit::NothingSelected, diagnostic.hint("look at the reasons above, and at `skip_if`")));
+                Exit::NothingSelected
+            }
             None if counts.failed == 0 && counts.cancelled == 0 => match written {
                 Written::All => Exit::Passed,
                 // Whoever waits for the report must not take its absence for success.

@@ -7,6 +7,7 @@ use super::{Context, Drive};
 use crate::command::unknown_rule;
 use crate::contracts::{self, Saved};
 use crate::target::Resolved;
+use mcproof_client::{ConnectOptions, Startup};
 use mcproof_engine::check::{Explored, Inquiry, Permission, explore, take_of};
 use mcproof_engine::contract::{self, CaptureFailure};
 use mcproof_engine::diagnosis::{self, Asker, Scene};
@@ -128,6 +129,7 @@ impl Drive {
             self.targets.resolve(target, address, EraName::Auto, None, &params.timeouts)?;
         let permission = params.call.as_deref().map(str::parse::<Permission>).transpose();
         let calls = permission.map_err(|error| Trouble::bad("bad-params", format!("`call`: {error}")))?.unwrap_or_default();
+        let options = ConnectOptions { startup: Startup::Over, ..options };
         let inquiry = Inquiry { target, options, secrets, tap, timeout, calls, as_browser: params.browser, replicas: Vec::new() };
         match explore(&inquiry).await {
             Explored { takes, unreachable: None } => Ok(takes),

@@ -4,7 +4,7 @@ use super::trouble::Trouble;
 use crate::failure::Failure;
 use crate::network::NetworkArgs;
 use crate::target::{self, Resolved, TargetArgs, Transport, Words};
-use mcproof_client::{EraChoice, Guardian, Target, TransportKind};
+use mcproof_client::{EraChoice, Guardian, Reading, Target, TransportKind};
 use mcproof_engine::run::locate_by;
 use mcproof_record::drive::{DriveTarget, EraName, Timeouts, TransportName};
 use std::cell::RefCell;
@@ -88,6 +88,8 @@ impl Targets {
             arguments.env = pairs(&wanted.env);
         }
         let mut resolved = arguments.resolve(&words, Words::Name)?;
+        // Whoever drives a session tests a server.
+        resolved.options.reading = Reading::Strict;
         resolved.options.guardian = self.guardian.clone();
         if let Some(pattern) = &wanted.port_from {
             let template = wanted.url.as_deref().unwrap_or_default();
@@ -113,6 +115,7 @@ impl Targets {
         // Never started: a relay is opened with the options alone.
         arguments.command = vec!["relay".to_owned()];
         let mut resolved = arguments.resolve(&[], Words::Name)?;
+        resolved.options.reading = Reading::Strict;
         resolved.options.guardian = self.guardian.clone();
         Ok(resolved)
     }
@@ -126,7 +129,8 @@ impl Targets {
         };
         arguments.protocol_version = version.map(str::to_owned);
         arguments.timeout = duration("timeouts.request_ms", timeouts.request_ms, USUAL)?;
-        arguments.connect_timeout = duration("timeouts.connect_ms", timeouts.connect_ms, USUAL)?;
+        let connect = timeouts.connect_ms.map(|_| duration("timeouts.connect_ms", timeouts.connect_ms, USUAL)).transpose()?;
+        arguments.connect_timeout = connect;
         Ok(arguments)
     }
 

@@ -48,13 +48,14 @@ pub async fn open_bare(
         }
         None => None,
     };
-    let (dispatcher, queue) = Dispatcher::new(tap, options.limits.json);
+    let (dispatcher, queue) = Dispatcher::new(tap, options.limits.json, options.reading);
     let (inbox, faults) = (Arc::clone(&dispatcher) as _, options.faults.as_ref());
     let network = opening.network();
     let connection = match kind {
         TransportKind::Sse => {
             let opened = SseConnection::open(&endpoint, options.limits, &network, None, faults, tap, inbox);
-            let opened = timeout(opening.budget, opened).await.map_err(|_| ConnectFailure::SseTimedOut { after: opening.budget })?;
+            let opened = timeout(opening.budget, opened).await;
+            let opened = opened.map_err(|_| ConnectFailure::SseTimedOut { after: opening.budget, faults: dispatcher.faults() })?;
             Connection::Sse(opened?)
         }
         _ => Connection::Http(HttpConnection::new(&endpoint, options.limits, &network, None, faults, tap, inbox)?),

@@ -45,8 +45,12 @@ pub enum ConnectFailure {
     Sse(#[from] SseFailure),
     #[error("HTTP+SSE belongs to the legacy era; the modern one was asked for")]
     NoModernSse,
-    #[error("no HTTP+SSE stream within {}", show(*.after))]
-    SseTimedOut { after: Duration },
+    #[error("no HTTP+SSE stream with an `endpoint` event within {}{}", show(*.after), .faults.first().map(|fault| format!("; the server sent {}", fault.kind)).unwrap_or_default())]
+    SseTimedOut {
+        after: Duration,
+        /// What came instead.
+        faults: Vec<Fault>,
+    },
 }
 
 fn not_listening(url: &str, after: Duration, elsewhere: &[SocketAddr]) -> String {

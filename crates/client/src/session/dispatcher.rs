@@ -2,11 +2,11 @@
 
 use super::bounds::{Backlog, MOST_WAITING, Room};
 use super::notifications::{Notification, Notifications};
-use super::{CallFailure, Deadline, Reply};
+use super::{CallFailure, Deadline, Reading, Reply};
 use crate::Tap;
-use crate::jsonrpc::{self, Malformed, Message, RequestId};
+use crate::jsonrpc::{self, Malformed, Message, RequestId, RpcError};
 use crate::transport::{Closed, FaultKind, HttpHead, Inbox, JsonLimits, Unanswered};
-use mcproof_record::{Direction, FrameId, Json};
+use mcproof_record::{Direction, ExchangeId, FrameId, Json};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,6 +44,7 @@ pub(super) struct Dispatcher {
     backlog: Backlog,
     tap: Tap,
     limits: JsonLimits,
+    reading: Reading,
 }
 
 #[derive(Default)]
@@ -54,6 +55,8 @@ struct State {
     faults: Vec<Fault>,
     /// A line that has begun and not ended: a fault only as long as that is so.
     open_line: Option<FrameId>,
+    /// The same of events, by their exchanges.
+    open_events: HashMap<ExchangeId, Fault>,
     /// Answers to what was sent as it stood and is waited for by nobody.
     unawaited: Unawaited,
     /// Ids that were not ours, of what was sent as it stood.
@@ -75,6 +78,22 @@ struct Pending {
     progress: Option<Progressing>,
     /// Sent as it stood: the server may find no id in it, and answers without one.
     may_be_anonymous: bool,
+}
+
+impl Pending {
+    fn take(self, answer: Result<Json, RpcError>, anonymous: bool, frame: FrameId, head: Option<&Arc<HttpHead>>) {
+        let Self { answer: waiting, asked, request: request_frame, .. } = self;
+        let reply = Reply { answer, anonymous, request_frame, frame, elapsed: asked.elapsed(), http: head.cloned() };
+        // The caller may have given up this instant; the tap has the answer all the same.
+        let _ = waiting.send(Ok(reply));
+    }
+}
+
+/// The request whose id stands in an answer as a text, although it is a number.
+fn meant_by_text(id: &RequestId, pending: &mut HashMap<RequestId, Pending>) -> Option<(i64, Pending)> {
+    let RequestId::Text(text) = id else { return None };
+    let number = text.parse().ok().filter(|number: &i64| number.to_string() == *text && !pending.contains_key(id))?;
+    Some((number, pending.remove(&RequestId::Number(number))?))
 }
 
 /// The progress of a request.
@@ -169,10 +188,10 @@ impl Drop for Waiting {
 }
 
 impl Dispatcher {
-    pub(super) fn new(tap: &Tap, limits: JsonLimits) -> (Arc<Self>, ServerRequests) {
+    pub(super) fn new(tap: &Tap, limits: JsonLimits, reading: Reading) -> (Arc<Self>, ServerRequests) {
         let (requests, queue) = mpsc::unbounded_channel();
         let (notifications, backlog) = (Notifications::new(), Backlog::default());
-        (Arc::new(Self { notifications, state: Mutex::default(), requests, backlog, tap: tap.clone(), limits }), queue)
+        (Arc::new(Self { notifications, state: Mutex::default(), requests, backlog, tap: tap.clone(), limits, reading }), queue)
     }
 
     /// # Errors
@@ -229,7 +248,7 @@ impl Dispatcher {
     pub(super) fn faults(&self) -> Vec<Fault> {
         let state = self.state();
         let open = state.open_line.map(|frame| Fault { frame, kind: FaultKind::UnfinishedLine });
-        state.faults.iter().cloned().chain(open).collect()
+        state.faults.iter().chain(state.open_events.values()).cloned().chain(open).collect()
     }
 
     /// The request that some malformed bytes were meant to answer: they say so, or the HTTP exchange does, or they look
@@ -237,7 +256,9 @@ impl Dispatcher {
     fn meant(&self, malformed: &Malformed, bytes: &[u8], request: Option<&RequestId>) -> Option<Pending> {
         let mut state = self.state();
         let looks_whole = || matches!(bytes.trim_ascii(), [b'{', .., b'}']);
-        let only = || state.pending.keys().next().filter(|_| state.pending.len() == 1 && looks_whole());
+        // The SDKs skip what names no request, such as a log record: then the answer may still come.
+        let may_be_it = self.reading == Reading::Strict;
+        let only = || state.pending.keys().next().filter(|_| may_be_it && state.pending.len() == 1 && looks_whole());
         let id = malformed.answers.as_ref().or(request).or_else(only).cloned()?;
         state.pending.remove(&id)
     }
@@ -279,6 +300,30 @@ impl Inbox for Dispatcher {
         }
     }
 
+    fn event_begun(&self, exchange: ExchangeId, note: &dyn Fn() -> (FrameId, FaultKind)) {
+        let mut state = self.state();
+        if state.open_events.len() < MOST_KEPT {
+            state.open_events.entry(exchange).or_insert_with(|| {
+                let (frame, kind) = note();
+                Fault { frame, kind: kind.shortened() }
+            });
+        }
+    }
+
+    fn event_ended(&self, exchange: ExchangeId) {
+        self.state().open_events.remove(&exchange);
+    }
+
+    fn lost(&self, frame: FrameId, kind: FaultKind, content: &[u8], request: Option<&RequestId>) {
+        // What the rest of its stream brings may still be an answer to a request that this does not name.
+        if let Ok(Message::Response { id, .. }) = jsonrpc::parse_within(content, self.limits)
+            && let Some(pending) = id.as_ref().or(request).and_then(|id| self.state().pending.remove(id))
+        {
+            let _ = pending.answer.send(Err(CallFailure::Lost(kind.clone().shortened())));
+        }
+        self.fault(frame, kind);
+    }
+
     fn message(&self, bytes: &[u8], frame: FrameId, head: Option<&Arc<HttpHead>>, request: Option<&RequestId>) {
         self.state().open_line = None;
         match jsonrpc::parse_within(bytes, self.limits) {
@@ -312,6 +357,15 @@ impl Inbox for Dispatcher {
                     return self.fault(frame, FaultKind::NoId(text));
                 };
                 let mut state = self.state();
+                if let Some((number, pending)) = meant_by_text(&id, &mut state.pending) {
+                    drop(state);
+                    self.fault(frame, FaultKind::TextForNumber(number));
+                    if self.reading == Reading::Strict {
+                        let _ = pending.answer.send(Err(CallFailure::Lost(FaultKind::TextForNumber(number))));
+                        return;
+                    }
+                    return pending.take(answer, false, frame, head);
+                }
                 let Some(pending) = state.pending.remove(&id) else {
                     if state.unawaited.ids.remove(&id) {
                         return;
@@ -321,16 +375,7 @@ impl Inbox for Dispatcher {
                     return self.fault(frame, if known { FaultKind::NotWaitedFor(id) } else { FaultKind::UnknownId(id) });
                 };
                 drop(state);
-                let reply = Reply {
-                    answer,
-                    anonymous,
-                    request_frame: pending.request,
-                    frame,
-                    elapsed: pending.asked.elapsed(),
-                    http: head.cloned(),
-                };
-                // The caller may have given up this instant; the tap has the answer all the same.
-                let _ = pending.answer.send(Ok(reply));
+                pending.take(answer, anonymous, frame, head);
             }
         }
     }

@@ -6,7 +6,7 @@ use super::dispatcher::{Dispatcher, ServerRequests};
 use super::handshake::{Offer, discovered, initialize, names};
 use super::modern::mirrored;
 use super::wire::{Connection, Outgoing, TOO_LATE, Wire, refusal};
-use super::{CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Handshake, Locate, Reply, Session, Spawned, Target};
+use super::{CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Handshake, Locate, Reply, Session, Spawned, Startup, Target};
 use crate::Tap;
 use crate::auth::{Attempts, Authorizer, Bearer, Fallback, wants_authorization};
 use crate::jsonrpc::RpcError;
@@ -81,14 +81,14 @@ async fn open_channel(
     open: impl FnOnce(Arc<dyn Inbox>) -> LineChannel,
 ) -> Result<Session, ConnectFailure> {
     let opening = Opening::new(options, tap);
-    let (dispatcher, queue) = Dispatcher::new(tap, options.limits.json);
+    let (dispatcher, queue) = Dispatcher::new(tap, options.limits.json, options.reading);
     let channel = open(Arc::clone(&dispatcher) as _);
     let attempt = opening.attempt(Connection::InMemory(channel), None, dispatcher, queue);
     let handshake = match opening.shake_hands_on_a_pipe(&attempt, TransportKind::InMemory).await {
         Ok(handshake) => handshake,
         Err(Setback::Lasting(failure) | Setback::Probed(Some(failure))) => return Err(failure),
         // Nothing is there to be started again.
-        Err(Setback::Probed(None)) => opening.initialize(&attempt, TransportKind::InMemory).await?,
+        Err(Setback::Probed(None)) => opening.initialize(&attempt, TransportKind::InMemory, None).await?,
     };
     Ok(opening.session(attempt, None, handshake))
 }
@@ -178,7 +178,7 @@ impl<'a> Opening<'a> {
         self.tap.note("the server is started again, to try `initialize` on a process that was not probed");
         attempt.discard(self.options.patience).await;
         let attempt = self.start_stdio(launch).await?;
-        match self.initialize(&attempt, TransportKind::Stdio).await {
+        match self.initialize(&attempt, TransportKind::Stdio, None).await {
             Ok(handshake) => Ok(self.session(attempt, None, handshake)),
             Err(failure) => Err(self.failed(attempt, None, failure).await),
         }
@@ -190,19 +190,19 @@ impl<'a> Opening<'a> {
     /// from a server that is only slow.
     async fn shake_hands_on_a_pipe(&self, attempt: &Attempt, transport: TransportKind) -> Result<Handshake, Setback> {
         match self.era() {
-            EraChoice::Legacy => return Ok(self.initialize(attempt, transport).await?),
+            EraChoice::Legacy => return Ok(self.initialize(attempt, transport, None).await?),
             EraChoice::Modern => return Ok(self.discover(attempt, transport, None).await?),
             EraChoice::Auto => {}
         }
         let mut probe = pin!(self.probe(attempt, transport, None, self.budget));
         match timeout(self.budget / 2, &mut probe).await {
             Ok(Ok(Probed::Modern(handshake))) => return Ok(*handshake),
-            Ok(Ok(Probed::Legacy)) => return Ok(self.initialize(attempt, transport).await?),
+            Ok(Ok(Probed::Legacy)) => return Ok(self.initialize(attempt, transport, None).await?),
             Ok(Ok(Probed::Silent)) => return Err(Setback::Probed(None)),
             Ok(Err(failure)) => return Err(failure.into()),
             Err(_) => drop(self.tap.note("no answer to `server/discover` so far: `initialize` follows, and either answer counts")),
         }
-        let mut initialize = pin!(self.initialize(attempt, transport));
+        let mut initialize = pin!(self.initialize(attempt, transport, None));
         let initialized = tokio::select! {
             biased;
             probed = &mut probe => match probed {
@@ -230,7 +230,7 @@ impl<'a> Opening<'a> {
     }
 
     pub(super) async fn start_stdio(&self, launch: &Launch) -> Result<Attempt, ConnectFailure> {
-        let (dispatcher, queue) = Dispatcher::new(self.tap, self.options.limits.json);
+        let (dispatcher, queue) = Dispatcher::new(self.tap, self.options.limits.json, self.options.reading);
         let connection = StdioConnection::open(
             launch,
             &self.options.guardian,
@@ -284,7 +284,7 @@ impl<'a> Opening<'a> {
         spawned: Option<Spawned>,
     ) -> Result<Session, ConnectFailure> {
         let authorizer = self.authorizer(endpoint);
-        let (dispatcher, queue) = Dispatcher::new(self.tap, self.options.limits.json);
+        let (dispatcher, queue) = Dispatcher::new(self.tap, self.options.limits.json, self.options.reading);
         if kind == Some(TransportKind::Sse) {
             return self.sse(endpoint, spawned, authorizer, dispatcher, queue).await;
         }
@@ -300,7 +300,7 @@ impl<'a> Opening<'a> {
                 Err(failure) => return Err(self.failed(attempt, spawned, failure).await),
             }
         }
-        let failure = match self.initialize(&attempt, TransportKind::Http).await {
+        let failure = match self.initialize(&attempt, TransportKind::Http, spawned.as_ref()).await {
             Ok(handshake) => return Ok(self.session(attempt, spawned, handshake)),
             Err(failure) => failure,
         };
@@ -310,7 +310,7 @@ impl<'a> Opening<'a> {
         if !may_be_sse {
             return Err(self.failed(attempt, spawned, failure).await);
         }
-        let (dispatcher, queue) = Dispatcher::new(self.tap, self.options.limits.json);
+        let (dispatcher, queue) = Dispatcher::new(self.tap, self.options.limits.json, self.options.reading);
         match self.sse(endpoint, spawned, authorizer, dispatcher, queue).await {
             // Neither transport: what Streamable HTTP said is the better story.
             Err(ConnectFailure::Sse(SseFailure::NoStream(_))) => Err(failure),
@@ -329,12 +329,15 @@ impl<'a> Opening<'a> {
         let network = self.network();
         let bearer = authorizer.as_ref().map(|authorizer| authorizer.bearer());
         let mut attempts = Attempts::default();
+        let deadline = Instant::now() + self.budget;
+        let mut pauses = Pauses::default();
         let opened = loop {
             let token = bearer.and_then(Bearer::token);
             let inbox = Arc::clone(&dispatcher) as _;
             let opening =
                 SseConnection::open(endpoint, self.options.limits, &network, bearer, self.options.faults.as_ref(), self.tap, inbox);
-            match (timeout(self.budget, opening).await, &authorizer) {
+            match (timeout_at(deadline, opening).await, &authorizer) {
+                (Ok(Err(failure)), _) if self.is_starting(spawned.as_ref(), Trouble::of_stream(&failure)) => pauses.next().await,
                 (Ok(Err(SseFailure::NoStream(head))), Some(authorizer)) if wants_authorization(&head) => {
                     let answered = authorizer.answer("the event stream", &head, token.as_ref(), &mut attempts).await;
                     if let Err(failure) = answered {
@@ -347,13 +350,13 @@ impl<'a> Opening<'a> {
         let failure = match opened {
             Ok(Ok(connection)) => {
                 let attempt = self.attempt(Connection::Sse(connection), authorizer, dispatcher, queue);
-                return match self.initialize(&attempt, TransportKind::Sse).await {
+                return match self.initialize(&attempt, TransportKind::Sse, spawned.as_ref()).await {
                     Ok(handshake) => Ok(self.session(attempt, spawned, handshake)),
                     Err(failure) => Err(self.failed(attempt, spawned, failure).await),
                 };
             }
             Ok(Err(failure)) => failure.into(),
-            Err(_) => ConnectFailure::SseTimedOut { after: self.budget },
+            Err(_) => ConnectFailure::SseTimedOut { after: self.budget, faults: dispatcher.faults() },
         };
         Err(self.blame_process(spawned, failure, "its HTTP+SSE stream was open").await)
     }
@@ -460,6 +463,7 @@ impl<'a> Opening<'a> {
         let deadline = Instant::now() + budget;
         let pinned = self.era() == EraChoice::Modern;
         let mut retried = false;
+        let mut pauses = Pauses::default();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let (params, headers) = mirrored(&self.client, MODERN, DISCOVER, None);
@@ -474,9 +478,8 @@ impl<'a> Opening<'a> {
                     CallFailure::Unanswered(Unanswered::Response { head, .. }) if matches!(head.status, 401 | 403) => {
                         return Err(ConnectFailure::Unauthorized { method: DISCOVER, head: Arc::clone(head) });
                     }
-                    // A server that we started may accept connections before it can answer.
-                    CallFailure::Unanswered(why) if spawned.is_some_and(|spawned| spawned.starting(why)) && !left.is_zero() => {
-                        sleep(Duration::from_millis(50)).await;
+                    CallFailure::Unanswered(why) if self.is_starting(spawned, Trouble::of_request(why)) && !left.is_zero() => {
+                        pauses.next().await;
                         continue;
                     }
                     CallFailure::Unanswered(Unanswered::Unreachable(_)) => {
@@ -488,7 +491,7 @@ impl<'a> Opening<'a> {
                     _ if pinned => {
                         return Err(ConnectFailure::Unanswered { method: DISCOVER, failure, faults: attempt.dispatcher.faults() });
                     }
-                    CallFailure::Unanswered(_) | CallFailure::NotAnAnswer(_) => return Ok(Probed::Legacy),
+                    CallFailure::Unanswered(_) | CallFailure::NotAnAnswer(_) | CallFailure::Lost(_) => return Ok(Probed::Legacy),
                     CallFailure::TimedOut { .. } | CallFailure::Cancelled { .. } | CallFailure::Closed(_) => return Ok(Probed::Silent),
                 },
             };
@@ -521,13 +524,40 @@ impl<'a> Opening<'a> {
         }
     }
 
-    pub(super) async fn initialize(&self, attempt: &Attempt, transport: TransportKind) -> Result<Handshake, ConnectFailure> {
-        let mut offer = self.offer();
-        if self.era() != EraChoice::Legacy {
-            // The probe was part of the handshake. A start that took all the time still leaves some for an answer.
-            offer.budget = self.budget.saturating_sub(self.began.elapsed()).max(self.budget / 4);
+    pub(super) async fn initialize(
+        &self,
+        attempt: &Attempt,
+        transport: TransportKind,
+        spawned: Option<&Spawned>,
+    ) -> Result<Handshake, ConnectFailure> {
+        let mut pauses = Pauses::default();
+        loop {
+            let mut offer = self.offer();
+            if self.era() != EraChoice::Legacy || pauses.begun() {
+                // The probe was part of the handshake. A start that took all the time still leaves some for an answer.
+                offer.budget = self.budget.saturating_sub(self.began.elapsed()).max(self.budget / 4);
+            }
+            match self.propose(attempt, transport, &offer).await {
+                Err(ConnectFailure::Unanswered { failure: CallFailure::Unanswered(why), .. })
+                    if self.is_starting(spawned, Trouble::of_request(&why)) =>
+                {
+                    pauses.next().await;
+                }
+                outcome => return outcome,
+            }
         }
-        self.propose(attempt, transport, &offer).await
+    }
+
+    /// Whether to ask again, because a server that accepts connections may not answer yet: ready is who has answered.
+    fn is_starting(&self, spawned: Option<&Spawned>, trouble: Trouble) -> bool {
+        let patience = match (spawned, self.options.startup) {
+            (Some(spawned), _) if spawned.process.exit().is_some() => return false,
+            (Some(_), _) => self.budget,
+            (None, Startup::Awaited(patience)) => patience,
+            (None, Startup::Over) => return false,
+        };
+        // What we do to the messages ourselves passes with no waiting.
+        trouble == Trouble::Passing && self.options.faults.is_none() && self.began.elapsed() < patience
     }
 
     pub(super) async fn propose(&self, attempt: &Attempt, transport: TransportKind, offer: &Offer) -> Result<Handshake, ConnectFailure> {
@@ -630,16 +660,55 @@ impl Attempt {
     }
 }
 
-impl Spawned {
-    /// Whether a failed request is what a server does that has not quite started.
-    fn starting(&self, why: &Unanswered) -> bool {
-        self.process.exit().is_none()
-            && match why {
-                Unanswered::Unreachable(_) => true,
-                Unanswered::Response { head, .. } => matches!(head.status, 502..=504),
-            }
+/// What a server does that does not answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trouble {
+    /// What those do that have not quite started: connections are refused or reset, or a gateway says so.
+    Passing,
+    Lasting,
+}
+
+impl Trouble {
+    fn of_request(why: &Unanswered) -> Self {
+        match why {
+            Unanswered::Unreachable(broken) if broken.bound.is_none() => Self::Passing,
+            Unanswered::Response { head, .. } if is_gateway(head.status) => Self::Passing,
+            _ => Self::Lasting,
+        }
     }
 
+    fn of_stream(failure: &SseFailure) -> Self {
+        match failure {
+            SseFailure::Unreachable(broken) if broken.bound.is_none() => Self::Passing,
+            SseFailure::NoStream(head) if is_gateway(head.status) => Self::Passing,
+            _ => Self::Lasting,
+        }
+    }
+}
+
+/// Statuses that speak of a server behind the one that answers, or of one that is not ready.
+fn is_gateway(status: u16) -> bool {
+    matches!(status, 502..=504)
+}
+
+/// Between attempts at a server that is about to start: growing, since each of them costs both sides.
+#[derive(Default)]
+struct Pauses(u32);
+
+impl Pauses {
+    async fn next(&mut self) {
+        const FIRST: Duration = Duration::from_millis(50);
+        const LONGEST: Duration = Duration::from_millis(500);
+        sleep((FIRST * (self.0 + 1)).min(LONGEST)).await;
+        self.0 += 1;
+    }
+
+    fn begun(&self) -> bool {
+        self.0 > 0
+    }
+}
+
+impl Spawned {
     async fn discard(self, patience: Patience) {
         let Self { process, stdin } = self;
         process.shut_down(async { drop(stdin) }, StdinUse::Held, patience).await;

@@ -5,7 +5,8 @@ use super::open::Opening;
 use super::wire::Connection;
 use super::{ConnectFailure, ConnectOptions, Session};
 use crate::Tap;
-use crate::transport::Census;
+use crate::revision::TransportKind;
+use crate::transport::{Census, Endpoint};
 use std::sync::Arc;
 
 /// What a server did with a session that we ended.
@@ -51,6 +52,11 @@ impl Session {
         }
         let session = Opening::new(options, tap).connect(&endpoint, Some(kind), spawned).await?;
         Ok((session, farewell))
+    }
+
+    /// Where an HTTP server listens, and which of its transports it is: what another session with it is opened by.
+    pub fn reached(&self) -> Option<&(Endpoint, TransportKind)> {
+        self.reached.as_ref()
     }
 
     /// What the server's processes hold now; `None` where we did not start it, or the system does not tell.

@@ -41,6 +41,26 @@ impl Target {
     }
 }
 
+/// What a server at a URL is taken for that refuses or resets connections, or answers 502 to 504.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Startup {
+    /// For one that is out of order.
+    #[default]
+    Over,
+    /// For so long, for one that is about to start. One that we start ourselves always is, until its time is over.
+    Awaited(Duration),
+}
+
+/// What becomes of an answer that no conforming server sends. It is kept as a fault either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reading {
+    /// It fails its request: whoever tests a server wants to know.
+    #[default]
+    Strict,
+    /// It is taken where the SDKs of TypeScript and Python both take it: whoever uses a server wants its answer.
+    Tolerant,
+}
+
 /// How to open a session.
 #[derive(Clone, Default)]
 pub struct ConnectOptions {
@@ -49,6 +69,9 @@ pub struct ConnectOptions {
     pub protocol_version: Option<String>,
     /// From the start until the handshake is answered; 30 s if not set.
     pub timeout: Option<Duration>,
+    pub reading: Reading,
+    /// Only for servers that we do not start.
+    pub startup: Startup,
     pub limits: Limits,
     /// Proxies and TLS.
     pub network: Network,

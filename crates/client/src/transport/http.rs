@@ -6,7 +6,7 @@ use super::decode::{Coding, DecodeFailure};
 use super::faults::{Admission, DisturbedBody, FaultInjector, Reading, Subject, admit};
 use super::pool::{AddressFailure, Lease, Pool, Spelling, Way};
 use super::progress::{Progress, Stage};
-use super::sse_events::{Event, EventParser};
+use super::sse_events::{Event, EventFlaw, EventParser};
 use super::{Bound, Broken, Envelope, FaultKind, HttpHead, Inbox, Limits, Network, Resume, Unanswered};
 use crate::Tap;
 use crate::auth::{Bearer, wants_authorization};
@@ -20,6 +20,7 @@ use mcproof_record::{Direction, ExchangeId, FrameBody, FrameId};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -169,7 +170,7 @@ impl Exchanger {
             }
             _ => ControlFlow::Continue(()),
         };
-        let broken = self.events(open, deliver).await;
+        let broken = self.events(open, None, deliver).await;
         match (first, broken) {
             (Some(data), _) => Ok((head, data)),
             (None, None) => Ok((head, Vec::new())),
@@ -315,9 +316,14 @@ impl Exchanger {
         (bytes, broken, frame)
     }
 
-    /// Reads an event stream to its end, calling `deliver` for each event, or closes it when that says so. Gives why it
-    /// broke, if it did.
-    pub(crate) async fn events(&self, open: OpenExchange, mut deliver: impl FnMut(&Event, FrameId) -> ControlFlow<()>) -> Option<Broken> {
+    /// Reads an event stream to its end, calling `deliver` for each event, or closes it when that says so. `inbox` is told of an
+    /// event that does not end. Gives why it broke, if it did.
+    pub(crate) async fn events(
+        &self,
+        open: OpenExchange,
+        inbox: Option<&dyn Inbox>,
+        mut deliver: impl FnMut(&Event, FrameId) -> ControlFlow<()>,
+    ) -> Option<Broken> {
         let OpenExchange { head, mut body, lease, progress } = open;
         let exchange = head.exchange;
         let mut coding = Coding::of(&head);
@@ -335,12 +341,27 @@ impl Exchanger {
             let frame = self.tap.record(Direction::FromServer, seen);
             deliver(&event, frame)
         };
-        while broken.is_none()
-            && let Some(data) = body.next().await
-        {
+        let mut is_told = false;
+        while broken.is_none() {
+            let data = {
+                let watched = if is_told || parser.get().pending() == 0 { None } else { inbox };
+                let mut next = pin!(body.next());
+                match watched {
+                    None => next.await,
+                    Some(inbox) => match timeout(PAUSE, &mut next).await {
+                        Ok(data) => data,
+                        Err(_) => {
+                            is_told = true;
+                            self.tell_begun(inbox, exchange, parser.get());
+                            next.await
+                        }
+                    },
+                }
+            };
             let data = match data {
-                Ok(data) => data,
-                Err(error) => {
+                None => break,
+                Some(Ok(data)) => data,
+                Some(Err(error)) => {
                     broken = Some(error);
                     break;
                 }
@@ -364,7 +385,12 @@ impl Exchanger {
             };
             // A flood of small events must not keep deadlines from passing.
             for piece in content.chunks(EVENTS_AT_ONCE) {
-                parser.get().feed(piece, &mut |event| enough |= record(event).is_break());
+                parser.get().feed(piece, &mut |event| {
+                    if let (true, Some(inbox)) = (std::mem::take(&mut is_told), inbox) {
+                        inbox.event_ended(exchange);
+                    }
+                    enough |= record(event).is_break();
+                });
                 consume_budget().await;
             }
             if parser.get().pending() > self.limits.event {
@@ -377,6 +403,9 @@ impl Exchanger {
                 return None;
             }
         }
+        if let (true, Some(inbox)) = (is_told, inbox) {
+            inbox.event_ended(exchange);
+        }
         if let Some(unfinished) = parser.finish() {
             // There is nothing left to close.
             let _ = record(unfinished);
@@ -386,6 +415,18 @@ impl Exchanger {
         }
         self.end(exchange, broken.as_ref());
         broken
+    }
+
+    /// Told once for an event: one that is written slowly is legal, one that never ends explains a silence.
+    fn tell_begun(&self, inbox: &dyn Inbox, exchange: ExchangeId, parser: &EventParser) {
+        let Some(event) = parser.begun() else { return };
+        let Some(flaw) = event.flaw() else { return };
+        let shown = match &flaw {
+            EventFlaw::NoData(line) => excerpt(line),
+            EventFlaw::Unfinished => excerpt(event.data.as_deref().unwrap_or_default()),
+        };
+        let text = format!("an event of {} bytes has no blank line so far: {shown}", parser.pending());
+        inbox.event_begun(exchange, &|| (self.tap.note(text.clone()), fault_of(&flaw)));
     }
 
     fn not_decoded(&self, failure: &DecodeFailure) -> Broken {
@@ -438,6 +479,8 @@ impl Drop for Parsing {
     }
 }
 
+/// How long an event may stand open before that is told.
+const PAUSE: Duration = Duration::from_millis(200);
 /// Bytes that are searched for events in one go.
 const EVENTS_AT_ONCE: usize = 4 << 10;
 /// Bytes of an event without an end that are kept.
@@ -673,7 +716,7 @@ impl Shared {
                 _ => ControlFlow::Continue(()),
             }
         };
-        self.exchanger.events(open, seen).await
+        self.exchanger.events(open, Some(&*self.inbox), seen).await
     }
 
     /// Opens a stream by GET, again and again, until the server offers none, or `request` has its answer. `answered` is
@@ -721,12 +764,25 @@ impl Shared {
 
 /// Hands the message in an event to the inbox, if clients would read it (WHATWG HTML, dispatch of an event).
 pub(crate) fn deliver(inbox: &dyn Inbox, event: &Event, frame: FrameId, head: &Arc<HttpHead>, request: Option<&RequestId>) {
+    if let Some(flaw) = event.flaw() {
+        let content = match &flaw {
+            EventFlaw::NoData(line) => &line[memchr::memchr(b'{', line).unwrap_or_default()..],
+            EventFlaw::Unfinished => event.data.as_deref().unwrap_or_default(),
+        };
+        return inbox.lost(frame, fault_of(&flaw), content, request);
+    }
     // Without data it is a comment, or only moves the position.
     let Some(data) = event.data.as_ref().filter(|data| !data.is_empty()) else { return };
     match event.name.as_deref() {
-        _ if event.unfinished => inbox.fault(frame, FaultKind::UnfinishedEvent),
         None | Some("" | "message") => inbox.message(data, frame, Some(head), request),
-        Some(name) => inbox.fault(frame, FaultKind::OtherEvent(name.to_owned())),
+        Some(name) => inbox.lost(frame, FaultKind::OtherEvent(name.to_owned()), data, request),
+    }
+}
+
+pub(crate) fn fault_of(flaw: &EventFlaw) -> FaultKind {
+    match flaw {
+        EventFlaw::NoData(line) => FaultKind::EventWithoutData(excerpt(line)),
+        EventFlaw::Unfinished => FaultKind::UnfinishedEvent,
     }
 }
 

@@ -2,10 +2,10 @@
 //! Source: 2024-11-05, basic/transports, HTTP with SSE.
 
 use super::faults::FaultInjector;
-use super::http::{EVENT_STREAM, Exchanger, deliver, excerpt, media_type};
+use super::http::{EVENT_STREAM, Exchanger, deliver, excerpt, fault_of, media_type};
 use super::pool::AddressFailure;
 use super::sse_events::Event;
-use super::{Broken, Closed, Endpoint, Envelope, HttpHead, Inbox, Limits, Network, Unanswered};
+use super::{Broken, Closed, Endpoint, Envelope, FaultKind, HttpHead, Inbox, Limits, Network, Unanswered};
 use crate::Tap;
 use crate::auth::{AuthorizationFailure, Bearer};
 use hyper::Method;
@@ -39,6 +39,8 @@ pub enum SseFailure {
     Unauthorized { head: Arc<HttpHead>, failure: AuthorizationFailure },
     #[error("the event stream ended before its `endpoint` event{}", .0.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     Ended(Option<Broken>),
+    #[error("server sent {0}, before any `endpoint` event")]
+    Flawed(FaultKind),
     #[error("the first event is `{0}`, not `endpoint`")]
     OtherEvent(String),
     #[error("the endpoint `{0}` is no URL of the same origin")]
@@ -79,18 +81,25 @@ impl SseConnection {
                             let name = event.name.clone().unwrap_or_else(|| "message".into());
                             let _ = announce.send(Ok((name, String::from_utf8_lossy(data).into_owned())));
                         }
-                        None => deliver(&*inbox, event, frame, &head, None),
+                        None => {
+                            if let Some(flaw) = event.flaw()
+                                && let Some(announce) = announce.take()
+                            {
+                                let _ = announce.send(Err(SseFailure::Flawed(fault_of(&flaw))));
+                            }
+                            deliver(&*inbox, event, frame, &head, None);
+                        }
                     }
                     ControlFlow::Continue(())
                 };
-                let broken = exchanger.events(open, seen).await;
+                let broken = exchanger.events(open, Some(&*inbox), seen).await;
                 if let Some(announce) = announce.take() {
-                    let _ = announce.send(Err(broken.clone()));
+                    let _ = announce.send(Err(SseFailure::Ended(broken.clone())));
                 }
                 inbox.closed(broken.map_or(Closed::StreamEnded, Closed::StreamBroken));
             }
         }));
-        let (name, data) = announced.await.unwrap_or(Err(None)).map_err(SseFailure::Ended)?;
+        let (name, data) = announced.await.unwrap_or(Err(SseFailure::Ended(None)))?;
         if name != "endpoint" {
             return Err(SseFailure::OtherEvent(name));
         }
@@ -128,9 +137,12 @@ impl SseConnection {
                 Err(reason) => Unanswered::Unreachable(reason),
                 Ok(open) => {
                     let head = Arc::clone(&open.head);
-                    let (bytes, broken, _) = exchanger.body(open).await;
+                    let (bytes, broken, frame) = exchanger.body(open).await;
                     // The answer is to come on the stream.
-                    if (200..300).contains(&head.status) && envelope.purpose.request().is_some() {
+                    if let Some(request) = envelope.purpose.request().filter(|_| (200..300).contains(&head.status)) {
+                        if matches!(bytes.trim_ascii(), [b'{', .., b'}']) {
+                            inbox.lost(frame, FaultKind::AnswerOffStream, &bytes, Some(request));
+                        }
                         return;
                     }
                     Unanswered::Response { head, excerpt: excerpt(&bytes), broken }

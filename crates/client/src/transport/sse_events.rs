@@ -87,6 +87,16 @@ impl EventParser {
         (!is_blank(&left.raw)).then_some(Event { unfinished: true, ..left })
     }
 
+    /// The event that has not ended yet, as far as it has come, without its raw bytes.
+    pub fn begun(&self) -> Option<Event> {
+        let raw = &self.event.raw;
+        let mut event = Event { raw: Vec::new(), unfinished: true, ..self.event.clone_meaning() };
+        if let Some(line) = raw.get(self.line_start..).filter(|line| !is_blank(line)) {
+            event.read_line(line);
+        }
+        (!is_blank(raw)).then_some(event)
+    }
+
     /// Bytes of the event that has not ended yet.
     pub fn pending(&self) -> usize {
         self.event.raw.len()
@@ -118,7 +128,34 @@ fn is_blank(raw: &[u8]) -> bool {
     raw.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
 }
 
+/// Why no client takes a message from an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventFlaw {
+    /// It stands in a line that is no `data` field: here is that line.
+    NoData(Vec<u8>),
+    /// The blank line is missing.
+    Unfinished,
+}
+
 impl Event {
+    /// What keeps clients from the message in it, if there seems to be one.
+    pub fn flaw(&self) -> Option<EventFlaw> {
+        // Fields that the standard does not know are ignored by all: only what looks like a message is missed by somebody.
+        let is_meant = matches!(self.name.as_deref(), Some("message" | "endpoint"));
+        let stray = self.unknown.iter().find(|line| is_meant || line.contains(&b'{'));
+        match (&self.data, stray) {
+            (None, Some(line)) => Some(EventFlaw::NoData(line.clone())),
+            (Some(data), _) if self.unfinished && !data.is_empty() => Some(EventFlaw::Unfinished),
+            _ => None,
+        }
+    }
+
+    fn clone_meaning(&self) -> Self {
+        let Self { raw: _, name, id, data, retry, unknown, unfinished } = self;
+        let (name, id, data, unknown) = (name.clone(), id.clone(), data.clone(), unknown.clone());
+        Self { raw: Vec::new(), name, id, data, retry: *retry, unknown, unfinished: *unfinished }
+    }
+
     /// Takes in a line that is not blank.
     fn read_line(&mut self, line: &[u8]) {
         let (field, value) = match memchr::memchr(b':', line) {
@@ -252,6 +289,28 @@ mod tests {
         let mut parser = EventParser::default();
         parser.feed(b"data: a\r\n\r", |_| panic!("the line feed may still come"));
         assert_eq!(parser.finish(usize::MAX).map(|event| event.unfinished), Some(false));
+    }
+
+    #[test]
+    fn a_message_that_no_client_takes_is_told_also_while_its_event_is_open() {
+        let check = |input: &str, expected: Option<EventFlaw>| {
+            let mut parser = EventParser::default();
+            let mut found = None;
+            parser.feed(input.as_bytes(), |event| found = event.flaw());
+            assert_eq!(found.or(parser.begun().and_then(|event| event.flaw())), expected, "{input:?}");
+        };
+        let no_data = |line: &str| Some(EventFlaw::NoData(line.into()));
+        check("data: {\"id\":1}\n\n", None);
+        check("data: {\"id\":1}\n", Some(EventFlaw::Unfinished));
+        check("data: {\"id\":1}", Some(EventFlaw::Unfinished));
+        check("event: message\n{\"id\":1}\n\n", no_data("{\"id\":1}"));
+        check("{\"id\":1}", no_data("{\"id\":1}"));
+        check("Data: {}\n\n", no_data("Data: {}"));
+        check(": ping {}\n", None);
+        check("heartbeat\n\n", None);
+        check("event: endpoint\n/messages\n\n", no_data("/messages"));
+        check("note: {\ndata: {}\n\n", None);
+        check("event: message\n", None);
     }
 
     #[test]

@@ -668,9 +668,9 @@ pub(super) fn transport_of(inquiry: &Inquiry) -> TransportKind {
 
 /// The same, where the failure tells more: a stream that begins wrongly is a stream.
 fn transport_after(inquiry: &Inquiry, failure: &ConnectFailure) -> TransportKind {
-    use SseFailure::{BadEndpoint, Ended, OtherEvent};
+    use SseFailure::{BadEndpoint, Ended, Flawed, OtherEvent};
     match failure {
-        ConnectFailure::Sse(Ended(_) | OtherEvent(_) | BadEndpoint(_)) => TransportKind::Sse,
+        ConnectFailure::Sse(Ended(_) | Flawed(_) | OtherEvent(_) | BadEndpoint(_)) => TransportKind::Sse,
         _ => transport_of(inquiry),
     }
 }

@@ -13,9 +13,9 @@ use super::warm::Warm;
 use super::{RunOptions, Transcripts, snapshot};
 use crate::diagnosis::{self, Asker};
 use crate::suite::interpolate_text;
-use crate::suite::plan::{Fault, Leaks, Skip, Step};
+use crate::suite::plan::{Action, Fault, Leaks, Skip, Step};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
-use mcproof_client::{Schedule, Session};
+use mcproof_client::{Era, Schedule, Session, TransportKind};
 use mcproof_record::{CaseOutcome, Diagnostic, Proof, SessionTranscript, Severity, StepOutcome, Verdict};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -23,6 +23,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::time::timeout;
+
+/// What to think of where a call misses what another one left.
+const WITHOUT_SESSIONS: &str = "the modern era has no sessions: if the test is about what a session remembers, write `era: legacy` beside the server, or give --era legacy";
 
 /// A case that has its verdict, and what is left to end.
 pub(super) struct Finished {
@@ -48,7 +51,8 @@ impl Leftovers {
     }
 
     pub(super) async fn end(self) {
-        for Open { session, turn, .. } in self.open {
+        // The first session of a server ends the server, and comes before the others in the order of their names.
+        for Open { session, turn, .. } in self.open.into_iter().rev() {
             session.close().await;
             drop(turn);
         }
@@ -347,9 +351,14 @@ impl<'a> Running<'a> {
         let StepRun { diagnostics, exchanges } = run_step(step, &mut self.sessions, &mut self.scope).await;
         let mut diagnostics: Vec<Diagnostic> =
             diagnostics.into_iter().map(|diagnostic| self.sessions.without_secrets(diagnostic)).collect();
+        if let Some(diagnostic) = diagnostics.iter_mut().find(|diagnostic| diagnostic.hint.is_none())
+            && self.may_want_a_session(step)
+        {
+            diagnostic.hint = Some(WITHOUT_SESSIONS.to_owned());
+        }
         let mut outcome = StepOutcome {
             title: step.action.title(),
-            server: step.leaves().iter().find_map(|leaf| leaf.server.clone()).unwrap_or_default(),
+            server: step.leaves().iter().find_map(Step::conversation).unwrap_or_default(),
             place: step.place.clone(),
             at,
             duration: self.started.elapsed().saturating_sub(at),
@@ -395,6 +404,17 @@ impl<'a> Running<'a> {
             Ok(()) => self.diagnostics.extend(check.finish(leaks, &self.sessions).await),
             Err(diagnostic) => self.diagnostics.push(diagnostic),
         }
+    }
+
+    /// Whether a call that failed may have relied on what calls before it left in their session, where there is none.
+    fn may_want_a_session(&self, step: &Step) -> bool {
+        let (Action::Call { .. }, Some(conversation)) = (&step.action, step.conversation()) else { return false };
+        let Some(open) = self.sessions.open.get(&conversation) else { return false };
+        let handshake = open.session.handshake();
+        let is_call = |earlier: &StepOutcome| earlier.passed && earlier.exchanges.iter().any(|exchange| exchange.method == "tools/call");
+        handshake.era == Era::Modern
+            && handshake.transport == TransportKind::Http
+            && self.steps.iter().any(|earlier| (step.session.is_some() || earlier.server == conversation) && is_call(earlier))
     }
 
     /// The first reason not to run the case that only its session can tell.
@@ -469,9 +489,10 @@ pub(super) fn skipped_unasked(work: &Work) -> Option<Skip> {
 /// Whether a step means nothing over the transport of its case.
 fn unusable(work: &Work) -> Option<Skip> {
     let missing = |step: &Step| {
-        let needs = step.action.needs()?;
+        let needs = step.needs()?;
         let server = work.suite.servers.get(step.server.as_ref()?)?;
-        (!binding(server, work.transport).offers(needs)).then(|| format!("`{}` needs {}", step.action.title(), needs.noun()))
+        let what = step.session.as_ref().map_or_else(|| step.action.title(), |session| format!("session: {session}"));
+        (!binding(server, work.transport).offers(needs)).then(|| format!("`{what}` needs {}", needs.noun()))
     };
     let reason = work.case().steps.iter().flat_map(Step::leaves).find_map(missing)?;
     Some(Skip { reason, transports: Vec::new(), era: None, lacks: None })

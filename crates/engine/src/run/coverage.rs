@@ -241,7 +241,7 @@ mod tests {
     fn exchange(method: &str, target: &str, arguments: Value, answer: AnswerKind) -> Exchange {
         let arguments = arguments.as_object().cloned().unwrap_or_default();
         let (method, target) = (method.to_owned(), Some(target.to_owned()));
-        Exchange { method, target, arguments, answer, duration: Duration::ZERO, frame: None }
+        Exchange { method, target, arguments, answer, retried: false, duration: Duration::ZERO, frame: None }
     }
 
     fn check(offer: &Offer, exchanges: &[Exchange], expected: &[&str]) {

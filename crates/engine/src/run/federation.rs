@@ -32,7 +32,7 @@ pub(super) async fn list(
         // A step without a server of its own: its frames stand in several transcripts.
         let frame = frame.filter(|_| names.len() == 1);
         let (target, arguments) = (Some(server.clone()), Map::new());
-        exchanges.push(Exchange { method: METHOD.into(), target, arguments, answer, duration: started.elapsed(), frame });
+        exchanges.push(Exchange { method: METHOD.into(), target, arguments, answer, retried: false, duration: started.elapsed(), frame });
         let listed = match listed {
             Ok(listed) => listed,
             Err(failure) => {

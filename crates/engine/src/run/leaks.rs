@@ -1,7 +1,7 @@
 //! Does a server keep what it should let go of? Its steps are run once to warm it up and then again and again, in fresh
 //! sessions where the transport has them; before and after, its processes and file descriptors are counted.
 
-use super::sessions::Sessions;
+use super::sessions::{Sessions, server_of};
 use crate::suite::plan::Leaks;
 use mcproof_client::{Census, Farewell};
 use mcproof_record::{Diagnostic, Severity};
@@ -31,7 +31,7 @@ pub(super) struct LeakCheck {
 impl LeakCheck {
     /// Counts what the servers hold now that they are warm.
     pub(super) async fn begin(&mut self, sessions: &Sessions<'_>) {
-        for (name, open) in &sessions.open {
+        for (name, open) in sessions.open.iter().filter(|(name, _)| server_of(name) == *name) {
             match at_rest(|| open.session.census()).await {
                 Some(census) => drop(self.before.insert(name.clone(), census)),
                 None if cfg!(target_os = "linux") => {

@@ -182,9 +182,10 @@ impl Setback {
         };
         match failure {
             CallFailure::TimedOut { .. } => Some((Mishap::Timeout, None)),
-            CallFailure::Closed(_) | CallFailure::NotAnAnswer(_) | CallFailure::Unanswered(Unanswered::Unreachable(_)) => {
-                Some((Mishap::Reset, None))
-            }
+            CallFailure::Closed(_)
+            | CallFailure::NotAnAnswer(_)
+            | CallFailure::Lost(_)
+            | CallFailure::Unanswered(Unanswered::Unreachable(_)) => Some((Mishap::Reset, None)),
             CallFailure::Unanswered(Unanswered::Response { head, broken, .. }) => {
                 of_head(head).or((broken.is_some() || head.status < 300).then_some((Mishap::Reset, None)))
             }

@@ -11,19 +11,18 @@ use super::step::Outputs;
 use super::subscriptions::Subscriptions;
 use super::warm::Warm;
 use crate::diagnosis::{self, Asker};
-use crate::suite::plan::{self, Action, Binding, Isolation, Reach, Server, Step};
+use crate::suite::plan::{self, Action, BESIDE, Binding, Isolation, Reach, Server, Step};
 use crate::suite::{TMP, interpolate_text};
 use mcproof_client::auth::{Authorization, TokenStore};
 use mcproof_client::{
-    Answers, ConnectFailure, ConnectOptions, Destinations, Endpoint, Era, EraChoice, Farewell, FaultInjector, FaultRule, Launch, Network,
-    Patience, Proxies, Session, Tap, Target, open_session,
+    Answers, ConnectFailure, ConnectOptions, Deadline, Destinations, Endpoint, Era, EraChoice, Farewell, FaultInjector, FaultRule, Launch,
+    Network, Patience, Proxies, Session, Tap, Target, open_session,
 };
 use mcproof_record::{Diagnostic, Exchange, FrameId, SessionTranscript, Transcript};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use tempfile::TempDir;
 use url::Url;
 
@@ -83,6 +82,11 @@ impl Past {
     }
 }
 
+/// The server of a session, as [`Step::conversation`] names it.
+pub(super) fn server_of(conversation: &str) -> &str {
+    conversation.split_once(BESIDE).map_or(conversation, |(server, _)| server)
+}
+
 /// How many messages were disturbed so far.
 pub(super) fn injected(injector: Option<&FaultInjector>) -> u64 {
     injector.map(|injector| injector.hits().iter().sum()).unwrap_or_default()
@@ -135,23 +139,64 @@ impl<'a> Sessions<'a> {
         Ok(&self.open[name])
     }
 
+    /// Opens what a step uses.
+    pub(super) async fn ready(&mut self, step: &Step) -> Result<(), Box<Diagnostic>> {
+        let (Some(server), Some(key)) = (&step.server, step.conversation()) else { return Ok(()) };
+        self.of(server).await?;
+        if self.open.contains_key(&key) {
+            return Ok(());
+        }
+        // The first session knows where the server listens.
+        let reached = self.open[server].session.reached().cloned();
+        let server = &self.work.suite.servers[server];
+        let binding = binding(server, self.work.transport);
+        let fail = |diagnostic: Diagnostic| Box::new(diagnostic.at(step.place.clone()));
+        let Some((endpoint, kind)) = reached else {
+            return Err(fail(Diagnostic::error("one-session", "over this transport a server has one session")));
+        };
+        let target = Target::Http { endpoint, kind: Some(kind), launch: None, locate: None };
+        let tap = Tap::with(self.options.limits.or(binding.reach.limits).tap_bounds(), target.secrets(), None);
+        tap.keep_secrets_of(&self.keeper);
+        match open_session(&target, &self.connect_options(server, binding), &tap).await {
+            Ok(session) => {
+                let open = self.opened_on(session, tap, None, target, None, FrameId(0));
+                self.open.insert(key, open);
+                Ok(())
+            }
+            Err(failure) => Err(fail(self.stillborn(server, &failure, &target, &tap, None))),
+        }
+    }
+
+    /// Ends the sessions with a server that are not its first one.
+    async fn end_others(&mut self, name: &str) {
+        let others: Vec<String> = self.open.keys().filter(|key| server_of(key) == name && *key != name).cloned().collect();
+        for key in others {
+            let Some(Open { session, tap, subscriptions, .. }) = self.open.remove(&key) else { continue };
+            drop(subscriptions);
+            session.close().await;
+            self.past.push(Past { transcript: SessionTranscript { server: key, transcript: tap.transcript() }, life: Life::Lived });
+        }
+    }
+
     /// A session that [`Sessions::of`] has opened.
     pub(super) fn opened(&self, name: &str) -> &Open {
         &self.open[name]
     }
 
     /// How long a step may take.
-    pub(super) fn deadline(&self, step: &Step) -> Duration {
+    pub(super) fn deadline(&self, step: &Step) -> Deadline {
         let timeouts = &self.work.suite.timeouts;
         let of_tool = match &step.action {
             Action::Call { tool, .. } => timeouts.tools.get(tool).copied(),
             _ => None,
         };
-        step.timeout.or(of_tool).or(self.options.request_timeout).unwrap_or(timeouts.request)
+        let idle = step.timeout.or(of_tool).or(self.options.request_timeout).unwrap_or(timeouts.request);
+        Deadline { idle, maximum: step.max_timeout.or(timeouts.max) }
     }
 
     /// Ends the server in order and starts it anew. What was wrong with its first life is told now.
     pub(super) async fn restart(&mut self, name: &str) -> Result<(), Box<Diagnostic>> {
+        self.end_others(name).await;
         if let Some(Open { session, tap, turn, subscriptions, since, injector, .. }) = self.open.remove(name) {
             drop(subscriptions);
             self.injectors.extend(injector.map(|injector| (name.to_owned(), injector)));
@@ -242,6 +287,7 @@ impl<'a> Sessions<'a> {
             era: self.options.era.unwrap_or(server.era),
             protocol_version: self.options.protocol_version.clone().or_else(|| server.protocol_version.clone()),
             timeout: Some(self.options.connect_timeout.unwrap_or(self.work.suite.timeouts.connect)),
+            startup: self.options.startup,
             patience: self.patience(),
             guardian: self.options.guardian.clone(),
             answers: self.work.case().answers.clone(),
@@ -274,7 +320,7 @@ impl<'a> Sessions<'a> {
 
     /// Puts a fresh session in the place of one that is open, on the same server process where the transport allows.
     pub(super) async fn renew(&mut self, name: &str) -> Result<Farewell, Box<Diagnostic>> {
-        let Some(open) = self.open.get(name) else { return Ok(Farewell::NoSession) };
+        let Some(open) = self.open.get(name).filter(|_| server_of(name) == name) else { return Ok(Farewell::NoSession) };
         // It would go away with the session.
         if let Some(fault) = open.session.faults().into_iter().find(|fault| fault.frame >= open.since) {
             return Err(Box::new(diagnosis::of_fault(&fault, &open.tap.transcript(), Asker::Suite)));

@@ -18,10 +18,11 @@ use act::act;
 pub(super) use act::{Answer, Refusal, answer, scene};
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
+use mcproof_client::Deadline;
 use mcproof_record::{Diagnostic, Exchange};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A step that was run.
 pub(super) struct StepRun {
@@ -34,13 +35,16 @@ pub(super) struct StepRun {
 pub(super) async fn run_step(step: &Step, sessions: &mut Sessions<'_>, scope: &mut Map<String, Value>) -> StepRun {
     let failed = |diagnostic: Diagnostic| StepRun { diagnostics: vec![diagnostic], exchanges: Vec::new() };
     let suite = &sessions.work.suite;
-    for server in step.leaves().iter().flat_map(|leaf| asked(suite, leaf)) {
-        let ready = match step.action {
-            Action::Restart => sessions.restart(server).await,
-            _ => sessions.of(server).await.map(drop),
-        };
-        if let Err(diagnostic) = ready {
-            return failed(*diagnostic);
+    for leaf in step.leaves() {
+        for server in asked(suite, leaf) {
+            let ready = match step.action {
+                Action::Restart => sessions.restart(server).await,
+                _ if leaf.session.is_some() => sessions.ready(leaf).await,
+                _ => sessions.of(server).await.map(drop),
+            };
+            if let Err(diagnostic) = ready {
+                return failed(*diagnostic);
+            }
         }
     }
     if let Action::Restart = step.action {
@@ -53,10 +57,10 @@ pub(super) async fn run_step(step: &Step, sessions: &mut Sessions<'_>, scope: &m
     let (sessions, before) = (&*sessions, &*scope);
     let all = join_all(step.leaves().iter().map(|leaf| run_leaf(leaf, sessions, before))).await;
     let mut run = StepRun { diagnostics: Vec::new(), exchanges: Vec::new() };
-    let first = step.leaves().iter().find_map(|leaf| leaf.server.as_ref());
+    let first = step.leaves().iter().find_map(Step::conversation);
     for (leaf, Leaf { diagnostics, mut exchanges, saved }) in step.leaves().iter().zip(all) {
         // Frames are told by their numbers in the transcript of the step's server.
-        if leaf.server.as_ref() != first {
+        if leaf.conversation() != first {
             exchanges.iter_mut().for_each(|exchange| exchange.frame = None);
         }
         run.diagnostics.extend(diagnostics);
@@ -82,8 +86,8 @@ struct Attempt {
 }
 
 async fn run_leaf(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Value>) -> Leaf {
-    let Some(server) = &step.server else { return run_without_server(step, sessions, scope).await };
-    let open = sessions.opened(server);
+    let Some(conversation) = step.conversation() else { return run_without_server(step, sessions, scope).await };
+    let open = sessions.opened(&conversation);
     let deadline = sessions.deadline(step);
     let case = sessions.work.case();
     let policy = (step.retry.as_ref().or(case.retry.as_ref()), case.breaker.as_ref());
@@ -107,7 +111,7 @@ async fn run_leaf(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Valu
     if diagnostics.is_empty()
         && let Some(matcher) = &step.expect.notifications
     {
-        diagnostics.extend(awaited::notifications(matcher, open, since, scope, deadline).await);
+        diagnostics.extend(awaited::notifications(matcher, open, since, scope, deadline.idle).await);
     }
     if diagnostics.is_empty()
         && let Some(exit) = &step.expect.exit
@@ -139,7 +143,7 @@ async fn run_leaf(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Valu
 /// A step that talks to no server, or to all of them.
 async fn run_without_server(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Value>) -> Leaf {
     let mut leaf = Leaf { diagnostics: Vec::new(), exchanges: Vec::new(), saved: Map::new() };
-    let (options, started, deadline) = (sessions.options, Instant::now(), sessions.deadline(step));
+    let (options, started, deadline) = (sessions.options, Instant::now(), sessions.deadline(step).idle);
     let judged = match &step.action {
         Action::Run(launch) => {
             let payload = command::run(launch, options.mcproof.as_deref(), scope, &options.guardian, deadline, &sessions.keeper).await;
@@ -168,7 +172,7 @@ async fn run_without_server(step: &Step, sessions: &Sessions<'_>, scope: &Map<St
     leaf
 }
 
-async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline: Duration, policy: Policy<'_>) -> Attempt {
+async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline: Deadline, policy: Policy<'_>) -> Attempt {
     let done = act(step, open, scope, deadline, policy).await;
     let mut attempt = Attempt { answer: None, diagnostics: Vec::new(), exchanges: done.exchanges, saved: Map::new() };
     let answer = match done.outcome {
@@ -184,7 +188,7 @@ async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline:
     };
     attempt.diagnostics = judge::judge(step, &answer, scope);
     if attempt.diagnostics.is_empty() {
-        attempt.diagnostics.extend(open.outputs.check(step, &done.target, &answer, open, deadline).await);
+        attempt.diagnostics.extend(open.outputs.check(step, &done.target, &answer, open, deadline.idle).await);
     }
     if attempt.diagnostics.is_empty() {
         (attempt.saved, attempt.diagnostics) = judge::save(step, &answer);
@@ -197,7 +201,7 @@ async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline:
         if let (Action::Call { .. }, Some(tool), [diagnostic @ Diagnostic { hint: None, .. }]) =
             (&step.action, &done.target, attempt.diagnostics.as_mut_slice())
         {
-            diagnostic.hint = open.outputs.unknown_tool(tool, &answer, open, deadline).await;
+            diagnostic.hint = open.outputs.unknown_tool(tool, &answer, open, deadline.idle).await;
         }
     }
     attempt.answer = Some(answer);

@@ -264,6 +264,16 @@ pub static TIMEOUTS: Object<Timeouts> = Object {
             },
         },
         Key {
+            name: "max",
+            doc: "asks for progress, each of which starts `request` anew, up to this in all",
+            shape: Shape::Duration,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.max = Some(reader.duration(node)?);
+                Ok(())
+            },
+        },
+        Key {
             name: "tools",
             doc: "for the calls of some tools, by name, in place of `request`",
             shape: Shape::Durations,

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use resilience::{Audit, Breaker, Clashes, Fault, Leaks, Mishap, Retry};
+pub(crate) use step::BESIDE;
 pub use step::{
     Action, Bytes, Expectations, ExpectedExit, ExpectedFailure, HttpRequest, Listing, Needs, OutputCheck, Redaction, Repeat, Snapshot,
     Spanned, Step, TaskCall, Topic,
@@ -47,6 +48,8 @@ pub struct Timeouts {
     pub connect: Duration,
     /// From a request until its answer.
     pub request: Duration,
+    /// If set, progress is asked for and starts `request` anew, up to this in all.
+    pub max: Option<Duration>,
     /// For the calls of some tools, in place of `request`.
     pub tools: BTreeMap<String, Duration>,
     /// For a whole case with its setup, without its teardown.
@@ -58,7 +61,7 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         let usual = Duration::from_secs(30);
-        Self { connect: usual, request: usual, tools: BTreeMap::new(), case: None, shutdown: None }
+        Self { connect: usual, request: usual, max: None, tools: BTreeMap::new(), case: None, shutdown: None }
     }
 }
 

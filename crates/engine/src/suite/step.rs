@@ -15,7 +15,7 @@ pub use redactions::redactions;
 use super::document::{Entry, Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::plan::{
-    Action, Clashes, Expectations, ExpectedFailure, Listing, OutputCheck, Redaction, Repeat, Retry, Server, Snapshot, Spanned, Step,
+    Action, Clashes, Expectations, ExpectedFailure, Listing, Needs, OutputCheck, Redaction, Repeat, Retry, Server, Snapshot, Spanned, Step,
     TaskCall,
 };
 use super::reader::Reader;
@@ -81,9 +81,11 @@ pub static STEP: Object<StepDraft> = Object {
         expectations::VALIDATE_OUTPUT,
         expectations::WITHIN,
         expectations::TIMEOUT,
+        expectations::MAX_TIMEOUT,
         expectations::RETRYING,
         expectations::CLASHES,
         expectations::SERVER,
+        expectations::SESSION,
     ],
     later: &["retries"],
 };
@@ -111,9 +113,11 @@ pub struct StepDraft {
     output: Option<OutputCheck>,
     within: Option<Spanned<Duration>>,
     timeout: Option<Duration>,
+    max_timeout: Option<Duration>,
     retry: Option<Retry>,
     clashes: Clashes,
     server: Option<(String, Span)>,
+    session: Option<String>,
 }
 
 /// The variable that counts the runs of a step with `times`.
@@ -187,7 +191,8 @@ fn read_within(
         *arguments = with;
     }
     if let (Some(Some(server)), Some(servers)) = (&server, servers) {
-        sense::check_transport(reader, name, &action, &servers[server], node);
+        let (name, needs) = if draft.session.is_some() { ("session", Some(Needs::Http)) } else { (name, action.needs()) };
+        sense::check_transport(reader, name, needs, &servers[server], node);
     }
     lint::check_step(reader, node, &draft);
     if reader.mistakes() > before {
@@ -216,7 +221,9 @@ fn read_within(
         save: draft.save,
         snapshot,
         within: draft.within,
+        session: draft.session,
         timeout: draft.timeout,
+        max_timeout: draft.max_timeout,
         retry: draft.retry,
         output: draft.output.unwrap_or(reader.output),
     })

@@ -49,6 +49,7 @@ fn step(title: &str, at: u64, millis: u64, passed: bool, answer: AnswerKind) -> 
             target: Some(title.into()),
             arguments: serde_json::Map::new(),
             answer,
+            retried: false,
             duration: Duration::from_millis(millis),
             frame: None,
         }],

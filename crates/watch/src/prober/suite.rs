@@ -2,7 +2,7 @@
 
 use super::{Prepared, Prober};
 use crate::config::load_read_only;
-use mcproof_client::{Patience, Tls};
+use mcproof_client::{Patience, Startup, Tls};
 use mcproof_engine::run::{Covering, RunOptions, Selection, Snapshots, Start, Transcripts, plan, run};
 use mcproof_engine::suite::plan::Server;
 use mcproof_record::{Diagnostic, Event, Severity, Verdict};
@@ -43,6 +43,8 @@ impl Prober {
             era: None,
             protocol_version: None,
             connect_timeout: Some(prepared.spec.timeout),
+            // An outage is told, not waited for.
+            startup: Startup::Over,
             request_timeout: Some(prepared.spec.timeout),
             mcproof: self.own_binary.clone(),
             launcher: None,

@@ -20,7 +20,7 @@ const UNSUPPORTED: [(&[&str], &str); 8] = [
     (&["--print-handoff"], "mcproof has no web page to hand over to: sign in on a terminal, and let the other side --wait-for-auth"),
     (&["--app-info", "--advertise-apps"], "there is no support for MCP Apps yet"),
     (
-        &["--strict", "--verify", "--require-digests", "--skill-catalog-max-skills", "--skill-catalog-max-bytes"],
+        &["--verify", "--require-digests", "--skill-catalog-max-skills", "--skill-catalog-max-bytes"],
         "there are no checks of what a server offers yet",
     ),
     (&["--load", "--load-concurrency", "--load-duration", "--load-requests", "--load-rate"], "there is no load test yet"),

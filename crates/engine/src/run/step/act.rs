@@ -8,7 +8,7 @@ use crate::run::resilience::{self, Persisted, Policy, Setback, mishap_of, persis
 use crate::run::sessions::Open;
 use crate::suite::plan::{Action, Bytes, HttpRequest, Listing, Mishap, Step, TaskCall};
 use mcproof_client::jsonrpc::RpcError;
-use mcproof_client::{CallFailure, Called, HttpAnswer, HttpQuestion, ListFailure, Reply, TaskEnd, Unanswered, WaitFor};
+use mcproof_client::{CallFailure, Called, Deadline, HttpAnswer, HttpQuestion, ListFailure, Reply, TaskEnd, Unanswered, WaitFor};
 use mcproof_record::{AnswerKind, Diagnostic, Exchange, FrameId};
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -51,8 +51,9 @@ pub(super) struct Done {
     pub(super) target: Option<String>,
 }
 
-pub(super) async fn act(step: &Step, open: &Open, scope: &Map<String, Value>, deadline: Duration, policy: Policy<'_>) -> Done {
-    let request = match request(step, scope) {
+pub(super) async fn act(step: &Step, open: &Open, scope: &Map<String, Value>, terms: Deadline, policy: Policy<'_>) -> Done {
+    let deadline = terms.idle;
+    let request = match request(step, open.session.handshake().era, scope) {
         Ok(request) => request,
         Err(diagnostic) => return Done { outcome: Err(diagnostic), mishap: None, exchanges: Vec::new(), target: None },
     };
@@ -60,7 +61,7 @@ pub(super) async fn act(step: &Step, open: &Open, scope: &Map<String, Value>, de
     let Tried { outcome, mishap, earlier, last } = match (&step.action, &request, step.task) {
         (Action::Cancel { after, reason, .. }, Some(request), _) => Tried::once(cancel(request, *after, reason, open, scope).await),
         (_, Some(request), Some(task)) => Tried::once(as_task(request, task, open, deadline).await),
-        (action, Some(request), None) => ask(action, request, open, deadline, policy).await,
+        (action, Some(request), None) => ask(action, request, open, terms, policy).await,
         (Action::List(listing), None, _) => list(*listing, open, deadline, policy).await,
         (action, None, _) => Tried::once(besides(action, step, open, scope, deadline).await),
     };
@@ -78,8 +79,9 @@ pub(super) async fn act(step: &Step, open: &Open, scope: &Map<String, Value>, de
     let mut exchanges = Vec::new();
     if let Some((method, target, arguments)) = asked {
         let (answer, frame) = kind(&outcome);
-        let exchange = Exchange { method, target, arguments, answer, duration: last.unwrap_or_else(|| started.elapsed()), frame };
-        let lost = |duration| Exchange { answer: AnswerKind::Nothing, frame: None, duration, ..exchange.clone() };
+        let duration = last.unwrap_or_else(|| started.elapsed());
+        let exchange = Exchange { method, target, arguments, answer, retried: false, duration, frame };
+        let lost = |duration| Exchange { answer: AnswerKind::Nothing, retried: true, frame: None, duration, ..exchange.clone() };
         exchanges.extend(earlier.into_iter().map(lost));
         exchanges.push(exchange);
     }
@@ -169,7 +171,7 @@ impl Tried {
     }
 }
 
-async fn ask(action: &Action, request: &Request, open: &Open, deadline: Duration, policy: Policy<'_>) -> Tried {
+async fn ask(action: &Action, request: &Request, open: &Open, deadline: Deadline, policy: Policy<'_>) -> Tried {
     let faults_before = resilience::faults_so_far(open);
     let is_call = matches!(action, Action::Call { .. });
     let tool = request.target.as_deref().filter(|_| is_call);
@@ -177,7 +179,7 @@ async fn ask(action: &Action, request: &Request, open: &Open, deadline: Duration
         let sent = open.session.request_rounds(request.method, Some(request.params.clone()), deadline).await;
         sent.map_err(Setback::Call)
     };
-    let Persisted { outcome, mishap, earlier, last, given_up } = persist(open, policy, tool, deadline, send, mishap_of).await;
+    let Persisted { outcome, mishap, earlier, last, given_up } = persist(open, policy, tool, deadline.idle, send, mishap_of).await;
     let outcome = outcome.map(|reply| Ok(answer(reply, is_call)));
     Tried::of(Persisted { outcome, mishap, earlier, last, given_up }, request.method, open, faults_before).await
 }

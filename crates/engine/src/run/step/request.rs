@@ -2,6 +2,7 @@
 
 use crate::suite::interpolate;
 use crate::suite::plan::{Action, Step};
+use mcproof_client::Era;
 use mcproof_record::Diagnostic;
 use serde_json::{Map, Value, json};
 
@@ -15,7 +16,7 @@ pub(super) struct Request {
 }
 
 /// `None` for what is not one request.
-pub(super) fn request(step: &Step, scope: &Map<String, Value>) -> Result<Option<Request>, Diagnostic> {
+pub(super) fn request(step: &Step, era: Era, scope: &Map<String, Value>) -> Result<Option<Request>, Diagnostic> {
     let of = |method: &'static str, params: Value, target: Option<String>, arguments: Map<String, Value>| Request {
         method,
         params: params.as_object().cloned().unwrap_or_default(),
@@ -51,6 +52,8 @@ pub(super) fn request(step: &Step, scope: &Map<String, Value>) -> Result<Option<
             }
             of("completion/complete", params, target, arguments)
         }
+        // 2026-07-28 has no `ping` any more: there, this is how a server shows that it lives, as for `mcproof ping`.
+        Action::Ping if era == Era::Modern => of("server/discover", Value::Null, None, Map::new()),
         Action::Ping => of("ping", Value::Null, None, Map::new()),
         Action::Discover => of("server/discover", Value::Null, None, Map::new()),
         _ => return Ok(None),

@@ -8,12 +8,17 @@ use regex::Regex;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
+/// Between the name of a server and that of a session with it, where it is not the first one.
+pub(crate) const BESIDE: char = '#';
+
 /// One action of a test with its expectations.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub place: Place,
     /// A key of [`super::Suite::servers`]; none for a command of its own.
     pub server: Option<String>,
+    /// Another session with that server than its first one.
+    pub session: Option<String>,
     pub action: Action,
     /// Sent as `_meta` of the request.
     pub meta: Map<String, Value>,
@@ -30,12 +35,25 @@ pub struct Step {
     pub within: Option<Spanned<Duration>>,
     /// Replaces [`super::Timeouts::request`] for this step.
     pub timeout: Option<Duration>,
+    /// Replaces [`super::Timeouts::max`] for this step.
+    pub max_timeout: Option<Duration>,
     /// Replaces that of the case.
     pub retry: Option<Retry>,
     pub output: OutputCheck,
 }
 
 impl Step {
+    /// What tells the session that it uses from all others of its case: that of its server, or another one with it.
+    pub fn conversation(&self) -> Option<String> {
+        let server = self.server.as_ref()?;
+        Some(self.session.as_ref().map_or_else(|| server.clone(), |session| format!("{server}{BESIDE}{session}")))
+    }
+
+    pub fn needs(&self) -> Option<Needs> {
+        // Over stdio a process has one session.
+        if self.session.is_some() { Some(Needs::Http) } else { self.action.needs() }
+    }
+
     /// This step, or those that it runs at the same time.
     pub fn leaves(&self) -> &[Self] {
         match &self.action {

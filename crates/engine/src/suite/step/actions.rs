@@ -127,7 +127,7 @@ pub(super) const DISCOVER: Key<StepDraft> = Key {
 
 pub(super) const PING: Key<StepDraft> = Key {
     name: "ping",
-    doc: "sends a ping, which servers answered until 2025-11-25",
+    doc: "asks whether the server lives: `ping`, and `server/discover` in the modern era, which has no ping",
     shape: Shape::Nothing,
     presence: Presence::OneOf,
     read: |reader, node, draft| {

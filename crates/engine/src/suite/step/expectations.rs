@@ -301,6 +301,17 @@ pub(super) const TIMEOUT: Key<StepDraft> = Key {
     },
 };
 
+pub(super) const MAX_TIMEOUT: Key<StepDraft> = Key {
+    name: "max_timeout",
+    doc: "asks for progress, each of which starts `timeout` anew, up to this in all; instead of the suite's `timeouts: { max }`",
+    shape: Shape::Duration,
+    presence: Presence::Optional,
+    read: |reader, node, draft| {
+        draft.max_timeout = Some(reader.duration(node)?);
+        Ok(())
+    },
+};
+
 pub(super) const RETRYING: Key<StepDraft> = Key {
     name: "retry",
     doc: RETRY_DOC,
@@ -334,6 +345,17 @@ pub(super) const SERVER: Key<StepDraft> = Key {
     presence: Presence::Optional,
     read: |reader, node, draft| {
         draft.server = Some((reader.text(node)?, node.span));
+        Ok(())
+    },
+};
+
+pub(super) const SESSION: Key<StepDraft> = Key {
+    name: "session",
+    doc: "a name of your own for another session on the same server, which is opened when a step first names it; over HTTP only",
+    shape: Shape::Text,
+    presence: Presence::Optional,
+    read: |reader, node, draft| {
+        draft.session = Some(reader.text(node)?);
         Ok(())
     },
 };

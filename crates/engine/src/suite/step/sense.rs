@@ -3,7 +3,7 @@
 use super::{STEP, StepDraft};
 use crate::suite::document::{Entry, Kind, Node};
 use crate::suite::format::Presence;
-use crate::suite::plan::{Action, Server};
+use crate::suite::plan::{Action, Needs, Server};
 use crate::suite::reader::Reader;
 use crate::suite::source::Span;
 use crate::suite::suggest::listed;
@@ -42,6 +42,8 @@ const MEANING: &[(&str, &[&[&str]])] = &[
     ("redact", &[ONE_REQUEST, LISTS, OTHER_REQUESTS, HTTP, FEDERATION, RUN, &["handshake"]]),
     ("validate_output", &[&["call"]]),
     ("within", &[ONE_REQUEST, LISTS, OTHER_REQUESTS, HTTP, FEDERATION, RUN]),
+    ("session", &[ONE_REQUEST, LISTS, OTHER_REQUESTS, HTTP, &["cancel", "handshake"]]),
+    ("max_timeout", &[ONE_REQUEST]),
     ("timeout", &[ONE_REQUEST, LISTS, OTHER_REQUESTS, HTTP, FEDERATION, RUN, UNANSWERED]),
 ];
 
@@ -128,12 +130,12 @@ pub(super) fn check(reader: &mut Reader<'_>, node: &Node, draft: &StepDraft, act
 }
 
 /// Reports an action that none of the server's transports can do. Where some can, the others are skipped when it is run.
-pub(super) fn check_transport(reader: &mut Reader<'_>, name: &str, action: &Action, server: &Server, node: &Node) {
+pub(super) fn check_transport(reader: &mut Reader<'_>, name: &str, needs: Option<Needs>, server: &Server, node: &Node) {
     // A server from the command line may have other transports than the one that the suite was written for.
     if reader.environment.server.is_some() {
         return;
     }
-    if let Some(needs) = action.needs().filter(|needs| !server.bindings.iter().any(|binding| binding.offers(*needs))) {
+    if let Some(needs) = needs.filter(|needs| !server.bindings.iter().any(|binding| binding.offers(*needs))) {
         let message = format!("`{name}` needs {}, which `{}` does not have", needs.noun(), server.name);
         let span = match &node.kind {
             Kind::Map(entries) => entries.iter().find(|entry| entry.key.text == name).map_or(node.span, |entry| entry.key.span),

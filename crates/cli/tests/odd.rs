@@ -1,0 +1,296 @@
+//! What many servers do although no revision of the protocol has it so, and what the verbs make of it: tolerant where a server is
+//! used, strict where it is tested. One server program with switches (`servers/odd.py`), one table.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+
+const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
+
+fn server() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/odd.py")
+}
+
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn run(folder: &Path, words: &[&str]) -> Ran {
+    let output = Command::new(MCPROOF).env("NO_PROXY", "*").current_dir(folder).args(words).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// The words that name an odd server, as a person would type them.
+fn odd(transport: &str, oddity: &str) -> Vec<String> {
+    let program = server().display().to_string();
+    let (url, port) = match transport {
+        "stdio" => return ["--", "python3", &program, oddity].map(str::to_owned).to_vec(),
+        "http" => ("http://127.0.0.1:${port}/mcp", ["--http", "${port}"]),
+        _ => ("http://127.0.0.1:${port}/sse", ["--sse", "${port}"]),
+    };
+    [url, "--", "python3", &program, oddity, port[0], port[1]].map(str::to_owned).to_vec()
+}
+
+/// What `tools` makes of each oddity: its exit code, and what stderr says. Nothing where there is nothing to say.
+const USED: &[(&str, &str, i32, &str)] = &[
+    ("stdio", "sound", 0, ""),
+    ("stdio", "noise-first", 0, "a line on stdout that is no message"),
+    ("stdio", "noise", 0, "a line on stdout that is no message"),
+    ("stdio", "json-noise", 0, "a line on stdout that is no message"),
+    ("stdio", "blank-lines", 0, "a line on stdout that is no message"),
+    ("stdio", "crlf", 0, ""),
+    ("stdio", "padded", 0, ""),
+    ("stdio", "string-id", 0, "where the request had the number"),
+    ("stdio", "no-jsonrpc", 3, "`jsonrpc` is not \"2.0\""),
+    ("stdio", "pretty", 3, "JSON that is pretty-printed breaks into many"),
+    ("stdio", "unknown-version", 3, "2031-01-01"),
+    ("http", "sound", 0, ""),
+    ("http", "charset", 0, ""),
+    ("http", "upper-type", 0, ""),
+    ("http", "200-for-notification", 0, ""),
+    ("http", "pretty", 0, ""),
+    ("http", "string-id", 0, "where the request had the number"),
+    ("http", "event-missing", 0, ""),
+    ("http", "event-fields", 0, ""),
+    ("http", "event-crlf", 0, ""),
+    ("http", "events-charset", 0, ""),
+    ("http", "json-as-events", 3, "answer with plain JSON as"),
+    ("http", "events-as-json", 3, "announce it as `Content-Type: text/event-stream`"),
+    ("http", "events-as-text", 3, "announce it as `Content-Type: text/event-stream`"),
+    ("http", "text-plain", 3, "announce it as `Content-Type: application/json`"),
+    ("sse", "sound", 0, ""),
+    ("sse", "event-missing", 0, ""),
+    ("sse", "answer-in-post", 3, "send the message on the event stream"),
+    ("sse", "endpoint-no-data", 3, "begin the line with `data: `"),
+];
+
+/// Runs of `tools` at the same time.
+const AT_ONCE: usize = 4;
+
+#[test]
+fn a_server_is_used_wherever_mainstream_clients_use_it_and_what_is_odd_is_said() {
+    let queue = Mutex::new(USED.to_vec());
+    let wrong = Mutex::new(String::new());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some((transport, oddity, code, said)) = queue.lock().unwrap().pop() {
+                    let words = odd(transport, oddity);
+                    let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+                    words.splice(0..0, ["tools", "--timeout", "5s", "--transport", transport]);
+                    let ran = run(Path::new("."), &words);
+                    let is_said = if said.is_empty() { ran.stderr.is_empty() } else { ran.stderr.contains(said) };
+                    if ran.code != Some(code) || !is_said || (code == 0) != ran.stdout.contains("echo") {
+                        *wrong.lock().unwrap() += &format!("{transport} {oddity}: {:?}\n{}{}\n", ran.code, ran.stdout, ran.stderr);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(wrong.into_inner().unwrap(), "");
+}
+
+/// What `test` says of an oddity, if it fails for it: part of the message and of the hint.
+const TESTED: &[(&str, &str, Option<(&str, &str)>)] = &[
+    ("stdio", "sound", None),
+    ("stdio", "crlf", None),
+    ("stdio", "noise", Some(("a line on stdout that is no message", "logs to stderr"))),
+    ("stdio", "string-id", Some(("where the request had the number", "1 is not \"1\""))),
+    ("stdio", "no-newline", Some(("without a line feed", "end each message with a line feed"))),
+    ("http", "sound", None),
+    ("http", "event-crlf", None),
+    ("http", "event-fields", None),
+    ("http", "no-blank-line", Some(("without the blank line", "two line feeds"))),
+    ("http", "no-blank-line --stays", Some(("without the blank line", "two line feeds"))),
+    ("http", "no-data", Some(("outside of `data:`", "write `data: ` before the message"))),
+    ("http", "data-case", Some(("outside of `data:`", "in lower case"))),
+    ("http", "event-other", Some(("a message in an event named `response`", "`event: message`"))),
+    ("http", "event-open --stays", Some(("without the blank line", "two line feeds"))),
+    ("http", "json-as-events", Some(("outside of `data:`", "`Content-Type: application/json`"))),
+    ("http", "json-as-open-events", Some(("outside of `data:`", "`Content-Type: application/json`"))),
+    ("http", "events-as-json", Some(("not JSON", "`Content-Type: text/event-stream`"))),
+    ("http", "events-as-text", Some(("text/plain", "`Content-Type: text/event-stream`"))),
+    ("http", "text-plain", Some(("text/plain", "`Content-Type: application/json`"))),
+    ("sse", "sound", None),
+    ("sse", "no-blank-line", Some(("without the blank line", "two line feeds"))),
+    ("sse", "no-data", Some(("outside of `data:`", "write `data: ` before the message"))),
+    ("sse", "event-other", Some(("a message in an event named `response`", "`event: message`"))),
+    ("sse", "endpoint-open", Some(("without the blank line", "two line feeds"))),
+    ("sse", "endpoint-no-data", Some(("outside of `data:`", "begin the line with `data: `"))),
+    ("sse", "answer-in-post", Some(("in the response to a POST", "send the message on the event stream"))),
+];
+
+#[test]
+fn a_test_names_what_is_wrong_with_an_event_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = server().display().to_string();
+    for (number, (transport, oddity, _)) in TESTED.iter().enumerate() {
+        let (way, path) = (format!("python3 {program} {oddity} --{transport} ${{port}}"), if *transport == "sse" { "sse" } else { "mcp" });
+        let reach = match *transport {
+            "stdio" => format!("stdio: python3 {program} {oddity}"),
+            _ => format!("{transport}: {{ command: \"{way}\", url: \"http://127.0.0.1:${{port}}/{path}\" }}"),
+        };
+        let text = format!(
+            "server: {{ era: legacy, {reach} }}\ntimeouts: {{ connect: 10s, request: 3s }}\ntests: [{{ name: \"{transport} {oddity}\", steps: [tools] }}]\n"
+        );
+        std::fs::write(folder.path().join(format!("{number:02}.mcproof.yaml")), text).unwrap();
+    }
+    let ran = run(folder.path(), &["test", "--json", "--jobs", "8"]);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    let events = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let finished: Vec<Value> = events.filter(|event| event["event"] == "case-finished").collect();
+    let mut wrong = String::new();
+    for (number, (transport, oddity, told)) in TESTED.iter().enumerate() {
+        let name = format!("{transport} {oddity}");
+        // The files are in the order of their names, with one test each.
+        let Some(finished) = finished.iter().find(|event| event["id"] == number) else {
+            wrong += &format!("{name} has no verdict\n");
+            continue;
+        };
+        let text = finished.to_string();
+        let is_right = match told {
+            None => text.contains("\"verdict\":\"pass\""),
+            Some((message, hint)) => {
+                let quoted = |part: &str| serde_json::to_string(part).unwrap().trim_matches('"').to_owned();
+                text.contains("\"verdict\":\"fail\"") && text.contains(&quoted(message)) && text.contains(&quoted(hint))
+            }
+        };
+        if !is_right {
+            wrong += &format!("{name}: {finished:#}\n");
+        }
+    }
+    assert_eq!(wrong, "", "{}", ran.stderr);
+}
+
+#[test]
+fn a_second_session_on_one_server_shows_what_leaks_between_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |oddity: &str, code: i32, said: &str| {
+        let program = server().display().to_string();
+        let text = format!(
+            "server: {{ http: {{ command: \"python3 {program} {oddity} --http ${{port}}\", url: \"http://127.0.0.1:${{port}}/mcp\" }} }}\n\
+             tests:\n  - name: sessions are apart\n    steps:\n\
+             \x20     - {{ call: set, with: {{ key: user, value: ann }} }}\n\
+             \x20     - {{ call: get, session: other, with: {{ key: user }}, tool_error: /no value/ }}\n\
+             \x20     - {{ call: set, session: other, with: {{ key: user, value: bob }} }}\n\
+             \x20     - {{ call: get, with: {{ key: user }}, expect: ann }}\n"
+        );
+        std::fs::write(folder.path().join("s.mcproof.yaml"), text).unwrap();
+        let ran = run(folder.path(), &["test", "s.mcproof.yaml"]);
+        assert_eq!(ran.code, Some(code), "{oddity}: {}{}", ran.stdout, ran.stderr);
+        assert!(ran.stdout.contains(said), "{oddity}: {}", ran.stdout);
+    };
+    check("sessions", 0, "1 passed");
+    check("one-dictionary", 1, "expected an `isError` result");
+    // Over stdio there is no other session: where no transport has one, that is a mistake in the suite.
+    let text = "server: { stdio: python3 x.py }\ntests: [{ name: a, steps: [{ tools: , session: other }] }]\n";
+    std::fs::write(folder.path().join("t.mcproof.yaml"), text).unwrap();
+    let ran = run(folder.path(), &["test", "t.mcproof.yaml"]);
+    assert_eq!(ran.code, Some(2), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("`session` needs an HTTP transport"), "{}", ran.stderr);
+}
+
+#[test]
+fn progress_extends_a_timeout_where_a_suite_says_how_far() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = server().display().to_string();
+    let text = format!(
+        "server: {{ stdio: python3 {program} sound, era: legacy }}\n\
+         timeouts: {{ request: 700ms, max: 20s }}\n\
+         tests:\n  - {{ name: of the suite, steps: [{{ call: slow }}] }}\n\
+         \x20 - {{ name: of the step, steps: [{{ call: slow, timeout: 600ms, max_timeout: 15s }}] }}\n\
+         \x20 - {{ name: not so far, steps: [{{ call: slow, max_timeout: 1s }}] }}\n"
+    );
+    std::fs::write(folder.path().join("s.mcproof.yaml"), text).unwrap();
+    let ran = run(folder.path(), &["test", "s.mcproof.yaml"]);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    for part in ["2 passed", "1 failed", "no answer to `tools/call` within 1 s"] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
+}
+
+/// The last two columns of the page are what is tested here.
+#[test]
+fn the_page_tells_what_is_tested() {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tolerance.md")).unwrap();
+    let row = |transport: &str, oddity: &str| {
+        let line = page.lines().find(|line| line.starts_with(&format!("| {transport} |")) && line.contains(&format!("| `{oddity}` |")));
+        line.map(|line| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>())
+    };
+    let mut compared = 0;
+    for (transport, oddity, code, said) in USED.iter().filter(|(_, oddity, ..)| *oddity != "sound") {
+        let cells = row(transport, oddity).unwrap_or_else(|| panic!("{transport} {oddity} is not on the page"));
+        let expected = match (code, said.is_empty()) {
+            (0, true) => "works",
+            (0, false) => "works, and says so",
+            _ => "fails",
+        };
+        assert_eq!(cells[7], expected, "{transport} {oddity}");
+        compared += 1;
+    }
+    for (transport, oddity, told) in TESTED {
+        let Some(cells) = row(transport, oddity) else { continue };
+        assert_eq!(cells[8], if told.is_none() { "passes" } else { "fails" }, "{transport} {oddity}");
+        compared += 1;
+    }
+    assert!(compared > 40, "{compared}");
+}
+
+/// A server that listens at a URL, until this is dropped.
+struct Listening(Child);
+
+impl Listening {
+    fn start(oddity: &str, port: u16) -> Self {
+        let port = port.to_string();
+        let command = Command::new("python3").arg(server()).args([oddity, "--http", &port]).stderr(Stdio::null()).spawn();
+        Self(command.unwrap())
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_server_is_ready_when_it_has_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |words: &[&str], code: i32, said: &str| {
+        let ran = run(folder.path(), words);
+        assert_eq!(ran.code, Some(code), "{words:?}: {}{}", ran.stdout, ran.stderr);
+        assert!(format!("{}{}", ran.stdout, ran.stderr).contains(said), "{words:?}: {}{}", ran.stdout, ran.stderr);
+    };
+    for oddity in ["503-at-first", "reset-at-first"] {
+        let words = odd("http", oddity);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let lock = format!("{oddity}.lock");
+        check(&[&["lock", "--era", "legacy", "--output", &lock], &words[..]].concat(), 0, "is written");
+        check(&[&["tools"], &words[..]].concat(), 0, "echo");
+        // A server at a URL that nobody starts gets a moment, too; a probe tells how it is now.
+        let port = mcproof_testkit::free_port();
+        let url = format!("http://127.0.0.1:{port}/mcp");
+        let _server = Listening::start(oddity, port);
+        check(&["probe", &url], 3, "un");
+        check(&["tools", "--connect-timeout", "20s", &url], 0, "echo");
+    }
+}
+
+#[test]
+fn who_is_strict_fails_for_what_is_odd() {
+    let words = odd("stdio", "noise");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let ran = run(Path::new("."), &[&["tools", "--strict"], &words[..]].concat());
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("not every client takes"), "{}", ran.stderr);
+    let words = odd("stdio", "sound");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    assert_eq!(run(Path::new("."), &[&["tools", "--strict"], &words[..]].concat()).code, Some(0));
+}
