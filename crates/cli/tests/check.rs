@@ -279,3 +279,52 @@ fn the_list_of_rules_is_whole_in_a_pipe_and_has_each_area_once() {
     assert!(areas.iter().all(|area| areas.iter().filter(|other| other == &area).count() == 1), "{areas:?}");
     assert!(list.lines().all(|line| !line.ends_with('\u{2026}')), "{list}");
 }
+
+/// Responds to `initialize` with what it is given, and to everything else that it does not know what it has to.
+const RESPONDER: &str = r#"
+while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1" ;;
+    *'"method":"ping"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{}}\n' "$id" ;;
+    *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}\n' "$id" ;;
+  esac
+done
+"#;
+
+#[test]
+fn no_check_passes_unless_a_conversation_got_through_the_handshake_and_the_lists() {
+    let info = r#""serverInfo":{"name":"s","version":"1"}"#;
+    let result = |members: &str| format!(r#""result":{{{members}}}"#);
+    let rows = [
+        (result(&format!(r#""protocolVersion":"2025-11-25","capabilities":{{}},{info}"#)), true),
+        (result(&format!(r#""capabilities":{{}},{info}"#)), false),
+        (result(r#""protocolVersion":"2025-11-25","capabilities":{}"#), false),
+        (result(&format!(r#""protocolVersion":"2025-11-25","capabilities":[],{info}"#)), false),
+        (result(&format!(r#""protocolVersion":"2025-01-01","capabilities":{{}},{info}"#)), false),
+        (result(&format!(r#""protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},{info}"#)), true),
+        (r#""error":{"code":-32603,"message":"no"}"#.to_owned(), false),
+    ];
+    std::thread::scope(|scope| {
+        for (response, is_green) in &rows {
+            scope.spawn(move || {
+                let folder = tempfile::tempdir().unwrap();
+                std::fs::write(folder.path().join("server.sh"), RESPONDER).unwrap();
+                let (code, stdout, stderr) = said(mcproof(folder.path(), &["check", "--", "sh", "server.sh", response]));
+                assert_eq!(code == Some(0), *is_green, "{response}: exit {code:?}\n{stdout}{stderr}");
+                assert!(*is_green || stdout.starts_with("error: "), "what is missing comes first: {response}\n{stdout}");
+            });
+        }
+    });
+}
+
+#[test]
+fn a_selection_of_which_nothing_was_judged_is_inconclusive() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = ["--", env!("CARGO_BIN_EXE_mcproof"), "demo", "shop"];
+    let (code, stdout, _) = said(mcproof(folder.path(), &[&["check", "--only", "cors"], &server[..]].concat()));
+    assert_eq!(code, Some(1), "{stdout}");
+    assert!(stdout.starts_with("error: inconclusive: none of the"), "{stdout}");
+    let (code, stdout, _) = said(mcproof(folder.path(), &[&["check", "--only", "stdio", "--reporter", "agent"], &server[..]].concat()));
+    assert!(code == Some(0) && stdout.starts_with("PASSED"), "{stdout}");
+}
