@@ -267,6 +267,17 @@ fn in_vain(conversation: &Conversation<'_>, probe: &str) -> (String, Vec<FrameId
     (told.join(", "), tried.iter().flat_map(evidence).collect())
 }
 
+/// Why a server counts for less that takes a token from its operator and names no authorization server at all: authorization as
+/// the specification has it is optional (basic/authorization, protocol requirements).
+fn own_token(conversation: &Conversation<'_>) -> Option<&'static str> {
+    let is_given =
+        conversation.probe("plain").and_then(|asked| asked.http).is_some_and(|http| http.request_header("authorization").is_some());
+    let refused = refusal(conversation).ok()?;
+    let headers = refused.http.and_then(|http| http.response).map(|response| response.headers).unwrap_or_default();
+    let names_none = metadata_hint(headers).is_none() && document(conversation, "resource-metadata").is_none();
+    (is_given && names_none).then_some("the server takes the token that it was given, and authorization by the specification is optional")
+}
+
 fn unauthorized_names_metadata(conversation: &Conversation<'_>) -> Judgement {
     let refused = match refusal(conversation) {
         Ok(refused) => refused,
@@ -282,7 +293,8 @@ fn unauthorized_names_metadata(conversation: &Conversation<'_>) -> Judgement {
     let challenge = challenge.map_or_else(|| "no `WWW-Authenticate`".to_owned(), |value| format!("`WWW-Authenticate: {}`", excerpt(value)));
     let (vain, frames) = in_vain(conversation, "resource-metadata");
     let places = if vain.is_empty() { String::new() } else { format!("; {vain}") };
-    Judgement::Broken(vec![Violation::new(format!("the 401 has {challenge}{places}"), evidence(&refused).into_iter().chain(frames))])
+    let violation = Violation::new(format!("the 401 has {challenge}{places}"), evidence(&refused).into_iter().chain(frames));
+    Judgement::Broken(vec![Violation { lenience: own_token(conversation), ..violation }])
 }
 
 fn resource_metadata_is_valid(conversation: &Conversation<'_>) -> Judgement {
@@ -382,6 +394,9 @@ fn invalid_token_gets_401(conversation: &Conversation<'_>) -> Judgement {
     match asked.http.and_then(HttpExchange::status) {
         None => Judgement::Untestable("a request with a token that was made up got no response".into()),
         Some(401) => Judgement::Pass,
-        Some(_) => Judgement::Broken(vec![Violation::new(format!("a token that was made up got {}", told(&asked)), evidence(&asked))]),
+        Some(_) => {
+            let violation = Violation::new(format!("a token that was made up got {}", told(&asked)), evidence(&asked));
+            Judgement::Broken(vec![Violation { lenience: own_token(conversation), ..violation }])
+        }
     }
 }

@@ -252,8 +252,12 @@ fn allowed_origin(http: &HttpExchange<'_>) -> String {
     )
 }
 
-fn broken(message: String, asked: &Asked<'_, '_>) -> Judgement {
-    Judgement::Broken(vec![Violation::new(message, evidence(asked))])
+/// MCP asks no server to serve pages: what is broken for them is an error only if somebody asked for a browser.
+fn broken(conversation: &Conversation<'_>, message: String, asked: &Asked<'_, '_>) -> Judgement {
+    let is_asked_for = conversation.probe("preflight").is_some_and(|preflight| preflight.probed.subject.is_some());
+    let lenience =
+        (!is_asked_for).then_some("no requirement of MCP asks a server to serve web pages; with --browser it counts as an error");
+    Judgement::Broken(vec![Violation { lenience, ..Violation::new(message, evidence(asked)) }])
 }
 
 fn preflight_is_open(conversation: &Conversation<'_>) -> Judgement {
@@ -262,8 +266,8 @@ fn preflight_is_open(conversation: &Conversation<'_>) -> Judgement {
         Err(judgement) => return judgement,
     };
     match http.status() {
-        Some(status) if !is_success(status) => broken(format!("a preflight was answered with status {status}"), &asked),
-        _ if !allows_origin(http) => broken(format!("the answer to a preflight has {}", allowed_origin(http)), &asked),
+        Some(status) if !is_success(status) => broken(conversation, format!("a preflight was answered with status {status}"), &asked),
+        _ if !allows_origin(http) => broken(conversation, format!("the answer to a preflight has {}", allowed_origin(http)), &asked),
         _ => Judgement::Pass,
     }
 }
@@ -297,7 +301,7 @@ fn preflight_allows_methods(conversation: &Conversation<'_>) -> Judgement {
         .collect();
     match missing.is_empty() {
         true => Judgement::Pass,
-        false => broken(format!("the preflight does not allow {}", missing.join(" and ")), &asked),
+        false => broken(conversation, format!("the preflight does not allow {}", missing.join(" and ")), &asked),
     }
 }
 
@@ -324,7 +328,7 @@ fn preflight_allows_headers(conversation: &Conversation<'_>) -> Judgement {
         needed.into_iter().filter(|(name, is_needed)| *is_needed && !is_allowed(name)).map(|(name, _)| format!("`{name}`")).collect();
     match missing.is_empty() {
         true => Judgement::Pass,
-        false => broken(format!("the preflight does not allow {}", missing.join(", ")), &asked),
+        false => broken(conversation, format!("the preflight does not allow {}", missing.join(", ")), &asked),
     }
 }
 
@@ -337,7 +341,7 @@ fn answer_allows_origin(conversation: &Conversation<'_>) -> Judgement {
     match (answers.is_empty(), wrong) {
         (true, _) => Judgement::Untestable("no request of a page was served".into()),
         (false, None) => Judgement::Pass,
-        (false, Some((asked, http))) => broken(format!("the answer to a page has {}", allowed_origin(http)), asked),
+        (false, Some((asked, http))) => broken(conversation, format!("the answer to a page has {}", allowed_origin(http)), asked),
     }
 }
 
@@ -354,7 +358,7 @@ fn exposes_session_id(conversation: &Conversation<'_>) -> Judgement {
     match opened {
         None => Judgement::NotApplicable("no session was opened for a page".into()),
         Some(asked) if asked.http.is_some_and(|http| exposes(http, "mcp-session-id")) => Judgement::Pass,
-        Some(asked) => broken("the answer to a page does not expose `Mcp-Session-Id`".into(), &asked),
+        Some(asked) => broken(conversation, "the answer to a page does not expose `Mcp-Session-Id`".into(), &asked),
     }
 }
 
@@ -366,7 +370,7 @@ fn exposes_www_authenticate(conversation: &Conversation<'_>) -> Judgement {
     match conversation.probe("page-anonymous").filter(|asked| asked.http.is_some_and(is_challenge)) {
         None => Judgement::NotApplicable("the server asks pages for no authorization".into()),
         Some(asked) if asked.http.is_some_and(|http| exposes(http, "www-authenticate")) => Judgement::Pass,
-        Some(asked) => broken("the 401 for a page does not expose `WWW-Authenticate`".into(), &asked),
+        Some(asked) => broken(conversation, "the 401 for a page does not expose `WWW-Authenticate`".into(), &asked),
     }
 }
 
@@ -381,7 +385,7 @@ fn error_answers_allow_origin(conversation: &Conversation<'_>) -> Judgement {
         (true, _) => Judgement::Untestable("no request of a page was refused".into()),
         (false, None) => Judgement::Pass,
         (false, Some((asked, http))) => {
-            broken(format!("the status {} for a page has {}", http.status().unwrap_or_default(), allowed_origin(http)), asked)
+            broken(conversation, format!("the status {} for a page has {}", http.status().unwrap_or_default(), allowed_origin(http)), asked)
         }
     }
 }
@@ -399,7 +403,7 @@ fn credentials_are_not_for_all(conversation: &Conversation<'_>) -> Judgement {
         false => Judgement::Pass,
         true => {
             let origin = http.request_header("origin").unwrap_or_default();
-            broken(format!("{origin} gets {} and `Access-Control-Allow-Credentials: true`", allowed_origin(http)), &asked)
+            broken(conversation, format!("{origin} gets {} and `Access-Control-Allow-Credentials: true`", allowed_origin(http)), &asked)
         }
     }
 }

@@ -139,11 +139,12 @@ fn merge(rule: &Rule, conversations: &[Conversation<'_>], said: impl Iterator<It
 fn finding(rule: &Rule, judged: &Take, take: usize, violation: Violation, is_strict: bool) -> Option<Finding> {
     let law = rule.law_in(&judged.revision)?;
     let strict = law.keyword.severity();
-    let severity = if is_strict { strict } else { rule.severity(law) };
+    let lenience = violation.lenience.or(rule.lenience);
+    let severity = if is_strict { strict } else { law.severity(lenience) };
     Some(Finding {
         severity,
         keyword: law.keyword.to_string(),
-        lenience: rule.lenience.filter(|_| severity < strict.max(Severity::Note)).map(str::to_owned),
+        lenience: lenience.filter(|_| severity < strict.max(Severity::Note)).map(str::to_owned),
         message: violation.message,
         take,
         frames: violation.frames,

@@ -185,7 +185,7 @@ pub struct Rule {
     /// Not overlapping. Revisions without one do not have the rule.
     pub laws: &'static [Law],
     pub on: On,
-    /// Set where a broken law counts one step less by default, a MUST as a warning and a SHOULD as a note, because most
+    /// Set where a broken law always counts one step less by default, a MUST as a warning and a SHOULD as a note, because most
     /// servers that work break it: says so.
     pub lenience: Option<&'static str>,
     pub judge: Judge,
@@ -201,18 +201,21 @@ pub struct Rule {
     pub good: &'static str,
 }
 
-impl Rule {
-    /// The law in a revision.
-    pub fn law_in(&self, revision: &str) -> Option<&'static Law> {
-        self.laws.iter().find(|law| law.revisions.contains(&revision))
-    }
-
-    pub fn severity(&self, law: &Law) -> Severity {
-        match (self.lenience, law.keyword.severity()) {
+impl Law {
+    /// What it counts for, where `lenience` says why it counts one step less.
+    pub fn severity(&self, lenience: Option<&str>) -> Severity {
+        match (lenience, self.keyword.severity()) {
             (None, severity) => severity,
             (Some(_), Severity::Error) => Severity::Warning,
             (Some(_), _) => Severity::Note,
         }
+    }
+}
+
+impl Rule {
+    /// The law in a revision.
+    pub fn law_in(&self, revision: &str) -> Option<&'static Law> {
+        self.laws.iter().find(|law| law.revisions.contains(&revision))
     }
 }
 
@@ -264,11 +267,13 @@ pub struct Violation {
     pub conversation: usize,
     /// What to do in this very case, where the rule's own advice would mislead.
     pub remedy: Option<String>,
+    /// Why it counts one step less in this very case, although the rule does not say so in general.
+    pub lenience: Option<&'static str>,
 }
 
 impl Violation {
     pub fn new(message: impl Into<String>, frames: impl IntoIterator<Item = FrameId>) -> Self {
-        Self { message: message.into(), frames: frames.into_iter().collect(), conversation: 0, remedy: None }
+        Self { message: message.into(), frames: frames.into_iter().collect(), conversation: 0, remedy: None, lenience: None }
     }
 }
 

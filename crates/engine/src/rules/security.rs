@@ -107,7 +107,7 @@ pub(super) const RULES: &[Rule] = &[
         law: "an error tells what is wrong, and not where in the code it was found",
         laws: PRACTICE,
         on: On::Any,
-        lenience: None,
+        lenience: Some("it is good practice, and no requirement of the specification"),
         judge: Judge::Each(errors_hide_stack_traces),
         why: "paths, versions and the shape of the code are what an attacker looks for; a model only wastes its context on them",
         remedy: "log the trace, and answer with the message alone",
@@ -298,10 +298,18 @@ fn secret(text: &str) -> Option<(&'static str, &str)> {
 
 fn errors_hide_stack_traces(conversation: &Conversation<'_>) -> Judgement {
     let errors = errors(conversation);
-    let wrong: Vec<_> = errors.iter().filter_map(|(frame, text)| Some((*frame, trace(text)?))).collect();
-    let violation = wrong.first().map(|(_, found)| {
+    let wrong: Vec<_> = errors.iter().filter_map(|(frame, text)| Some((*frame, trace(text)?, text))).collect();
+    let violation = wrong.first().map(|(_, found, _)| {
         let more = if wrong.len() > 1 { format!(" (and {} more)", wrong.len() - 1) } else { String::new() };
-        Violation::new(format!("an error holds a stack trace: `{}`{more}", excerpt(found)), wrong.iter().take(3).map(|(frame, _)| *frame))
+        let violation = Violation::new(
+            format!("an error holds a stack trace: `{}`{more}", excerpt(found)),
+            wrong.iter().take(3).map(|(frame, ..)| *frame),
+        );
+        // The page of Express's own error handler, which knows nothing of MCP.
+        let is_express = wrong.iter().all(|(.., text)| text.contains("&nbsp;"));
+        let remedy =
+            is_express.then(|| "set `NODE_ENV=production` in the environment of the server, or write an Express error handler".to_owned());
+        Violation { remedy, ..violation }
     });
     Judgement::of(violation.into_iter().collect(), errors.len(), "the server sent no error")
 }
