@@ -276,11 +276,6 @@ fn log_level_is_obeyed(conversation: &Conversation<'_>) -> Judgement {
     }
     let until = if conversation.is_modern() { asked.answer.frame() } else { None };
     let later = logs().filter(|said| said.frame.id > from && until.is_none_or(|until| said.frame.id < until));
-    // Two streams have no order: what another one brings was sent later for sure once the server has answered what was asked later.
-    let beside = |said: &Said<'_>| conversation.is_over("http") && said.exchange != asked.http.map(|http| http.id);
-    let asked_later = conversation.requests().filter(|(request, _)| request.frame.id > from);
-    let fence = asked_later.filter_map(|(_, answer)| Some(answer?.frame.id)).min();
-    let later = later.filter(|said| until.is_some() || !beside(said) || fence.is_some_and(|fence| said.frame.id > fence));
     let low: Vec<(&Said<'_>, &Value)> = later
         .filter_map(|said| Some((said, said.param("/level")?)))
         .filter(|(_, level)| rank(level).is_some_and(|rank| rank < wanted))
