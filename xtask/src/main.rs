@@ -25,6 +25,9 @@ usage: cargo xtask <chore>
                   looks for inputs that break the parsers (lines, sse, jsonrpc, suite), a minute if not told otherwise
   bindings [--release | --program PATH] [--bench] [NAME…]
                   builds the packages for other languages, and tests what they install (python, node)
+  mutations [--place 'TRANSPORT ERA'] [--only TEXT] [--sample N] [--list] [--with-legal]
+                  changes one thing at a time in what a correct server says, and checks that no check of it is green; all of
+                  them take about an hour, and write docs/mutations.md
   bench           the benchmarks, in the release profile";
 
 fn main() -> ExitCode {
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         ["field", arguments @ ..] => told(field::field(root(), arguments)),
         ["fuzz", arguments @ ..] => told(fuzz::parse(arguments).and_then(|plan| fuzz::fuzz(root(), &plan))),
         ["bindings", arguments @ ..] => told(bindings::bindings(root(), arguments)),
+        ["mutations", words @ ..] => mutations(words),
         ["bench"] => bench(),
         ["help" | "-h" | "--help"] => {
             println!("{USAGE}");
@@ -71,6 +75,23 @@ fn told(outcome: Result<(), String>) -> bool {
         Ok(()) => true,
         Err(failure) => {
             eprintln!("{failure}");
+            false
+        }
+    }
+}
+
+/// A part of them says what came of each; only the whole is worth a page.
+fn mutations(words: &[&str]) -> bool {
+    let mut arguments = vec!["test", "--package", "mcproof-cli", "--test", "zoo", "--", "--mutations"];
+    arguments.extend(words);
+    if words.is_empty() {
+        arguments.push("--write");
+    }
+    let status = Command::new("cargo").args(arguments).current_dir(root()).status();
+    match status {
+        Ok(status) => status.success(),
+        Err(error) => {
+            eprintln!("cannot start cargo: {error}");
             false
         }
     }

@@ -6,6 +6,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "zoo/mutations.rs"]
+mod mutations;
 #[path = "zoo/others.rs"]
 mod others;
 mod peers;
@@ -37,6 +39,10 @@ fn main() -> ExitCode {
         others::compare();
         return ExitCode::SUCCESS;
     }
+    if let Some(("--mutations", rest)) = words.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        mutations::try_all(rest);
+        return ExitCode::SUCCESS;
+    }
     let (words, is_thorough) = (without(&words, EVERY_ERA), words.iter().any(|word| word == EVERY_ERA));
     let table = Arc::new(Mutex::new(Vec::new()));
     let mut trials: Vec<Trial> = Vec::new();
@@ -62,6 +68,10 @@ fn main() -> ExitCode {
         called_well(&["find_animals", "region=Africa"])?;
         called_well(&["find_animals", "--args", r#"{"region":"Africa"}"#])
     }));
+    for place in mutations::PLACES {
+        let name = format!("mutations_of_the_correct_server_over_{}_{}_are_told", place.0, place.1);
+        trials.push(Trial::test(name, move || mutations::sample(place, 4)));
+    }
     let mut arguments = Arguments::from_iter(["zoo".to_owned()].into_iter().chain(words));
     // Much of the time is spent waiting for servers that do not answer. More would not be done earlier on two processors, and
     // would keep other test programs from theirs.

@@ -36,7 +36,7 @@ pub use faults::{Disturbance, FaultInjector, FaultRule, Schedule, Toward};
 pub use guardian::Guardian;
 pub use http::Endpoint;
 pub use lines::{Line, LineReader};
-pub use pool::{AddressFailure, Spelling};
+pub use pool::{AddressFailure, NOT_HTTP, Spelling};
 pub use process::{Exit, Launch, Patience, ShutdownReport, StartFailure, Surroundings};
 pub use progress::Stage;
 pub use proxy::{Proxies, Proxy, ProxyVariables};

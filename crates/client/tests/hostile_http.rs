@@ -156,9 +156,9 @@ async fn heads_are_bounded_and_checked() {
     check(Attack::Repeats(start(), b"x-filler: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n".to_vec()), too_large).await;
     check(Attack::Repeats(b"HTTP/1.1 200 OK\r\nx-endless: ".to_vec(), b"aaaaaaaaaaaaaaaa".to_vec()), too_large).await;
     check(Attack::Stays(response(&"a: b\r\n".repeat(101), b"")), too_large).await;
-    check(Attack::Stays(response("x-bell: ding\x07\r\n", b"")), "invalid HTTP header parsed").await;
-    check(Attack::Stays(response("bad name: x\r\n", b"")), "invalid HTTP header parsed").await;
-    check(Attack::Stays(b"SSH-2.0-OpenSSH_9.9\r\n".to_vec()), "invalid HTTP version parsed").await;
+    check(Attack::Stays(response("x-bell: ding\x07\r\n", b"")), "the response is not valid HTTP: invalid HTTP header parsed").await;
+    check(Attack::Stays(response("bad name: x\r\n", b"")), "the response is not valid HTTP: invalid HTTP header parsed").await;
+    check(Attack::Stays(b"SSH-2.0-OpenSSH_9.9\r\n".to_vec()), "the response is not valid HTTP: invalid HTTP version parsed").await;
     check(Attack::Hangs(b"HTTP/1.1 200 OK\r\ncontent-".to_vec()), "connection closed before message completed").await;
     check(Attack::Hangs(Vec::new()), "connection closed before message completed").await;
 }

@@ -424,6 +424,7 @@ impl Pool {
             ),
             None => match std::error::Error::source(error).and_then(|source| source.downcast_ref::<h2::Error>()) {
                 Some(error) => self.explain_http2(error),
+                None if error.is_parse() => format!("{NOT_HTTP}: {}", describe(error)).into(),
                 None => describe(error).into(),
             },
         }
@@ -442,6 +443,9 @@ impl Pool {
         }
     }
 }
+
+/// How it is told that what came is no response of HTTP, in which judges find it again.
+pub const NOT_HTTP: &str = "the response is not valid HTTP";
 
 /// hyper's own bounds: it reads no head into less, and no more headers.
 const LEAST_BUFFER: usize = 8192;

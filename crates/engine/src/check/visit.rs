@@ -42,6 +42,9 @@ const MOST_FOR_AN_ACKNOWLEDGEMENT: Duration = Duration::from_secs(2);
 /// New connections on which a server may still show that it lives, when the one that was kept has ended.
 const MOST_CONNECTIONS: usize = 2;
 
+/// Turns after which what was dropped is gone.
+const TURNS_OF_THE_DROPPED: usize = 8;
+
 /// Requests of a flock that are under way at the same time.
 const AT_ONCE: usize = 6;
 
@@ -115,7 +118,14 @@ impl<'a> Visit<'a> {
         let began = Instant::now();
         match open_session(&inquiry.target, &options, &tap).await {
             Ok(session) => Ok(Self::opened(inquiry, session, tap, name, began.elapsed())),
-            Err(failure) => Err(Box::new((unopened(inquiry, name, offered, &failure, &tap), failure))),
+            Err(failure) => {
+                // What is left of a stream that was given up, such as an event without its end, is recorded when its task is
+                // dropped: at its next turn.
+                for _ in 0..TURNS_OF_THE_DROPPED {
+                    tokio::task::yield_now().await;
+                }
+                Err(Box::new((unopened(inquiry, name, offered, &failure, &tap), failure)))
+            }
         }
     }
 

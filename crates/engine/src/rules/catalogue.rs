@@ -1,18 +1,20 @@
 //! All rules, in the order in which a person would fix what they find.
 
 use super::{
-    Rule, authorization, calls, capabilities, connections, cors, events, fixtures, hosts, http, jsonrpc, lifecycle, lists, modern,
-    modern_headers, modern_results, poisoning, process, progress, prompts, replicas, resources, robustness, schema, security, sessions,
-    state, stdio, subscriptions, tools,
+    Rule, authorization, calls, capabilities, connections, cors, events, fixtures, heads, hosts, http, jsonrpc, lifecycle, lists, members,
+    modern, modern_headers, modern_results, poisoning, process, progress, prompts, replicas, resources, robustness, schema, security,
+    sessions, state, stdio, subscriptions, tools,
 };
 
-const AREAS: [&[Rule]; 31] = [
+const AREAS: [&[Rule]; 33] = [
     lifecycle::RULES,
     stdio::RULES,
     jsonrpc::RULES,
+    members::RULES,
     schema::RULES,
     events::RULES,
     http::RULES,
+    heads::RULES,
     connections::RULES,
     sessions::RULES,
     modern::RULES,

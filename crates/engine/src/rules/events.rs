@@ -407,8 +407,9 @@ fn event_is_terminated(conversation: &Conversation<'_>) -> Judgement {
         .filter(|read| !broke(read.exchange) && read.event.unknown.is_empty())
         .filter(|read| {
             let is_unfinished = read.event.unfinished && read.data().is_some();
-            // A stream that we closed may have been about to go on.
-            let has_ended = read.exchange.end.is_some() || last.is_none_or(|last| waited(conversation, read.frame.id, last));
+            // A stream that we closed may have been about to go on; not so one that a handshake was waited for in vain.
+            let is_vain = matches!(conversation.take.opened, Opened::No { .. });
+            let has_ended = is_vain || read.exchange.end.is_some() || last.is_none_or(|last| waited(conversation, read.frame.id, last));
             (is_unfinished && (has_ended || read.data().is_some_and(holds_message))) || read.data().is_some_and(holds_messages)
         })
         .map(|read| (read.frame.id, excerpt(read.data().unwrap_or_default())))

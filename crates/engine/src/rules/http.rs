@@ -45,6 +45,28 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
     },
     Rule {
+        id: "http-json-body-is-json",
+        area: Area::Http,
+        law: "the body of an answer that calls itself `application/json` is one JSON object",
+        laws: SENDING,
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(json_body_is_json),
+        why: "clients choose the parser by the content type, and fail with a syntax error that names no cause",
+        remedy: "send one JSON object, or call an event stream `text/event-stream`",
+        sdks: &[],
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: application/json
+            < )]}',{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+    },
+    Rule {
         id: "http-result-has-status-200",
         area: Area::Http,
         law: "a result is sent with status 200",
@@ -495,6 +517,38 @@ fn answer_content_type(conversation: &Conversation<'_>) -> Judgement {
         Violation::new(format!("the answer to {what} has {kind}"), exchange.heads())
     });
     Judgement::of(violation.into_iter().collect(), answered.len(), "no request was answered with status 200")
+}
+
+/// What is wrong with the JSON of a body, if anything is.
+fn flaw_of_body(body: &[u8]) -> Option<String> {
+    match serde_json::from_slice::<Value>(body) {
+        Ok(Value::Object(_) | Value::Array(_)) => None,
+        Ok(_) => Some(format!("is no object: `{}`", excerpt(body))),
+        Err(_) if body.trim_ascii().is_empty() => Some("is empty".to_owned()),
+        Err(_) if [b"data:".as_slice(), b"event:", b"id:", b":"].iter().any(|field| body.trim_ascii_start().starts_with(field)) => {
+            Some(format!("is an event stream: `{}`", excerpt(body)))
+        }
+        // One that is cut short is told with how it is framed.
+        Err(error) if error.is_eof() => None,
+        Err(_) => Some(format!("is no JSON: `{}`", excerpt(body))),
+    }
+}
+
+fn json_body_is_json(conversation: &Conversation<'_>) -> Judgement {
+    let asks = |exchange: &&HttpExchange<'_>| message_of(exchange).is_some_and(|message| message.get("id").is_some());
+    let is_json = |exchange: &&HttpExchange<'_>| exchange.media_type().as_deref() == Some("application/json");
+    // A body that broke off is told with how it is framed.
+    let has_ended = |exchange: &&HttpExchange<'_>| exchange.end.is_some_and(|(_, why)| why.is_none());
+    let is_whole = |exchange: &&HttpExchange<'_>| exchange.status() == Some(200) && (exchange.body.is_some() || has_ended(exchange));
+    let bodies: Vec<&HttpExchange<'_>> = conversation.exchanges.values().filter(asks).filter(is_json).filter(is_whole).collect();
+    let is_broken = |exchange: &HttpExchange<'_>| matches!(exchange.end, Some((_, Some(_))));
+    let wrong = bodies.iter().filter(|exchange| !is_broken(exchange)).find_map(|exchange| {
+        let flaw = flaw_of_body(exchange.body.map_or(b"", |(_, body)| body))?;
+        let method = message_of(exchange)?["method"].as_str().unwrap_or_default().to_owned();
+        let frames = exchange.heads().into_iter().chain(exchange.body.map(|(frame, _)| frame.id));
+        Some(Violation::new(format!("the answer to `{method}` is called `application/json` and {flaw}"), frames))
+    });
+    Judgement::of(wrong.into_iter().collect(), bodies.len(), "no request was answered with a JSON body")
 }
 
 fn result_has_status_200(conversation: &Conversation<'_>) -> Judgement {

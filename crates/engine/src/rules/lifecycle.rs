@@ -336,6 +336,9 @@ fn negotiates(conversation: &Conversation<'_>) -> Judgement {
 }
 
 fn is_consistent(conversations: &[&Conversation<'_>]) -> Judgement {
+    if let Some(unpublished) = conversations.iter().enumerate().find_map(|(index, one)| unpublished_answer(one, index)) {
+        return Judgement::Broken(vec![unpublished]);
+    }
     let offers = conversations.iter().enumerate().filter_map(|(index, one)| Some((index, one.probe("unknown-version")?)));
     let mut seen = Judgement::Untestable(NOT_TRIED.into());
     for (index, asked) in offers {
@@ -361,6 +364,22 @@ fn is_consistent(conversations: &[&Conversation<'_>]) -> Judgement {
         }
     }
     seen
+}
+
+/// The first answer to an `initialize` that agrees on a version that nobody can speak. One that gives back what it was asked
+/// for has a law of its own, and so has what is offered instead of an unknown version.
+fn unpublished_answer(conversation: &Conversation<'_>, index: usize) -> Option<Violation> {
+    let handshakes = conversation.requests().filter(|(request, _)| request.method() == Some("initialize"));
+    handshakes.filter_map(|(request, answer)| Some((request, answer?))).find_map(|(request, answer)| {
+        let version = answer.value.pointer("/result/protocolVersion")?.as_str()?;
+        let asked = request.param("/protocolVersion").and_then(Value::as_str).unwrap_or_default();
+        if LEGACY.contains(&version) || !LEGACY.contains(&asked) {
+            return None;
+        }
+        let what = if version == MODERN { "which has no `initialize`" } else { "which was never published" };
+        let message = format!("asked for {asked} it answers {}, {what}", shortened(version, 40));
+        Some(Violation { conversation: index, ..Violation::new(message, [request.frame.id, answer.frame.id]) })
+    })
 }
 
 /// The version in the answer to an `initialize` with this version, and the frames of both.

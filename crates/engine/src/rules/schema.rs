@@ -4,7 +4,6 @@ use super::flaws::{Flaw, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, revisions};
 use super::messages::{self, About, MessageFlaw};
 use super::{Conversation, Said};
-use mcproof_record::Opened;
 use serde_json::Value;
 
 pub(super) const RULES: &[Rule] = &[
@@ -61,7 +60,7 @@ fn judge(
     is_told_elsewhere: impl Fn(&MessageFlaw, &Value) -> bool,
 ) -> (usize, Vec<Flaw>) {
     let (mut seen, mut flaws) = (0, Vec::new());
-    for (position, conversation) in all.iter().enumerate().filter(|(_, one)| !matches!(one.take.opened, Opened::No { .. })) {
+    for (position, conversation) in all.iter().enumerate() {
         // A conversation without a handshake of ours may have had one that was sent as it stands.
         let negotiated = conversation.handshake().and_then(|(result, _)| result.get("protocolVersion")?.as_str());
         let revision = negotiated.filter(|_| !conversation.is_modern()).unwrap_or(&conversation.take.revision);

@@ -3,6 +3,7 @@
 
 use super::changes::lists_tools;
 use super::framing::in_latin_1;
+use super::server::Part;
 use super::slip::Slip;
 use super::twist::{Twist, endpoint, event};
 use super::{Animal, BOTH, HTTP, LEGACY, SSE, WEB, animal};
@@ -40,6 +41,17 @@ pub(super) const ANIMALS: &[Animal] = &[
         Twist::Event(|message, json| match lists_tools(message) {
             true => format!("event: message\ndata: {json}\n").into_bytes(),
             false => event(&json),
+        }),
+    ),
+    animal(
+        "blank-lines-missing",
+        "ends no event with a blank line",
+        "sse-event-is-terminated",
+        SSE,
+        LEGACY,
+        Twist::Wire(|part, bytes| match part {
+            Part::Chunk => without_blank_line(&bytes),
+            _ => bytes,
         }),
     ),
     animal(
@@ -171,3 +183,10 @@ pub(super) const ANIMALS: &[Animal] = &[
         }),
     ),
 ];
+
+/// A chunk without the blank line at its end.
+fn without_blank_line(chunk: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(chunk);
+    let content = text.split_once("\r\n").and_then(|(_, content)| content.strip_suffix("\n\r\n")).unwrap_or_default();
+    format!("{:x}\r\n{content}\r\n", content.len()).into_bytes()
+}

@@ -46,6 +46,55 @@ pub(super) const ANIMALS: &[Animal] = &[
         }),
     ),
     animal(
+        "events-as-json",
+        "calls every event stream that answers a request application/json",
+        "http-json-body-is-json",
+        HTTP,
+        BOTH,
+        Twist::Response(|request, response| {
+            if request.method == "POST" && response.streams() {
+                response.set("content-type", "application/json");
+            }
+        }),
+    ),
+    animal(
+        "json-guarded",
+        "puts a line before the JSON of a list that keeps scripts from reading it",
+        "http-json-body-is-json",
+        HTTP,
+        BOTH,
+        Twist::Response(|request, response| {
+            if let (true, Body::Bytes(bytes)) = (asks(request, "prompts/list"), &mut response.body) {
+                bytes.splice(0..0, *b")]}',\n");
+            }
+        }),
+    ),
+    animal(
+        "header-name-malformed",
+        "sends a header whose name holds blanks with the list of prompts",
+        "http-response-is-http",
+        HTTP,
+        BOTH,
+        Twist::Response(|request, response| {
+            if asks(request, "prompts/list") {
+                // The name of a header cannot hold a blank.
+                response.headers.push(("x served by".to_owned(), "zoo".to_owned()));
+            }
+        }),
+    ),
+    animal(
+        "content-type-twice",
+        "sends the content type of a list twice, as a framework and a middleware do",
+        "http-header-comes-once",
+        HTTP,
+        BOTH,
+        Twist::Response(|request, response| {
+            if asks(request, "prompts/list") {
+                response.headers.push(("content-type".to_owned(), "application/json".to_owned()));
+            }
+        }),
+    ),
+    animal(
         "get-events-as-text",
         "calls the stream of HTTP+SSE text/plain",
         "http-answer-content-type",

@@ -1,9 +1,9 @@
 //! Animals that break JSON-RPC.
 
-use super::changes::{accept, ask, lists_tools, refuse, remove};
+use super::changes::{accept, ask, is_handshake, lists_tools, refuse, remove};
 use super::server::{METHOD_NOT_FOUND, result};
-use super::twist::Twist;
-use super::{ALL, Animal, BOTH, LEGACY, MODERN, PIPES, STDIO, animal};
+use super::twist::{Twist, event, line};
+use super::{ALL, Animal, BOTH, LEGACY, MODERN, PIPES, STDIO, WEB, animal};
 use serde_json::{Value, json};
 use std::thread::sleep;
 use std::time::Duration;
@@ -24,6 +24,38 @@ pub(super) const ANIMALS: &[Animal] = &[
         ALL,
         BOTH,
         Twist::Tools(|message| message["jsonrpc"] = json!("1.0")),
+    ),
+    animal(
+        "result-twice",
+        "gives the list of tools two results",
+        "message-has-each-member-once",
+        STDIO,
+        BOTH,
+        Twist::Line(|message, json| line(&if lists_tools(message) { doubled(&json, "result") } else { json })),
+    ),
+    animal(
+        "handshake-result-twice",
+        "gives the answer to the handshake two results",
+        "message-has-each-member-once",
+        STDIO,
+        BOTH,
+        Twist::Line(|message, json| line(&if is_handshake(message) { doubled(&json, "result") } else { json })),
+    ),
+    animal(
+        "id-twice",
+        "gives the list of tools two ids",
+        "message-has-each-member-once",
+        WEB,
+        BOTH,
+        Twist::Event(|message, json| event(&if lists_tools(message) { doubled(&json, "id") } else { json })),
+    ),
+    animal(
+        "tools-twice",
+        "names the list of tools twice in its result",
+        "json-names-are-unique",
+        WEB,
+        BOTH,
+        Twist::Event(|message, json| event(&if lists_tools(message) { doubled(&json, "tools") } else { json })),
     ),
     animal(
         "number-ids-become-strings",
@@ -205,3 +237,8 @@ const MISNAMED: Twist = Twist::Says(|heard, message| match message["error"]["cod
     true => vec![refuse(heard, -32603, "Internal error")],
     false => vec![message],
 });
+
+/// A message with a member that stands there a first time, with null.
+fn doubled(json: &str, name: &str) -> String {
+    json.replacen(&format!("\"{name}\":"), &format!("\"{name}\":null,\"{name}\":"), 1)
+}

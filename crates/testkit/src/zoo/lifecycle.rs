@@ -1,6 +1,6 @@
 //! Animals that break the beginning, or end in the middle.
 
-use super::changes::{ask, lists_tools, refuse, remove};
+use super::changes::{ask, is_handshake, lists_tools, refuse, remove};
 use super::server::{LEGACY as REVISIONS, result};
 use super::twist::{Twist, die};
 use super::{ALL, Animal, BOTH, LEGACY, MODERN, WEB, animal};
@@ -92,6 +92,43 @@ pub(super) const ANIMALS: &[Animal] = &[
                 } else if asked == "2025-06-18" {
                     message["result"]["protocolVersion"] = json!("2025-03-26");
                 }
+            }
+            vec![message]
+        }),
+    ),
+    animal(
+        "version-never-published",
+        "agrees on a version that was never published, whatever it is asked for",
+        "initialize-version-is-consistent",
+        ALL,
+        LEGACY,
+        Twist::Result("initialize", |_, result| result["protocolVersion"] = json!("2025-09-31")),
+    ),
+    animal(
+        "version-left-out",
+        "answers `initialize` without `protocolVersion`",
+        "message-fits-schema",
+        ALL,
+        LEGACY,
+        Twist::Result("initialize", |_, result| remove(result, "protocolVersion")),
+    ),
+    animal(
+        "server-info-left-out",
+        "answers `initialize` without `serverInfo`",
+        "message-fits-schema",
+        ALL,
+        LEGACY,
+        Twist::Result("initialize", |_, result| remove(result, "serverInfo")),
+    ),
+    animal(
+        "capabilities-are-a-list",
+        "declares its capabilities as an empty list",
+        "message-fits-schema",
+        ALL,
+        BOTH,
+        Twist::Says(|_, mut message| {
+            if is_handshake(&message) {
+                message["result"]["capabilities"] = json!([]);
             }
             vec![message]
         }),

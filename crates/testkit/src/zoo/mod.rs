@@ -3,6 +3,7 @@
 //! Knows the names of the rules that ought to catch its animals, and nothing of what catches them.
 
 mod changes;
+mod mutation;
 mod server;
 mod slip;
 mod twist;
@@ -26,8 +27,10 @@ mod sessions;
 mod tools;
 
 pub use crate::reach::Reach;
+pub use mutation::catalogue;
 pub use server::TOKEN;
 
+use mutation::Meddler;
 use server::Server;
 use slip::Slip;
 use std::io;
@@ -77,7 +80,7 @@ pub struct Invocation {
 /// What was typed is no server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "usage: zoo NAME --stdio | --http PORT | --sse PORT [--era legacy|modern], where NAME is `none` (the correct server), `guarded` (the same behind OAuth), `fixtures` (the same with those of the official conformance suite), or one of {}",
+    "usage: zoo NAME --stdio | --http PORT | --sse PORT [--era legacy|modern] [--mutate MUTATION [--nth N] [--witness FILE]] [--journal FILE], where NAME is `none` (the correct server), `guarded` (the same behind OAuth), `fixtures` (the same with those of the official conformance suite), or one of {}",
     names()
 )]
 pub struct Usage;
@@ -133,8 +136,9 @@ pub fn animals() -> impl Iterator<Item = &'static Animal> {
     AREAS.iter().flat_map(|area| area.iter())
 }
 
-/// Reads `NAME --stdio`, `NAME --http PORT` or `NAME --sse PORT`, and `--era legacy` or `--era modern` after it; what follows
-/// marks the process and means nothing. Without an era, both are answered. Streamable HTTP is at `/mcp`, HTTP+SSE at `/sse`,
+/// Reads `NAME --stdio`, `NAME --http PORT` or `NAME --sse PORT`, and `--era legacy` or `--era modern` after it. Of a correct
+/// server one thing can be changed after that (`--mutate`), or written down what it says (`--journal`). What else follows marks
+/// the process and means nothing. Without an era, both are answered. Streamable HTTP is at `/mcp`, HTTP+SSE at `/sse`,
 /// on 127.0.0.1; stderr tells which port 0 has become.
 ///
 /// # Errors
@@ -151,6 +155,12 @@ pub fn parse(arguments: &[String]) -> Result<Invocation, Usage> {
         _ => BOTH,
     };
     let correct = CORRECT.iter().zip(&TWISTS).find(|(known, _)| *known == name).map(|(_, twist)| twist);
+    let meddler = correct.and_then(|_| Meddler::parse(name, rest));
+    if let Some(meddler) = meddler {
+        // A process is one server, for as long as it lives.
+        let twist: &'static Twist = Box::leak(Box::new(Twist::Mutated(Box::leak(Box::new(meddler)))));
+        return Ok(Invocation { name: (*name).to_owned(), reach, eras, twist });
+    }
     let twist = correct.or_else(|| animals().find(|animal| animal.name == *name).map(|animal| &animal.twist)).ok_or(Usage)?;
     Ok(Invocation { name: (*name).to_owned(), reach, eras, twist })
 }

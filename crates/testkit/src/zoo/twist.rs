@@ -1,6 +1,7 @@
 //! Twists: the points at which the correct server can be changed. Knows no animal.
 
 use super::Slip;
+use super::mutation::Meddler;
 use super::server::{Catalogue, Heard, Part, Response, Server};
 use crate::raw_http::Request;
 use crate::reach::Reach;
@@ -50,6 +51,8 @@ pub(crate) enum Twist {
     /// What happens when stdin has ended.
     End(fn()),
     Slip(Slip),
+    /// One thing is changed mechanically.
+    Mutated(&'static Meddler),
 }
 
 impl Twist {
@@ -88,6 +91,7 @@ impl Twist {
     pub(crate) fn said(&self, heard: &Heard, mut message: Value) -> Vec<Value> {
         match self {
             Self::Says(change) | Self::Fixtures(change) => return change(heard, message),
+            Self::Mutated(meddler) => return meddler.said(heard, message),
             Self::Tools(change) if message["result"]["tools"].is_array() => change(&mut message),
             Self::Errors(change) if message.get("error").is_some() => change(&mut message["error"]),
             Self::Result(method, change) if heard.method() == *method && message.get("result").is_some() => {
@@ -98,8 +102,32 @@ impl Twist {
         vec![message]
     }
 
+    /// What was said has gone out.
+    pub(crate) fn spoken(&self) {
+        if let Self::Mutated(_) = self {
+            Meddler::spoken();
+        }
+    }
+
+    /// The text of a message that is a body.
+    pub(crate) fn body(&self, message: &Value) -> String {
+        match self {
+            Self::Mutated(meddler) => meddler.json(message),
+            _ => message.to_string(),
+        }
+    }
+
+    pub(crate) fn has_fixtures(&self) -> bool {
+        match self {
+            Self::Fixtures(_) => true,
+            Self::Mutated(meddler) => meddler.has_fixtures,
+            _ => false,
+        }
+    }
+
     pub(crate) fn line(&self, message: &Value) -> Vec<u8> {
         match self {
+            Self::Mutated(meddler) => meddler.line(message),
             Self::Line(change) => change(message, message.to_string()),
             _ => line(&message.to_string()),
         }
@@ -108,6 +136,7 @@ impl Twist {
     pub(crate) fn event(&self, message: &Value) -> Vec<u8> {
         match self {
             Self::Event(change) => change(message, message.to_string()),
+            Self::Mutated(meddler) => meddler.event(message),
             _ => event(&message.to_string()),
         }
     }
@@ -115,6 +144,7 @@ impl Twist {
     pub(crate) fn endpoint(&self, host: &str, path: &str) -> Vec<u8> {
         match self {
             Self::Endpoint(change) => change(host, path),
+            Self::Mutated(meddler) => meddler.endpoint(path),
             _ => endpoint(path),
         }
     }
@@ -134,21 +164,28 @@ impl Twist {
     }
 
     pub(crate) fn response(&self, request: &Request, response: &mut Response) {
-        if let Self::Response(change) | Self::Guarded(change) = self {
-            change(request, response);
+        match self {
+            Self::Response(change) | Self::Guarded(change) => change(request, response),
+            Self::Mutated(meddler) => meddler.response(request, response),
+            _ => {}
         }
     }
 
     pub(crate) fn wire(&self, part: Part, bytes: Vec<u8>) -> Vec<u8> {
         match self {
             Self::Wire(change) => change(part, bytes),
+            Self::Mutated(meddler) => meddler.wire(part, bytes),
             _ => bytes,
         }
     }
 
     /// Whether the server wants a token.
     pub(crate) fn guards(&self) -> bool {
-        matches!(self, Self::Guarded(_) | Self::Slip(Slip::AnyTokenIsGood))
+        match self {
+            Self::Guarded(_) | Self::Slip(Slip::AnyTokenIsGood) => true,
+            Self::Mutated(meddler) => meddler.guards,
+            _ => false,
+        }
     }
 }
 

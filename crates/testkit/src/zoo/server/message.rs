@@ -66,6 +66,7 @@ impl Heard {
         for message in self.server.twist.said(self, message) {
             heard = outlet.say(&message);
         }
+        self.server.twist.spoken();
         heard
     }
 }

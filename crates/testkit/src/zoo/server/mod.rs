@@ -64,8 +64,7 @@ pub(crate) enum Ended {
 
 impl Server {
     pub(crate) fn new(twist: &'static Twist, eras: &'static [Era]) -> Arc<Self> {
-        let has_fixtures = matches!(twist, Twist::Fixtures(_));
-        let mut catalogue = if has_fixtures { Catalogue::with_fixtures() } else { Catalogue::correct() };
+        let mut catalogue = if twist.has_fixtures() { Catalogue::with_fixtures() } else { Catalogue::correct() };
         if let Twist::Catalogue(change) = twist {
             change(&mut catalogue);
         }

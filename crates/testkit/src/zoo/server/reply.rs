@@ -135,7 +135,7 @@ impl Outlet for Reply {
             Some(sent) => sent,
             None if answers && self.accepts.json && (!self.prefers_events || !self.accepts.events || message.get("error").is_some()) => {
                 state.answered = true;
-                let response = Response::json(self.status(&state, message), message);
+                let response = Response::json_text(self.status(&state, message), self.server.twist.body(message));
                 return self.begin(&mut state, response).is_some();
             }
             // What comes before the answer has no place in a body.

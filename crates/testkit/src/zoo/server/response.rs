@@ -49,7 +49,12 @@ impl Response {
     }
 
     pub(crate) fn json(status: u16, value: &Value) -> Self {
-        Self { body: Body::Bytes(value.to_string().into_bytes()), ..Self::new(status).with("content-type", "application/json") }
+        Self::json_text(status, value.to_string())
+    }
+
+    /// The same from its text.
+    pub(crate) fn json_text(status: u16, text: String) -> Self {
+        Self { body: Body::Bytes(text.into_bytes()), ..Self::new(status).with("content-type", "application/json") }
     }
 
     pub(crate) fn text(status: u16, text: &str) -> Self {

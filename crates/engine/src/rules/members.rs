@@ -1,0 +1,179 @@
+//! Names that stand twice in one JSON object. A parser makes one value of both, so that only the bytes tell.
+//! Source: JSON-RPC 2.0, request and response objects; RFC 8259, section 4.
+
+use super::Conversation;
+use super::answers::{gathered, messages};
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use mcproof_record::{Frame, FrameBody, FrameId};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "message-has-each-member-once",
+        area: Area::JsonRpc,
+        law: "a message has each of `jsonrpc`, `id`, `method`, `params`, `result` and `error` once",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "https://www.jsonrpc.org/specification#response_object" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(members_come_once),
+        why: "one client takes the first value, another one the last, and a third (each in Rust with serde) refuses the message",
+        remedy: "serialize the message from one object, and do not put text together by hand",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]},"result":{"tools":[]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+    },
+    Rule {
+        id: "json-names-are-unique",
+        area: Area::JsonRpc,
+        law: "no object within a message has a name twice",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "https://www.rfc-editor.org/rfc/rfc8259#section-4" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(names_are_unique),
+        why: "one client takes the first value, another one the last, and a third refuses the message",
+        remedy: "serialize the object from a map, and do not put text together by hand",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","name":"b","inputSchema":{"type":"object"}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}}"#,
+    },
+];
+
+const NO_MESSAGE: &str = "the server sent no message";
+
+fn members_come_once(conversation: &Conversation<'_>) -> Judgement {
+    repeated(conversation, |pointer| is_of_envelope(pointer))
+}
+
+fn names_are_unique(conversation: &Conversation<'_>) -> Judgement {
+    repeated(conversation, |pointer| !is_of_envelope(pointer))
+}
+
+/// Whether a name belongs to a message itself, also in a batch.
+fn is_of_envelope(pointer: &str) -> bool {
+    const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+    let name = pointer.trim_start_matches("/*").trim_start_matches('/');
+    ENVELOPE.contains(&name)
+}
+
+fn repeated(conversation: &Conversation<'_>, concerns: impl Fn(&str) -> bool) -> Judgement {
+    let frames: BTreeMap<FrameId, &Frame> = conversation.frames().iter().map(|frame| (frame.id, frame)).collect();
+    let said: BTreeSet<FrameId> = messages(conversation).map(|heard| heard.frame).collect();
+    let mut violations = Vec::new();
+    for frame in said.iter().filter_map(|id| frames.get(id)) {
+        let Ok(Names(repeated)) = serde_json::from_slice::<Names>(text_of(frame)) else { continue };
+        let told = repeated.iter().filter(|pointer| concerns(pointer));
+        violations.extend(told.map(|pointer| Violation::new(format!("`{pointer}` stands twice in a message"), [frame.id])));
+    }
+    Judgement::of(gathered(violations), said.len(), NO_MESSAGE)
+}
+
+/// The JSON that a frame carries.
+fn text_of(frame: &Frame) -> &[u8] {
+    match &frame.body {
+        FrameBody::Line { bytes, .. } | FrameBody::HttpBody { bytes, .. } => bytes.as_bytes(),
+        FrameBody::SseEvent { data: Some(data), .. } => data.as_bytes(),
+        _ => b"",
+    }
+}
+
+/// The places of names that stand in an object again, the indices of lists as `*`.
+#[derive(Default)]
+struct Names(BTreeSet<String>);
+
+impl Names {
+    fn within(&mut self, step: &str, inner: Self) {
+        self.0.extend(inner.0.into_iter().map(|pointer| format!("/{step}{pointer}")));
+    }
+}
+
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Names;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Names, A::Error> {
+        let (mut names, mut seen) = (Names::default(), BTreeSet::new());
+        while let Some(name) = map.next_key::<String>()? {
+            let inner: Names = map.next_value()?;
+            names.within(&name, inner);
+            if seen.contains(&name) {
+                names.0.insert(format!("/{name}"));
+            }
+            seen.insert(name);
+        }
+        Ok(names)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Names, A::Error> {
+        let mut names = Names::default();
+        while let Some(inner) = items.next_element::<Names>()? {
+            names.within("*", inner);
+        }
+        Ok(names)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Names, E> {
+        Ok(Names::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Names, E> {
+        Ok(Names::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Names, E> {
+        Ok(Names::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Names, E> {
+        Ok(Names::default())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Names, E> {
+        Ok(Names::default())
+    }
+
+    fn visit_unit<E>(self) -> Result<Names, E> {
+        Ok(Names::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[&str]) {
+        let Names(found) = serde_json::from_str(text).expect("the row is JSON");
+        assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{text}");
+    }
+
+    #[test]
+    fn a_name_that_stands_twice_is_found_wherever_it_is() {
+        check(r#"{"a":1,"b":{"a":2}}"#, &[]);
+        check(r#"{"a":1,"a":1}"#, &["/a"]);
+        check(r#"{"a":1,"b":2,"a":3,"a":4}"#, &["/a"]);
+        check(r#"{"a":{"b":1,"b":2}}"#, &["/a/b"]);
+        check(r#"{"a":[{"b":1},{"b":1,"b":null}]}"#, &["/a/*/b"]);
+        check(r#"[{"id":1,"id":1.5}]"#, &["/*/id"]);
+        check(r#"{"a":1,"\u0061":2}"#, &["/a"]);
+    }
+}
