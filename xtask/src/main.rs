@@ -7,6 +7,7 @@ mod field;
 mod fuzz;
 mod peers;
 mod programs;
+mod requirements;
 mod test_programs;
 
 use std::path::Path;
@@ -25,6 +26,10 @@ usage: cargo xtask <chore>
                   looks for inputs that break the parsers (lines, sse, jsonrpc, suite), a minute if not told otherwise
   bindings [--release | --program PATH] [--bench] [NAME…]
                   builds the packages for other languages, and tests what they install (python, node)
+  requirements [--update | --show] FOLDER
+                  compares the table of normative sentences with the specification's sources: FOLDER holds the
+                  repositories of the organization (modelcontextprotocol, ext-tasks, ext-auth, ext-apps) side by side;
+                  --update writes what is new into the table, --show prints the sentences in full
   bench           the benchmarks, in the release profile";
 
 fn main() -> ExitCode {
@@ -38,6 +43,9 @@ fn main() -> ExitCode {
         ["field", arguments @ ..] => told(field::field(root(), arguments)),
         ["fuzz", arguments @ ..] => told(fuzz::parse(arguments).and_then(|plan| fuzz::fuzz(root(), &plan))),
         ["bindings", arguments @ ..] => told(bindings::bindings(root(), arguments)),
+        ["requirements", arguments @ ..] => {
+            told(requirements::parse(arguments).and_then(|plan| requirements::compare(root(), &plan)).map(|report| print!("{report}")))
+        }
         ["bench"] => bench(),
         ["help" | "-h" | "--help"] => {
             println!("{USAGE}");

@@ -1,18 +1,21 @@
 //! All rules, in the order in which a person would fix what they find.
 
 use super::{
-    Rule, authorization, calls, capabilities, connections, cors, events, fixtures, hosts, http, jsonrpc, lifecycle, lists, modern,
-    modern_headers, modern_results, poisoning, process, progress, prompts, replicas, resources, robustness, schema, security, sessions,
-    state, stdio, subscriptions, tools,
+    Rule, asking_users, authorization, calls, capabilities, connections, cors, disclosure, events, fixtures, hosts, http, http_messages,
+    identifiers, jsonrpc, lifecycle, lists, modern, modern_headers, modern_results, poisoning, process, progress, prompts, replicas,
+    resources, robustness, schema, scopes, security, sessions, state, stdio, subscriptions, tools, traversal, utilities,
 };
 
-const AREAS: [&[Rule]; 31] = [
+const AREAS: [&[Rule]; 38] = [
     lifecycle::RULES,
+    utilities::RULES,
     stdio::RULES,
     jsonrpc::RULES,
     schema::RULES,
+    identifiers::RULES,
     events::RULES,
     http::RULES,
+    http_messages::RULES,
     connections::RULES,
     sessions::RULES,
     modern::RULES,
@@ -26,12 +29,16 @@ const AREAS: [&[Rule]; 31] = [
     calls::RULES,
     state::RULES,
     resources::RULES,
+    traversal::RULES,
     prompts::RULES,
     progress::RULES,
     process::RULES,
     robustness::RULES,
     security::RULES,
+    asking_users::RULES,
+    disclosure::RULES,
     authorization::RULES,
+    scopes::RULES,
     poisoning::RULES,
     cors::RULES,
     hosts::RULES,
