@@ -7,6 +7,7 @@ mod field;
 mod fuzz;
 mod peers;
 mod programs;
+mod requirements;
 mod test_programs;
 
 use std::path::Path;
@@ -28,6 +29,10 @@ usage: cargo xtask <chore>
   mutations [--place 'TRANSPORT ERA'] [--only TEXT] [--sample N] [--list] [--with-legal]
                   changes one thing at a time in what a correct server says, and checks that no check of it is green; all of
                   them take about an hour, and write docs/mutations.md
+  requirements [--update | --show] FOLDER
+                  compares the table of normative sentences with the specification's sources: FOLDER holds the
+                  repositories of the organization (modelcontextprotocol, ext-tasks, ext-auth, ext-apps) side by side;
+                  --update writes what is new into the table, --show prints the sentences in full
   bench           the benchmarks, in the release profile";
 
 fn main() -> ExitCode {
@@ -42,6 +47,9 @@ fn main() -> ExitCode {
         ["fuzz", arguments @ ..] => told(fuzz::parse(arguments).and_then(|plan| fuzz::fuzz(root(), &plan))),
         ["bindings", arguments @ ..] => told(bindings::bindings(root(), arguments)),
         ["mutations", words @ ..] => mutations(words),
+        ["requirements", arguments @ ..] => {
+            told(requirements::parse(arguments).and_then(|plan| requirements::compare(root(), &plan)).map(|report| print!("{report}")))
+        }
         ["bench"] => bench(),
         ["help" | "-h" | "--help"] => {
             println!("{USAGE}");

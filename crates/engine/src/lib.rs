@@ -6,6 +6,7 @@ pub mod diagnosis;
 pub mod judge;
 pub mod offer;
 pub mod probe;
+pub mod requirements;
 pub mod rules;
 pub mod run;
 pub mod starter;

@@ -16,6 +16,7 @@ mod outcome;
 mod planned;
 mod probe;
 mod raw;
+mod requirement;
 #[cfg(feature = "schema")]
 pub mod schema;
 mod summary;
@@ -36,4 +37,5 @@ pub use outcome::{Aftermath, AnswerKind, Blame, CaseOutcome, Exchange, Proof, Se
 pub use planned::{PlannedCase, PlannedRun, PlannedStep};
 pub use probe::{Phase, ProbePhase, ProbeReport, ProbeVerdict, ProbedCertificate, ProbedContract, ProbedHandshake, ProbedTls};
 pub use raw::Raw;
+pub use requirement::{Requirement, RequirementOwner, Unseen};
 pub use summary::{Counts, Summary, fold};

@@ -1,7 +1,11 @@
 //! A rule as a page: for a person at a terminal, and as Markdown for the documentation. The same words in both.
 
+mod requirements;
+
 use crate::style::{BOLD, Style};
 use mcproof_record::RulePage;
+
+pub use requirements::{coverage, requirements};
 use std::fmt::Write as _;
 
 /// How examples are written, told once on each page that has them.

@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{output, settings};
-use mcproof_engine::rules;
+use mcproof_engine::{requirements, rules};
 use mcproof_record::RulePage;
 use mcproof_report::{Style, explain};
 use std::fs;
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// One JSON document on stdout
     #[arg(long, conflicts_with = "output")]
     json: bool,
-    /// Write a page in Markdown for each rule, and an index, into this folder
+    /// Write a page in Markdown for each rule, an index, and the sentences of the specification that they judge, into this folder
     #[arg(long, value_name = "FOLDER")]
     output: Option<PathBuf>,
 }
@@ -52,5 +52,7 @@ fn write(folder: &Path, pages: &[RulePage]) -> std::io::Result<()> {
     for page in pages {
         fs::write(folder.join(format!("{}.md", page.id)), explain::markdown(page))?;
     }
-    fs::write(folder.join("README.md"), explain::index(pages))
+    let requirements: Vec<_> = requirements::all().collect();
+    fs::write(folder.join("requirements.md"), explain::requirements(&requirements))?;
+    fs::write(folder.join("README.md"), explain::index(pages) + &explain::coverage(&requirements))
 }

@@ -25,6 +25,7 @@ pub(super) const NO_RESOURCE: &str = "mcproof://no/such/resource";
 
 pub(super) async fn take(visit: &mut Visit<'_>, found: &Catalogue<'_>) {
     read(visit, found.resources).await;
+    leave(visit, found.templates).await;
     get(visit, found.prompts).await;
     complete(visit, found).await;
     if !visit.is_modern() {
@@ -43,6 +44,46 @@ async fn read(visit: &mut Visit<'_>, resources: &[Value]) {
     if visit.declares("resources") {
         visit.ask("unknown-resource", Some(NO_RESOURCE), "resources/read", json!({ "uri": NO_RESOURCE })).await;
     }
+}
+
+/// Templates that are tried with a path that leads out of them.
+const MOST_TEMPLATES: usize = 3;
+/// Ways out, as they stand and as URL parsers do not undo them; deep enough for any folder.
+const WAYS_OUT: [&str; 2] = ["../../../../../../../../../../etc/passwd", "..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd"];
+
+/// Asks for a file of the machine that everybody may read, by way of each template.
+async fn leave(visit: &mut Visit<'_>, templates: &[Value]) {
+    // What is fetched from elsewhere is no file of the server.
+    let local = texts(templates, "uriTemplate").filter(|template| !template.starts_with("http"));
+    let with_variables: Vec<&str> = local.filter(|template| !variables(template).is_empty()).take(MOST_TEMPLATES).collect();
+    for template in with_variables {
+        for way in WAYS_OUT {
+            let uri = expanded(template, way);
+            visit.ask("template-traversal", Some(template), "resources/read", json!({ "uri": uri })).await;
+        }
+    }
+}
+
+/// A template with `last` for its last variable, and something short for the others.
+fn expanded(template: &str, last: &str) -> String {
+    let (before, expression) = template.rsplit_once('{').unwrap_or((template, ""));
+    let (inside, after) = expression.split_once('}').unwrap_or((expression, ""));
+    let mut start = String::new();
+    for (position, piece) in before.split('{').enumerate() {
+        match piece.split_once('}').filter(|_| position > 0) {
+            Some((_, literal)) => start += &format!("a{literal}"),
+            None => start += piece,
+        }
+    }
+    let value = match inside.chars().next() {
+        Some(operator @ ('?' | '&')) => {
+            let name = variables(&format!("{{{inside}}}")).pop().unwrap_or_default();
+            format!("{operator}{name}={last}")
+        }
+        Some('/') => format!("/{last}"),
+        _ => last.to_owned(),
+    };
+    format!("{start}{value}{after}")
 }
 
 async fn get(visit: &mut Visit<'_>, prompts: &[Value]) {
@@ -133,6 +174,15 @@ pub(super) async fn set_log_level(visit: &mut Visit<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn templates_are_expanded_with_the_way_out_last() {
+        let check = |template: &str, expected: &str| assert_eq!(expanded(template, "../x"), expected, "{template}");
+        check("file:///{+path}", "file:///../x");
+        check("demo://{kind}/{id}/text", "demo://a/../x/text");
+        check("demo://docs{/path}", "demo://docs/../x");
+        check("demo://docs{?first,path*}", "demo://docs?path=../x");
+    }
 
     #[test]
     fn templates_name_their_variables() {

@@ -237,7 +237,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The refusal of a request without credentials, if this server refuses those.
-fn refusal<'a, 'c>(conversation: &'c Conversation<'a>) -> Result<Asked<'a, 'c>, Judgement> {
+pub(super) fn refusal<'a, 'c>(conversation: &'c Conversation<'a>) -> Result<Asked<'a, 'c>, Judgement> {
     match conversation.probe("anonymous") {
         None => Err(Judgement::NotTried("nothing was asked without credentials".into())),
         Some(asked) => match asked.status() {
@@ -249,7 +249,7 @@ fn refusal<'a, 'c>(conversation: &'c Conversation<'a>) -> Result<Asked<'a, 'c>, 
 }
 
 /// The first document that was served among those that were looked for, and where it came.
-fn document<'a, 'c>(conversation: &'c Conversation<'a>, probe: &str) -> Option<(Value, Asked<'a, 'c>, Vec<FrameId>)> {
+pub(super) fn document<'a, 'c>(conversation: &'c Conversation<'a>, probe: &str) -> Option<(Value, Asked<'a, 'c>, Vec<FrameId>)> {
     conversation.probes(probe).find_map(|asked| {
         let http = asked.http.filter(|http| http.status() == Some(200))?;
         let (frame, body) = http.body?;

@@ -1,20 +1,23 @@
 //! All rules, in the order in which a person would fix what they find.
 
 use super::{
-    Rule, authorization, calls, capabilities, connections, cors, events, fixtures, heads, hosts, http, jsonrpc, lifecycle, lists, members,
-    modern, modern_headers, modern_results, poisoning, process, progress, prompts, replicas, resources, robustness, schema, security,
-    sessions, state, stdio, subscriptions, tools,
+    Rule, asking_users, authorization, calls, capabilities, connections, cors, disclosure, events, fixtures, heads, hosts, http,
+    http_messages, identifiers, jsonrpc, lifecycle, lists, members, modern, modern_headers, modern_results, poisoning, process, progress,
+    prompts, replicas, resources, robustness, schema, scopes, security, sessions, state, stdio, subscriptions, tools, traversal, utilities,
 };
 
-const AREAS: [&[Rule]; 33] = [
+const AREAS: [&[Rule]; 40] = [
     lifecycle::RULES,
+    utilities::RULES,
     stdio::RULES,
     jsonrpc::RULES,
     members::RULES,
     schema::RULES,
+    identifiers::RULES,
     events::RULES,
     http::RULES,
     heads::RULES,
+    http_messages::RULES,
     connections::RULES,
     sessions::RULES,
     modern::RULES,
@@ -28,12 +31,16 @@ const AREAS: [&[Rule]; 33] = [
     calls::RULES,
     state::RULES,
     resources::RULES,
+    traversal::RULES,
     prompts::RULES,
     progress::RULES,
     process::RULES,
     robustness::RULES,
     security::RULES,
+    asking_users::RULES,
+    disclosure::RULES,
     authorization::RULES,
+    scopes::RULES,
     poisoning::RULES,
     cors::RULES,
     hosts::RULES,

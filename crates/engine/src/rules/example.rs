@@ -1,8 +1,8 @@
 //! Conversations as a person writes them down: the examples of the rules, which are tested by being judged.
 //!
 //! One frame a line:
-//! - `> {…}` and `< {…}`: a line on stdin and stdout, or the body of the HTTP request or response that has just begun; in a
-//!   line on stdout `\r` and `\xfc` stand for bytes
+//! - `> {…}` and `< {…}`: a line on stdin and stdout, or the body of the HTTP request or response that has just begun; in
+//!   what comes from the server `\r` and `\xfc` stand for bytes
 //! - `> POST /mcp accept: a | origin: b`: the head of an HTTP request; `< 200 content-type: a`: that of its response
 //! - `< data: …`: an event with its blank line, `\n` standing for a line break; `<~ …` the same without one: as it stands, with `\r` and
 //!   `\xNN` for other bytes
@@ -94,7 +94,9 @@ impl Reader {
             (Some(_), None) if ["data:", "event:", "id:", ":"].iter().any(|field| text.starts_with(field)) => {
                 self.event(format!("{}\n\n", text.replace("\\n", "\n")).as_bytes());
             }
-            (Some(exchange), None) => self.push(Direction::FromServer, FrameBody::HttpBody { exchange, bytes: text.into() }),
+            (Some(exchange), None) => {
+                self.push(Direction::FromServer, FrameBody::HttpBody { exchange, bytes: with_bytes(text).as_slice().into() })
+            }
             (None, _) => {
                 self.push(Direction::FromServer, FrameBody::Line { bytes: with_bytes(text).as_slice().into(), unterminated: false });
             }

@@ -227,7 +227,7 @@ fn errors(conversation: &Conversation<'_>) -> Vec<(FrameId, String)> {
 }
 
 /// All texts in a value, a line each.
-fn collect(value: &Value, text: &mut String) {
+pub(super) fn collect(value: &Value, text: &mut String) {
     match value {
         Value::String(found) => {
             text.push_str(found);
@@ -286,7 +286,7 @@ static SECRETS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
 });
 
 /// What a text gives away: what it is called, and where it begins.
-fn secret(text: &str) -> Option<(&'static str, &str)> {
+pub(super) fn secret(text: &str) -> Option<(&'static str, &str)> {
     let is_empty = |found: &str| {
         ["undefined", "null", "none", "true", "false", "redacted"].iter().any(|word| found.to_ascii_lowercase().ends_with(word))
     };

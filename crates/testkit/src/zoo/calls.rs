@@ -301,6 +301,26 @@ pub(super) const ANIMALS: &[Animal] = &[
             _ => Vec::new(),
         }),
     ),
+    animal(
+        "embeds-undeclared-resources",
+        "embeds a resource, and has no resources",
+        "embedded-resource-needs-capability",
+        ALL,
+        BOTH,
+        Twist::Says(|heard, mut message| {
+            if message["result"]["capabilities"].is_object() {
+                remove(&mut message["result"]["capabilities"], "resources");
+            }
+            if heard.calls("draw") && message["result"]["content"].is_array() {
+                let resource = json!({ "uri": "zoo://gate/rules", "mimeType": "text/plain", "text": "Do not feed." });
+                message["result"]["content"] = json!([{ "type": "resource", "resource": resource }]);
+            }
+            match heard.method().starts_with("resources/") {
+                true => vec![refuse(heard, -32601, "Method not found")],
+                false => vec![message],
+            }
+        }),
+    ),
 ];
 
 const CANCELLED: &str = "cancelled-request-is-not-answered";

@@ -378,6 +378,62 @@ pub(super) const ANIMALS: &[Animal] = &[
         MODERN,
         Twist::Response(|_, response| response.remove("x-accel-buffering")),
     ),
+    animal(
+        "body-in-latin-1",
+        "writes a JSON body in Latin-1",
+        "http-body-is-utf8",
+        HTTP,
+        BOTH,
+        Twist::Response(|request, response| {
+            if let (true, Body::Bytes(bytes)) = (asks(request, "prompts/list"), &mut response.body)
+                && let Some(at) = find(bytes, b"evening")
+            {
+                bytes[at] = 0xe8;
+            }
+        }),
+    ),
+    animal(
+        "body-with-nan",
+        "writes NaN into a JSON body, as Python's `json.dumps` does",
+        "http-body-is-json",
+        HTTP,
+        BOTH,
+        Twist::Response(|request, response| {
+            if let (true, Body::Bytes(bytes)) = (asks(request, "prompts/list"), &mut response.body)
+                && let Some(at) = find(bytes, b":false")
+            {
+                bytes.splice(at..at + 6, *b":NaN");
+            }
+        }),
+    ),
+    animal(
+        "progress-on-another-stream",
+        "tells progress on the stream of the GET",
+        "http-progress-comes-on-its-stream",
+        HTTP,
+        LEGACY,
+        Twist::Says(|heard, message| match message["method"] == "notifications/progress" {
+            true => {
+                heard.session.tell(&message);
+                Vec::new()
+            }
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "answers-on-another-stream",
+        "answers a request on the stream of the GET",
+        "http-get-stream-has-no-answers",
+        HTTP,
+        LEGACY,
+        Twist::Says(|heard, message| match heard.calls("add") && message.get("result").is_some() {
+            true => {
+                heard.session.tell(&message);
+                Vec::new()
+            }
+            false => vec![message],
+        }),
+    ),
 ];
 
 /// Whether this is a POST with a request of that method.

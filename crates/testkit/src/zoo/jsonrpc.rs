@@ -1,7 +1,7 @@
 //! Animals that break JSON-RPC.
 
 use super::changes::{accept, ask, is_handshake, lists_tools, refuse, remove};
-use super::server::{METHOD_NOT_FOUND, result};
+use super::server::{METHOD_NOT_FOUND, notification, result};
 use super::twist::{Twist, event, line};
 use super::{ALL, Animal, BOTH, LEGACY, MODERN, PIPES, STDIO, WEB, animal};
 use serde_json::{Value, json};
@@ -229,6 +229,30 @@ pub(super) const ANIMALS: &[Animal] = &[
                 message["result"]["content"] = heard.server.memory().clone();
             }
             vec![message]
+        }),
+    ),
+    animal(
+        "cancels-what-it-never-asked",
+        "cancels a request that it never sent",
+        "server-cancels-only-its-own",
+        ALL,
+        BOTH,
+        Twist::Unasked(|heard| match heard.method() {
+            "prompts/list" => vec![notification("notifications/cancelled", json!({ "requestId": "nobody-asked", "reason": "closing" }))],
+            _ => Vec::new(),
+        }),
+    ),
+    animal(
+        "notification-with-id",
+        "gives an id to a notification",
+        "notification-has-no-id",
+        ALL,
+        LEGACY,
+        Twist::Unasked(|heard| match heard.method() {
+            "prompts/list" => vec![
+                json!({ "jsonrpc": "2.0", "id": format!("told with {}", heard.id()), "method": "notifications/message", "params": { "level": "error", "data": "the gate is open" } }),
+            ],
+            _ => Vec::new(),
         }),
     ),
 ];

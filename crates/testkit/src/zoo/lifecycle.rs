@@ -247,6 +247,31 @@ pub(super) const ANIMALS: &[Animal] = &[
             vec![result(heard.id(), needed)]
         }),
     ),
+    animal(
+        "ping-unsupported",
+        "does not know `ping`",
+        "ping-is-answered",
+        ALL,
+        LEGACY,
+        Twist::Says(|heard, message| match heard.method() {
+            "ping" => vec![refuse(heard, -32601, "Method not found: ping")],
+            _ => vec![message],
+        }),
+    ),
+    animal(
+        "offers-its-oldest-version",
+        "offers its oldest version to a client that it does not know",
+        "initialize-offers-latest-version",
+        ALL,
+        LEGACY,
+        Twist::Says(|heard, mut message| {
+            let is_known = REVISIONS.iter().any(|known| heard.params()["protocolVersion"] == **known);
+            if heard.method() == "initialize" && !is_known && message["result"].is_object() {
+                message["result"]["protocolVersion"] = json!("2024-11-05");
+            }
+            vec![message]
+        }),
+    ),
 ];
 
 fn asks_for_unknown_version(params: &Value) -> bool {

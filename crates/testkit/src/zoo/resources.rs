@@ -2,7 +2,7 @@
 
 use super::changes::{accept, is_error, refuse};
 use super::twist::Twist;
-use super::{ALL, Animal, BOTH, LEGACY, animal};
+use super::{ALL, Animal, BOTH, LEGACY, MODERN, animal};
 use serde_json::{Value, json};
 
 pub(super) const ANIMALS: &[Animal] =
@@ -159,6 +159,58 @@ pub(super) const ANIMALS: &[Animal] =
                 true => vec![accept(heard, json!({ "completion": { "values": [] } }))],
                 false => vec![message],
             }),
+        ),
+        animal(
+            "template-leads-outside",
+            "gives any file of the machine for a template",
+            "resource-template-stays-inside",
+            ALL,
+            BOTH,
+            Twist::Says(|heard, message| {
+                let uri = heard.params()["uri"].as_str().unwrap_or_default().to_owned();
+                match heard.method() == "resources/read" && uri.contains("..") && !is_mismatch(&message) {
+                    true => vec![accept(heard, json!({ "contents": [{ "uri": uri, "text": "root:x:0:0:root:/root:/bin/sh\n" }] }))],
+                    false => vec![message],
+                }
+            }),
+        ),
+        animal(
+            "mime-type-without-subtype",
+            "gives a MIME type without its second half",
+            "mime-type-is-valid",
+            ALL,
+            BOTH,
+            Twist::Catalogue(|all| all.resources[1]["mimeType"] = json!("png")),
+        ),
+        animal(
+            "error-code-undefined",
+            "refuses with a code that the specification keeps for itself",
+            "error-code-is-of-this-revision",
+            ALL,
+            MODERN,
+            Twist::Says(|heard, message| match is_refused(heard.method(), &message, "Unknown prompt") {
+                true => vec![refuse(heard, -32050, "Unknown prompt")],
+                false => vec![message],
+            }),
+        ),
+        animal(
+            "error-code-reserved",
+            "refuses with a code that JSON-RPC keeps for itself",
+            "error-code-is-not-reserved",
+            ALL,
+            MODERN,
+            Twist::Says(|heard, message| match is_refused(heard.method(), &message, "Unknown prompt") {
+                true => vec![refuse(heard, -32005, "Unknown prompt")],
+                false => vec![message],
+            }),
+        ),
+        animal(
+            "extension-without-prefix",
+            "declares an extension without a prefix",
+            "extension-id-is-well-formed",
+            ALL,
+            MODERN,
+            Twist::Catalogue(|all| all.capabilities["extensions"] = json!({ "charts": {} })),
         ),
     ];
 

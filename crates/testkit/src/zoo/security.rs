@@ -2,10 +2,10 @@
 
 use super::changes::{is_tool_error, remove};
 use super::http::renumber;
-use super::server::{Body, Response};
+use super::server::{Body, Response, notification};
 use super::slip::Slip;
 use super::twist::Twist;
-use super::{ALL, Animal, BOTH, HTTP, WEB, animal};
+use super::{ALL, Animal, BOTH, HTTP, LEGACY, MODERN, WEB, animal};
 use crate::raw_http::Request;
 use serde_json::{Value, json};
 
@@ -170,6 +170,67 @@ pub(super) const ANIMALS: &[Animal] = &[
             if request.header("authorization").is_some() {
                 renumber(response, 401, 500);
             }
+        }),
+    ),
+    animal(
+        "authorization-server-without-tls",
+        "names an authorization server that is reached without TLS",
+        "authorization-server-is-https",
+        HTTP,
+        BOTH,
+        Twist::Guarded(|request, response| {
+            if is_server_metadata(request) {
+                edit(response, |metadata| metadata["registration_endpoint"] = json!("http://auth.zoo.example/register"));
+            }
+        }),
+    ),
+    animal(
+        "scopes-untold",
+        "has scopes, and does not say which ones are needed",
+        "unauthorized-names-scope",
+        HTTP,
+        BOTH,
+        Twist::Guarded(|request, response| {
+            if is_resource_metadata(request) {
+                edit(response, |metadata| metadata["scopes_supported"] = json!(["feed", "visit"]));
+            }
+        }),
+    ),
+    animal(
+        "offline-access-wanted",
+        "wants refresh tokens as a scope",
+        "offline-access-is-not-asked-for",
+        HTTP,
+        BOTH,
+        Twist::Guarded(|request, response| {
+            if is_resource_metadata(request) {
+                edit(response, |metadata| metadata["scopes_supported"] = json!(["offline_access"]));
+            }
+        }),
+    ),
+    animal(
+        "log-with-password",
+        "logs a URL with its password",
+        "log-hides-secrets",
+        ALL,
+        LEGACY,
+        Twist::Unasked(|heard| match heard.calls("echo") {
+            true => {
+                let data = "cannot reach postgres://keeper:feeding-time@db.zoo.example/animals";
+                vec![notification("notifications/message", json!({ "level": "error", "data": data }))]
+            }
+            false => Vec::new(),
+        }),
+    ),
+    animal(
+        "secret-in-a-header",
+        "wants an API key in a header",
+        "header-annotation-holds-no-secret",
+        ALL,
+        MODERN,
+        Twist::Catalogue(|all| {
+            let argument = json!({ "type": "string", "description": "A key of the zoo.", "x-mcp-header": "Key" });
+            all.tool_mut("draw")["inputSchema"]["properties"]["api_key"] = argument;
         }),
     ),
 ];

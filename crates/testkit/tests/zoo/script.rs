@@ -85,6 +85,7 @@ pub(crate) fn main(version: &str) -> Vec<Step> {
         ("resources/read", json!({ "uri": "zoo://gate/rules" })),
         ("resources/read", json!({ "uri": "zoo://gate/logo" })),
         ("resources/read", json!({ "uri": "zoo://animals/okapi" })),
+        ("resources/read", json!({ "uri": "zoo://animals/../okapi" })),
         ("resources/read", json!({ "uri": "zoo://nowhere" })),
         ("prompts/get", json!({ "name": "feed", "arguments": { "animal": "gnu" } })),
         ("prompts/get", json!({ "name": "feed" })),

@@ -1,0 +1,73 @@
+//! The normative sentences of the specification, and who judges each of them. Plain data; the table itself belongs to the engine.
+
+/// A sentence with a keyword of RFC 2119. Not its text: page, anchor and first words find it in the specification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    /// The revision or the extension that has it.
+    pub table: &'static str,
+    /// Page and anchor below the revision.
+    pub place: &'static str,
+    pub keyword: &'static str,
+    pub words: &'static str,
+    pub owner: RequirementOwner,
+    /// What there is to add to the reason.
+    pub note: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequirementOwner {
+    /// It binds a server, and these rules judge it.
+    Rules(Vec<&'static str>),
+    /// As `Rules`, but only on servers that have the tools of the official conformance suite.
+    Fixtures(Vec<&'static str>),
+    /// It binds a server, and does not show from outside.
+    Unseen(Unseen),
+    /// It binds a server and shows from outside, and no rule judges it yet.
+    NoRule,
+    /// It binds somebody else: the client, the authorization server, an intermediary; or nobody, because it only refers to others.
+    Other(&'static str),
+}
+
+/// Why it does not show from outside whether a server does what a sentence says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unseen {
+    Inside,
+    Meaning,
+    Situation,
+    Identity,
+    Time,
+    Latitude,
+    OtherTransport,
+}
+
+impl Unseen {
+    pub const EVERY: [Self; 7] =
+        [Self::Inside, Self::Meaning, Self::Situation, Self::Identity, Self::Time, Self::Latitude, Self::OtherTransport];
+
+    /// As the table writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Inside => "inside",
+            Self::Meaning => "meaning",
+            Self::Situation => "situation",
+            Self::Identity => "identity",
+            Self::Time => "time",
+            Self::Latitude => "latitude",
+            Self::OtherTransport => "other-transport",
+        }
+    }
+
+    pub fn explanation(self) -> &'static str {
+        match self {
+            Self::Inside => "it is about code, storage, logs or documentation of the server, and nothing of that reaches the wire",
+            Self::Meaning => "it depends on what a text means, or on a measure that is not given, so that only a person can tell",
+            Self::Situation => {
+                "it is about a situation that a client cannot bring about, such as a server that fails or shuts down by itself"
+            }
+            Self::Identity => "it needs credentials or a second identity, which only the user has",
+            Self::Time => "it needs more waiting than a check may take",
+            Self::Latitude => "whoever keeps it and whoever does not may look the same",
+            Self::OtherTransport => "it is about transports that are not in the specification",
+        }
+    }
+}
