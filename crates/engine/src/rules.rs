@@ -6,6 +6,7 @@
 
 mod answers;
 mod catalogue;
+mod causes;
 mod conversation;
 pub mod example;
 mod judging;
@@ -37,7 +38,7 @@ mod progress;
 mod prompts;
 mod replicas;
 mod resources;
-mod robustness;
+pub(crate) mod robustness;
 mod schema;
 mod security;
 mod sessions;

@@ -1,12 +1,13 @@
 //! All rules, in the order in which a person would fix what they find.
 
 use super::{
-    Rule, authorization, calls, capabilities, connections, cors, events, fixtures, hosts, http, jsonrpc, lifecycle, lists, modern,
+    Rule, authorization, calls, capabilities, causes, connections, cors, events, fixtures, hosts, http, jsonrpc, lifecycle, lists, modern,
     modern_headers, modern_results, poisoning, process, progress, prompts, replicas, resources, robustness, schema, security, sessions,
     state, stdio, subscriptions, tools,
 };
 
-const AREAS: [&[Rule]; 31] = [
+const AREAS: [&[Rule]; 32] = [
+    causes::RULES,
     lifecycle::RULES,
     stdio::RULES,
     jsonrpc::RULES,
