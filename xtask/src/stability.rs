@@ -58,7 +58,8 @@ struct Row {
 /// A server gave different findings, or could not be checked.
 pub(crate) fn stability(root: &Path, plan: &Plan) -> Result<(), String> {
     let program = root.join("target/debug/mcproof");
-    let servers = fs::read_to_string(root.join("peers/servers.json")).map_err(|error| format!("cannot read peers/servers.json: {error}"))?;
+    let servers =
+        fs::read_to_string(root.join("peers/servers.json")).map_err(|error| format!("cannot read peers/servers.json: {error}"))?;
     let peers = root.join("target/peers");
     let servers: Value =
         serde_json::from_str(&servers.replace("${peers}", &peers.display().to_string())).map_err(|error| error.to_string())?;
@@ -92,7 +93,8 @@ fn check(program: &Path, start: &Value, runs: usize) -> Result<Row, String> {
         command.args(start["cwd"].as_str().into_iter().flat_map(|folder| ["--cwd", folder]));
         command.args(start["url"].as_str()).arg("--").args(words("command"));
         let began = Instant::now();
-        let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().map_err(|error| format!("cannot start mcproof: {error}"))?;
+        let output =
+            command.stdin(Stdio::null()).stderr(Stdio::null()).output().map_err(|error| format!("cannot start mcproof: {error}"))?;
         row.slowest = row.slowest.max(began.elapsed());
         *row.sets.entry(findings(&output.stdout, output.status.code())).or_default() += 1;
     }
@@ -130,8 +132,11 @@ fn rendered(plan: &Plan, rows: &[(String, Row)]) -> String {
         row.sets.iter().flat_map(|(set, times)| set.iter().map(move |one| (one, times))).for_each(|(one, times)| {
             *seen.entry(one).or_default() += times;
         });
-        let differing: Vec<String> =
-            seen.into_iter().filter(|(_, times)| *times < plan.runs).map(|(one, times)| format!("{one} ({times} of {})", plan.runs)).collect();
+        let differing: Vec<String> = seen
+            .into_iter()
+            .filter(|(_, times)| *times < plan.runs)
+            .map(|(one, times)| format!("{one} ({times} of {})", plan.runs))
+            .collect();
         let _ = writeln!(text, "| {label} | {} | {:.1} s | {} |", row.sets.len(), row.slowest.as_secs_f64(), differing.join(", "));
     }
     text
