@@ -13,6 +13,9 @@ use std::fmt;
 /// The rule that tells it.
 const GOES_ON: &str = "requests-go-on-being-served";
 
+/// The rule that tells how a process ended.
+const STAYS_ALIVE: &str = "server-stays-alive";
+
 /// Fewer requests that fail in the same way may have reasons of their own.
 const LEAST_FAILING: usize = 3;
 
@@ -129,10 +132,6 @@ struct Outage {
 
 /// The way in which everything fails from some request on, in all conversations, if there is one.
 fn outage(conversations: &[&Conversation<'_>]) -> Option<Outage> {
-    refusals(conversations).or_else(|| ends(conversations))
-}
-
-fn refusals(conversations: &[&Conversation<'_>]) -> Option<Outage> {
     let all: Vec<(usize, Vec<Outcome<'_>>)> = conversations.iter().map(|conversation| outcomes(conversation)).enumerate().collect();
     let failure = all.iter().flat_map(|(_, outcomes)| outcomes).find_map(|outcome| outcome.failure.clone())?;
     let fails = |outcome: &&Outcome<'_>| outcome.failure.as_ref() == Some(&failure);
@@ -211,22 +210,43 @@ fn goes_on(conversations: &[&Conversation<'_>]) -> Judgement {
 
 /// Puts the findings that follow from another one under it.
 pub(super) fn fold(rulings: &mut [Ruling], conversations: &[Conversation<'_>]) {
-    let is_told = |ruling: &Ruling| ruling.rule == GOES_ON && matches!(ruling.judged, Judged::Broken { .. });
-    if !rulings.iter().any(is_told) {
+    let concerned: Vec<&Conversation<'_>> = conversations.iter().filter(|one| one.take.opened != Opened::OtherEra).collect();
+    let is_broken =
+        |rulings: &[Ruling], rule: &str| rulings.iter().any(|ruling| ruling.rule == rule && matches!(ruling.judged, Judged::Broken { .. }));
+    if is_broken(rulings, GOES_ON) {
+        if let Some(Outage { failure, .. }) = outage(&concerned) {
+            fold_under(rulings, conversations, GOES_ON, &failure);
+        }
         return;
     }
-    let concerned: Vec<&Conversation<'_>> = conversations.iter().filter(|one| one.take.opened != Opened::OtherEra).collect();
-    let Some(Outage { failure, .. }) = outage(&concerned) else { return };
-    let affected: Vec<BTreeSet<FrameId>> = conversations.iter().map(|conversation| affected(conversation, &failure)).collect();
-    let mut worst = Severity::Note;
-    for finding in rulings.iter_mut().filter(|ruling| ruling.rule != GOES_ON).flat_map(findings) {
-        if finding.frames.iter().any(|frame| affected[finding.take].contains(frame)) {
-            finding.cause = Some(GOES_ON.to_owned());
-            worst = worst.max(finding.severity);
+    if is_broken(rulings, STAYS_ALIVE)
+        && let Some(Outage { failure, message, .. }) = ends(&concerned)
+    {
+        let mut cause = rulings.iter_mut().filter(|ruling| ruling.rule == STAYS_ALIVE).flat_map(findings);
+        if let Some(cause) = cause.next() {
+            cause.message = message;
+        }
+        fold_under(rulings, conversations, STAYS_ALIVE, &failure);
+    }
+}
+
+/// The first finding of the rule is the cause, and as severe as the worst that follows from it.
+fn fold_under(rulings: &mut [Ruling], conversations: &[Conversation<'_>], rule: &str, failure: &Failure) {
+    let affected: Vec<BTreeSet<FrameId>> = conversations.iter().map(|conversation| affected(conversation, failure)).collect();
+    let (mut worst, mut is_first) = (Severity::Note, true);
+    for ruling in rulings.iter_mut() {
+        let is_own = ruling.rule == rule;
+        for finding in findings(ruling) {
+            if is_own && is_first {
+                is_first = false;
+            } else if finding.frames.iter().any(|frame| affected[finding.take].contains(frame)) {
+                finding.cause = Some(rule.to_owned());
+                worst = worst.max(finding.severity);
+            }
         }
     }
-    for finding in rulings.iter_mut().filter(|ruling| ruling.rule == GOES_ON).flat_map(findings) {
-        finding.severity = finding.severity.max(worst);
+    if let Some(cause) = rulings.iter_mut().filter(|ruling| ruling.rule == rule).flat_map(findings).next() {
+        cause.severity = cause.severity.max(worst);
     }
 }
 

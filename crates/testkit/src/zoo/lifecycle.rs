@@ -134,7 +134,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "dies-after-answer",
         "answers `prompts/list`, and crashes when it is asked next",
-        "requests-go-on-being-served",
+        "server-stays-alive",
         ALL,
         BOTH,
         Twist::Unasked(|heard| {
