@@ -222,8 +222,8 @@ pub(super) fn fold(rulings: &mut [Ruling], conversations: &[Conversation<'_>]) {
     if is_broken(rulings, STAYS_ALIVE)
         && let Some(Outage { failure, message, .. }) = ends(&concerned)
     {
-        let mut cause = rulings.iter_mut().filter(|ruling| ruling.rule == STAYS_ALIVE).flat_map(findings);
-        if let Some(cause) = cause.next() {
+        let told = rulings.iter_mut().filter(|ruling| ruling.rule == STAYS_ALIVE).flat_map(findings).next();
+        if let Some(cause) = told {
             cause.message = message;
         }
         fold_under(rulings, conversations, STAYS_ALIVE, &failure);
