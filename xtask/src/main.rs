@@ -8,6 +8,7 @@ mod fuzz;
 mod peers;
 mod programs;
 mod requirements;
+mod stability;
 mod test_programs;
 
 use std::path::Path;
@@ -22,6 +23,8 @@ usage: cargo xtask <chore>
   field [--program PATH] [--page] [NAME…]
                   runs the commands of mcproof on published servers (field/), and writes docs/field.md; --page only writes it
   field --forms   every command in every form in which a server can be named, and servers of each SDK
+  stability [--runs N] [--load N] [NAME…]
+                  checks servers again and again on a busy machine, and writes docs/stability.md
   fuzz [--seconds N] [TARGET…]
                   looks for inputs that break the parsers (lines, sse, jsonrpc, suite), a minute if not told otherwise
   bindings [--release | --program PATH] [--bench] [NAME…]
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         ["peers", names @ ..] => install_peers(names),
         ["field", "--forms"] => told(field::forms(root())),
         ["field", arguments @ ..] => told(field::field(root(), arguments)),
+        ["stability", arguments @ ..] => told(stability::Plan::parse(arguments).and_then(|plan| stability::stability(root(), &plan))),
         ["fuzz", arguments @ ..] => told(fuzz::parse(arguments).and_then(|plan| fuzz::fuzz(root(), &plan))),
         ["bindings", arguments @ ..] => told(bindings::bindings(root(), arguments)),
         ["mutations", words @ ..] => mutations(words),

@@ -46,6 +46,18 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     Ok(outcome)
 }
 
+/// Does work that waits for nothing on a thread of its own, unless the user ends it first.
+pub(crate) fn unless_interrupted<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<Result<T, Exit>, Failure> {
+    run(async {
+        let mut interrupts = Interrupts::new()?;
+        let work = tokio::task::spawn_blocking(work);
+        tokio::select! {
+            done = work => Ok(Ok(done.unwrap_or_else(|failure| std::panic::resume_unwind(failure.into_panic())))),
+            exit = interrupts.next() => Ok(Err(exit)),
+        }
+    })?
+}
+
 /// Ctrl-C and SIGTERM. From the moment that this exists they no longer end the process by themselves.
 pub(crate) struct Interrupts {
     interrupt: Signal,

@@ -211,7 +211,8 @@ fn check(name: &str, transport: &str, eras: &[&str]) -> Checked {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut findings = Vec::new();
     for ruling in report["rulings"].as_array().into_iter().flatten() {
-        for finding in ruling["judged"]["findings"].as_array().into_iter().flatten() {
+        // What follows from another finding is one with it.
+        for finding in ruling["judged"]["findings"].as_array().into_iter().flatten().filter(|finding| finding["cause"].is_null()) {
             findings.push((text(&finding["severity"]), text(&ruling["rule"]), text(&finding["message"])));
         }
     }

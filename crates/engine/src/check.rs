@@ -3,6 +3,7 @@
 
 mod abuse;
 pub(crate) mod arguments;
+mod budget;
 mod calls;
 mod crowd;
 mod features;
@@ -22,12 +23,14 @@ mod tour;
 mod transport;
 mod visit;
 
+pub use budget::Budget;
 pub use permission::Permission;
+pub(crate) use visit::LEFT_OUT;
 
 use crate::rules::Conversation;
 use calls::Tools;
 use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, EraChoice, Session, TapBounds, Target, TransportKind, Unanswered};
-use mcproof_record::{FrameId, Opened, ProbeOutcome, Probed, Take};
+use mcproof_record::{Direction, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Take};
 use served::Served;
 use std::time::Duration;
 use tokio::sync::{SetOnce, oneshot};
@@ -49,8 +52,10 @@ pub struct Inquiry {
     /// Never to be recorded.
     pub secrets: Vec<String>,
     pub tap: TapBounds,
-    /// For each request.
+    /// The longest wait for one response.
     pub timeout: Duration,
+    /// What the whole check may take.
+    pub budget: Budget,
     /// Which tools may be called.
     pub calls: Permission,
     /// Whether to be a browser even if the server shows no sign of wanting one.
@@ -104,6 +109,7 @@ impl Found {
 /// because some servers cannot be talked to in both eras, and some do not survive. Over HTTP one process that we start serves
 /// all clients but those that may be its end.
 pub async fn explore(inquiry: &Inquiry) -> Explored {
+    inquiry.budget.begin();
     match &inquiry.target {
         Target::Stdio(_) => explore_pipes(inquiry).await,
         Target::Http { .. } => explore_web(inquiry).await,
@@ -327,6 +333,8 @@ async fn converse<'a>(inquiry: &'a Inquiry, eras: &Eras, served: &mut Option<Ser
     };
     let unreachable = match (&legacy.failure, &modern.failure) {
         (Some(failure), Some(_)) if is_unreachable(failure) => legacy.failure.clone(),
+        // One that is still starting is told from one that is broken by nobody.
+        (Some(failure), Some(_)) if visit::timed_out(failure) && is_mute(&legacy.takes) && is_mute(&modern.takes) => legacy.failure.clone(),
         _ => None,
     };
     tell_eras_apart(&mut legacy, &mut modern);
@@ -400,6 +408,12 @@ fn is_unreachable(failure: &ConnectFailure) -> bool {
         ConnectFailure::Unauthorized { .. } => false,
         _ => false,
     }
+}
+
+/// Whether a server has said nothing at all where its client listens.
+fn is_mute(takes: &[Take]) -> bool {
+    let mut frames = takes.iter().flat_map(|take| &take.transcript.frames).filter(|frame| frame.direction == Direction::FromServer);
+    frames.all(|frame| matches!(frame.body, FrameBody::Stderr { .. }))
 }
 
 /// What one era's main conversation brought.

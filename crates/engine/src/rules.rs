@@ -6,6 +6,7 @@
 
 mod answers;
 mod catalogue;
+mod causes;
 mod conversation;
 pub mod example;
 mod judging;
@@ -43,7 +44,7 @@ mod progress;
 mod prompts;
 mod replicas;
 mod resources;
-mod robustness;
+pub(crate) mod robustness;
 mod schema;
 mod scopes;
 mod security;

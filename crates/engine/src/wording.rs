@@ -16,6 +16,12 @@ pub(crate) fn excerpt(sent: impl AsRef<[u8]>) -> String {
     shortened(&line, MOST)
 }
 
+/// A duration in seconds, as people write it: `60 s`, `2.5 s`.
+pub(crate) fn seconds(duration: std::time::Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    if seconds.fract() == 0.0 { format!("{seconds:.0} s") } else { format!("{seconds:.1} s") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

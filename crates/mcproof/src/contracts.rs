@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::failure::{Failure, rendered};
 use mcproof_client::{ConnectOptions, TapBounds, Target};
-use mcproof_engine::check::{Explored, Inquiry, Permission, explore, take_of};
+use mcproof_engine::check::{Budget, Explored, Inquiry, Permission, explore, take_of};
 use mcproof_engine::contract::{self, CaptureFailure};
 use mcproof_engine::rules;
 use mcproof_record::{Diagnostic, Severity, Take};
@@ -64,7 +64,17 @@ pub async fn assert_check(target: Target, options: ConnectOptions) -> Result<(),
     let name = target.command().map_or_else(|| "the server".to_owned(), |command| command.join(" "));
     let timeout = std::time::Duration::from_secs(30);
     let calls = Permission::default();
-    let inquiry = Inquiry { target, options, secrets, tap: TapBounds::default(), timeout, calls, as_browser: false, replicas: Vec::new() };
+    let inquiry = Inquiry {
+        target,
+        options,
+        secrets,
+        tap: TapBounds::default(),
+        timeout,
+        budget: Budget::default(),
+        calls,
+        as_browser: false,
+        replicas: Vec::new(),
+    };
     let of_thread = inquiry.clone();
     let (sender, explored) = oneshot::channel();
     // The thread of a test has a small stack, on which the many conversations of a check do not find room.

@@ -126,6 +126,9 @@ pub struct Finding {
     pub source: String,
     /// What to change.
     pub remedy: String,
+    /// The rule whose finding this one follows from: it goes away with that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
     /// It is in the baseline of accepted findings.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub accepted: bool,
@@ -324,6 +327,7 @@ mod tests {
             frames: Vec::new(),
             source: String::new(),
             remedy: String::new(),
+            cause: None,
             accepted: false,
         };
         let ruling = Ruling { rule: "r".into(), area: "a".into(), law: "l".into(), judged: Judged::Broken { findings: vec![finding] } };

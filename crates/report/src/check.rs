@@ -18,8 +18,9 @@ const MOST_RULES: usize = 24;
 
 /// Everything that a check found, the worst first.
 pub fn render(report: &CheckReport, style: &Style) -> String {
-    let mut findings: Vec<(&Ruling, &Finding)> = report.findings().filter(|(_, finding)| !finding.accepted).collect();
-    findings.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.severity));
+    let mut findings: Vec<(&Ruling, &Finding)> = report.findings().filter(|(_, finding)| is_told(finding)).collect();
+    // What others follow from comes first.
+    findings.sort_by_key(|(ruling, finding)| std::cmp::Reverse((!consequences(report, &ruling.rule).is_empty(), finding.severity)));
     let mut text = String::new();
     for gap in report.unexplained_gaps() {
         text += &diagnostic::render(&missing(report, gap), style);
@@ -27,12 +28,36 @@ pub fn render(report: &CheckReport, style: &Style) -> String {
     }
     for (ruling, finding) in findings {
         text += &diagnostic::render(&diagnosed(report, ruling, finding), style);
+        for line in followed_by(report, &ruling.rule).iter().flat_map(|line| style.wrap(line, style.width, 6)) {
+            text += &style.paint(DIM, &line);
+            text.push('\n');
+        }
         text.push('\n');
     }
     text += &untested(report, style);
     text += &style.paint(BOLD, &counted(report));
     text.push('\n');
     text
+}
+
+/// Whether a finding is told by itself.
+pub(crate) fn is_told(finding: &Finding) -> bool {
+    !finding.accepted && finding.cause.is_none()
+}
+
+/// The findings that follow from one of this rule.
+fn consequences<'r>(report: &'r CheckReport, cause: &str) -> Vec<&'r Ruling> {
+    let follows = |finding: &Finding| finding.cause.as_deref() == Some(cause) && !finding.accepted;
+    report.findings().filter(|(_, finding)| follows(finding)).map(|(ruling, _)| ruling).collect()
+}
+
+/// `and 13 findings that follow from it: ping-answers-with-an-empty-result, …`
+pub(crate) fn followed_by(report: &CheckReport, cause: &str) -> Option<String> {
+    let consequences = consequences(report, cause);
+    let rules: BTreeSet<&str> = consequences.iter().map(|ruling| ruling.rule.as_str()).collect();
+    let (follow, rules) =
+        (if rules.len() == 1 && consequences.len() == 1 { "follows" } else { "follow" }, rules.into_iter().collect::<Vec<_>>());
+    (!rules.is_empty()).then(|| format!("and {} that {follow} from it: {}", count(consequences.len() as u64, "finding"), rules.join(", ")))
 }
 
 /// A finding in the form in which all failures are told.
@@ -47,7 +72,10 @@ pub fn diagnosed(report: &CheckReport, ruling: &Ruling, finding: &Finding) -> Di
     };
     let evidence = Evidence { omitted: 0, frames: frames.into_iter().cloned().collect(), stderr: talk.iter().map(line).collect() };
     let message = format!("{} ({} {}, {})", finding.message, take.transport, take.revision, finding.keyword);
-    let mut hint = finding.remedy.clone();
+    let mut hint = match &finding.cause {
+        Some(cause) => format!("follows from `{cause}`: mend that first"),
+        None => finding.remedy.clone(),
+    };
     if let Some(lenience) = &finding.lenience {
         hint += &format!("; only a warning, because {lenience}");
     }
@@ -89,15 +117,17 @@ pub(crate) fn untested(report: &CheckReport, style: &Style) -> String {
 
 /// `inconclusive; 1 failure, 2 warnings, 0 notes; 80 rules kept, 3 not tested, 20 not applicable`
 pub(crate) fn counted(report: &CheckReport) -> String {
-    let found = |severity| report.findings().filter(|(_, finding)| finding.severity == severity && !finding.accepted).count() as u64;
+    let found = |severity| report.findings().filter(|(_, finding)| finding.severity == severity && is_told(finding)).count() as u64;
     let ruled = |wanted: fn(&Judged) -> bool| report.rulings.iter().filter(|ruling| wanted(&ruling.judged)).count() as u64;
     let accepted = report.findings().filter(|(_, finding)| finding.accepted).count();
+    let following = report.findings().filter(|(_, finding)| !finding.accepted && finding.cause.is_some()).count();
     format!(
-        "{}{}, {}, {}{}; {} kept, {} not tested, {} not applicable",
+        "{}{}, {}, {}{}{}; {} kept, {} not tested, {} not applicable",
         if report.unexplained_gaps().next().is_some() { "inconclusive; " } else { "" },
         count(found(Severity::Error), "failure"),
         count(found(Severity::Warning), "warning"),
         count(found(Severity::Note), "note"),
+        if following > 0 { format!(" (and {following} that follow from these)") } else { String::new() },
         if accepted > 0 { format!(" ({accepted} accepted)") } else { String::new() },
         count(ruled(|judged| *judged == Judged::Pass), "rule"),
         ruled(|judged| matches!(judged, Judged::Untestable { .. })),
@@ -158,13 +188,23 @@ fn outcome(report: &CheckReport, ruling: &Ruling, id: CaseId) -> CaseOutcome {
         Judged::Untestable { why } => return skipped("untestable", why),
         Judged::Broken { findings } => findings,
     };
-    let counts = |finding: &&Finding| finding.severity == Severity::Error && !finding.accepted;
+    // What follows from another finding is one with it.
+    if let (None, Some((finding, cause))) = (
+        findings.iter().find(|finding| finding.accepted || is_told(finding)),
+        findings.iter().find_map(|finding| Some((finding, finding.cause.as_ref()?))),
+    ) {
+        return skipped("follows-from-another", &format!("{}, which follows from `{cause}`", finding.message));
+    }
+    let counts = |finding: &&Finding| finding.severity == Severity::Error && is_told(finding);
     let verdict = if findings.iter().any(|finding| counts(&finding)) { Verdict::Fail } else { Verdict::Pass };
     let takes: BTreeSet<usize> = findings.iter().map(|finding| finding.take).collect();
     let transcript =
         |take: usize| SessionTranscript { server: report.takes[take].name.clone(), transcript: report.takes[take].transcript.clone() };
     let mut diagnostics: Vec<Diagnostic> =
-        findings.iter().filter(|finding| !finding.accepted).map(|finding| diagnosed(report, ruling, finding)).collect();
+        findings.iter().filter(|finding| is_told(finding)).map(|finding| diagnosed(report, ruling, finding)).collect();
+    if let (Some(first), Some(followed_by)) = (diagnostics.first_mut(), followed_by(report, &ruling.rule)) {
+        first.message += &format!("; {followed_by}");
+    }
     diagnostics.sort_by_key(|diagnostic| std::cmp::Reverse(diagnostic.severity));
     CaseOutcome { diagnostics, transcripts: takes.into_iter().map(transcript).collect(), ..CaseOutcome::new(id, verdict, Duration::ZERO) }
 }

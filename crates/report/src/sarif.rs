@@ -72,6 +72,10 @@ fn result(report: &CheckReport, index: usize, ruling: &Ruling, finding: &Finding
         "partialFingerprints": { "mcproof/v1": format!("{}:{}", ruling.rule, without_numbers(&finding.message)) },
         "properties": { "frames": finding.frames, "take": take.name },
     });
+    if let Some(cause) = &finding.cause {
+        result["properties"]["cause"] = json!(cause);
+        result["message"]["text"] = json!(format!("{} ({} {}); follows from {cause}", finding.message, take.transport, take.revision));
+    }
     if finding.accepted {
         result["suppressions"] = json!([{ "kind": "external", "justification": "in the baseline" }]);
     }

@@ -1,6 +1,7 @@
 //! `mcproof check TARGET`: every rule that applies, judged on conversations as all kinds of clients hold them.
 
 use crate::conversation::{self, Interrupts};
+use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporters::{ReporterArgs, Written};
@@ -9,14 +10,14 @@ use crate::typed::Typed;
 use crate::{output, settings};
 use clap::Args as _;
 use mcproof_client::{ConnectOptions, Reading, Startup};
-use mcproof_engine::check::{Explored, Inquiry, Permission, explore};
+use mcproof_engine::check::{Budget, Explored, Inquiry, Permission, explore};
 use mcproof_engine::diagnosis::{self, Asker};
 use mcproof_engine::rules::{self, UnknownRule, hosts};
 use mcproof_record::{Baseline, CheckReport, Conclusion, Diagnostic, FORMAT_VERSION, Finding, GapKind, Ruling, Severity, Take};
 use mcproof_report::{Repeat, diagnostic, escape};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use url::Url;
 
 /// Find out what is wrong with a server
@@ -61,6 +62,9 @@ struct RuleArgs {
     /// Tools that may be called besides read-only ones: names with commas, or `all` but the destructive ones
     #[arg(long, value_name = "TOOLS", value_parser = |text: &str| text.parse::<Permission>())]
     call: Option<Permission>,
+    /// Longest time for the whole check: what there was no time for is told as not tested
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration::parse)]
+    deadline: Duration,
     /// Judge as a browser would, CORS included
     #[arg(long)]
     browser: bool,
@@ -102,7 +106,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             Err(exit) => return Ok(exit),
         },
     };
-    let mut report = rules::report(target, &rules, takes, *strict);
+    let judged = {
+        let (rules, is_strict) = (rules.clone(), *strict);
+        conversation::unless_interrupted(move || rules::report(target, &rules, takes, is_strict))?
+    };
+    let mut report = match judged {
+        Ok(report) => report,
+        Err(exit) => return Ok(exit),
+    };
     let mut stale = Vec::new();
     if let (Some(path), Some(known)) = (baseline, known) {
         let current = if *update_baseline { known.renewed(&report) } else { known };
@@ -150,7 +161,17 @@ impl Arguments {
         let replicas = self.rules.replica.clone();
         // What is out of order is told, not waited for; what is odd is judged, not put up with.
         let options = ConnectOptions { startup: Startup::Over, reading: Reading::Strict, ..options };
-        let inquiry = Inquiry { target, options, secrets, tap, timeout, calls, as_browser: self.rules.browser, replicas };
+        let inquiry = Inquiry {
+            target,
+            options,
+            secrets,
+            tap,
+            timeout,
+            budget: Budget::of(self.rules.deadline),
+            calls,
+            as_browser: self.rules.browser,
+            replicas,
+        };
         let explored = conversation::run(async {
             let mut interrupts = Interrupts::new()?;
             tokio::select! {

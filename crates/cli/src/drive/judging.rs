@@ -8,7 +8,7 @@ use crate::command::unknown_rule;
 use crate::contracts::{self, Saved};
 use crate::target::Resolved;
 use mcproof_client::{ConnectOptions, Startup};
-use mcproof_engine::check::{Explored, Inquiry, Permission, explore, take_of};
+use mcproof_engine::check::{Budget, Explored, Inquiry, Permission, explore, take_of};
 use mcproof_engine::contract::{self, CaptureFailure};
 use mcproof_engine::diagnosis::{self, Asker, Scene};
 use mcproof_engine::judge::{self, Payload};
@@ -130,7 +130,17 @@ impl Drive {
         let permission = params.call.as_deref().map(str::parse::<Permission>).transpose();
         let calls = permission.map_err(|error| Trouble::bad("bad-params", format!("`call`: {error}")))?.unwrap_or_default();
         let options = ConnectOptions { startup: Startup::Over, ..options };
-        let inquiry = Inquiry { target, options, secrets, tap, timeout, calls, as_browser: params.browser, replicas: Vec::new() };
+        let inquiry = Inquiry {
+            target,
+            options,
+            secrets,
+            tap,
+            timeout,
+            budget: Budget::default(),
+            calls,
+            as_browser: params.browser,
+            replicas: Vec::new(),
+        };
         match explore(&inquiry).await {
             Explored { takes, unreachable: None } => Ok(takes),
             Explored { takes, unreachable: Some(failure) } => {

@@ -48,7 +48,7 @@ pub async fn open_bare(
         }
         None => None,
     };
-    let (dispatcher, queue) = Dispatcher::new(tap, options.limits.json, options.reading);
+    let (dispatcher, queue) = Dispatcher::new(tap, options);
     let (inbox, faults) = (Arc::clone(&dispatcher) as _, options.faults.as_ref());
     let network = opening.network();
     let connection = match kind {

@@ -2,17 +2,18 @@
 
 use super::bounds::{Backlog, MOST_WAITING, Room};
 use super::notifications::{Notification, Notifications};
-use super::{CallFailure, Deadline, Reading, Reply};
+use super::{CallFailure, ConnectOptions, Deadline, Reading, Reply};
 use crate::Tap;
 use crate::jsonrpc::{self, Malformed, Message, RequestId, RpcError};
-use crate::transport::{Closed, FaultKind, HttpHead, Inbox, JsonLimits, Unanswered};
+use crate::transport::{Closed, FaultKind, HttpHead, Inbox, JsonLimits, Limits, Unanswered};
 use mcproof_record::{Direction, ExchangeId, FrameId, Json};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use tokio::sync::futures::Notified;
 use tokio::sync::oneshot::error::TryRecvError;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::sleep_until;
 
 /// Something a server sent that no conforming server sends.
@@ -45,6 +46,10 @@ pub(super) struct Dispatcher {
     tap: Tap,
     limits: JsonLimits,
     reading: Reading,
+    /// See [`super::ConnectOptions::misled`].
+    misled: Option<Duration>,
+    /// Told whenever a response came that fits no request.
+    strayed: Notify,
 }
 
 #[derive(Default)]
@@ -61,6 +66,8 @@ struct State {
     unawaited: Unawaited,
     /// Ids that were not ours, of what was sent as it stood.
     given: HashSet<RequestId>,
+    /// Requests that were given up: their responses are late, and no others'.
+    given_up: HashSet<RequestId>,
 }
 
 #[derive(Default)]
@@ -78,6 +85,8 @@ struct Pending {
     progress: Option<Progressing>,
     /// Sent as it stood: the server may find no id in it, and answers without one.
     may_be_anonymous: bool,
+    /// Responses that fit no request and came since.
+    strays: usize,
 }
 
 impl Pending {
@@ -151,13 +160,23 @@ impl Waiting {
     pub(super) async fn answer(&mut self, deadline: Deadline) -> Option<Result<Reply<Json>, CallFailure>> {
         let end = deadline.maximum.map(|maximum| self.began + maximum);
         let mut heard = self.began;
+        let mut hopeless = None;
         loop {
+            // It hears of what comes from here on, so that it is looked for afterwards.
+            let strayed = self.dispatcher.misled.map(|misled| (self.dispatcher.strayed.notified(), misled));
+            if let Some((_, misled)) = &strayed
+                && self.dispatcher.is_misled(&self.id)
+            {
+                hopeless.get_or_insert_with(|| Instant::now() + *misled);
+            }
             let next = heard + deadline.idle;
+            let next = [Some(next), end, hopeless].into_iter().flatten().min().unwrap_or(next);
             tokio::select! {
                 biased;
                 answer = &mut self.answer => return Some(answer.unwrap_or_else(ended)),
                 () = progressed(&mut self.progress), if end.is_some() => heard = Instant::now(),
-                () = sleep_until(end.map_or(next, |end| end.min(next)).into()) => return None,
+                () = told_of(strayed) => {}
+                () = sleep_until(next.into()) => return None,
             }
         }
     }
@@ -166,6 +185,14 @@ impl Waiting {
 /// Nobody is left who could answer.
 fn ended<E, T>(_: E) -> Result<T, CallFailure> {
     Err(CallFailure::Closed(Closed::StreamEnded))
+}
+
+/// Waits for the next response that fits no request, for ever where that makes no difference.
+async fn told_of(strayed: Option<(Notified<'_>, Duration)>) {
+    match strayed {
+        Some((strayed, _)) => strayed.await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Waits for the next progress, for ever where none was asked for.
@@ -182,16 +209,21 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         // What was answered is forgotten already.
         if !self.answer.is_terminated() {
-            self.dispatcher.state().pending.remove(&self.id);
+            let mut state = self.dispatcher.state();
+            if state.pending.remove(&self.id).is_some() && self.dispatcher.misled.is_some() {
+                state.given_up.insert(self.id.clone());
+            }
         }
     }
 }
 
 impl Dispatcher {
-    pub(super) fn new(tap: &Tap, limits: JsonLimits, reading: Reading) -> (Arc<Self>, ServerRequests) {
+    pub(super) fn new(tap: &Tap, options: &ConnectOptions) -> (Arc<Self>, ServerRequests) {
         let (requests, queue) = mpsc::unbounded_channel();
         let (notifications, backlog) = (Notifications::new(), Backlog::default());
-        (Arc::new(Self { notifications, state: Mutex::default(), requests, backlog, tap: tap.clone(), limits, reading }), queue)
+        let (state, strayed) = (Mutex::default(), Notify::new());
+        let ConnectOptions { reading, misled, limits: Limits { json: limits, .. }, .. } = *options;
+        (Arc::new(Self { notifications, state, requests, backlog, tap: tap.clone(), limits, reading, misled, strayed }), queue)
     }
 
     /// # Errors
@@ -240,7 +272,7 @@ impl Dispatcher {
     fn wait(self: &Arc<Self>, state: &mut State, id: RequestId, may_be_anonymous: bool) -> Waiting {
         let (sender, answer) = oneshot::channel();
         let began = Instant::now();
-        let pending = Pending { answer: sender, asked: began, request: None, progress: None, may_be_anonymous };
+        let pending = Pending { answer: sender, asked: began, request: None, progress: None, may_be_anonymous, strays: 0 };
         state.pending.insert(id.clone(), pending);
         Waiting { id, began, dispatcher: Arc::clone(self), answer, progress: None }
     }
@@ -261,6 +293,21 @@ impl Dispatcher {
         let only = || state.pending.keys().next().filter(|_| may_be_it && state.pending.len() == 1 && looks_whole());
         let id = malformed.answers.as_ref().or(request).or_else(only).cloned()?;
         state.pending.remove(&id)
+    }
+
+    /// A response came that fits no request that is open.
+    fn stray(&self, state: &mut State, id: &RequestId) {
+        if self.misled.is_none() || state.given_up.remove(id) {
+            return;
+        }
+        state.pending.values_mut().for_each(|pending| pending.strays += 1);
+        self.strayed.notify_waiters();
+    }
+
+    /// Whether as many responses that fit nothing have come since a request as there are open ones: its own may be among them.
+    fn is_misled(&self, request: &RequestId) -> bool {
+        let state = self.state();
+        state.pending.get(request).is_some_and(|pending| pending.strays >= state.pending.len())
     }
 
     fn notified(&self, notification: Notification, bytes: usize) {
@@ -370,6 +417,7 @@ impl Inbox for Dispatcher {
                     if state.unawaited.ids.remove(&id) {
                         return;
                     }
+                    self.stray(&mut state, &id);
                     let known = matches!(id, RequestId::Number(number) if (1..=state.next).contains(&number)) || state.given.contains(&id);
                     drop(state);
                     return self.fault(frame, if known { FaultKind::NotWaitedFor(id) } else { FaultKind::UnknownId(id) });

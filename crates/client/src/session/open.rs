@@ -81,7 +81,7 @@ async fn open_channel(
     open: impl FnOnce(Arc<dyn Inbox>) -> LineChannel,
 ) -> Result<Session, ConnectFailure> {
     let opening = Opening::new(options, tap);
-    let (dispatcher, queue) = Dispatcher::new(tap, options.limits.json, options.reading);
+    let (dispatcher, queue) = Dispatcher::new(tap, options);
     let channel = open(Arc::clone(&dispatcher) as _);
     let attempt = opening.attempt(Connection::InMemory(channel), None, dispatcher, queue);
     let handshake = match opening.shake_hands_on_a_pipe(&attempt, TransportKind::InMemory).await {
@@ -230,7 +230,7 @@ impl<'a> Opening<'a> {
     }
 
     pub(super) async fn start_stdio(&self, launch: &Launch) -> Result<Attempt, ConnectFailure> {
-        let (dispatcher, queue) = Dispatcher::new(self.tap, self.options.limits.json, self.options.reading);
+        let (dispatcher, queue) = Dispatcher::new(self.tap, self.options);
         let connection = StdioConnection::open(
             launch,
             &self.options.guardian,
@@ -284,7 +284,7 @@ impl<'a> Opening<'a> {
         spawned: Option<Spawned>,
     ) -> Result<Session, ConnectFailure> {
         let authorizer = self.authorizer(endpoint);
-        let (dispatcher, queue) = Dispatcher::new(self.tap, self.options.limits.json, self.options.reading);
+        let (dispatcher, queue) = Dispatcher::new(self.tap, self.options);
         if kind == Some(TransportKind::Sse) {
             return self.sse(endpoint, spawned, authorizer, dispatcher, queue).await;
         }
@@ -310,7 +310,7 @@ impl<'a> Opening<'a> {
         if !may_be_sse {
             return Err(self.failed(attempt, spawned, failure).await);
         }
-        let (dispatcher, queue) = Dispatcher::new(self.tap, self.options.limits.json, self.options.reading);
+        let (dispatcher, queue) = Dispatcher::new(self.tap, self.options);
         match self.sse(endpoint, spawned, authorizer, dispatcher, queue).await {
             // Neither transport: what Streamable HTTP said is the better story.
             Err(ConnectFailure::Sse(SseFailure::NoStream(_))) => Err(failure),

@@ -84,6 +84,9 @@ pub struct ConnectOptions {
     /// Declared as well, for what [`super::Session::answer_with`] will say later; until then it is refused.
     pub later_answers: Answers,
     pub guardian: Guardian,
+    /// How long a request is still waited for once as many responses as there are open requests have come with ids that fit
+    /// none of them. Not set, as long as for any other.
+    pub misled: Option<Duration>,
     /// What is done to the messages of the session on their way.
     pub faults: Option<FaultInjector>,
 }

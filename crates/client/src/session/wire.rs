@@ -153,7 +153,9 @@ impl Wire {
                 if !matches!(method, "initialize" | "server/discover") {
                     self.cancel(&waiting.id, era, reason);
                 }
-                Err(CallFailure::TimedOut { method: method.to_owned(), after: deadline.maximum.unwrap_or(deadline.idle), stage })
+                // It may have been given up sooner.
+                let after = deadline.maximum.unwrap_or(deadline.idle).min(waiting.began.elapsed());
+                Err(CallFailure::TimedOut { method: method.to_owned(), after, stage })
             }
         }
     }

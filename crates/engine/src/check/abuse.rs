@@ -3,9 +3,14 @@
 
 use super::visit::Visit;
 use super::{Inquiry, process};
+use crate::rules::robustness::CONTROL;
 use mcproof_client::{EraChoice, TransportKind, WaitFor};
 use mcproof_record::Take;
 use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How long one that does not answer everything may take to accept what is sent.
+const BRIEFLY: Duration = Duration::from_millis(500);
 
 /// Bytes of the huge message.
 const HUGE: usize = 4 << 20;
@@ -49,7 +54,7 @@ const NAME: &str = "abuse";
 /// Begins with a conversation that is under way, if there is one. Over stdio the last process is ended as by a supervisor.
 pub(super) async fn talk<'a>(inquiry: &'a Inquiry, era: EraChoice, mut under_way: Option<Visit<'a>>) -> Vec<Take> {
     let mut takes = Vec::new();
-    let mut next = 0;
+    let (mut next, mut is_repeated) = (0, false);
     loop {
         let opened = match under_way.take() {
             Some(visit) => Ok(visit.goes_on_as(NAME)),
@@ -63,11 +68,20 @@ pub(super) async fn talk<'a>(inquiry: &'a Inquiry, era: EraChoice, mut under_way
             }
         };
         let abuses = abuses(&visit);
-        let mut is_alive = true;
+        // Whoever is not well before says nothing by being ill afterwards.
+        let mut is_alive = visit.is_alive_after(CONTROL).await;
+        if !is_alive {
+            takes.push(visit.end().await);
+            return takes;
+        }
         while let (true, Some((probe, messages))) = (is_alive, abuses.get(next)) {
             abuse(&mut visit, probe, messages).await;
             is_alive = visit.is_alive_after(probe).await;
-            next += 1;
+            // What it did not survive is tried once more, on a server that was sent nothing else.
+            match is_alive || is_repeated {
+                true => (next, is_repeated) = (next + 1, false),
+                false => is_repeated = true,
+            }
         }
         let is_last = next >= abuses.len();
         if is_last && is_alive && visit.kind() == TransportKind::Stdio {
@@ -81,7 +95,7 @@ pub(super) async fn talk<'a>(inquiry: &'a Inquiry, era: EraChoice, mut under_way
 }
 
 async fn abuse(visit: &mut Visit<'_>, probe: &str, messages: &[Vec<u8>]) {
-    let most = visit.sign_of_life();
+    let most = if visit.was_silent() { BRIEFLY } else { visit.sign_of_life() };
     visit
         .together(probe, async |session, deadline| {
             for message in messages {

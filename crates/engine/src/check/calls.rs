@@ -199,7 +199,9 @@ async fn try_each_odd<'a>(
 pub(super) async fn list(visit: &mut Visit<'_>) -> Vec<Value> {
     let list = async |session: &Session, deadline: Duration| session.list("tools/list", "tools", deadline.min(LISTING)).await;
     let listed = visit.together("list-for-calls", list).await;
-    listed.map(|listed| listed.items).unwrap_or_default()
+    let tools = listed.map(|listed| listed.items).unwrap_or_default();
+    visit.inquiry.budget.listed(tools.len());
+    tools
 }
 
 /// What every client does: calls that are right, and those that a model gets wrong. Gives the tools that seem to take their time, the
@@ -234,7 +236,7 @@ async fn cancel(visit: &mut Visit<'_>, tool: &Callable) -> bool {
             break;
         }
     }
-    visit.ask("after-cancel", None, "tools/list", json!({})).await;
+    visit.ask("after-cancel", None, visit.any_method(), json!({})).await;
     true
 }
 
@@ -253,7 +255,7 @@ async fn cancel_once(visit: &mut Visit<'_>, tool: &Callable, took: Duration, tur
     if let Some(members) = cancellation.as_object_mut() {
         members.shift_remove("id");
     }
-    let sign = visit.request(json!(format!("{HEARD}-{turn}")), "tools/list", json!({}));
+    let sign = visit.request(json!(format!("{HEARD}-{turn}")), visit.any_method(), json!({}));
     let (Value::Object(call), Value::Object(cancellation), Value::Object(sign)) = (call, cancellation, sign) else {
         return Certainty::Certain;
     };

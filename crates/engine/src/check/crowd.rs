@@ -13,8 +13,9 @@ const CALLS: [&str; 5] = ["one", "two", "three", "four", "five"];
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) async fn take(visit: &mut Visit<'_>, tools: &[Value], resources: &[Value]) {
+    let any = visit.any_method();
     let mut questions: Vec<(&str, Value)> =
-        ["tools/list", "prompts/list", "tools/list", "resources/list", "prompts/list"].map(|method| (method, json!({}))).into();
+        [any, "prompts/list", any, "resources/list", "prompts/list"].map(|method| (method, json!({}))).into();
     let uris = resources.iter().filter_map(|resource| resource.get("uri")?.as_str());
     questions.extend(uris.take(MOST_READS).map(|uri| ("resources/read", json!({ "uri": uri }))));
     let permission = visit.inquiry.calls.clone();

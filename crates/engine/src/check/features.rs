@@ -166,7 +166,7 @@ pub(super) async fn listen(visit: &mut Visit<'_>, resources: &[Value]) {
 pub(super) async fn set_log_level(visit: &mut Visit<'_>) {
     visit.ask("set-log-level", Some("error"), "logging/setLevel", json!({ "level": "error" })).await;
     if visit.declares("logging") {
-        visit.ask("after-log-level", None, "tools/list", json!({})).await;
+        visit.ask("after-log-level", None, visit.any_method(), json!({})).await;
         visit.ask("set-unknown-log-level", None, "logging/setLevel", json!({ "level": "mcproof-loudest" })).await;
     }
 }

@@ -7,6 +7,7 @@ use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, Spelling, Target
 use mcproof_record::{Opened, Take};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
+use tokio::time::sleep;
 
 /// No revision of the protocol.
 pub(super) const UNKNOWN_VERSION: &str = "1900-01-01";
@@ -19,7 +20,7 @@ pub(super) async fn talk<'a>(inquiry: &'a Inquiry, eras: &Eras, hand_on: oneshot
         _ => None,
     };
     let opened = match &inquiry.target {
-        Target::Stdio(_) => Visit::discover(inquiry, "modern").await,
+        Target::Stdio(_) => Visit::discover(inquiry, "modern", is_of_other_era(inquiry, eras)).await,
         Target::Http { .. } => {
             let options = ConnectOptions { era: EraChoice::Modern, ..inquiry.options.clone() };
             Visit::open(inquiry, "modern", options).await.map_err(|failed| {
@@ -74,6 +75,14 @@ pub(super) async fn talk<'a>(inquiry: &'a Inquiry, eras: &Eras, hand_on: oneshot
             Talked { takes, kind: None, failure: Some(failure) }
         }
     }
+}
+
+/// Over once a server that speaks the legacy era has kept this client waiting for much longer than the other one.
+async fn is_of_other_era(inquiry: &Inquiry, eras: &Eras) {
+    if let (true, Some(patience)) = (eras.is_legacy().await, inquiry.budget.other_era()) {
+        return sleep(patience).await;
+    }
+    std::future::pending().await
 }
 
 /// A request before any discovery.

@@ -49,6 +49,7 @@ async fn hop(inquiry: &Inquiry, era: EraChoice, url: &Url) -> Vec<Take> {
             secrets: inquiry.secrets.clone(),
             tap: inquiry.tap,
             timeout: inquiry.timeout,
+            budget: inquiry.budget.clone(),
             calls: inquiry.calls.clone(),
             as_browser: inquiry.as_browser,
             replicas: Vec::new(),

@@ -134,7 +134,8 @@ async fn observers(visit: &mut Visit<'_>, read_only: &[&Callable], is_open: impl
     let until = Instant::now() + BUDGET;
     let look_at = |subject: String, method: &'static str, params: Value| Bird { probe: LOOK, subject, method, params };
     for (method, capability) in [("resources/list", "resources"), ("prompts/list", "prompts"), ("tools/list", "tools")] {
-        if visit.session().handshake().capabilities.get(capability).is_some() {
+        let is_light = method != "tools/list" || !visit.inquiry.budget.lists_many();
+        if is_light && visit.session().handshake().capabilities.get(capability).is_some() {
             found.push(look_at(format!("`{method}`"), method, json!({})));
         }
     }

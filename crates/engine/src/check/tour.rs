@@ -28,6 +28,7 @@ pub(super) async fn take(visit: &mut Visit<'_>) {
         found[list] = pages(visit, "list", method, key).await;
     }
     let [tools, resources, templates, prompts] = &found;
+    visit.inquiry.budget.listed(tools.len());
     for (method, key, capability) in LISTS {
         if visit.declares(capability) && !visit.is_over() {
             pages(visit, "list-again", method, key).await;
@@ -66,6 +67,6 @@ async fn pages(visit: &mut Visit<'_>, probe: &str, method: &str, key: &str) -> V
 
 /// An id that is a string; all others are integers.
 async fn string_id(visit: &mut Visit<'_>) {
-    let message = visit.request(json!("mcproof-string-id"), "tools/list", json!({}));
+    let message = visit.request(json!("mcproof-string-id"), visit.any_method(), json!({}));
     visit.send("string-id", None, message).await;
 }

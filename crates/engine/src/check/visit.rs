@@ -1,6 +1,7 @@
 //! One conversation of a check: a session with a list of what was tried in it. Whatever the server does, it goes on as long
 //! as anything can be asked, and never waits longer than it may.
 
+use super::budget::Waits;
 use super::padding::without_padding;
 use super::{FLOCK_TOKEN, Inquiry};
 use futures_util::StreamExt as _;
@@ -33,8 +34,17 @@ const HTTP: Duration = Duration::from_secs(5);
 /// How long a place that the server named, or that may not be there, may take.
 const ELSEWHERE: Duration = Duration::from_secs(2);
 
-/// What a server that was silent once still gets.
-const IMPATIENT: Duration = Duration::from_secs(1);
+/// After so many requests in a row without a response nothing more is asked.
+const MOST_SILENT_IN_ROW: usize = 3;
+
+/// A start that takes longer says nothing about how quick the responses are.
+const SLOWEST_PACE: Duration = Duration::from_secs(4);
+
+/// No wait of a check is longer: the time of its own ends each of them.
+const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// From here on nothing was tried for want of time: a mark for the judges, with the reason.
+pub(crate) const LEFT_OUT: &str = "left-out";
 
 /// How long a subscription may take until it is acknowledged.
 const MOST_FOR_AN_ACKNOWLEDGEMENT: Duration = Duration::from_secs(2);
@@ -54,6 +64,15 @@ const LONGEST_TURN: Duration = Duration::from_secs(1);
 /// Enough for the end of a server where nothing depends on it.
 const BRIEF: Patience = Patience { end_of_input: Duration::from_millis(500), terminate: Duration::from_secs(1) };
 
+/// How long a start may take if nobody says so.
+const LONGEST_START: Duration = Duration::from_secs(30);
+
+/// How long the right response may come after one with a wrong id.
+const MISLED: Duration = Duration::from_secs(1);
+
+/// For the end of a server where no time is left.
+const HASTY: Patience = Patience { end_of_input: Duration::from_millis(200), terminate: Duration::from_millis(300) };
+
 pub(super) struct Visit<'a> {
     pub(super) inquiry: &'a Inquiry,
     session: Session,
@@ -62,7 +81,13 @@ pub(super) struct Visit<'a> {
     revision: String,
     opened: Opened,
     probes: Vec<Probed>,
-    was_silent: bool,
+    waits: Waits,
+    /// Requests without a response since the last one with a response.
+    silent_in_row: usize,
+    /// When the time of this conversation is over.
+    until: Instant,
+    /// What comes from here on had no time.
+    left_out: Option<FrameId>,
     /// Requests of flocks so far.
     flocked: usize,
     /// A call was given up that the server may still be busy with.
@@ -108,42 +133,84 @@ impl<'a> Visit<'a> {
         name: &'static str,
         options: ConnectOptions,
     ) -> Result<Self, Box<(Take, ConnectFailure)>> {
-        let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
         let offered = match (&options.protocol_version, options.era) {
             (Some(version), _) => version.clone(),
             (None, EraChoice::Modern) => mcproof_client::revision::MODERN.to_owned(),
             (None, _) => mcproof_client::revision::LEGACY[0].to_owned(),
         };
+        let again = inquiry.budget.has_started();
+        match Self::try_to_open(inquiry, name, &offered, &options).await {
+            // That one start of several was slow is told only if it happens again.
+            Err(failed) if again && options.era != EraChoice::Modern && timed_out(&failed.1) => {
+                Self::try_to_open(inquiry, name, &offered, &options).await
+            }
+            opened => opened,
+        }
+    }
+
+    async fn try_to_open(
+        inquiry: &'a Inquiry,
+        name: &'static str,
+        offered: &str,
+        options: &ConnectOptions,
+    ) -> Result<Self, Box<(Take, ConnectFailure)>> {
+        let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
+        if inquiry.budget.left().is_zero() {
+            let failure = no_time();
+            return Err(Box::new((unopened(inquiry, name, offered.to_owned(), &failure, &tap), failure)));
+        }
         let _turn = turn().await;
         let began = Instant::now();
-        match open_session(&inquiry.target, &options, &tap).await {
-            Ok(session) => Ok(Self::opened(inquiry, session, tap, name, began.elapsed())),
+        match open_session(&inquiry.target, &in_time(inquiry, options), &tap).await {
+            Ok(session) => {
+                inquiry.budget.started(began.elapsed());
+                Ok(Self::opened(inquiry, session, tap, name, began.elapsed()))
+            }
             Err(failure) => {
                 // What is left of a stream that was given up, such as an event without its end, is recorded when its task is
                 // dropped: at its next turn.
                 for _ in 0..TURNS_OF_THE_DROPPED {
                     tokio::task::yield_now().await;
                 }
-                Err(Box::new((unopened(inquiry, name, offered, &failure, &tap), failure)))
+                Err(Box::new((unopened(inquiry, name, offered.to_owned(), &failure, &tap), failure)))
             }
         }
     }
 
     /// In the modern era, over stdio. A server that refuses to be discovered may be asked something else.
-    pub(super) async fn discover(inquiry: &'a Inquiry, name: &'static str) -> Result<Self, Undiscovered<'a>> {
+    /// Once `give_up` is over, no answer is one.
+    pub(super) async fn discover(
+        inquiry: &'a Inquiry,
+        name: &'static str,
+        give_up: impl Future<Output = ()>,
+    ) -> Result<Self, Undiscovered<'a>> {
         let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
-        let options = ConnectOptions { era: EraChoice::Modern, ..inquiry.options.clone() };
+        let options = in_time(inquiry, &ConnectOptions { era: EraChoice::Modern, ..inquiry.options.clone() });
         let offered = options.protocol_version.clone().unwrap_or_else(|| mcproof_client::revision::MODERN.to_owned());
         let _turn = turn().await;
         let began = Instant::now();
         let (failure, session) = match open_bare(&inquiry.target, TransportKind::Stdio, &offered, &options, &tap).await {
-            Ok(session) => match session.discover(&options, &tap).await {
-                Ok(session) => return Ok(Self::opened(inquiry, session, tap, name, began.elapsed())),
-                Err(refused) => {
-                    let (failure, session) = *refused;
-                    (failure, Some(session))
+            Ok(session) => {
+                let discovered = tokio::select! {
+                    discovered = session.discover(&options, &tap) => Some(discovered),
+                    () = give_up => None,
+                };
+                match discovered {
+                    Some(Ok(session)) => {
+                        inquiry.budget.started(began.elapsed());
+                        return Ok(Self::opened(inquiry, session, tap, name, began.elapsed()));
+                    }
+                    Some(Err(refused)) => {
+                        let (failure, session) = *refused;
+                        (failure, Some(session))
+                    }
+                    None => {
+                        let method = "server/discover";
+                        let failure = CallFailure::TimedOut { method: method.into(), after: began.elapsed(), stage: None };
+                        (ConnectFailure::Unanswered { method, failure, faults: Vec::new() }, None)
+                    }
                 }
-            },
+            }
             Err(failure) => (failure, None),
         };
         let take = unopened(inquiry, name, offered.clone(), &failure, &tap);
@@ -159,13 +226,14 @@ impl<'a> Visit<'a> {
     }
 
     /// The handshake of the legacy era with an offer of this version. `None` if nothing came of it.
-    pub(super) async fn propose(self, probe: &str, version: &str) -> Option<Self> {
-        let Self { inquiry, session, tap, name, probes, pace, extent, .. } = self;
-        let options = ConnectOptions { era: EraChoice::Legacy, ..inquiry.options.clone() };
+    pub(super) async fn propose(mut self, probe: &str, version: &str) -> Option<Self> {
+        let patience = self.first_patience()?;
+        let Self { inquiry, session, tap, name, probes, pace, extent, waits, .. } = self;
+        let options = ConnectOptions { era: EraChoice::Legacy, timeout: Some(patience), misled: Some(MISLED), ..inquiry.options.clone() };
         let first = tap.mark();
         let session = session.propose(version, &options, &tap).await.ok()?;
         let visit = Self::opened(inquiry, session, tap, name, pace);
-        let mut visit = Self { probes, extent: Extent { begun: extent.begun, ..visit.extent }, ..visit };
+        let mut visit = Self { probes, waits, extent: Extent { begun: extent.begun, ..visit.extent }, ..visit };
         visit.note(probe, Some(version), first, ProbeOutcome::Done);
         Some(visit)
     }
@@ -178,15 +246,39 @@ impl<'a> Visit<'a> {
     /// Without a handshake.
     pub(super) async fn bare(inquiry: &'a Inquiry, name: &'static str, kind: TransportKind, version: &str) -> Result<Self, ConnectFailure> {
         let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
-        let session = open_bare(&inquiry.target, kind, version, &inquiry.options, &tap).await?;
+        if inquiry.budget.left().is_zero() {
+            return Err(no_time());
+        }
+        let session = open_bare(&inquiry.target, kind, version, &in_time(inquiry, &inquiry.options), &tap).await?;
         Ok(Self::of(inquiry, session, tap, name, version.to_owned(), Opened::Bare))
     }
 
     fn of(inquiry: &'a Inquiry, session: Session, tap: Tap, name: &'static str, revision: String, opened: Opened) -> Self {
         let (probes, patience, pace) = (Vec::new(), BRIEF, Duration::ZERO);
         let extent = Extent { begun: FrameId(0), greeted: tap.mark(), parted: tap.mark() };
-        let (was_silent, flocked, left_work) = (false, 0, false);
-        Self { inquiry, session, tap, name, revision, opened, probes, was_silent, flocked, left_work, patience, pace, extent }
+        // Over stdio conversations are held at the same time, over HTTP one after the other.
+        let (waits, until) = match &inquiry.target {
+            Target::Stdio(_) => (inquiry.budget.beside_others(), inquiry.budget.end()),
+            Target::Http { .. } => (inquiry.budget.one_by_one(), inquiry.budget.share()),
+        };
+        Self {
+            inquiry,
+            session,
+            tap,
+            name,
+            revision,
+            opened,
+            probes,
+            waits,
+            silent_in_row: 0,
+            until,
+            left_out: None,
+            flocked: 0,
+            left_work: false,
+            patience,
+            pace,
+            extent,
+        }
     }
 
     /// In an era that the server speaks.
@@ -202,13 +294,56 @@ impl<'a> Visit<'a> {
         self.session.handshake().transport
     }
 
-    fn deadline(&self) -> Duration {
-        if self.was_silent { IMPATIENT.min(self.inquiry.timeout) } else { self.inquiry.timeout }
+    /// Whether anything may still be asked: there is time, and the server says something now and then.
+    fn may_ask(&mut self) -> bool {
+        if self.left_out.is_none() && Instant::now() >= self.until {
+            self.left_out = Some(self.tap.mark());
+        }
+        self.left_out.is_none() && self.silent_in_row < MOST_SILENT_IN_ROW
     }
 
-    /// A request that is the first: what it waits for is the start of the server as well.
-    fn first_deadline(&self) -> Duration {
-        self.inquiry.options.timeout.map_or(self.deadline(), |start| start.max(self.deadline()))
+    /// How long a response to a request of this method is waited for; `None` if it is not to be sent.
+    fn patience(&mut self, method: &str) -> Option<Duration> {
+        if !self.may_ask() {
+            return None;
+        }
+        let patience = self.waits.patience(method, self.pace.min(SLOWEST_PACE))?;
+        Some(patience.min(self.inquiry.timeout).min(self.time_left()))
+    }
+
+    /// The same for a request that is the first: what it waits for is the start of the server as well.
+    fn first_patience(&mut self) -> Option<Duration> {
+        let patience = self.patience("initialize")?;
+        if self.has_spoken() {
+            return Some(patience);
+        }
+        let start = self.inquiry.options.timeout.map_or(patience, |most| self.inquiry.budget.start(most));
+        Some(start.max(patience).min(self.time_left()))
+    }
+
+    /// Whether the server has said anything in this conversation: then it has started.
+    fn has_spoken(&self) -> bool {
+        let mut frames = (self.extent.begun.0..self.tap.mark().0).rev().filter_map(|id| self.tap.frame(FrameId(id)));
+        frames.any(|frame| {
+            frame.direction == Direction::FromServer && matches!(frame.body, FrameBody::Line { .. } | FrameBody::HttpResponse { .. })
+        })
+    }
+
+    fn time_left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+
+    /// What a wait that ended without a response tells: that there was no time, or that the server is silent.
+    fn waited_in_vain(&mut self, method: &str, first: FrameId, after: Duration) -> Waited {
+        if Instant::now() >= self.until {
+            self.left_out.get_or_insert(first);
+            return Waited::TooShort;
+        }
+        self.waits.was_silent(method, after);
+        self.silent_in_row += 1;
+        // How long that was is told by the frames.
+        self.tap.note(format!("no response to `{method}` so far: it is not waited for any longer"));
+        Waited::LongEnough
     }
 
     /// How long it took until there was a session: so slow are the server and the machine.
@@ -216,9 +351,23 @@ impl<'a> Visit<'a> {
         self.pace
     }
 
+    /// The method of a request for which any will do that every server has.
+    pub(super) fn any_method(&self) -> &'static str {
+        match (self.inquiry.budget.lists_many(), self.is_modern()) {
+            (false, _) => "tools/list",
+            (true, false) => "ping",
+            (true, true) => "server/discover",
+        }
+    }
+
+    /// Whether the server has left any request without a response.
+    pub(super) fn was_silent(&self) -> bool {
+        self.waits.was_ever_silent()
+    }
+
     /// How long a server that was maltreated may take to show that it lives.
     pub(super) fn sign_of_life(&self) -> Duration {
-        SIGN_OF_LIFE + self.pace * SLOWNESS
+        SIGN_OF_LIFE + self.pace.min(SLOWEST_PACE) * SLOWNESS
     }
 
     /// Whether the server is there: one that listens may have gone since the last visit.
@@ -227,21 +376,25 @@ impl<'a> Visit<'a> {
     }
 
     fn slowly(&self, patience: Patience) -> Patience {
-        let more = self.pace * SLOWNESS;
+        if self.left_out.is_some() || self.time_left().is_zero() {
+            return HASTY;
+        }
+        let more = self.pace.min(SLOWEST_PACE) * SLOWNESS;
         Patience { end_of_input: patience.end_of_input + more, terminate: patience.terminate + more }
     }
 
     /// Whether nothing can be asked any more.
     pub(super) fn is_over(&self) -> bool {
-        self.session.closed_because().is_some()
+        self.session.closed_because().is_some() || self.left_out.is_some() || Instant::now() >= self.until
     }
 
     /// A request as a client of the era makes it.
     pub(super) async fn ask(&mut self, probe: &str, subject: Option<&str>, method: &str, params: Value) -> Answered {
+        let patience = self.patience(method)?;
         let first = self.tap.mark();
         let params = params.as_object().cloned();
-        let outcome = self.session.request(method, params, self.deadline()).await;
-        self.conclude(probe, subject, first, outcome.map(Some))
+        let outcome = patiently(method, patience, self.session.request(method, params, NEVER)).await;
+        self.conclude(probe, subject, method, first, outcome.map(Some))
     }
 
     /// A call was given up that the server may still be busy with.
@@ -257,9 +410,11 @@ impl<'a> Visit<'a> {
 
     /// A message as it stands, with the id in it. Requests wait for their answer.
     pub(super) async fn send(&mut self, probe: &str, subject: Option<&str>, message: Value) -> Answered {
+        let method = message["method"].as_str().unwrap_or_default().to_owned();
+        let patience = self.patience(&method)?;
         let first = self.tap.mark();
-        let outcome = self.session.send_message(message.as_object().unwrap_or(&Map::new()), self.deadline()).await;
-        self.conclude(probe, subject, first, outcome)
+        let outcome = self.session.send_message(message.as_object().unwrap_or(&Map::new()), patience).await;
+        self.conclude(probe, subject, &method, first, outcome)
     }
 
     /// A request of the era as it stands, for an id of the caller's.
@@ -291,11 +446,16 @@ impl<'a> Visit<'a> {
     pub(super) async fn post(&mut self, probe: &str, subject: &str, message: &Value, headers: Headers, spelling: Spelling) {
         let body = message.to_string().into_bytes();
         let question = HttpQuestion { method: "POST".into(), path: None, headers, body, ..HttpQuestion::default() };
+        let method = message["method"].as_str().unwrap_or_default();
+        let Some(patience) = self.patience(method) else { return };
         let first = self.tap.mark();
-        let Some(outcome) = self.session.ask_over_http_spelled(&question, spelling, self.deadline()).await else { return };
+        let Some(outcome) = self.session.ask_over_http_spelled(&question, spelling, patience).await else { return };
         let outcome = match outcome {
             Ok(_) => ProbeOutcome::Done,
-            Err(CallFailure::TimedOut { .. }) => ProbeOutcome::Silent,
+            Err(CallFailure::TimedOut { after, .. }) => match self.waited_in_vain(method, first, after) {
+                Waited::TooShort => return,
+                Waited::LongEnough => ProbeOutcome::Silent,
+            },
             Err(_) => ProbeOutcome::Gone,
         };
         self.note(probe, Some(subject), first, outcome);
@@ -303,16 +463,22 @@ impl<'a> Visit<'a> {
 
     /// Listens for what the filter names, at most for `hold` after the acknowledgement, and cancels then.
     pub(super) async fn listen(&mut self, probe: &str, filter: Map<String, Value>, hold: Duration) {
+        let Some(patience) = self.patience("subscriptions/listen") else { return };
         let first = self.tap.mark();
-        let deadline = self.deadline().min(MOST_FOR_AN_ACKNOWLEDGEMENT);
+        let deadline = patience.min(MOST_FOR_AN_ACKNOWLEDGEMENT);
         let outcome = match self.session.listen(filter, deadline).await {
             Ok(mut subscription) => {
-                let end = Instant::now() + hold;
+                let end = self.until.min(Instant::now() + hold);
                 while subscription.next(end.saturating_duration_since(Instant::now())).await.is_ok() {}
                 subscription.close();
                 ProbeOutcome::Done
             }
-            Err(ListenFailure::Call(CallFailure::TimedOut { .. })) => ProbeOutcome::Silent,
+            Err(ListenFailure::Call(CallFailure::TimedOut { after, .. })) => {
+                match self.waited_in_vain("subscriptions/listen", first, after) {
+                    Waited::TooShort => return,
+                    Waited::LongEnough => ProbeOutcome::Silent,
+                }
+            }
             Err(ListenFailure::Call(_)) => ProbeOutcome::Gone,
             Err(_) => ProbeOutcome::Done,
         };
@@ -334,10 +500,11 @@ impl<'a> Visit<'a> {
             "capabilities": {},
             "clientInfo": { "name": client.name, "version": client.version },
         });
+        let patience = self.first_patience()?;
         let first = self.tap.mark();
         let began = Instant::now();
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
-        let outcome = self.session.send_message(message.as_object().unwrap_or(&Map::new()), self.first_deadline()).await;
+        let outcome = self.session.send_message(message.as_object().unwrap_or(&Map::new()), patience).await;
         if let Ok(Some(Reply { answer: Ok(result), http, .. })) = &outcome {
             self.pace = self.pace.max(began.elapsed());
             let mut headers = Headers::new();
@@ -350,9 +517,9 @@ impl<'a> Visit<'a> {
             self.session.set_headers(headers);
             let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
             // Whether it was taken shows in the transcript.
-            let _ = self.session.send_message(initialized.as_object().unwrap_or(&Map::new()), self.deadline()).await;
+            let _ = self.session.send_message(initialized.as_object().unwrap_or(&Map::new()), patience).await;
         }
-        self.conclude(probe, Some(version), first, outcome)
+        self.conclude(probe, Some(version), "initialize", first, outcome)
     }
 
     /// What was tried last was another probe as well.
@@ -365,40 +532,57 @@ impl<'a> Visit<'a> {
     /// A signal to the server, and the wait for its end. A server that listens gets it alone, without its children, as from a
     /// supervisor.
     pub(super) async fn signal(&mut self, probe: &str, signal: ProcessSignal) {
+        if !self.may_ask() {
+            return;
+        }
         let first = self.tap.mark();
         match self.kind() {
             TransportKind::Http | TransportKind::Sse => self.session.signal_alone(signal),
             TransportKind::Stdio | TransportKind::InMemory => self.session.signal(signal),
         };
-        let exit = self.session.wait_for_exit(self.slowly(ENDING).terminate).await;
-        self.note(probe, None, first, if exit.is_some() { ProbeOutcome::Done } else { ProbeOutcome::Silent });
+        let patience = self.slowly(ENDING).terminate;
+        let exit = self.session.wait_for_exit(patience.min(self.time_left())).await;
+        match exit {
+            Some(_) => self.note(probe, None, first, ProbeOutcome::Done),
+            None if self.time_left().is_zero() => _ = self.left_out.get_or_insert(first),
+            None => self.note(probe, None, first, ProbeOutcome::Silent),
+        }
     }
 
     /// Bytes as they stand, to which no answer is expected.
     pub(super) async fn bytes(&mut self, probe: &str, bytes: impl Into<Vec<u8>>) {
+        if !self.may_ask() {
+            return;
+        }
         let first = self.tap.mark();
-        let outcome = self.session.send_bytes(bytes.into(), WaitFor::Nothing, self.deadline().min(self.sign_of_life())).await;
-        self.conclude(probe, None, first, outcome);
+        let outcome = self.session.send_bytes(bytes.into(), WaitFor::Nothing, self.sign_of_life().min(self.time_left())).await;
+        self.conclude(probe, None, "", first, outcome);
     }
 
     /// An HTTP request beside the protocol.
     pub(super) async fn http(&mut self, probe: &str, subject: Option<&str>, question: &HttpQuestion) -> Option<HttpAnswer> {
+        let patience = self.patience(&question.method)?.min(HTTP);
         let first = self.tap.mark();
-        let outcome = self.session.ask_over_http(question, self.deadline().min(HTTP)).await?;
-        self.was_silent |= matches!(outcome, Err(CallFailure::TimedOut { .. }));
-        self.conclude_http(probe, subject, first, outcome)
+        let outcome = self.session.ask_over_http(question, patience).await?;
+        self.conclude_http(probe, subject, first, outcome, Some(&question.method))
     }
 
     /// An HTTP request that this client gives up by itself, answered or not.
     pub(super) async fn http_within(&mut self, probe: &str, question: &HttpQuestion, patience: Duration) -> Option<HttpAnswer> {
+        if !self.may_ask() {
+            return None;
+        }
         let first = self.tap.mark();
         let outcome = self.session.ask_over_http(question, patience).await?;
-        self.conclude_http(probe, None, first, outcome)
+        self.conclude_http(probe, None, first, outcome, None)
     }
 
     /// An HTTP request that this client leaves alone at once: after the other tasks had so many turns, which is sooner than
     /// any clock could tell.
     pub(super) async fn http_left(&mut self, probe: &str, question: &HttpQuestion, turns: usize) {
+        if !self.may_ask() {
+            return;
+        }
         let first = self.tap.mark();
         let leave = async {
             for _ in 0..turns {
@@ -414,28 +598,44 @@ impl<'a> Visit<'a> {
 
     /// Two HTTP requests on one connection.
     pub(super) async fn http_in_row(&mut self, probe: &str, questions: [&HttpQuestion; 2]) -> Option<HttpAnswer> {
+        let patience = self.patience(&questions[0].method)?.min(HTTP);
         let first = self.tap.mark();
-        let outcome = self.session.ask_in_row(questions, self.deadline().min(HTTP)).await?;
-        self.conclude_http(probe, None, first, outcome)
+        let outcome = self.session.ask_in_row(questions, patience).await?;
+        self.conclude_http(probe, None, first, outcome, Some(&questions[0].method))
     }
 
     /// An HTTP request to whatever place, which gets nothing of this session.
     pub(super) async fn http_elsewhere(&mut self, probe: &str, url: &Url, question: &HttpQuestion) -> Option<HttpAnswer> {
+        if !self.may_ask() {
+            return None;
+        }
         let first = self.tap.mark();
         let outcome = ask_elsewhere(url, question, &self.inquiry.options, &self.tap, ELSEWHERE).await;
-        self.conclude_http(probe, Some(url.as_str()), first, outcome)
+        self.conclude_http(probe, Some(url.as_str()), first, outcome, None)
     }
 
+    /// `waited_for` names the HTTP method where the wait was as long as a server can ask for.
     fn conclude_http(
         &mut self,
         probe: &str,
         subject: Option<&str>,
         first: FrameId,
         outcome: Result<HttpAnswer, CallFailure>,
+        waited_for: Option<&str>,
     ) -> Option<HttpAnswer> {
         let (answer, outcome) = match outcome {
-            Ok(answer) => (Some(answer), ProbeOutcome::Done),
-            Err(CallFailure::TimedOut { .. }) => (None, ProbeOutcome::Silent),
+            Ok(answer) => {
+                self.silent_in_row = 0;
+                (Some(answer), ProbeOutcome::Done)
+            }
+            Err(CallFailure::TimedOut { after, .. }) => {
+                if let Some(method) = waited_for
+                    && self.waited_in_vain(method, first, after) == Waited::TooShort
+                {
+                    return None;
+                }
+                (None, ProbeOutcome::Silent)
+            }
             Err(_) => (None, ProbeOutcome::Gone),
         };
         self.note(probe, subject, first, outcome);
@@ -458,19 +658,37 @@ impl<'a> Visit<'a> {
 
     /// Whether the server still answers; noted as the probe `PROBE-after`.
     pub(super) async fn is_alive_after(&mut self, probe: &str) -> bool {
-        let method = if self.is_modern() { "server/discover" } else { "ping" };
-        let mut first = self.tap.mark();
-        let mut outcome = self.session.request(method, Some(Map::new()), self.deadline().min(self.sign_of_life())).await;
-        for _ in 0..MOST_CONNECTIONS {
-            let is_lost = matches!(&outcome, Err(failure) if !matches!(failure, CallFailure::TimedOut { .. }));
-            if !is_lost || self.is_over() || !self.is_there().await {
-                break;
-            }
-            // The end of a connection is not the end of the server, and what a real client would do is to connect again.
-            first = self.tap.mark();
-            outcome = self.session.request(method, Some(Map::new()), self.deadline().min(self.sign_of_life())).await;
+        let methods = if self.is_modern() { ["server/discover", "tools/list"] } else { ["ping", "tools/list"] };
+        // One that is silent about one thing may answer another.
+        let mut left: Vec<&str> = methods.into_iter().filter(|method| !self.waits.is_silent(method)).collect();
+        if left.is_empty() {
+            left.push(methods[0]);
         }
-        self.conclude(&format!("{probe}-after"), None, first, outcome.map(Some)).is_some()
+        let last = left.len() - 1;
+        for (index, method) in left.into_iter().enumerate() {
+            let Some(patience) = self.patience(method) else { return false };
+            let patience = patience.min(self.sign_of_life());
+            let mut first = self.tap.mark();
+            let mut outcome = patiently(method, patience, self.session.request(method, Some(Map::new()), NEVER)).await;
+            for _ in 0..MOST_CONNECTIONS {
+                let is_lost = matches!(&outcome, Err(failure) if !matches!(failure, CallFailure::TimedOut { .. }));
+                if !is_lost || self.is_over() || !self.is_there().await {
+                    break;
+                }
+                // The end of a connection is not the end of the server, and what a real client would do is to connect again.
+                first = self.tap.mark();
+                outcome = patiently(method, patience, self.session.request(method, Some(Map::new()), NEVER)).await;
+            }
+            match outcome {
+                Err(CallFailure::TimedOut { after, .. }) if index < last => {
+                    if self.waited_in_vain(method, first, after) == Waited::TooShort {
+                        return false;
+                    }
+                }
+                outcome => return self.conclude(&format!("{probe}-after"), None, method, first, outcome.map(Some)).is_some(),
+            }
+        }
+        false
     }
 
     pub(super) fn is_modern(&self) -> bool {
@@ -489,15 +707,25 @@ impl<'a> Visit<'a> {
         subject: Option<&str>,
         work: impl AsyncFnOnce(&Session, Duration) -> T,
     ) -> T {
+        // Where nothing may be asked any more, nothing is waited for.
+        let patience = self.patience("").unwrap_or(Duration::from_millis(1));
         let first = self.tap.mark();
-        let outcome = work(&self.session, self.deadline()).await;
-        self.note(probe, subject, first, ProbeOutcome::Done);
+        let outcome = work(&self.session, patience).await;
+        if self.time_left().is_zero() {
+            self.left_out.get_or_insert(first);
+        } else {
+            self.note(probe, subject, first, ProbeOutcome::Done);
+        }
         outcome
     }
 
     /// Requests that go out a few at a time, each with a progress token and cancelled after `limit`; after `until` no more are
     /// sent. What is still not answered then says nothing about the server, so that later requests are waited for as ever.
     pub(super) async fn flock(&mut self, birds: &[Bird], limit: Duration, until: Instant) -> Vec<Landed> {
+        if !self.may_ask() {
+            return vec![Landed { answer: None, took: Duration::ZERO }; birds.len()];
+        }
+        let until = until.min(self.until);
         let first = self.tap.mark();
         let base = self.flocked;
         self.flocked += birds.len();
@@ -516,6 +744,9 @@ impl<'a> Visit<'a> {
         let sent = futures_util::stream::iter(birds.iter().enumerate()).map(send);
         let outcomes: BTreeMap<usize, _> = sent.buffer_unordered(AT_ONCE).collect().await;
         let frames = self.frames_of_flock(first);
+        if self.time_left().is_zero() {
+            self.left_out.get_or_insert(first);
+        }
         let mut landed = Vec::new();
         for (bird, (index, outcome)) in birds.iter().zip(outcomes) {
             let Some((outcome, took)) = outcome else {
@@ -554,14 +785,28 @@ impl<'a> Visit<'a> {
             .collect()
     }
 
-    fn conclude(&mut self, probe: &str, subject: Option<&str>, first: FrameId, outcome: Result<Option<Reply>, CallFailure>) -> Answered {
+    fn conclude(
+        &mut self,
+        probe: &str,
+        subject: Option<&str>,
+        method: &str,
+        first: FrameId,
+        outcome: Result<Option<Reply>, CallFailure>,
+    ) -> Answered {
         let (answered, outcome) = match outcome {
-            Ok(Some(reply)) => (Some(reply.answer.map_err(|error| error.code)), ProbeOutcome::Done),
-            Ok(None) => (None, ProbeOutcome::Done),
-            Err(CallFailure::TimedOut { .. }) => {
-                self.was_silent = true;
-                (None, ProbeOutcome::Silent)
+            Ok(Some(reply)) => {
+                self.silent_in_row = 0;
+                // What is counted for `initialize` is the start.
+                if method != "initialize" {
+                    self.waits.answered(reply.elapsed);
+                }
+                (Some(reply.answer.map_err(|error| error.code)), ProbeOutcome::Done)
             }
+            Ok(None) => (None, ProbeOutcome::Done),
+            Err(CallFailure::TimedOut { after, .. }) => match self.waited_in_vain(method, first, after) {
+                Waited::TooShort => return None,
+                Waited::LongEnough => (None, ProbeOutcome::Silent),
+            },
             Err(_) => (None, ProbeOutcome::Gone),
         };
         self.note(probe, subject, first, outcome);
@@ -580,7 +825,7 @@ impl<'a> Visit<'a> {
 
     /// What was tried so far, as a take. The conversation goes on, as another take, unless the server is not well: then it ends.
     pub(super) async fn hand_over(mut self) -> (Take, Option<Self>) {
-        if self.is_over() || self.left_work {
+        if self.is_over() || self.left_work || !self.may_ask() {
             return (self.end().await, None);
         }
         let take = Take { transcript: self.extent.of(self.tap.transcript()), ..self.take() };
@@ -598,13 +843,18 @@ impl<'a> Visit<'a> {
         }
         let (mut take, extent, patience) = (self.take(), self.extent, self.slowly(self.patience));
         let (ending, transcript) = end(self.session, &self.tap, patience).await;
-        take.ending = ending.filter(|_| self.inquiry.target.command().is_some() && !self.left_work);
+        let is_fair = self.left_out.is_none() && !self.left_work;
+        take.ending = ending.filter(|_| self.inquiry.target.command().is_some() && is_fair);
         take.transcript = extent.of(transcript);
         take
     }
 
     /// What was tried since the last take.
     fn take(&mut self) -> Take {
+        self.may_ask();
+        if let Some(first) = self.left_out {
+            self.probes.push(left_out(self.inquiry, first));
+        }
         Take {
             name: self.name.into(),
             transport: self.kind().to_string(),
@@ -615,6 +865,49 @@ impl<'a> Visit<'a> {
             transcript: Transcript::default(),
         }
     }
+}
+
+/// What a wait for a response was worth that did not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waited {
+    LongEnough,
+    /// The time of the conversation ended it.
+    TooShort,
+}
+
+/// Waits for the outcome of a request. One that is given up is not cancelled: its response may still come.
+async fn patiently<T>(method: &str, patience: Duration, request: impl Future<Output = Result<T, CallFailure>>) -> Result<T, CallFailure> {
+    let given_up = |_| Err(CallFailure::TimedOut { method: method.to_owned(), after: patience, stage: None });
+    timeout(patience, request).await.unwrap_or_else(given_up)
+}
+
+/// With what is left of the check's time.
+fn in_time(inquiry: &Inquiry, options: &ConnectOptions) -> ConnectOptions {
+    let most = options.timeout.unwrap_or(LONGEST_START);
+    let left = match &inquiry.target {
+        Target::Stdio(_) => inquiry.budget.left(),
+        // Somebody else may want to try.
+        Target::Http { .. } => inquiry.budget.left() / 2,
+    };
+    let start = match (options.era, inquiry.budget.other_era()) {
+        (EraChoice::Modern, Some(other_era)) => inquiry.budget.start(most).min(other_era),
+        _ => inquiry.budget.start(most),
+    };
+    ConnectOptions { timeout: Some(start.min(left)), misled: Some(MISLED), ..options.clone() }
+}
+
+/// Why nothing was begun that there is no time for.
+fn no_time() -> ConnectFailure {
+    let failure = CallFailure::TimedOut { method: "initialize".into(), after: Duration::ZERO, stage: None };
+    ConnectFailure::Unanswered { method: "initialize", failure, faults: Vec::new() }
+}
+
+pub(super) fn timed_out(failure: &ConnectFailure) -> bool {
+    matches!(failure, ConnectFailure::Unanswered { failure: CallFailure::TimedOut { .. }, .. } | ConnectFailure::SseTimedOut { .. })
+}
+
+fn left_out(inquiry: &Inquiry, first: FrameId) -> Probed {
+    Probed { probe: LEFT_OUT.into(), subject: Some(inquiry.budget.reason()), first, end: first, outcome: ProbeOutcome::Done }
 }
 
 /// Which frames of a process are of one conversation.
@@ -657,12 +950,13 @@ pub(super) async fn end(session: Session, tap: &Tap, patience: Patience) -> (Opt
 
 /// The take of a conversation that did not come about.
 fn unopened(inquiry: &Inquiry, name: &str, revision: String, failure: &ConnectFailure, tap: &Tap) -> Take {
+    let is_late = inquiry.budget.left() < Duration::from_millis(100);
     Take {
         name: name.into(),
         transport: transport_after(inquiry, failure).to_string(),
         revision,
-        opened: Opened::No { reason: failure.to_string() },
-        probes: Vec::new(),
+        opened: if is_late { Opened::Bare } else { Opened::No { reason: failure.to_string() } },
+        probes: is_late.then(|| left_out(inquiry, FrameId(0))).into_iter().collect(),
         ending: None,
         transcript: tap.transcript(),
     }

@@ -144,7 +144,11 @@ impl<'c> Pairing<'c> {
         let blank = first_blank_line(conversation);
         let guess = Guess { conversation, requests: &requests, notifications: &notifications, unreadable, blank };
         for (index, reply) in replies.iter_mut().enumerate().filter(|(_, reply)| reply.meaning == Meaning::Stray) {
-            let meaning = guess.meaning(reply, &answered);
+            // What it answers may be among the frames that were not kept.
+            let meaning = match conversation.take.transcript.dropped {
+                0 => guess.meaning(reply, &answered),
+                _ => Meaning::Excused,
+            };
             if let Meaning::WrongId { request } = meaning {
                 answered[request] = Some(index);
             }

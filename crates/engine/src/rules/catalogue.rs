@@ -1,12 +1,13 @@
 //! All rules, in the order in which a person would fix what they find.
 
 use super::{
-    Rule, asking_users, authorization, calls, capabilities, connections, cors, disclosure, events, fixtures, heads, hosts, http,
+    Rule, asking_users, authorization, calls, capabilities, causes, connections, cors, disclosure, events, fixtures, heads, hosts, http,
     http_messages, identifiers, jsonrpc, lifecycle, lists, members, modern, modern_headers, modern_results, poisoning, process, progress,
     prompts, replicas, resources, robustness, schema, scopes, security, sessions, state, stdio, subscriptions, tools, traversal, utilities,
 };
 
-const AREAS: [&[Rule]; 40] = [
+const AREAS: [&[Rule]; 41] = [
+    causes::RULES,
     lifecycle::RULES,
     utilities::RULES,
     stdio::RULES,

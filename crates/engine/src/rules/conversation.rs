@@ -1,6 +1,7 @@
 //! A transcript with an index: messages, HTTP exchanges, and what was asked and answered. Interprets, but judges nothing.
 
 use super::Judgement;
+use crate::check::LEFT_OUT;
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, ProbeOutcome, Probed, Take};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -140,7 +141,7 @@ impl<'a> Conversation<'a> {
             nameless: BTreeMap::new(),
             questions: BTreeMap::new(),
         };
-        for frame in &take.transcript.frames {
+        for frame in in_time(take) {
             conversation.take_in(frame);
         }
         conversation.index();
@@ -234,7 +235,12 @@ impl<'a> Conversation<'a> {
     }
 
     pub fn frames(&self) -> &'a [Frame] {
-        &self.take.transcript.frames
+        in_time(self.take)
+    }
+
+    /// Why a part of what is usually tried was left out of this conversation, if it was.
+    pub(super) fn left_out(&self) -> Option<&str> {
+        left_out(self.take)?.subject.as_deref()
     }
 
     pub fn is_modern(&self) -> bool {
@@ -392,6 +398,17 @@ impl<'a> Conversation<'a> {
         let at = |id| self.frames().iter().find(|frame| frame.id == id).map(|frame| frame.at);
         Some(at(to)?.saturating_sub(at(from)?))
     }
+}
+
+/// The frames for which there was time: what a server does while it is not waited for says nothing.
+fn in_time(take: &Take) -> &[Frame] {
+    let frames = &take.transcript.frames;
+    let end = left_out(take).map_or(frames.len(), |probed| frames.partition_point(|frame| frame.id < probed.first));
+    &frames[..end]
+}
+
+fn left_out(take: &Take) -> Option<&Probed> {
+    take.probes.iter().find(|probed| probed.probe == LEFT_OUT)
 }
 
 /// Whether HTTP carried a message, and not something of its own: has any of the members that messages have.

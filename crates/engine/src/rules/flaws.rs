@@ -4,6 +4,7 @@ use super::Conversation;
 use super::law::{Judgement, Violation};
 use mcproof_record::FrameId;
 use serde_json::Value;
+use std::collections::{HashMap, HashSet};
 
 /// Names that are told; of the others the number.
 const MOST_NAMES: usize = 3;
@@ -24,11 +25,15 @@ pub(super) struct Flaw {
 /// One violation for each kind of flaw; `one` and `many` name the things. What several conversations show counts once.
 pub(super) fn told(one: &str, many: &str, flaws: Vec<Flaw>) -> Vec<Violation> {
     let mut kinds: Vec<Vec<Flaw>> = Vec::new();
+    // There may be tens of thousands of things, all with the same flaw, or each with another.
+    let (mut by_detail, mut told) = (HashMap::<String, usize>::new(), HashSet::<(usize, String)>::new());
     for flaw in flaws {
-        match kinds.iter_mut().find(|kind| kind[0].detail == flaw.detail) {
-            Some(kind) if kind.iter().any(|known| known.subject == flaw.subject) => {}
-            Some(kind) => kind.push(flaw),
-            None => kinds.push(vec![flaw]),
+        let kind = *by_detail.entry(flaw.detail.clone()).or_insert_with(|| {
+            kinds.push(Vec::new());
+            kinds.len() - 1
+        });
+        if told.insert((kind, flaw.subject.clone())) {
+            kinds[kind].push(flaw);
         }
     }
     let rest = kinds.split_off(kinds.len().min(MOST_KINDS));
@@ -59,14 +64,15 @@ fn of_kind(one: &str, many: &str, kind: &[Flaw]) -> Violation {
 
 /// Looks at every tool that was listed, once for each of its forms, and tells what is wrong with it.
 pub(super) fn each_tool(conversations: &[&Conversation<'_>], wrong: impl Fn(&Value) -> Vec<String>) -> Judgement {
-    let mut known: Vec<&Value> = Vec::new();
+    let mut known: HashMap<&str, Vec<&Value>> = HashMap::new();
     let mut flaws = Vec::new();
     for (position, conversation) in conversations.iter().enumerate() {
         for (tool, frame) in conversation.tools() {
-            if known.contains(&tool) {
+            let forms = known.entry(name_of(tool)).or_default();
+            if forms.contains(&tool) {
                 continue;
             }
-            known.push(tool);
+            forms.push(tool);
             let subject = name_of(tool).to_owned();
             flaws.extend(wrong(tool).into_iter().map(|detail| Flaw {
                 subject: subject.clone(),

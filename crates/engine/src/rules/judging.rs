@@ -1,8 +1,9 @@
 //! Holds rules against conversations: which rule concerns which of them, and how what several say becomes one ruling.
 
 use super::lifecycle::{COULD_NOT_BE_READ, WANTS_AUTHORIZATION};
-use super::{Conversation, Judge, Judgement, Rule, Violation};
+use super::{Conversation, Judge, Judgement, Rule, Violation, causes};
 use mcproof_record::{Direction, Finding, Frame, FrameBody, Judged, Opened, Ruling, Severity, Take, without_numbers};
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
@@ -14,9 +15,12 @@ const THROTTLED: &str = "the server refused requests with status 429 (too many r
 pub fn judge(rules: &[&'static Rule], takes: &[Take], is_strict: bool) -> Vec<Ruling> {
     let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
     let mut rulings = judge_all(rules, &conversations, is_strict);
+    causes::fold(&mut rulings, &conversations);
     if let Some(common) = common_reason(&conversations, &rulings) {
         for ruling in &mut rulings {
-            if let Judged::Untestable { why } = &mut ruling.judged {
+            if let Judged::Untestable { why } = &mut ruling.judged
+                && !conversations.iter().any(|one| one.left_out() == Some(why.as_str()))
+            {
                 common.clone_into(why);
             }
         }
@@ -78,7 +82,7 @@ pub fn judge_one(rule: &Rule, conversations: &[Conversation<'_>], is_strict: boo
     let judged = match (concerned.is_empty(), &rule.judge) {
         (true, _) => Judged::NotApplicable { why: "this server was not talked to over a transport and in a revision that has it".into() },
         (false, Judge::Each(judge)) => {
-            let said = concerned.iter().map(|(take, one)| (*take, unless_throttled(judge(one), |_| one)));
+            let said = concerned.iter().map(|(take, one)| (*take, in_time(one, unless_throttled(judge(one), |_| one))));
             merge(rule, conversations, said, is_strict)
         }
         (false, Judge::Together(judge)) => {
@@ -88,7 +92,10 @@ pub fn judge_one(rule: &Rule, conversations: &[Conversation<'_>], is_strict: boo
                     let of = |violation: Violation| (concerned[violation.conversation].0, Judgement::Broken(vec![violation]));
                     violations.into_iter().map(of).collect()
                 }
-                other => vec![(concerned[0].0, other)],
+                other => {
+                    let (take, one) = concerned.iter().find(|(_, one)| one.left_out().is_some()).unwrap_or(&concerned[0]);
+                    vec![(*take, in_time(one, other))]
+                }
             };
             merge(rule, conversations, said.into_iter(), is_strict)
         }
@@ -107,6 +114,14 @@ fn unless_throttled<'c, 'a: 'c>(judgement: Judgement, of: impl Fn(&Violation) ->
     }
 }
 
+/// What a conversation does not tell because there was no time for it is not the server's to answer for.
+fn in_time(conversation: &Conversation<'_>, judgement: Judgement) -> Judgement {
+    match (conversation.left_out(), judgement) {
+        (Some(why), Judgement::Untestable(_) | Judgement::NotTried(_)) => Judgement::Untestable(why.to_owned()),
+        (_, judgement) => judgement,
+    }
+}
+
 /// One violation breaks the rule; else one pass is a pass; else the best reason is told. That something could not be tested
 /// counts first where a handshake had been made: other conversations are about other things.
 fn merge(rule: &Rule, conversations: &[Conversation<'_>], said: impl Iterator<Item = (usize, Judgement)>, is_strict: bool) -> Judged {
@@ -121,6 +136,8 @@ fn merge(rule: &Rule, conversations: &[Conversation<'_>], said: impl Iterator<It
                     violations.into_iter().filter_map(|violation| finding(rule, conversations[take].take, take, violation, is_strict)),
                 );
             }
+            // That there was no time says more than what is missing elsewhere.
+            Judgement::Untestable(why) if conversations[take].left_out().is_some() => untestable = Some(why),
             Judgement::Untestable(why) if conversations[take].take.opened == Opened::Yes => untestable = untestable.or(Some(why)),
             Judgement::Untestable(why) => untestable_beside = untestable_beside.or(Some(why)),
             Judgement::NotApplicable(why) => not_applicable = not_applicable.or(Some(why)),
@@ -150,21 +167,23 @@ fn finding(rule: &Rule, judged: &Take, take: usize, violation: Violation, is_str
         frames: violation.frames,
         source: link(law.source, &judged.revision),
         remedy: violation.remedy.unwrap_or_else(|| rule.remedy.into()),
+        cause: None,
         accepted: false,
     })
 }
 
 /// The same said of several takes, numbers aside, is told once, with the evidence of the first.
 fn without_repetitions(findings: Vec<Finding>) -> Vec<Finding> {
-    let mut kept: Vec<Finding> = Vec::new();
+    let (mut kept, mut messages) = (Vec::new(), HashSet::new());
+    let mut takes: HashMap<String, HashSet<usize>> = HashMap::new();
     for finding in findings {
-        let is_same = |known: &Finding| {
-            known.message == finding.message
-                || (known.take != finding.take && without_numbers(&known.message) == without_numbers(&finding.message))
-        };
-        if !kept.iter().any(is_same) {
-            kept.push(finding);
+        let elsewhere = takes.entry(without_numbers(&finding.message)).or_default();
+        if elsewhere.iter().any(|take| *take != finding.take) || messages.contains(&finding.message) {
+            continue;
         }
+        elsewhere.insert(finding.take);
+        messages.insert(finding.message.clone());
+        kept.push(finding);
     }
     kept
 }

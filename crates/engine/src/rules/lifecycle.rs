@@ -217,9 +217,7 @@ fn starts(conversation: &Conversation<'_>) -> Judgement {
         }
         (false, Some((frame, code, signal))) if !matches!(conversation.take.opened, Opened::Bare) && garbled(conversation).is_none() => {
             let how = how_it_exited(code, signal);
-            let mut evidence: Vec<_> =
-                frames.iter().filter(|frame| matches!(frame.body, FrameBody::Stderr { .. })).map(|frame| frame.id).collect();
-            evidence.push(frame.id);
+            let evidence = last_lines(conversation).into_iter().chain([frame.id]);
             let said = last_words(conversation);
             let violation = Violation::new(format!("the process ended {how} before it answered the handshake{said}"), evidence);
             let variable = |name: &str| Some(format!("set `{name}` in the environment of the server"));
@@ -227,6 +225,15 @@ fn starts(conversation: &Conversation<'_>) -> Judgement {
         }
         (false, _) => Judgement::Untestable("the handshake was not answered, and the process lived on".into()),
     }
+}
+
+/// The frames of the last lines of stderr: what a server says of its own trouble.
+fn last_lines(conversation: &Conversation<'_>) -> Vec<FrameId> {
+    const MOST: usize = 12;
+    let lines = conversation.frames().iter().rev().filter(|frame| matches!(frame.body, FrameBody::Stderr { .. }));
+    let mut lines: Vec<FrameId> = lines.take(MOST).map(|frame| frame.id).collect();
+    lines.reverse();
+    lines
 }
 
 /// The last line of stderr that names an error, or else the last one, to be put after a sentence: some runtimes end with where
@@ -255,13 +262,17 @@ fn initialize_is_answered(conversation: &Conversation<'_>) -> Judgement {
     let request = pairing.requests.iter().position(|request| request.frame == asked.frame.id);
     let answer = request.and_then(|request| pairing.answer_to(request));
     let broken = |how: String, frame: Option<FrameId>| {
-        let frames = [Some(asked.frame.id), frame].into_iter().flatten();
-        Judgement::Broken(vec![Violation::new(format!("`initialize` got {how}"), frames)])
+        let frames = [Some(asked.frame.id), frame].into_iter().flatten().chain(last_lines(conversation));
+        let variable = |name: &str| Some(format!("set `{name}` in the environment of the server"));
+        let remedy = missing_piece(&conversation.take.transcript, variable);
+        Judgement::Broken(vec![Violation { remedy, ..Violation::new(format!("`initialize` got {how}"), frames) }])
     };
     if let Some(answer) = answer {
         return match answer.value.get("error") {
             Some(error) if is_modern_only(error) => Judgement::Untestable("the server lives in the modern era".into()),
-            Some(error) if answer.value.get("result").is_none() => broken(format!("the error {}", shown(error)), Some(answer.frame)),
+            Some(error) if answer.value.get("result").is_none() => {
+                broken(format!("the error {}{}", shown(error), last_words(conversation)), Some(answer.frame))
+            }
             _ => Judgement::Pass,
         };
     }
@@ -284,7 +295,7 @@ fn initialize_is_answered(conversation: &Conversation<'_>) -> Judgement {
         _ if conversation.frames().iter().any(|frame| matches!(frame.body, FrameBody::Exited { .. })) && !outlived(conversation) => {
             Judgement::Untestable("the process ended before that".into())
         }
-        _ => broken("no answer".into(), None),
+        _ => broken(format!("no answer{}", last_words(conversation)), None),
     }
 }
 

@@ -6,7 +6,7 @@ use super::modern::{identity, key_of};
 use super::{Answer, Asked, Conversation};
 use mcproof_record::FrameId;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -227,9 +227,9 @@ fn no_duplicates(conversation: &Conversation<'_>) -> Judgement {
     let mut violations = Vec::new();
     // Where pages come again, so do their items.
     for walk in walks.iter().filter(|walk| walk.repetition().is_none()) {
-        let (mut seen, mut twice) = (BTreeSet::new(), Vec::<String>::new());
+        let (mut seen, mut known, mut twice) = (BTreeSet::new(), BTreeSet::new(), Vec::<String>::new());
         for name in walk.names() {
-            if !seen.insert(name) && !twice.iter().any(|known| known == name) {
+            if !seen.insert(name) && known.insert(name) {
                 twice.push(name.to_owned());
             }
         }
@@ -328,8 +328,12 @@ fn change(first: &Walk<'_>, second: &Walk<'_>) -> Option<String> {
     if !matches!(first.method, "tools/list" | "prompts/list") {
         return None;
     }
-    let items = |walk: &Walk<'_>| walk.pages.iter().flat_map(|page| page.items).cloned().collect::<Vec<Value>>();
-    let later = items(second);
-    let other = items(first).into_iter().filter(|item| !later.contains(item)).find_map(|item| identity(&item).map(str::to_owned))?;
+    let mut later: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for item in second.pages.iter().flat_map(|page| page.items) {
+        later.entry(identity(item).unwrap_or_default()).or_default().push(item);
+    }
+    let is_there = |name: &str, item: &Value| later.get(name).is_some_and(|forms| forms.contains(&item));
+    let mut items = first.pages.iter().flat_map(|page| page.items).filter_map(|item| Some((identity(item)?, item)));
+    let (other, _) = items.find(|(name, item)| !is_there(name, item))?;
     Some(format!("`{other}` is described otherwise"))
 }

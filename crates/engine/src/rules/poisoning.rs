@@ -156,9 +156,13 @@ fn confusable(all: &[&Conversation<'_>]) -> Judgement {
     }
     match seen {
         0 => Judgement::NotApplicable("the server lists no tools".into()),
-        _ => Judgement::from_violations(violations),
+        // Of many that are alike the first ones tell enough.
+        _ => Judgement::from_violations(violations.into_iter().take(MOST_ALIKE).collect()),
     }
 }
+
+/// Pairs of names that are told.
+const MOST_ALIKE: usize = 20;
 
 /// Tools of others in general, or every call there is.
 static OTHERS: LazyLock<Regex> = LazyLock::new(|| {
@@ -181,9 +185,11 @@ fn minds_its_own(all: &[&Conversation<'_>]) -> Judgement {
         .filter_map(|(tool, _)| Some(tool.get("name")?.as_str()?.to_lowercase()))
         .collect();
     // Servers speak of a tool by the end of its name, or with a prefix that a host puts before it.
-    let is_own = |name: &str| {
+    let mut looked_up: BTreeMap<String, bool> = BTreeMap::new();
+    let mut is_own = |name: &str| {
         let name = name.to_lowercase();
-        own.iter().any(|known| known.ends_with(&name) || name.ends_with(known.as_str()))
+        let is_end = || own.contains(&name) || own.iter().any(|known| known.ends_with(&name) || name.ends_with(known.as_str()));
+        *looked_up.entry(name.clone()).or_insert_with(is_end)
     };
     let (mut seen, mut flaws) = (0, Vec::new());
     for (position, conversation) in all.iter().enumerate() {

@@ -30,7 +30,7 @@ pub(super) const RULES: &[Rule] = &[
         laws: super::jsonrpc::MESSAGES,
         on: On::Any,
         lenience: None,
-        judge: Judge::Each(|conversation| survives(conversation, "malformed-json", "a message that is no JSON")),
+        judge: Judge::Together(|all| survives(all, "malformed-json", "a message that is no JSON")),
         why: "one line that was cut off takes the whole session with it",
         remedy: "catch the parser's error, answer -32700 or nothing, and read on from the next line",
         sdks: &[],
@@ -54,7 +54,7 @@ pub(super) const RULES: &[Rule] = &[
         laws: MESSAGES,
         on: On::Any,
         lenience: None,
-        judge: Judge::Each(|conversation| survives(conversation, "batch", "an array of messages")),
+        judge: Judge::Together(|all| survives(all, "batch", "an array of messages")),
         why: "clients of 2025-03-26 send batches, and generic ones of JSON-RPC do so still",
         remedy: "answer an array with an error, or with an array, or not at all; but read on",
         sdks: &[],
@@ -78,7 +78,7 @@ pub(super) const RULES: &[Rule] = &[
         laws: MESSAGES,
         on: On::Any,
         lenience: None,
-        judge: Judge::Each(|conversation| survives(conversation, "unknown-notification", "an unknown notification")),
+        judge: Judge::Together(|all| survives(all, "unknown-notification", "an unknown notification")),
         why: "newer clients send newer notifications, unasked",
         remedy: "ignore notifications that are unknown",
         sdks: &[],
@@ -102,7 +102,7 @@ pub(super) const RULES: &[Rule] = &[
         laws: CANCELLATION,
         on: On::Any,
         lenience: None,
-        judge: Judge::Each(|conversation| survives(conversation, "unknown-cancel", "a cancellation of nothing")),
+        judge: Judge::Together(|all| survives(all, "unknown-cancel", "a cancellation of nothing")),
         why: "a cancellation and the answer cross all the time, so that each client sends such a one sooner or later",
         remedy: "ignore cancellations of what is not known",
         sdks: &[],
@@ -126,7 +126,7 @@ pub(super) const RULES: &[Rule] = &[
         laws: MESSAGES,
         on: On::Any,
         lenience: None,
-        judge: Judge::Each(|conversation| survives(conversation, "huge-message", "a message of 4 MiB")),
+        judge: Judge::Together(|all| survives(all, "huge-message", "a message of 4 MiB")),
         why: "a file or an image as an argument is that large; a reader with a fixed buffer dies of it or never finds the next line",
         remedy: "read lines without a bound, or refuse the message and skip the rest of its line",
         sdks: &[
@@ -154,7 +154,7 @@ pub(super) const RULES: &[Rule] = &[
         laws: MESSAGES,
         on: On::Any,
         lenience: None,
-        judge: Judge::Each(|conversation| survives(conversation, "invalid-utf8", "a message that is no UTF-8")),
+        judge: Judge::Together(|all| survives(all, "invalid-utf8", "a message that is no UTF-8")),
         why: "a path or a text in an old encoding ends the session of a client that did not look",
         remedy: "decode each line by itself, and go on with the next when one fails",
         sdks: &[("Python", "`TextIOWrapper(sys.stdin.buffer, encoding=\"utf-8\", errors=\"replace\")`")],
@@ -178,7 +178,7 @@ pub(super) const RULES: &[Rule] = &[
         laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "basic/lifecycle#initialization" }],
         on: On::Any,
         lenience: None,
-        judge: Judge::Each(|conversation| survives(conversation, "early-request", "a request before `initialize`")),
+        judge: Judge::Together(|all| survives(all, "early-request", "a request before `initialize`")),
         why: "clients that know both eras ask `server/discover` first, and fall back to `initialize` on the same connection",
         remedy: "answer what comes too early with an error, and wait for `initialize`",
         sdks: &[],
@@ -203,7 +203,7 @@ pub(super) const RULES: &[Rule] = &[
         laws: MESSAGES,
         on: On::Any,
         lenience: None,
-        judge: Judge::Each(|conversation| survives(conversation, "duplicate-id", "two requests with the same id")),
+        judge: Judge::Together(|all| survives(all, "duplicate-id", "two requests with the same id")),
         why: "a client that was started again behind a proxy counts from one again",
         remedy: "answer the second one with an error, or both; a table of requests must not fail on a key that is there",
         sdks: &[],
@@ -231,7 +231,7 @@ pub(super) const RULES: &[Rule] = &[
         laws: LINES,
         on: On::Stdio,
         lenience: None,
-        judge: Judge::Each(|conversation| survives(conversation, "blank-line", "a blank line")),
+        judge: Judge::Together(|all| survives(all, "blank-line", "a blank line")),
         why: "people who try a server by hand press the return key once too often, and some clients end messages with two line feeds",
         remedy: "skip lines that are blank",
         sdks: &[],
@@ -250,14 +250,52 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Whether the request that was sent after a probe was answered, with whatever.
-fn survives(conversation: &Conversation<'_>, probe: &str, what: &str) -> Judgement {
-    let Some(tried) = conversation.take.probes.iter().find(|probed| probed.probe == probe) else {
-        return Judgement::Untestable(format!("{what} was not tried"));
-    };
+/// An ordinary request before anything else: what a server does after abuse tells nothing if it was not well before.
+pub(crate) const CONTROL: &str = "control";
+
+/// Whether the request that was sent after a probe was answered, with whatever. What went wrong once and right another time
+/// had another reason.
+fn survives(all: &[&Conversation<'_>], probe: &str, what: &str) -> Judgement {
+    let judged: Vec<(usize, Judgement)> =
+        all.iter().enumerate().filter_map(|(position, one)| Some((position, survives_in(one, probe, what)?))).collect();
+    let passes = judged.iter().any(|(_, judgement)| *judgement == Judgement::Pass);
+    let broken = judged.iter().find_map(|(position, judgement)| match judgement {
+        Judgement::Broken(violations) => Some((*position, violations)),
+        _ => None,
+    });
+    match (passes, broken) {
+        (true, Some((_, violations))) => {
+            let how = violations.first().map(|violation| violation.message.clone()).unwrap_or_default();
+            Judgement::Untestable(format!("{how}, and another time it did not"))
+        }
+        (true, None) => Judgement::Pass,
+        (false, Some((conversation, violations))) => {
+            Judgement::Broken(violations.iter().map(|violation| Violation { conversation, ..violation.clone() }).collect())
+        }
+        (false, None) => judged.into_iter().next().map(|(_, judgement)| judgement).unwrap_or_else(|| {
+            let was_ill = all.iter().any(|one| one.probe(&format!("{CONTROL}-after")).is_some_and(|asked| !is_well(&asked.answer)));
+            match was_ill {
+                true => Judgement::Untestable("the server did not answer an ordinary request before it either".into()),
+                false => Judgement::Untestable(format!("{what} was not tried")),
+            }
+        }),
+    }
+}
+
+fn is_well(answer: &Answer<'_>) -> bool {
+    match answer {
+        Answer::Result { .. } | Answer::Error { .. } | Answer::None => true,
+        Answer::Status { status, .. } => *status < 500,
+        Answer::Silence | Answer::Gone => false,
+    }
+}
+
+/// `None` where it was not tried.
+fn survives_in(conversation: &Conversation<'_>, probe: &str, what: &str) -> Option<Judgement> {
+    let tried = conversation.take.probes.iter().find(|probed| probed.probe == probe)?;
     let after = format!("{probe}-after");
     let Some(asked) = conversation.probes(&after).find(|asked| asked.probed.first >= tried.end) else {
-        return Judgement::Untestable(format!("nothing was asked after {what}"));
+        return Some(Judgement::Untestable(format!("nothing was asked after {what}")));
     };
     let frames = |last: Option<FrameId>| {
         let evidence = std::iter::once(tried.first).chain(asked.request.map(|request| request.frame.id)).chain(last);
@@ -267,12 +305,11 @@ fn survives(conversation: &Conversation<'_>, probe: &str, what: &str) -> Judgeme
         evidence
     };
     let method = asked.request.and_then(super::conversation::Said::method).unwrap_or("the next request");
-    match asked.answer {
-        Answer::Result { .. } | Answer::Error { .. } | Answer::None => Judgement::Pass,
+    Some(match asked.answer {
         Answer::Status { status, frame } if status >= 500 => {
             Judgement::Broken(vec![Violation::new(format!("after {what} `{method}` got status {status}"), frames(Some(frame)))])
         }
-        Answer::Status { .. } => Judgement::Pass,
+        Answer::Result { .. } | Answer::Error { .. } | Answer::None | Answer::Status { .. } => Judgement::Pass,
         Answer::Silence | Answer::Gone if garbled(conversation).is_some() || Pairing::of(conversation).is_off() => {
             Judgement::Untestable("what the server said could not be read".into())
         }
@@ -282,5 +319,5 @@ fn survives(conversation: &Conversation<'_>, probe: &str, what: &str) -> Judgeme
             let how = death.as_ref().map_or_else(|| "the connection ended".to_owned(), |death| death.how.clone());
             Judgement::Broken(vec![Violation::new(format!("after {what} {how}"), frames(death.map(|death| death.frame)))])
         }
-    }
+    })
 }

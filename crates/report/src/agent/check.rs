@@ -2,7 +2,7 @@
 //! change, and the command that judges this rule again. What was not tested is said, what was kept is counted.
 
 use super::line;
-use crate::check::{INCONCLUSIVE, counted, missing, untested};
+use crate::check::{INCONCLUSIVE, counted, followed_by, is_told, missing, untested};
 use crate::diagnostic::wire;
 use crate::escape::escape;
 use crate::repeat::Repeat;
@@ -28,7 +28,9 @@ pub fn write(mut writer: impl Write, report: &CheckReport, conclusion: Conclusio
 
 fn text(report: &CheckReport, conclusion: Conclusion, repeat: &Repeat) -> String {
     let mut broken: Vec<(&Ruling, Vec<&Finding>)> = report.rulings.iter().filter_map(broken).collect();
-    broken.sort_by_key(|(_, findings)| Reverse(findings.iter().map(|finding| finding.severity).max()));
+    broken.sort_by_key(|(ruling, findings)| {
+        Reverse((followed_by(report, &ruling.rule).is_some(), findings.iter().map(|finding| finding.severity).max()))
+    });
     let verdict = match conclusion {
         Conclusion::Passed => "PASSED",
         Conclusion::Failed => "FAILED",
@@ -57,7 +59,7 @@ fn text(report: &CheckReport, conclusion: Conclusion, repeat: &Repeat) -> String
 /// A rule with those of its findings that are not accepted.
 fn broken(ruling: &Ruling) -> Option<(&Ruling, Vec<&Finding>)> {
     let Judged::Broken { findings } = &ruling.judged else { return None };
-    let mut open: Vec<&Finding> = findings.iter().filter(|finding| !finding.accepted).collect();
+    let mut open: Vec<&Finding> = findings.iter().filter(|finding| is_told(finding)).collect();
     open.sort_by_key(|finding| Reverse(finding.severity));
     (!open.is_empty()).then_some((ruling, open))
 }
@@ -93,6 +95,9 @@ fn paragraph(number: usize, report: &CheckReport, ruling: &Ruling, findings: &[&
     }
     if let Some(first) = findings.first() {
         text += &format!("   hint: {}\n", line(&first.remedy));
+    }
+    if let Some(followed_by) = followed_by(report, &ruling.rule) {
+        text += &format!("   {}\n", line(&followed_by));
     }
     // Whole: half a command is none.
     text += &format!("   repeat: {}\n", escape(&repeat.rule(&ruling.rule)));

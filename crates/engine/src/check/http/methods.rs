@@ -17,7 +17,7 @@ pub(super) async fn watch_a_stream(visit: &mut Visit<'_>) {
     if visit.kind() != TransportKind::Http {
         return;
     }
-    visit.ask("stream-end", None, "tools/list", json!({})).await;
+    visit.ask("stream-end", None, visit.any_method(), json!({})).await;
     let mut waited = Duration::ZERO;
     while waited < PATIENCE && has_open_answer(&visit.transcript()) {
         let pause = Duration::from_millis(20);

@@ -47,7 +47,7 @@ impl Questions {
         if visit.is_modern() || visit.kind() == TransportKind::Sse {
             return Self::of_session(visit);
         }
-        let mut questions = Self { path: None, headers: Headers::new(), plain: "tools/list" };
+        let mut questions = Self { path: None, headers: Headers::new(), plain: visit.any_method() };
         let question = questions.initialize(visit);
         let opened = visit.http("session", None, &question).await;
         let id = opened.as_ref().and_then(|answer| answer.head.header("mcp-session-id"));
@@ -67,7 +67,7 @@ impl Questions {
             false => visit.session().headers(),
         };
         let path = if visit.kind() == TransportKind::Sse { endpoint(visit) } else { None };
-        Self { path, headers, plain: "tools/list" }
+        Self { path, headers, plain: visit.any_method() }
     }
 
     /// Those of a client that was not let in.
