@@ -217,7 +217,7 @@ impl TargetArgs {
         match words {
             [] => {
                 if let ([(_, Named::Command(command)), (_, Named::Url(url))], None) = (found.as_slice(), &self.server) {
-                    return Ok(Named::Started(*url, *command));
+                    return Ok(Named::Started(url, command));
                 }
             }
             [url] if url.contains("://") && !self.command.is_empty() && found.len() == 1 => {

@@ -16,6 +16,9 @@ const GOES_ON: &str = "requests-go-on-being-served";
 /// The rule that tells how a process ended.
 const STAYS_ALIVE: &str = "server-stays-alive";
 
+/// The rule that tells that not even the handshake was served.
+const HANDSHAKE: &str = "initialize-is-answered";
+
 /// Fewer requests that fail in the same way may have reasons of their own.
 const LEAST_FAILING: usize = 3;
 
@@ -124,6 +127,8 @@ fn code(reply: &Value) -> Option<i64> {
 /// What keeps a server from serving anything.
 struct Outage {
     failure: Failure,
+    /// Whether anything was served before.
+    was_up: bool,
     message: String,
     /// Position of the conversation that shows it best.
     conversation: usize,
@@ -167,7 +172,8 @@ fn outage(conversations: &[&Conversation<'_>]) -> Option<Outage> {
     let first = best.iter().position(|outcome| fails(&outcome)).unwrap_or_default();
     let shown = best[first.saturating_sub(1)..].iter().take(LEAST_FAILING);
     let frames: BTreeSet<FrameId> = shown.flat_map(|outcome| outcome.frames.iter().copied()).collect();
-    Some(Outage { failure, message, conversation: *conversation, frames: frames.into_iter().collect() })
+    let was_up = !served.is_empty();
+    Some(Outage { failure, was_up, message, conversation: *conversation, frames: frames.into_iter().collect() })
 }
 
 /// Processes that end in the same way, upon different ordinary requests.
@@ -195,11 +201,12 @@ fn ends(conversations: &[&Conversation<'_>]) -> Option<Outage> {
     }
     let named: Vec<String> = methods.iter().take(3).map(|method| format!("`{method}`")).collect();
     let message = format!("{how} in {} conversations, after different messages: {}", all.len(), named.join(", "));
-    Some(Outage { failure: Failure::End(how), message, conversation: *conversation, frames: vec![*frame] })
+    Some(Outage { failure: Failure::End(how), was_up: true, message, conversation: *conversation, frames: vec![*frame] })
 }
 
 fn goes_on(conversations: &[&Conversation<'_>]) -> Judgement {
     match outage(conversations) {
+        Some(Outage { was_up: false, .. }) => Judgement::Untestable("not even the handshake was served".into()),
         Some(Outage { message, conversation, frames, .. }) => {
             Judgement::Broken(vec![Violation { conversation, ..Violation::new(message, frames) }])
         }
@@ -213,11 +220,12 @@ pub(super) fn fold(rulings: &mut [Ruling], conversations: &[Conversation<'_>]) {
     let concerned: Vec<&Conversation<'_>> = conversations.iter().filter(|one| one.take.opened != Opened::OtherEra).collect();
     let is_broken =
         |rulings: &[Ruling], rule: &str| rulings.iter().any(|ruling| ruling.rule == rule && matches!(ruling.judged, Judged::Broken { .. }));
-    if is_broken(rulings, GOES_ON) {
-        if let Some(Outage { failure, .. }) = outage(&concerned) {
-            fold_under(rulings, conversations, GOES_ON, &failure);
+    if let Some(Outage { failure, was_up, .. }) = outage(&concerned) {
+        let cause = if was_up { GOES_ON } else { HANDSHAKE };
+        if is_broken(rulings, cause) {
+            fold_under(rulings, conversations, cause, &failure);
+            return;
         }
-        return;
     }
     if is_broken(rulings, STAYS_ALIVE)
         && let Some(Outage { failure, message, .. }) = ends(&concerned)

@@ -45,28 +45,6 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
     },
     Rule {
-        id: "http-json-body-is-json",
-        area: Area::Http,
-        law: "the body of an answer that calls itself `application/json` is one JSON object",
-        laws: SENDING,
-        on: On::Http,
-        lenience: None,
-        judge: Judge::Each(json_body_is_json),
-        why: "clients choose the parser by the content type, and fail with a syntax error that names no cause",
-        remedy: "send one JSON object, or call an event stream `text/event-stream`",
-        sdks: &[],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: application/json
-            < )]}',{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
-    },
-    Rule {
         id: "http-result-has-status-200",
         area: Area::Http,
         law: "a result is sent with status 200",
@@ -528,13 +506,24 @@ fn flaw_of_body(body: &[u8]) -> Option<String> {
         Err(_) if [b"data:".as_slice(), b"event:", b"id:", b":"].iter().any(|field| body.trim_ascii_start().starts_with(field)) => {
             Some(format!("is an event stream: `{}`", excerpt(body)))
         }
-        // One that is cut short is told with how it is framed.
-        Err(error) if error.is_eof() => None,
-        Err(_) => Some(format!("is no JSON: `{}`", excerpt(body))),
+        // One that is cut short is told with how it is framed, one in another encoding with that.
+        Err(error) if error.is_eof() || std::str::from_utf8(body).is_err() => None,
+        Err(_) => Some(match not_a_number(body) {
+            Some(number) => format!("has the number `{number}`, which JSON does not have"),
+            None => format!("is no JSON: `{}`", excerpt(body)),
+        }),
     }
 }
 
-fn json_body_is_json(conversation: &Conversation<'_>) -> Judgement {
+/// What some serializers write for numbers that JSON has no form for.
+fn not_a_number(body: &[u8]) -> Option<&'static str> {
+    let text = std::str::from_utf8(body).ok()?;
+    let stands = |number: &&str| text.contains(&format!(":{number}")) || text.contains(&format!(": {number}"));
+    ["-Infinity", "Infinity", "NaN"].into_iter().find(stands)
+}
+
+/// Judges `http-body-is-json`.
+pub(super) fn json_body_is_json(conversation: &Conversation<'_>) -> Judgement {
     let asks = |exchange: &&HttpExchange<'_>| message_of(exchange).is_some_and(|message| message.get("id").is_some());
     let is_json = |exchange: &&HttpExchange<'_>| exchange.media_type().as_deref() == Some("application/json");
     // A body that broke off is told with how it is framed.

@@ -4,6 +4,7 @@
 use super::Conversation;
 use super::answers::messages;
 use super::conversation::HttpExchange;
+use super::http::json_body_is_json;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use crate::wording::excerpt;
 use mcproof_record::FrameId;
@@ -47,7 +48,7 @@ pub(super) const RULES: &[Rule] = &[
         laws: SENDING,
         on: On::Http,
         lenience: None,
-        judge: Judge::Each(bodies_are_json),
+        judge: Judge::Each(json_body_is_json),
         why: "parsers refuse the whole body for one `NaN`, trailing comma or line of a log, and the request stays without an answer",
         remedy: "serialize with a strict writer: no number is NaN or infinite in JSON, so send null or a text, and write nothing beside it",
         sdks: &[("Python", "`json.dumps(…, allow_nan=False)` raises instead of writing `NaN`")],
@@ -147,29 +148,16 @@ fn bodies_are_utf8(conversation: &Conversation<'_>) -> Judgement {
     of_bodies(bodies.len(), violation)
 }
 
-fn bodies_are_json(conversation: &Conversation<'_>) -> Judgement {
-    let bodies: Vec<_> = json_bodies(conversation).collect();
-    let violation = bodies.iter().find_map(|(frame, body)| {
-        // What is no UTF-8 is the matter of the rule before.
-        let text = std::str::from_utf8(body).ok()?;
-        let error = serde_json::from_str::<Value>(text).err()?;
-        let number = ["-Infinity", "Infinity", "NaN"]
-            .into_iter()
-            .find(|number| text.contains(&format!(":{number}")) || text.contains(&format!(": {number}")));
-        let message = match number {
-            Some(number) => format!("a body has the number `{number}`, which JSON does not have"),
-            None => format!("a body is no JSON ({error}): `{}`", excerpt(text)),
-        };
-        Some(Violation::new(message, [*frame]))
-    });
-    of_bodies(bodies.len(), violation)
-}
-
 fn get_streams_have_no_answers(conversation: &Conversation<'_>) -> Judgement {
     let is_fresh = |exchange: &&HttpExchange<'_>| exchange.method == "GET" && exchange.request_header("last-event-id").is_none();
     let streams: Vec<_> = conversation.exchanges.values().filter(is_fresh).filter(|stream| !stream.events.is_empty()).collect();
-    let violation = messages(conversation).filter(super::answers::Heard::is_answer).find_map(|heard| {
+    let responses: Vec<_> = messages(conversation).filter(super::answers::Heard::is_answer).collect();
+    let violation = responses.iter().find_map(|heard| {
         let stream = streams.iter().find(|stream| Some(stream.id) == heard.exchange)?;
+        // One that came on its own stream as well was sent twice, which is the matter of `http-message-is-sent-once`.
+        if responses.iter().any(|other| other.exchange != heard.exchange && other.value.get("id") == heard.value.get("id")) {
+            return None;
+        }
         let id = heard.value.get("id").map(ToString::to_string).unwrap_or_default();
         Some(Violation::new(
             format!("the answer with the id {} came on the stream of a GET", excerpt(id)),

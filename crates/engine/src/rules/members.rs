@@ -51,7 +51,7 @@ pub(super) const RULES: &[Rule] = &[
 const NO_MESSAGE: &str = "the server sent no message";
 
 fn members_come_once(conversation: &Conversation<'_>) -> Judgement {
-    repeated(conversation, |pointer| is_of_envelope(pointer))
+    repeated(conversation, is_of_envelope)
 }
 
 fn names_are_unique(conversation: &Conversation<'_>) -> Judgement {

@@ -48,7 +48,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "events-as-json",
         "calls every event stream that answers a request application/json",
-        "http-json-body-is-json",
+        "http-body-is-json",
         HTTP,
         BOTH,
         Twist::Response(|request, response| {
@@ -60,7 +60,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "json-guarded",
         "puts a line before the JSON of a list that keeps scripts from reading it",
-        "http-json-body-is-json",
+        "http-body-is-json",
         HTTP,
         BOTH,
         Twist::Response(|request, response| {
