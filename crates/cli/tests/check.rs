@@ -282,14 +282,15 @@ fn the_list_of_rules_is_whole_in_a_pipe_and_has_each_area_once() {
 
 /// Responds to `initialize` with what it is given, and to everything else that it does not know what it has to.
 const RESPONDER: &str = r#"
-while IFS= read -r line; do
-  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
-  case "$line" in
-    *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1" ;;
-    *'"method":"ping"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{}}\n' "$id" ;;
-    *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}\n' "$id" ;;
-  esac
-done
+import json, sys
+for line in sys.stdin.buffer:
+    try:
+        message = json.loads(line)
+        method, id = message["method"], message["id"]
+    except (ValueError, TypeError, KeyError):
+        continue
+    answer = {"initialize": sys.argv[1], "ping": '"result":{}'}.get(method, '"error":{"code":-32601,"message":"Method not found"}')
+    print('{"jsonrpc":"2.0","id":%s,%s}' % (json.dumps(id), answer), flush=True)
 "#;
 
 #[test]
@@ -309,8 +310,8 @@ fn no_check_passes_unless_a_conversation_got_through_the_handshake_and_the_lists
         for (response, is_green) in &rows {
             scope.spawn(move || {
                 let folder = tempfile::tempdir().unwrap();
-                std::fs::write(folder.path().join("server.sh"), RESPONDER).unwrap();
-                let (code, stdout, stderr) = said(mcproof(folder.path(), &["check", "--", "sh", "server.sh", response]));
+                std::fs::write(folder.path().join("server.py"), RESPONDER).unwrap();
+                let (code, stdout, stderr) = said(mcproof(folder.path(), &["check", "--", "python3", "server.py", response]));
                 assert_eq!(code == Some(0), *is_green, "{response}: exit {code:?}\n{stdout}{stderr}");
                 assert!(*is_green || stdout.starts_with("error: "), "what is missing comes first: {response}\n{stdout}");
             });

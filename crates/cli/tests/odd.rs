@@ -96,8 +96,10 @@ fn a_server_is_used_wherever_mainstream_clients_use_it_and_what_is_odd_is_said()
     assert_eq!(wrong.into_inner().unwrap(), "");
 }
 
-/// What `test` says of an oddity, if it fails for it: part of the message and of the hint.
-const TESTED: &[(&str, &str, Option<(&str, &str)>)] = &[
+/// Transport and oddity, and a part of the message and of the hint of what `test` says, if it fails for it.
+type Tested = (&'static str, &'static str, Option<(&'static str, &'static str)>);
+
+const TESTED: &[Tested] = &[
     ("stdio", "sound", None),
     ("stdio", "crlf", None),
     ("stdio", "noise", Some(("a line on stdout that is no message", "logs to stderr"))),

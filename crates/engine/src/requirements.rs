@@ -93,6 +93,8 @@ mod tests {
 
     /// What the specification says without a keyword, or says in a place that is not made of sentences.
     const WITHOUT_SENTENCE: &[&str] = &[
+        // What everything else rests on: no sentence says it by itself.
+        "requests-go-on-being-served",
         "meta-client-info-is-optional",
         "log-level-is-obeyed",
         "tool-required-properties-exist",

@@ -289,7 +289,9 @@ impl Dispatcher {
         let mut state = self.state();
         let looks_whole = || matches!(bytes.trim_ascii(), [b'{', .., b'}']);
         // The SDKs skip what names no request, such as a log record: then the answer may still come.
-        let may_be_it = self.reading == Reading::Strict;
+        // What is too large to be read can be anything, and nobody waits for more of it.
+        let is_out_of_bounds = matches!(malformed.flaw, jsonrpc::Flaw::TooDeep(_) | jsonrpc::Flaw::TooManyValues(_));
+        let may_be_it = self.reading == Reading::Strict || is_out_of_bounds;
         let only = || state.pending.keys().next().filter(|_| may_be_it && state.pending.len() == 1 && looks_whole());
         let id = malformed.answers.as_ref().or(request).or_else(only).cloned()?;
         state.pending.remove(&id)

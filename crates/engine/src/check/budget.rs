@@ -28,7 +28,7 @@ const SLOWNESS: u32 = 3;
 const SLOWNESS_OF_START: u32 = 8;
 
 /// Every start gets at least this, if the user gives it so long.
-const LEAST_START: Duration = Duration::from_secs(6);
+const LEAST_START: Duration = Duration::from_secs(10);
 
 /// What a server gets to answer in another era than one that it speaks, besides what a slow one gets.
 const OTHER_ERA: Duration = Duration::from_secs(5);
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(waits.patience("tools/list", pace), Some(NEXT_SILENCE));
         waits.answered(Duration::from_secs(3));
         assert_eq!(waits.patience("tools/list", pace), Some(NEXT_SILENCE + Duration::from_secs(9)));
-        waits.was_silent("tools/list", Duration::from_secs(14));
+        waits.was_silent("tools/list", IN_VAIN + Duration::from_secs(9));
         assert_eq!(waits.patience("prompts/list", pace), None);
     }
 
@@ -210,7 +210,7 @@ mod tests {
         let (budget, most) = (Budget::default(), Duration::from_secs(30));
         assert_eq!(budget.start(most), most);
         budget.started(Duration::from_secs(1));
-        assert_eq!(budget.start(most), Duration::from_secs(14));
+        assert_eq!(budget.start(most), Duration::from_secs(18));
         budget.started(Duration::from_secs(5));
         assert_eq!(budget.start(most), most);
     }

@@ -307,8 +307,16 @@ impl<'a> Visit<'a> {
         if !self.may_ask() {
             return None;
         }
-        let patience = self.waits.patience(method, self.pace.min(SLOWEST_PACE))?;
-        Some(patience.min(self.inquiry.timeout).min(self.time_left()))
+        let patience = self.waits.patience(method, self.pace.min(SLOWEST_PACE))?.min(self.inquiry.timeout);
+        // Over stdio the first response of a conversation waits for the start of a process: silence until then tells nothing.
+        let is_starting = self.kind() == TransportKind::Stdio && !self.has_spoken();
+        let patience = if is_starting { self.start(patience) } else { patience };
+        Some(patience.min(self.time_left()))
+    }
+
+    /// How long a server that may still be starting is waited for.
+    fn start(&self, patience: Duration) -> Duration {
+        self.inquiry.options.timeout.map_or(patience, |most| self.inquiry.budget.start(most).max(patience))
     }
 
     /// The same for a request that is the first: what it waits for is the start of the server as well.
@@ -317,8 +325,7 @@ impl<'a> Visit<'a> {
         if self.has_spoken() {
             return Some(patience);
         }
-        let start = self.inquiry.options.timeout.map_or(patience, |most| self.inquiry.budget.start(most));
-        Some(start.max(patience).min(self.time_left()))
+        Some(self.start(patience).min(self.time_left()))
     }
 
     /// Whether the server has said anything in this conversation: then it has started.

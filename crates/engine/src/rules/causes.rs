@@ -291,7 +291,7 @@ fn affected(conversation: &Conversation<'_>, failure: &Failure) -> BTreeSet<Fram
 
 #[cfg(test)]
 mod tests {
-    use super::super::{example, judge_one, judging};
+    use super::super::{example, judge_one};
     use super::*;
     use mcproof_record::Take;
 
@@ -364,7 +364,7 @@ mod tests {
             judged: Judged::Broken { findings },
         };
         let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
-        let own = judging::judge_one(&RULES[0], &conversations, false);
+        let own = judge_one(&RULES[0], &conversations, false);
         let mut rulings = vec![
             own,
             ruling("ping", vec![finding(vec![frames[2], frames[3]])]),

@@ -504,6 +504,10 @@ fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
         }
     }
     let answered = (0..pairing.requests.len()).filter(|index| is_judged(*index) && pairing.answer_to(*index).is_some()).count();
+    // A process that has not said anything may still be starting; that the handshake got nothing has a rule of its own.
+    if conversation.is_over("stdio") && conversation.from_server().next().is_none() {
+        return Judgement::Untestable("the server said nothing in time, and may still have been starting".into());
+    }
     // What is missing may be what could not be read.
     if garbled(conversation).is_some() && (answered == 0 || !violations.is_empty()) {
         return Judgement::Untestable(COULD_NOT_BE_READ.into());
