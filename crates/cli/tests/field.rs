@@ -72,7 +72,7 @@ fn check(transport: &str, words: &[String], command: &[String]) -> Result<(), Fa
     let mut mcproof = Command::new(MCPROOF);
     mcproof.current_dir(root()).env_remove("GITHUB_ACTIONS").env("NO_COLOR", "1");
     mcproof
-        .args(["check", "--connect-timeout", "60s", "--skip", OF_THE_MACHINE, "--transport", transport])
+        .args(["check", "--connect-timeout", "60s", "--deadline", "5m", "--skip", OF_THE_MACHINE, "--transport", transport])
         .args(words)
         .arg("--")
         .args(command);

@@ -182,7 +182,7 @@ fn check(name: &str, transport: &str, eras: &[&str]) -> Checked {
         _ => Vec::new(),
     };
     let mut command = Command::new(env!("CARGO_BIN_EXE_mcproof"));
-    command.args(["check", "--json", "--browser", "--call", "all", "--timeout", "3s", "--connect-timeout", "6s"]);
+    command.args(["check", "--json", "--browser", "--call", "all", "--timeout", "3s", "--connect-timeout", "6s", "--deadline", "5m"]);
     if transport == "stdio" {
         server.push("--stdio".into());
     } else {

@@ -166,6 +166,8 @@ pub(super) const RULES: &[Rule] = &[
         remedy: "let every path through a handler end in an answer, and answer methods that are not there with -32601",
         sdks: &[],
         bad: r#"
+            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}
+            < {"jsonrpc":"2.0","id":0,"result":{}}
             @ list! prompts/list
             > {"jsonrpc":"2.0","id":1,"method":"prompts/list"}
             ~ 5000"#,
