@@ -98,6 +98,7 @@ impl Bench {
             fs::create_dir_all(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
         }
         let node = root.join("target/peers/node/node22/node_modules/.bin");
+        #[expect(clippy::disallowed_methods, reason = "a chore has no settings of its own")]
         let inherited = std::env::var("PATH").unwrap_or_default();
         Ok(Self { program, target: target.to_owned(), path: format!("{}:{inherited}", node.display()) })
     }
