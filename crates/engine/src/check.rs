@@ -19,7 +19,7 @@ mod replicas;
 mod served;
 mod state;
 mod texts;
-mod tour;
+pub(crate) mod tour;
 mod transport;
 mod visit;
 

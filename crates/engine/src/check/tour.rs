@@ -4,12 +4,19 @@ use super::crowd;
 use super::features::{self, Catalogue};
 use super::visit::Visit;
 use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Nothing has this name.
 pub(super) const NOBODY: &str = "mcproof-no-such-thing";
 
-/// Pages of one list that are asked for at most.
-const MOST_PAGES: usize = 50;
+/// Pages of one list that are asked for at most, and the time that they may take.
+pub(crate) const MOST_PAGES: usize = 1000;
+const LONGEST_WALK: Duration = Duration::from_secs(8);
+
+/// Whoever has more pages is asked for them once.
+const MOST_PAGES_AGAIN: usize = 50;
 
 /// The lists of the protocol: method, key of the items, capability.
 pub(super) const LISTS: [(&str, &str, &str); 4] = [
@@ -23,15 +30,18 @@ pub(super) async fn take(visit: &mut Visit<'_>) {
     if !visit.is_modern() {
         visit.ask("ping", None, "ping", json!({})).await;
     }
-    let mut found: [Vec<Value>; 4] = Default::default();
+    let (mut found, mut are_long): ([Vec<Value>; 4], [bool; 4]) = Default::default();
     for (list, (method, key, _)) in LISTS.iter().enumerate() {
-        found[list] = pages(visit, "list", method, key).await;
+        let (items, pages) = walk(visit, "list", method, key).await;
+        (found[list], are_long[list]) = (items, pages > MOST_PAGES_AGAIN);
     }
     let [tools, resources, templates, prompts] = &found;
     visit.inquiry.budget.listed(tools.len());
-    for (method, key, capability) in LISTS {
+    for ((method, key, capability), is_long) in LISTS.into_iter().zip(are_long) {
         if visit.declares(capability) && !visit.is_over() {
-            pages(visit, "list-again", method, key).await;
+            if !is_long {
+                walk(visit, "list-again", method, key).await;
+            }
             visit.ask("unknown-cursor", Some(method), method, json!({ "cursor": NOBODY })).await;
         }
     }
@@ -48,21 +58,21 @@ pub(super) async fn take(visit: &mut Visit<'_>) {
     }
 }
 
-/// Every page of a list, until there is none, or a cursor comes twice.
-async fn pages(visit: &mut Visit<'_>, probe: &str, method: &str, key: &str) -> Vec<Value> {
-    let (mut items, mut cursors) = (Vec::new(), Vec::new());
-    let mut params = json!({});
-    for _ in 0..MOST_PAGES {
+/// Every page of a list, until there is none, or a cursor comes twice. Gives what is on them, and how many there are.
+async fn walk(visit: &mut Visit<'_>, probe: &str, method: &str, key: &str) -> (Vec<Value>, usize) {
+    let (mut items, mut cursors, mut pages) = (Vec::new(), HashSet::new(), 0);
+    let (mut params, end) = (json!({}), Instant::now() + LONGEST_WALK);
+    while pages < MOST_PAGES && Instant::now() < end {
         let Some(Ok(result)) = visit.ask(probe, Some(method), method, params).await else { break };
+        pages += 1;
         items.extend(result.get(key).and_then(Value::as_array).into_iter().flatten().cloned());
         let Some(cursor) = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned) else { break };
-        if cursors.contains(&cursor) {
+        params = json!({ "cursor": cursor });
+        if !cursors.insert(cursor) {
             break;
         }
-        params = json!({ "cursor": cursor });
-        cursors.push(cursor);
     }
-    items
+    (items, pages)
 }
 
 /// An id that is a string; all others are integers.

@@ -4,9 +4,10 @@
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, named, revisions};
 use super::modern::{identity, key_of};
 use super::{Answer, Asked, Conversation};
+use crate::check::tour::MOST_PAGES;
 use mcproof_record::FrameId;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -181,9 +182,10 @@ impl<'c> Walk<'c> {
 
     /// The page that gives a cursor that an earlier one gave.
     fn repetition(&self) -> Option<(usize, &'c Value)> {
+        let mut known = HashSet::new();
         self.pages.iter().enumerate().find_map(|(later, page)| {
             let cursor = page.next?;
-            self.pages[..later].iter().any(|earlier| earlier.next == Some(cursor)).then_some((later, cursor))
+            (!known.insert(cursor)).then_some((later, cursor))
         })
     }
 
@@ -199,7 +201,7 @@ const MOST_IDLE_PAGES: usize = 10;
 
 fn pagination_ends(conversation: &Conversation<'_>) -> Judgement {
     let walks = Walk::of(conversation, "list");
-    let mut violations = Vec::new();
+    let (mut violations, mut unfinished) = (Vec::new(), None);
     for walk in &walks {
         if let Some((later, cursor)) = walk.repetition() {
             let message = format!("page {} of `{}` leads to {cursor}, where an earlier page led to", later + 1, walk.method);
@@ -217,9 +219,21 @@ fn pagination_ends(conversation: &Conversation<'_>) -> Judgement {
             let message =
                 format!("`{}` has no end: the last {MOST_IDLE_PAGES} of {} pages brought nothing new", walk.method, walk.pages.len());
             violations.push(Violation::new(message, walk.pages.iter().rev().take(2).map(|page| page.frame)));
+            continue;
+        }
+        let leads_on = walk.pages.last().is_some_and(|page| page.next.is_some());
+        // There may be as many resources as there are files; nobody has as many tools.
+        if leads_on && walk.pages.len() >= MOST_PAGES && matches!(walk.method, "tools/list" | "prompts/list") {
+            let message = format!("`{}` has no end: page {} still leads to another one", walk.method, walk.pages.len());
+            violations.push(Violation::new(message, walk.pages.iter().rev().take(2).map(|page| page.frame)));
+        } else if leads_on {
+            unfinished = Some(format!("there was no time for more than {} pages of `{}`", walk.pages.len(), walk.method));
         }
     }
-    Judgement::of(violations, walks.len(), NO_LIST)
+    match unfinished {
+        Some(why) if violations.is_empty() => Judgement::Untestable(why),
+        _ => Judgement::of(violations, walks.len(), NO_LIST),
+    }
 }
 
 fn no_duplicates(conversation: &Conversation<'_>) -> Judgement {

@@ -1,9 +1,10 @@
 //! What a check has to have seen before it may pass: a conversation over each transport that got through the handshake and the
 //! lists, and a judgement of the rules that matter most. Knows rulings and conversations, and no violation.
 
+use super::answers::death;
 use super::{Conversation, judging};
 use mcproof_client::revision::LEGACY;
-use mcproof_record::{CheckReport, FORMAT_VERSION, Gap, GapKind, Judged, Opened, Ruling, Severity, Take};
+use mcproof_record::{CheckReport, FORMAT_VERSION, Gap, GapKind, Judged, Opened, ProbeOutcome, Ruling, Severity, Take};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -116,6 +117,12 @@ fn got_through(conversation: &Conversation<'_>) -> Result<(), (u8, String)> {
         });
         if is_declared && !is_answered {
             return Err((5, format!("`{method}` got no list, although `{capability}` is declared")));
+        }
+        // What a client of ours did not take, such as more than its limits allow, has not been looked at.
+        let mut asked =
+            conversation.take.probes.iter().filter(|probed| probed.probe == "list" && probed.subject.as_deref() == Some(method));
+        if is_declared && death(conversation).is_none() && asked.any(|probed| probed.outcome == ProbeOutcome::Gone) {
+            return Err((5, format!("no response to `{method}` was taken; `mcproof tools` says why, and which limit to raise")));
         }
     }
     Ok(())

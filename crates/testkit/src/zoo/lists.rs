@@ -99,6 +99,24 @@ pub(super) const ANIMALS: &[Animal] = &[
         Twist::Tools(|message| message["result"]["nextCursor"] = json!("tools-5")),
     ),
     animal(
+        "another-page-for-ever",
+        "lists one more tool on one more page for whoever asks",
+        "list-pagination-ends",
+        ALL,
+        BOTH,
+        Twist::Says(|heard, mut message| {
+            if heard.method() == "tools/list" {
+                let page = heard.params()["cursor"].as_str().and_then(|cursor| cursor.strip_prefix("page-")?.parse().ok());
+                let first = heard.params()["cursor"].is_null().then_some(0_u32);
+                if let Some(page) = page.or(first) {
+                    let tool = json!({ "name": format!("tool_{page}"), "description": "Feeds.", "inputSchema": { "type": "object" } });
+                    message = accept(heard, json!({ "tools": [tool], "nextCursor": format!("page-{}", page + 1) }));
+                }
+            }
+            vec![message]
+        }),
+    ),
+    animal(
         "tool-listed-twice",
         "lists a tool twice",
         "list-has-no-duplicates",
