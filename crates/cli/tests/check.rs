@@ -198,6 +198,15 @@ fn a_server_that_says_nothing_may_be_slow_to_start_which_is_no_verdict() {
 }
 
 #[test]
+fn a_server_that_cannot_run_twice_at_the_same_time_is_talked_to_by_one_client_after_the_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/alone.py");
+    let (code, stdout, stderr) = said(mcproof(folder.path(), &["check", "--", "python3", server.to_str().unwrap(), "lock"]));
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert!(stdout.contains("0 failures, 0 warnings"), "{stdout}");
+}
+
+#[test]
 fn ctrl_c_ends_the_check_and_its_servers() {
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;

@@ -111,8 +111,49 @@ impl Found {
 pub async fn explore(inquiry: &Inquiry) -> Explored {
     inquiry.budget.begin();
     match &inquiry.target {
-        Target::Stdio(_) => explore_pipes(inquiry).await,
+        Target::Stdio(_) => {
+            let explored = explore_pipes(inquiry).await;
+            if !inquiry.budget.were_in_the_way() {
+                return explored;
+            }
+            // A server that locks a file or listens on a port cannot run twice at the same time, which nobody forbids it.
+            let alone = Inquiry { budget: inquiry.budget.one_at_a_time(), ..inquiry.clone() };
+            explore_one_by_one(&alone).await
+        }
         Target::Http { .. } => explore_web(inquiry).await,
+    }
+}
+
+/// Over stdio, with one process after the other.
+async fn explore_one_by_one(inquiry: &Inquiry) -> Explored {
+    let Conversed { mut takes, found, unreachable } = converse(inquiry, &Eras::default(), &mut None, oneshot::channel().0).await;
+    if let Some(found) = found {
+        let tested = fixtures::talk(inquiry, found, &takes).await;
+        takes.extend(tested);
+        let tools = Tools::in_takes(&takes, &inquiry.calls);
+        takes.extend(state::talk(inquiry, found.era(), &tools).await);
+        try_in_turn(inquiry, found, &mut takes).await;
+    }
+    Explored { takes, unreachable }
+}
+
+/// What may be the end of a server, each in a conversation of its own, one after the other.
+async fn try_in_turn(inquiry: &Inquiry, found: Found, takes: &mut Vec<Take>) {
+    for era in [EraChoice::Modern, EraChoice::Legacy].into_iter().filter(|era| found.speaks(*era)) {
+        let mut tools = None;
+        if let Some(visit) = calls::open(inquiry, era).await {
+            takes.extend(calls::talk(inquiry, visit, |told| tools = Some(told)).await);
+        }
+        if let (Some(tools), true) = (tools, era == found.era()) {
+            takes.extend(calls::talk_oddly(inquiry, era, &tools).await);
+        }
+    }
+    if found.is_legacy {
+        takes.extend(legacy::early(inquiry, found.kind).await);
+    }
+    takes.extend(abuse::talk(inquiry, found.era(), None).await);
+    if !takes.iter().any(process::was_terminated) {
+        takes.extend(process::talk(inquiry, found.era()).await);
     }
 }
 
@@ -290,20 +331,7 @@ async fn explore_web(inquiry: &Inquiry) -> Explored {
     if let Some(served) = served {
         served.end(Some(found)).await;
     }
-    for era in [EraChoice::Modern, EraChoice::Legacy].into_iter().filter(|era| found.speaks(*era)) {
-        let mut tools = None;
-        if let Some(visit) = calls::open(inquiry, era).await {
-            takes.extend(calls::talk(inquiry, visit, |told| tools = Some(told)).await);
-        }
-        if let (Some(tools), true) = (tools, era == found.era()) {
-            takes.extend(calls::talk_oddly(inquiry, era, &tools).await);
-        }
-    }
-    if found.is_legacy {
-        takes.extend(legacy::early(inquiry, found.kind).await);
-    }
-    takes.extend(abuse::talk(inquiry, found.era(), None).await);
-    takes.extend(process::talk(inquiry, found.era()).await);
+    try_in_turn(inquiry, found, &mut takes).await;
     Explored { takes, unreachable }
 }
 
@@ -316,12 +344,12 @@ struct Conversed {
 
 async fn converse<'a>(inquiry: &'a Inquiry, eras: &Eras, served: &mut Option<Served>, hand_on: oneshot::Sender<Visit<'a>>) -> Conversed {
     let (mut legacy, mut modern) = match &inquiry.target {
-        Target::Stdio(_) => {
+        Target::Stdio(_) if !inquiry.budget.is_one_at_a_time() => {
             // Whoever refuses to be modern is talked to longer than the other.
             let (modern, legacy) = tokio::join!(biased; modern::talk(inquiry, eras, hand_on), legacy::talk(inquiry, eras));
             (legacy, modern)
         }
-        Target::Http { .. } => {
+        _ => {
             let mut legacy = legacy::talk(inquiry, eras).await;
             revive(served).await;
             if let (Some(kind), None) = (legacy.kind, &legacy.failure) {

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
 
 /// How long a check may take unless it is told otherwise.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -39,6 +40,9 @@ const MANY: usize = 2000;
 /// A conversation of several that follow one another gets this part of the time that is left.
 const SHARE: u32 = 3;
 
+/// How long one process waits for the end of another that has to end first.
+const LONGEST_TURN: Duration = Duration::from_secs(15);
+
 /// A share is not made smaller than this.
 const LEAST_SHARE: Duration = Duration::from_secs(8);
 
@@ -47,6 +51,8 @@ const LEAST_SHARE: Duration = Duration::from_secs(8);
 pub struct Budget {
     deadline: Duration,
     shared: Arc<Shared>,
+    /// Where processes have to run one after the other: whose turn it is.
+    turns: Option<Arc<Semaphore>>,
 }
 
 #[derive(Debug, Default)]
@@ -54,9 +60,20 @@ struct Shared {
     end: OnceLock<Instant>,
     /// The slowest start that led to a conversation.
     start: Mutex<Option<Duration>>,
+    starts: Mutex<Starts>,
     known: Arc<Mutex<Known>>,
     /// Waits of conversations that follow one another.
     in_vain: Arc<Mutex<Duration>>,
+}
+
+/// What came of the starts of processes, several of which ran at the same time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Starts {
+    /// A process ended by itself before it had said anything.
+    died: bool,
+    /// A handshake of the legacy era succeeded; another one failed.
+    succeeded: bool,
+    failed: bool,
 }
 
 impl Default for Budget {
@@ -67,7 +84,39 @@ impl Default for Budget {
 
 impl Budget {
     pub fn of(deadline: Duration) -> Self {
-        Self { deadline, shared: Arc::default() }
+        Self { deadline, shared: Arc::default(), turns: None }
+    }
+
+    /// What is left of this one, for a server of which one process runs at a time. What was learned is forgotten.
+    pub(super) fn one_at_a_time(&self) -> Self {
+        let shared = Shared { end: self.shared.end.clone(), ..Shared::default() };
+        Self { deadline: self.deadline, shared: Arc::new(shared), turns: Some(Arc::new(Semaphore::new(1))) }
+    }
+
+    pub(super) fn is_one_at_a_time(&self) -> bool {
+        self.turns.is_some()
+    }
+
+    /// Held as long as a process runs.
+    pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        let turns = Arc::clone(self.turns.as_ref()?);
+        timeout(LONGEST_TURN, turns.acquire_owned()).await.ok()?.ok()
+    }
+
+    pub(super) fn died_at_start(&self) {
+        lock(&self.shared.starts).died = true;
+    }
+
+    /// What came of a handshake of the legacy era.
+    pub(super) fn shook_hands(&self, succeeded: bool) {
+        let mut starts = lock(&self.shared.starts);
+        (starts.succeeded, starts.failed) = (starts.succeeded || succeeded, starts.failed || !succeeded);
+    }
+
+    /// Whether some processes did not come about that may have been in the way of one another.
+    pub(super) fn were_in_the_way(&self) -> bool {
+        let starts = *lock(&self.shared.starts);
+        starts.died || starts.succeeded && starts.failed
     }
 
     /// From when on time is counted: the first caller counts.

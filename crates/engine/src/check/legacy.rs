@@ -75,10 +75,12 @@ pub(super) async fn strangers(inquiry: &Inquiry) -> Vec<Take> {
     let kind = TransportKind::Stdio;
     if let Ok(mut visit) = Visit::bare(inquiry, STRANGER, kind, NEWEST).await {
         ask_early(&mut visit).await;
-        let offered = offered(visit.initialize("unknown-version", UNKNOWN_VERSION).await);
-        if let (Some(offered), false) = (offered, visit.is_over()) {
+        let offered = offered(visit.initialize("unknown-version", UNKNOWN_VERSION).await).filter(|_| !visit.is_over());
+        if offered.is_some() {
             visit.also("early-request-after");
-            let take = visit.end().await;
+        }
+        let take = visit.end().await;
+        if let Some(offered) = offered {
             return [take].into_iter().chain(take_up(inquiry, kind, &offered).await).collect();
         }
     }

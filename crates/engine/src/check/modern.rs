@@ -64,9 +64,9 @@ pub(super) async fn talk<'a>(inquiry: &'a Inquiry, eras: &Eras, hand_on: oneshot
                     Some(other) => takes.push(other),
                     None => {
                         take.opened = Opened::OtherEra;
-                        if let Some(visit) = still {
-                            // Nobody may want it.
-                            drop(hand_on.send(visit));
+                        // Nobody may want it.
+                        if let Some(Err(unwanted)) = still.map(|visit| hand_on.send(visit)) {
+                            unwanted.end().await;
                         }
                     }
                 },

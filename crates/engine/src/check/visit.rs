@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::thread::available_parallelism;
 use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 use url::Url;
 
@@ -96,6 +96,8 @@ pub(super) struct Visit<'a> {
     /// How long it took until there was a session.
     pace: Duration,
     extent: Extent,
+    /// Given back once the process has ended.
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 /// A server that did not let itself be discovered.
@@ -159,13 +161,17 @@ impl<'a> Visit<'a> {
             let failure = no_time();
             return Err(Box::new((unopened(inquiry, name, offered.to_owned(), &failure, &tap, Cut::Yes), failure)));
         }
-        let _turn = turn().await;
+        let (alone, _turn) = (inquiry.budget.turn().await, turn().await);
         let began = Instant::now();
         let (options, cut) = in_time(inquiry, options);
-        match open_session(&inquiry.target, &options, &tap).await {
+        let opened = open_session(&inquiry.target, &options, &tap).await;
+        if options.era == EraChoice::Legacy && cut == Cut::No {
+            inquiry.budget.shook_hands(opened.is_ok());
+        }
+        match opened {
             Ok(session) => {
                 inquiry.budget.started(began.elapsed());
-                Ok(Self::opened(inquiry, session, tap, name, began.elapsed()))
+                Ok(Self { turn: alone, ..Self::opened(inquiry, session, tap, name, began.elapsed()) })
             }
             Err(failure) => {
                 // What is left of a stream that was given up, such as an event without its end, is recorded when its task is
@@ -188,7 +194,7 @@ impl<'a> Visit<'a> {
         let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
         let (options, cut) = in_time(inquiry, &ConnectOptions { era: EraChoice::Modern, ..inquiry.options.clone() });
         let offered = options.protocol_version.clone().unwrap_or_else(|| mcproof_client::revision::MODERN.to_owned());
-        let _turn = turn().await;
+        let (alone, _turn) = (inquiry.budget.turn().await, turn().await);
         let began = Instant::now();
         let (failure, session) = match open_bare(&inquiry.target, TransportKind::Stdio, &offered, &options, &tap).await {
             Ok(session) => {
@@ -199,7 +205,7 @@ impl<'a> Visit<'a> {
                 match discovered {
                     Some(Ok(session)) => {
                         inquiry.budget.started(began.elapsed());
-                        return Ok(Self::opened(inquiry, session, tap, name, began.elapsed()));
+                        return Ok(Self { turn: alone, ..Self::opened(inquiry, session, tap, name, began.elapsed()) });
                     }
                     Some(Err(refused)) => {
                         let (failure, session) = *refused;
@@ -216,7 +222,7 @@ impl<'a> Visit<'a> {
         };
         let take = unopened(inquiry, name, offered.clone(), &failure, &tap, cut);
         let pace = began.elapsed();
-        let still = session.map(|session| Self { pace, ..Self::of(inquiry, session, tap, name, offered, Opened::Bare) });
+        let still = session.map(|session| Self { pace, turn: alone, ..Self::of(inquiry, session, tap, name, offered, Opened::Bare) });
         Err(Undiscovered { take, failure, still })
     }
 
@@ -229,12 +235,12 @@ impl<'a> Visit<'a> {
     /// The handshake of the legacy era with an offer of this version. `None` if nothing came of it.
     pub(super) async fn propose(mut self, probe: &str, version: &str) -> Option<Self> {
         let patience = self.first_patience()?;
-        let Self { inquiry, session, tap, name, probes, pace, extent, waits, .. } = self;
+        let Self { inquiry, session, tap, name, probes, pace, extent, waits, turn, .. } = self;
         let options = ConnectOptions { era: EraChoice::Legacy, timeout: Some(patience), misled: Some(MISLED), ..inquiry.options.clone() };
         let first = tap.mark();
         let session = session.propose(version, &options, &tap).await.ok()?;
         let visit = Self::opened(inquiry, session, tap, name, pace);
-        let mut visit = Self { probes, waits, extent: Extent { begun: extent.begun, ..visit.extent }, ..visit };
+        let mut visit = Self { probes, waits, turn, extent: Extent { begun: extent.begun, ..visit.extent }, ..visit };
         visit.note(probe, Some(version), first, ProbeOutcome::Done);
         Some(visit)
     }
@@ -250,17 +256,17 @@ impl<'a> Visit<'a> {
         if inquiry.budget.left().is_zero() {
             return Err(no_time());
         }
+        let turn = inquiry.budget.turn().await;
         let session = open_bare(&inquiry.target, kind, version, &in_time(inquiry, &inquiry.options).0, &tap).await?;
-        Ok(Self::of(inquiry, session, tap, name, version.to_owned(), Opened::Bare))
+        Ok(Self { turn, ..Self::of(inquiry, session, tap, name, version.to_owned(), Opened::Bare) })
     }
 
     fn of(inquiry: &'a Inquiry, session: Session, tap: Tap, name: &'static str, revision: String, opened: Opened) -> Self {
         let (probes, patience, pace) = (Vec::new(), BRIEF, Duration::ZERO);
         let extent = Extent { begun: FrameId(0), greeted: tap.mark(), parted: tap.mark() };
-        // Over stdio conversations are held at the same time, over HTTP one after the other.
-        let (waits, until) = match &inquiry.target {
-            Target::Stdio(_) => (inquiry.budget.beside_others(), inquiry.budget.end()),
-            Target::Http { .. } => (inquiry.budget.one_by_one(), inquiry.budget.share()),
+        let (waits, until) = match is_beside_others(inquiry) {
+            true => (inquiry.budget.beside_others(), inquiry.budget.end()),
+            false => (inquiry.budget.one_by_one(), inquiry.budget.share()),
         };
         Self {
             inquiry,
@@ -279,6 +285,7 @@ impl<'a> Visit<'a> {
             patience,
             pace,
             extent,
+            turn: None,
         }
     }
 
@@ -854,6 +861,9 @@ impl<'a> Visit<'a> {
         let is_fair = self.left_out.is_none() && !self.left_work;
         take.ending = ending.filter(|_| self.inquiry.target.command().is_some() && is_fair);
         take.transcript = extent.of(transcript);
+        if extent.begun == FrameId(0) && died_unheard(&take.transcript) {
+            self.inquiry.budget.died_at_start();
+        }
         take
     }
 
@@ -899,17 +909,33 @@ enum Cut {
 /// With what is left of the check's time.
 fn in_time(inquiry: &Inquiry, options: &ConnectOptions) -> (ConnectOptions, Cut) {
     let most = options.timeout.unwrap_or(LONGEST_START);
-    let left = match &inquiry.target {
-        Target::Stdio(_) => inquiry.budget.left(),
-        // Somebody else may want to try.
-        Target::Http { .. } => inquiry.budget.left() / 2,
-    };
+    // Where conversations follow one another, another may want to try.
+    let left = if is_beside_others(inquiry) { inquiry.budget.left() } else { inquiry.budget.left() / 2 };
     let start = match (options.era, inquiry.budget.other_era()) {
         (EraChoice::Modern, Some(other_era)) => inquiry.budget.start(most).min(other_era),
         _ => inquiry.budget.start(most),
     };
     let cut = if left < start.min(inquiry.budget.fair_start()) { Cut::Yes } else { Cut::No };
     (ConnectOptions { timeout: Some(start.min(left)), misled: Some(MISLED), ..options.clone() }, cut)
+}
+
+/// Over stdio conversations are held at the same time, if the server can run more than once; over HTTP one after the other.
+fn is_beside_others(inquiry: &Inquiry) -> bool {
+    matches!(inquiry.target, Target::Stdio(_)) && !inquiry.budget.is_one_at_a_time()
+}
+
+/// Whether a process ended by itself before it had said anything.
+fn died_unheard(transcript: &Transcript) -> bool {
+    for frame in &transcript.frames {
+        match &frame.body {
+            FrameBody::Exited { .. } => return true,
+            FrameBody::Signalled { .. } => return false,
+            FrameBody::Closed { pipe } if pipe == "stdin" && frame.direction == Direction::Local => return false,
+            FrameBody::Line { .. } if frame.direction == Direction::FromServer => return false,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Why nothing was begun that there is no time for.
@@ -971,6 +997,10 @@ pub(super) async fn end(session: Session, tap: &Tap, patience: Patience) -> (Opt
 /// The take of a conversation that did not come about.
 fn unopened(inquiry: &Inquiry, name: &str, revision: String, failure: &ConnectFailure, tap: &Tap, cut: Cut) -> Take {
     let is_late = cut == Cut::Yes && timed_out(failure);
+    let transcript = tap.transcript();
+    if died_unheard(&transcript) {
+        inquiry.budget.died_at_start();
+    }
     Take {
         name: name.into(),
         transport: transport_after(inquiry, failure).to_string(),
@@ -978,7 +1008,7 @@ fn unopened(inquiry: &Inquiry, name: &str, revision: String, failure: &ConnectFa
         opened: if is_late { Opened::Bare } else { Opened::No { reason: failure.to_string() } },
         probes: is_late.then(|| left_out(inquiry, FrameId(0))).into_iter().collect(),
         ending: None,
-        transcript: tap.transcript(),
+        transcript,
     }
 }
 
