@@ -600,7 +600,24 @@ fn post_is_accepted(conversation: &Conversation<'_>) -> Judgement {
 
 /// Whether a POST is not what any client of the protocol would send.
 fn is_odd(conversation: &Conversation<'_>, exchange: &HttpExchange<'_>) -> bool {
-    const USUAL: [&str; 5] = ["ping", "list", "plain", "string-id", "concurrent"];
+    const USUAL: [&str; 16] = [
+        "ping",
+        "list",
+        "list-again",
+        "list-for-calls",
+        "plain",
+        "string-id",
+        "concurrent",
+        "read",
+        "get",
+        "complete",
+        "subscribe",
+        "unsubscribe",
+        "set-log-level",
+        "call",
+        "call-slow",
+        "after-cancel",
+    ];
     let probe = conversation.take.probes.iter().find(|probed| probed.first <= exchange.request.id && exchange.request.id < probed.end);
     let is_usual = match probe {
         Some(probed) => USUAL.contains(&probed.probe.as_str()),
