@@ -45,6 +45,7 @@ mod prompts;
 mod replicas;
 mod resources;
 pub(crate) mod robustness;
+mod sampling;
 mod schema;
 mod scopes;
 mod security;
@@ -55,6 +56,7 @@ mod subscriptions;
 pub(crate) mod texts;
 mod tool_schema;
 mod tools;
+mod trace_context;
 mod traversal;
 mod utilities;
 

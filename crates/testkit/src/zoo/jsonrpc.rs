@@ -175,6 +175,28 @@ pub(super) const ANIMALS: &[Animal] = &[
         }),
     ),
     animal(
+        "progress-tokens-alike",
+        "asks twice at once with the same progress token",
+        "progress-tokens-are-unique",
+        STDIO,
+        LEGACY,
+        Twist::Line(|message, json| {
+            let before = if lists_tools(message) { alike(message) } else { Vec::new() };
+            before.iter().map(Value::to_string).chain([json]).flat_map(|json| line(&json)).collect()
+        }),
+    ),
+    animal(
+        "progress-tokens-alike-in-events",
+        "asks twice at once with the same progress token",
+        "progress-tokens-are-unique",
+        WEB,
+        LEGACY,
+        Twist::Event(|message, json| {
+            let before = if lists_tools(message) { alike(message) } else { Vec::new() };
+            before.iter().map(Value::to_string).chain([json]).flat_map(|json| event(&json)).collect()
+        }),
+    ),
+    animal(
         "request-id-null",
         "asks with the id null",
         "server-request-id-is-fresh",
@@ -265,4 +287,13 @@ const MISNAMED: Twist = Twist::Says(|heard, message| match message["error"]["cod
 /// A message with a member that stands there a first time, with null.
 fn doubled(json: &str, name: &str) -> String {
     json.replacen(&format!("\"{name}\":"), &format!("\"{name}\":null,\"{name}\":"), 1)
+}
+
+/// Two requests with one progress token.
+fn alike(answer: &Value) -> Vec<Value> {
+    let asking = |which: &str| {
+        let id = json!(format!("{which}-{}", answer["id"]));
+        ask(id, "ping", json!({ "_meta": { "progressToken": "the-same" } }))
+    };
+    vec![asking("one"), asking("other")]
 }

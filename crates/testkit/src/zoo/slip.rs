@@ -22,7 +22,10 @@ pub(crate) enum Slip {
     NameHeaderUnchecked,
     NullOriginWelcome,
     OriginUnchecked,
+    ParameterExpectedForNull,
     ParameterHeadersUnchecked,
+    ParameterInAnyLetters,
+    ParameterNumbersAreTexts,
     SessionsOutliveTheirEnd,
     /// An event stream goes on after the answer.
     StreamsStayOpen,

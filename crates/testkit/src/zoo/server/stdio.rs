@@ -101,10 +101,7 @@ fn era(server: &Server, session: &Session, message: &Value, kind: Kind) -> Era {
 }
 
 fn check_modern(heard: &Heard) -> Result<(), Fault> {
-    // A legacy client has no other way to learn what is spoken here (basic/versioning).
-    if heard.method() == "initialize" && !modern::is_modern(&heard.message) {
-        return modern::check_version(heard.params()["protocolVersion"].as_str().unwrap_or_default());
-    }
+    modern::check_handshake(&heard.message)?;
     modern::check_meta(&heard.message)?;
     modern::check_version(modern::version(&heard.message).unwrap_or_default())
 }
