@@ -18,6 +18,7 @@ mod process;
 mod replicas;
 mod served;
 mod state;
+pub(crate) mod tasks;
 mod texts;
 mod tour;
 mod transport;

@@ -53,6 +53,7 @@ mod sessions;
 mod state;
 mod stdio;
 mod subscriptions;
+mod tasks;
 pub(crate) mod texts;
 mod tool_schema;
 mod tools;

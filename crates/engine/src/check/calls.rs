@@ -2,7 +2,7 @@
 
 use super::arguments::{self, Unusual};
 use super::visit::{Bird, Visit};
-use super::{Inquiry, Permission};
+use super::{Inquiry, Permission, tasks};
 use crate::rules::Conversation;
 use mcproof_client::{EraChoice, Session, TransportKind};
 use mcproof_record::Take;
@@ -51,16 +51,11 @@ impl Tools {
     /// Those of a list. If there are many, the ones that were named come first, then a sample over the whole list.
     fn of(tools: &[Value], permission: &Permission) -> Self {
         let needs_task = |tool: &Value| tool.pointer("/execution/taskSupport") == Some(&json!("required"));
-        let callable = |tool: &Value| {
-            let name = tool.get("name")?.as_str()?.to_owned();
-            let arguments = arguments::minimal(tool.get("inputSchema")?)?;
-            Some(Callable { name, tool: tool.clone(), arguments })
-        };
         let allowed = tools.iter().filter(|tool| permission.allows(tool) && !needs_task(tool));
         let (mut first, rest): (Vec<&Value>, Vec<&Value>) = allowed.partition(|tool| permission.names(tool));
         let room = MOST_TOOLS.saturating_sub(first.len()).min(rest.len());
         first.extend((0..room).map(|index| rest[index * rest.len() / room]));
-        Self(first.into_iter().filter_map(callable).collect())
+        Self(first.into_iter().filter_map(Callable::of).collect())
     }
 
     pub(super) fn in_takes(takes: &[Take], permission: &Permission) -> Self {
@@ -74,6 +69,17 @@ impl Tools {
 }
 
 impl Callable {
+    fn of(tool: &Value) -> Option<Self> {
+        let name = tool.get("name")?.as_str()?.to_owned();
+        let arguments = arguments::minimal(tool.get("inputSchema")?)?;
+        Some(Self { name, tool: tool.clone(), arguments })
+    }
+
+    /// All that may be called, be it as a task only.
+    fn all(tools: &[Value], permission: &Permission) -> Vec<Self> {
+        tools.iter().filter(|tool| permission.allows(tool)).filter_map(Self::of).collect()
+    }
+
     pub(super) fn call(&self, probe: &'static str, arguments: Value) -> Bird {
         let params = json!({ "name": self.name, "arguments": arguments });
         Bird { probe, subject: self.name.clone(), method: "tools/call", params }
@@ -90,14 +96,17 @@ const NAME: &str = "caller";
 /// A client that calls tools as they should be called, and as a model gets it wrong. `None` if nothing may be called. What it finds
 /// that may be called is told as soon as it is known.
 pub(super) async fn talk(inquiry: &Inquiry, mut visit: Visit<'_>, tell: impl FnOnce(Tools)) -> Option<Take> {
-    let tools = Tools::of(&list(&mut visit).await, &inquiry.calls);
+    let listed = list(&mut visit).await;
+    let tools = Tools::of(&listed, &inquiry.calls);
     tell(tools.clone());
     let Tools(tools) = tools;
-    if tools.is_empty() {
+    let also_as_tasks = Callable::all(&listed, &inquiry.calls);
+    if also_as_tasks.is_empty() {
         visit.end().await;
         return None;
     }
     let seem_slow = call(&mut visit, &tools).await;
+    tasks::take(&mut visit, &also_as_tasks).await;
     // On a busy machine quick ones do as well, so that each is tried until one is.
     let until = Instant::now() + BUDGET;
     for tool in seem_slow {

@@ -744,7 +744,7 @@ impl<'a> Visit<'a> {
                 return (index, None);
             }
             let mut params = bird.params.clone();
-            params["_meta"] = json!({ "progressToken": format!("{FLOCK_TOKEN}{}", base + index) });
+            params["_meta"]["progressToken"] = json!(format!("{FLOCK_TOKEN}{}", base + index));
             let outcome = session.request(bird.method, params.as_object().cloned(), patience).await;
             (index, Some((outcome, started.elapsed())))
         };

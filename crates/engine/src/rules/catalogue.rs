@@ -3,11 +3,11 @@
 use super::{
     Rule, asking_users, authorization, calls, capabilities, causes, connections, cors, disclosure, events, fixtures, heads, hosts, http,
     http_messages, identifiers, jsonrpc, lifecycle, lists, members, modern, modern_headers, modern_results, poisoning, process, progress,
-    prompts, replicas, resources, robustness, sampling, schema, scopes, security, sessions, state, stdio, subscriptions, tools,
+    prompts, replicas, resources, robustness, sampling, schema, scopes, security, sessions, state, stdio, subscriptions, tasks, tools,
     trace_context, traversal, utilities,
 };
 
-const AREAS: [&[Rule]; 43] = [
+const AREAS: [&[Rule]; 44] = [
     causes::RULES,
     lifecycle::RULES,
     utilities::RULES,
@@ -32,6 +32,7 @@ const AREAS: [&[Rule]; 43] = [
     lists::RULES,
     tools::RULES,
     calls::RULES,
+    tasks::RULES,
     state::RULES,
     resources::RULES,
     traversal::RULES,

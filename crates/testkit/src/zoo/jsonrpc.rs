@@ -2,6 +2,7 @@
 
 use super::changes::{accept, ask, is_handshake, lists_tools, refuse, remove};
 use super::server::{METHOD_NOT_FOUND, notification, result};
+use super::slip::Slip;
 use super::twist::{Twist, event, line};
 use super::{ALL, Animal, BOTH, LEGACY, MODERN, PIPES, STDIO, WEB, animal};
 use serde_json::{Value, json};
@@ -195,6 +196,14 @@ pub(super) const ANIMALS: &[Animal] = &[
             let before = if lists_tools(message) { alike(message) } else { Vec::new() };
             before.iter().map(Value::to_string).chain([json]).flat_map(|json| event(&json)).collect()
         }),
+    ),
+    animal(
+        "batches-refused",
+        "speaks the revision with batches, and refuses them",
+        "batch-is-answered",
+        ALL,
+        LEGACY,
+        Twist::Slip(Slip::BatchesRefused),
     ),
     animal(
         "request-id-null",

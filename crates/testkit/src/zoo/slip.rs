@@ -8,6 +8,8 @@ pub(crate) enum Slip {
     AbortsKill,
     AnyTokenIsGood,
     Base64Undecoded,
+    /// The server speaks 2025-03-26 at most, and takes no batches.
+    BatchesRefused,
     CancelledRequestsAnswered,
     /// A connection ends after a response that did not say so.
     ConnectionsCloseUnsaid,

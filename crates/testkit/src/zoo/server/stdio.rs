@@ -47,7 +47,7 @@ fn hear(server: &Arc<Server>, session: &Arc<Session>, line: &[u8], outlet: &Arc<
     }
     let mut message = match serde_json::from_slice::<Value>(line) {
         Ok(Value::Array(messages)) => {
-            match batch::check(session, &messages) {
+            match batch::check(server, session, &messages) {
                 Ok(()) => batch::answer_all(server, session, messages, outlet),
                 Err(fault) => refuse(server, session, &fault, outlet),
             }
