@@ -8,6 +8,7 @@ mod calls;
 mod crowd;
 mod features;
 pub(crate) mod fixtures;
+pub(crate) mod growth;
 mod http;
 mod legacy;
 mod modern;

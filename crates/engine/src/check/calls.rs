@@ -2,7 +2,7 @@
 
 use super::arguments::{self, Unusual};
 use super::visit::{Bird, Visit};
-use super::{Inquiry, Permission, tasks};
+use super::{Inquiry, Permission, growth, tasks};
 use crate::rules::Conversation;
 use mcproof_client::{EraChoice, Session, TransportKind};
 use mcproof_record::Take;
@@ -25,6 +25,8 @@ const LISTING: Duration = Duration::from_secs(2);
 /// For all calls of a kind together.
 const BUDGET: Duration = Duration::from_secs(3);
 
+/// A call that takes no longer can be made many times.
+const QUICK: Duration = Duration::from_millis(50);
 /// A call that takes longer can be cancelled in its midst.
 const SLOW: Duration = Duration::from_millis(300);
 /// How often one is cancelled until it is certain what came of it.
@@ -105,7 +107,10 @@ pub(super) async fn talk(inquiry: &Inquiry, mut visit: Visit<'_>, tell: impl FnO
         visit.end().await;
         return None;
     }
-    let seem_slow = call(&mut visit, &tools).await;
+    let (seem_slow, quickest) = call(&mut visit, &tools).await;
+    if let Some(tool) = quickest {
+        growth::take(&mut visit, tool).await;
+    }
     tasks::take(&mut visit, &also_as_tasks).await;
     // On a busy machine quick ones do as well, so that each is tried until one is.
     let until = Instant::now() + BUDGET;
@@ -214,8 +219,8 @@ pub(super) async fn list(visit: &mut Visit<'_>) -> Vec<Value> {
 }
 
 /// What every client does: calls that are right, and those that a model gets wrong. Gives the tools that seem to take their time, the
-/// quickest first.
-async fn call<'t>(visit: &mut Visit<'_>, tools: &'t [Callable]) -> Vec<&'t Callable> {
+/// quickest first; and the quickest of those that may be called any number of times.
+async fn call<'t>(visit: &mut Visit<'_>, tools: &'t [Callable]) -> (Vec<&'t Callable>, Option<&'t Callable>) {
     let mut calls: Vec<Bird> = tools.iter().map(|tool| tool.call("call", tool.arguments.clone())).collect();
     for tool in tools {
         let missing = arguments::missing(tool.schema(), &tool.arguments);
@@ -228,7 +233,11 @@ async fn call<'t>(visit: &mut Visit<'_>, tools: &'t [Callable]) -> Vec<&'t Calla
     let slow = tools.iter().zip(&landed).filter(|(_, landed)| matches!(landed.answer, Some(Ok(_))) && landed.took > SLOW);
     let mut slow: Vec<_> = slow.map(|(tool, landed)| (landed.took, tool)).collect();
     slow.sort_by_key(|(took, _)| *took);
-    slow.into_iter().map(|(_, tool)| tool).collect()
+    let quick = tools.iter().zip(&landed).filter(|(tool, landed)| {
+        matches!(&landed.answer, Some(Ok(result)) if result.get("isError") != Some(&json!(true))) && growth::is_harmless(tool)
+    });
+    let quickest = quick.filter(|(_, landed)| landed.took < QUICK).min_by_key(|(_, landed)| landed.took).map(|(tool, _)| tool);
+    (slow.into_iter().map(|(_, tool)| tool).collect(), quickest)
 }
 
 /// Calls a tool by itself, so that it is known how long that takes, and cancels further calls of it in their midst, if that is long

@@ -530,6 +530,12 @@ impl<'a> Visit<'a> {
         self.conclude(probe, Some(version), "initialize", first, outcome)
     }
 
+    /// Something that was seen beside the conversation: the subject says what.
+    pub(super) fn looked(&mut self, probe: &str, what: &str) {
+        let now = self.tap.mark();
+        self.note(probe, Some(what), now, ProbeOutcome::Done);
+    }
+
     /// What was tried last was another probe as well.
     pub(super) fn also(&mut self, probe: &str) {
         if let Some(last) = self.probes.last().cloned() {

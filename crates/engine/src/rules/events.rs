@@ -188,12 +188,12 @@ pub(super) const RULES: &[Rule] = &[
         remedy: "send `id: …` with an empty `data:` as soon as a stream is opened, before there is anything to say",
         sdks: &[],
         bad: r#"
-            > POST /mcp
+            > POST /mcp mcp-protocol-version: 2025-11-25
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
             < 200 content-type: text/event-stream
             < id: a-1\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
         good: r#"
-            > POST /mcp
+            > POST /mcp mcp-protocol-version: 2025-11-25
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
             < 200 content-type: text/event-stream
             < id: a-0\ndata:
@@ -533,7 +533,8 @@ fn event_ids_are_unique(conversation: &Conversation<'_>) -> Judgement {
     }
 }
 
-/// Streams without ids cannot be resumed, which servers may leave out. With the handshake it is not settled yet which revision it is.
+/// Streams without ids cannot be resumed, which servers may leave out. A request that does not name the revision may be one of
+/// an earlier client, which cannot read an event without data.
 fn stream_is_primed(conversation: &Conversation<'_>) -> Judgement {
     let (mut seen, mut violations) = (0, Vec::new());
     for exchange in conversation.exchanges.values().filter(|exchange| exchange.method == "POST") {
@@ -543,7 +544,8 @@ fn stream_is_primed(conversation: &Conversation<'_>) -> Judgement {
             _ => None,
         });
         let events: Vec<_> = events.collect();
-        if asked["method"] == "initialize" || !events.iter().any(|(_, id, _)| id.is_some()) {
+        let is_named = exchange.request_header("mcp-protocol-version") == Some(conversation.take.revision.as_str());
+        if !is_named || asked["method"] == "initialize" || !events.iter().any(|(_, id, _)| id.is_some()) {
             continue;
         }
         seen += 1;

@@ -491,7 +491,7 @@ fn each(conversation: &Conversation<'_>, probe: &str, flaw: impl Fn(&Asked<'_, '
     if tried { Judgement::of(violations, seen, "what was asked of tasks got no answer") } else { without_tasks(conversation) }
 }
 
-fn id_of<'c>(value: &'c Value) -> Option<&'c str> {
+fn id_of(value: &Value) -> Option<&str> {
     value.get("taskId")?.as_str()
 }
 

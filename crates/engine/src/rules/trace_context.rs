@@ -57,8 +57,11 @@ fn is_parent(text: &str) -> bool {
     static FORM: LazyLock<Regex> = LazyLock::new(|| pattern("^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$"));
     let Some(found) = FORM.captures(text) else { return false };
     let is_zero = |part: usize| found[part].bytes().all(|digit| digit == b'0');
-    let has_more = found.get(4).is_some();
-    &found[1] != "ff" && !is_zero(2) && !is_zero(3) && !(has_more && &found[1] == "00")
+    match &found[1] {
+        "ff" => false,
+        "00" if found.get(4).is_some() => false,
+        _ => !is_zero(2) && !is_zero(3),
+    }
 }
 
 /// W3C Trace Context, 3.3: at most 32 members, of which some may be empty.
