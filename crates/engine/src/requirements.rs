@@ -2,7 +2,7 @@
 //! none can. Does not hold the sentences themselves; `cargo xtask requirements` compares it with the specification.
 //!
 //! The owner of a row is one of: ids of rules, separated by spaces; `unseen:` and a reason; `client`, `authorization-server`,
-//! `intermediary` or `nobody`, which bind no server; `unseen:no-rule` where a rule could judge it and does not exist yet.
+//! `intermediary` or `nobody`, which bind no server.
 
 use crate::rules::{self, Area};
 use mcproof_record::{Requirement, RequirementOwner, Unseen};
@@ -41,8 +41,7 @@ fn row(table: &'static str, line: &'static str) -> Option<Requirement> {
 
 fn owner_of(cell: &'static str) -> Option<RequirementOwner> {
     if let Some(reason) = cell.strip_prefix("unseen:") {
-        let unseen = Unseen::EVERY.into_iter().find(|unseen| unseen.name() == reason);
-        return unseen.map(RequirementOwner::Unseen).or((reason == "no-rule").then_some(RequirementOwner::NoRule));
+        return Unseen::EVERY.into_iter().find(|unseen| unseen.name() == reason).map(RequirementOwner::Unseen);
     }
     if let Some(other) = OTHERS.into_iter().find(|other| *other == cell) {
         return Some(RequirementOwner::Other(other));
@@ -82,14 +81,6 @@ mod tests {
             }
         }
     }
-
-    /// To be lowered with each new rule; at zero, `unseen:no-rule` goes.
-    #[test]
-    fn the_sentences_that_wait_for_a_rule_become_fewer() {
-        let waiting = all().filter(|requirement| requirement.owner == RequirementOwner::NoRule).count();
-        assert_eq!(waiting, WAITING);
-    }
-    const WAITING: usize = 72;
 
     /// What the specification says without a keyword, or says in a place that is not made of sentences.
     const WITHOUT_SENTENCE: &[&str] = &[

@@ -22,8 +22,6 @@ pub enum RequirementOwner {
     Fixtures(Vec<&'static str>),
     /// It binds a server, and does not show from outside.
     Unseen(Unseen),
-    /// It binds a server and shows from outside, and no rule judges it yet.
-    NoRule,
     /// It binds somebody else: the client, the authorization server, an intermediary; or nobody, because it only refers to others.
     Other(&'static str),
 }

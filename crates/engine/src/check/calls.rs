@@ -2,7 +2,7 @@
 
 use super::arguments::{self, Unusual};
 use super::visit::{Bird, Visit};
-use super::{Inquiry, Permission};
+use super::{Inquiry, Permission, growth, tasks};
 use crate::rules::Conversation;
 use mcproof_client::{EraChoice, Session, TransportKind};
 use mcproof_record::Take;
@@ -25,6 +25,8 @@ const LISTING: Duration = Duration::from_secs(2);
 /// For all calls of a kind together.
 const BUDGET: Duration = Duration::from_secs(3);
 
+/// A call that takes no longer can be made many times.
+const QUICK: Duration = Duration::from_millis(50);
 /// A call that takes longer can be cancelled in its midst.
 const SLOW: Duration = Duration::from_millis(300);
 /// How often one is cancelled until it is certain what came of it.
@@ -51,16 +53,11 @@ impl Tools {
     /// Those of a list. If there are many, the ones that were named come first, then a sample over the whole list.
     fn of(tools: &[Value], permission: &Permission) -> Self {
         let needs_task = |tool: &Value| tool.pointer("/execution/taskSupport") == Some(&json!("required"));
-        let callable = |tool: &Value| {
-            let name = tool.get("name")?.as_str()?.to_owned();
-            let arguments = arguments::minimal(tool.get("inputSchema")?)?;
-            Some(Callable { name, tool: tool.clone(), arguments })
-        };
         let allowed = tools.iter().filter(|tool| permission.allows(tool) && !needs_task(tool));
         let (mut first, rest): (Vec<&Value>, Vec<&Value>) = allowed.partition(|tool| permission.names(tool));
         let room = MOST_TOOLS.saturating_sub(first.len()).min(rest.len());
         first.extend((0..room).map(|index| rest[index * rest.len() / room]));
-        Self(first.into_iter().filter_map(callable).collect())
+        Self(first.into_iter().filter_map(Callable::of).collect())
     }
 
     pub(super) fn in_takes(takes: &[Take], permission: &Permission) -> Self {
@@ -74,6 +71,17 @@ impl Tools {
 }
 
 impl Callable {
+    fn of(tool: &Value) -> Option<Self> {
+        let name = tool.get("name")?.as_str()?.to_owned();
+        let arguments = arguments::minimal(tool.get("inputSchema")?)?;
+        Some(Self { name, tool: tool.clone(), arguments })
+    }
+
+    /// All that may be called, be it as a task only.
+    fn all(tools: &[Value], permission: &Permission) -> Vec<Self> {
+        tools.iter().filter(|tool| permission.allows(tool)).filter_map(Self::of).collect()
+    }
+
     pub(super) fn call(&self, probe: &'static str, arguments: Value) -> Bird {
         let params = json!({ "name": self.name, "arguments": arguments });
         Bird { probe, subject: self.name.clone(), method: "tools/call", params }
@@ -90,14 +98,20 @@ const NAME: &str = "caller";
 /// A client that calls tools as they should be called, and as a model gets it wrong. `None` if nothing may be called. What it finds
 /// that may be called is told as soon as it is known.
 pub(super) async fn talk(inquiry: &Inquiry, mut visit: Visit<'_>, tell: impl FnOnce(Tools)) -> Option<Take> {
-    let tools = Tools::of(&list(&mut visit).await, &inquiry.calls);
+    let listed = list(&mut visit).await;
+    let tools = Tools::of(&listed, &inquiry.calls);
     tell(tools.clone());
     let Tools(tools) = tools;
-    if tools.is_empty() {
+    let also_as_tasks = Callable::all(&listed, &inquiry.calls);
+    if also_as_tasks.is_empty() {
         visit.end().await;
         return None;
     }
-    let seem_slow = call(&mut visit, &tools).await;
+    let (seem_slow, quickest) = call(&mut visit, &tools).await;
+    if let Some(tool) = quickest {
+        growth::take(&mut visit, tool).await;
+    }
+    tasks::take(&mut visit, &also_as_tasks).await;
     // On a busy machine quick ones do as well, so that each is tried until one is.
     let until = Instant::now() + BUDGET;
     for tool in seem_slow {
@@ -205,8 +219,8 @@ pub(super) async fn list(visit: &mut Visit<'_>) -> Vec<Value> {
 }
 
 /// What every client does: calls that are right, and those that a model gets wrong. Gives the tools that seem to take their time, the
-/// quickest first.
-async fn call<'t>(visit: &mut Visit<'_>, tools: &'t [Callable]) -> Vec<&'t Callable> {
+/// quickest first; and the quickest of those that may be called any number of times.
+async fn call<'t>(visit: &mut Visit<'_>, tools: &'t [Callable]) -> (Vec<&'t Callable>, Option<&'t Callable>) {
     let mut calls: Vec<Bird> = tools.iter().map(|tool| tool.call("call", tool.arguments.clone())).collect();
     for tool in tools {
         let missing = arguments::missing(tool.schema(), &tool.arguments);
@@ -219,7 +233,11 @@ async fn call<'t>(visit: &mut Visit<'_>, tools: &'t [Callable]) -> Vec<&'t Calla
     let slow = tools.iter().zip(&landed).filter(|(_, landed)| matches!(landed.answer, Some(Ok(_))) && landed.took > SLOW);
     let mut slow: Vec<_> = slow.map(|(tool, landed)| (landed.took, tool)).collect();
     slow.sort_by_key(|(took, _)| *took);
-    slow.into_iter().map(|(_, tool)| tool).collect()
+    let quick = tools.iter().zip(&landed).filter(|(tool, landed)| {
+        matches!(&landed.answer, Some(Ok(result)) if result.get("isError") != Some(&json!(true))) && growth::is_harmless(tool)
+    });
+    let quickest = quick.filter(|(_, landed)| landed.took < QUICK).min_by_key(|(_, landed)| landed.took).map(|(tool, _)| tool);
+    (slow.into_iter().map(|(_, tool)| tool).collect(), quickest)
 }
 
 /// Calls a tool by itself, so that it is known how long that takes, and cancels further calls of it in their midst, if that is long

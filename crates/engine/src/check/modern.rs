@@ -39,13 +39,15 @@ pub(super) async fn talk<'a>(inquiry: &'a Inquiry, eras: &Eras, hand_on: oneshot
                 TransportKind::Stdio | TransportKind::InMemory => {
                     let touring = async {
                         tour::take(&mut visit).await;
+                        undeclared_logs(&mut visit, first, logs).await;
                         visit.end().await
                     };
-                    tokio::join!(touring, stateless(inquiry, kind, first, logs))
+                    tokio::join!(touring, stateless(inquiry, eras, kind, first, logs))
                 }
                 TransportKind::Http | TransportKind::Sse => {
                     tour::take(&mut visit).await;
-                    (visit.end().await, stateless(inquiry, kind, first, logs).await)
+                    undeclared_logs(&mut visit, first, logs).await;
+                    (visit.end().await, stateless(inquiry, eras, kind, first, logs).await)
                 }
             };
             Talked { takes: std::iter::once(takes).chain(stateless).chain(unprepared).collect(), kind: Some(kind), failure: None }
@@ -130,7 +132,7 @@ fn is_modern(answer: &Result<Value, i64>) -> bool {
 }
 
 /// Requests without a discovery before them, which have to be understood each by itself.
-async fn stateless(inquiry: &Inquiry, kind: TransportKind, first: Option<(&str, &str, &str)>, logs: bool) -> Option<Take> {
+async fn stateless(inquiry: &Inquiry, eras: &Eras, kind: TransportKind, first: Option<(&str, &str, &str)>, logs: bool) -> Option<Take> {
     let mut visit = Visit::bare(inquiry, "stateless", kind, revision::MODERN).await.ok()?;
     if let Some((method, ..)) = first {
         visit.ask("first-message", Some(method), method, json!({})).await;
@@ -144,6 +146,9 @@ async fn stateless(inquiry: &Inquiry, kind: TransportKind, first: Option<(&str, 
         modern_headers::take(&mut visit).await;
     }
     removed(&mut visit).await;
+    if !eras.is_legacy().await {
+        legacy_handshake(&mut visit).await;
+    }
     Some(visit.end().await)
 }
 
@@ -184,6 +189,15 @@ async fn log_levels(visit: &mut Visit<'_>, method: &str) {
     }
 }
 
+/// The same of a server that has not declared that it logs.
+async fn undeclared_logs(visit: &mut Visit<'_>, first: Option<(&str, &str, &str)>, logs: bool) {
+    if let Some((method, ..)) = first.filter(|_| !logs) {
+        let mut message = visit.message(method, json!({}));
+        message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
+        visit.send("undeclared-log-level", Some("debug"), message).await;
+    }
+}
+
 /// What a legacy client says first.
 fn handshake() -> Value {
     json!({
@@ -191,6 +205,18 @@ fn handshake() -> Value {
         "capabilities": {},
         "clientInfo": { "name": "mcproof", "version": "1" },
     })
+}
+
+/// What a legacy client says to a server that is none of its era.
+async fn legacy_handshake(visit: &mut Visit<'_>) {
+    let message = json!({ "jsonrpc": "2.0", "id": "mcproof-legacy", "method": "initialize", "params": handshake() });
+    if visit.kind() == TransportKind::Http {
+        let headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        visit.post("legacy-handshake", "initialize", &message, headers.into(), Spelling::Lower).await;
+    } else {
+        visit.send("legacy-handshake", Some("initialize"), message).await;
+    }
 }
 
 /// What earlier revisions had, asked for by requests of this one. `initialize` comes last, since it may change what a server

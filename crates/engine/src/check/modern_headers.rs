@@ -16,6 +16,8 @@ const NAME: &str = "mcp-name";
 const SOMEBODY_ELSE: &str = "mcproof-somebody-else";
 /// What an argument says that a header mirrors.
 const ARGUMENT: &str = "mcproof";
+/// What no header may say as it stands.
+const NOT_ASCII: &str = "mcproof-für-alle";
 
 pub(super) async fn take(visit: &mut Visit<'_>) {
     methods_and_versions(visit).await;
@@ -31,8 +33,12 @@ pub(super) async fn take(visit: &mut Visit<'_>) {
     named.extend(first(&prompts, "name").map(|name| Question::new("prompts/get", json!({ "name": name, "arguments": {} }))));
     names(visit, &named).await;
     let permission = visit.inquiry.calls.clone();
-    if let Some(mirrored) = tools.iter().filter(|tool| permission.allows(tool)).find_map(Mirrored::of) {
+    let mirrored = |find: fn(&Value) -> Option<Mirrored>| tools.iter().filter(|tool| permission.allows(tool)).find_map(find);
+    if let Some(mirrored) = mirrored(Mirrored::of) {
         parameters(visit, &mirrored).await;
+    }
+    if let Some(mirrored) = mirrored(Mirrored::number_of) {
+        numbers(visit, &mirrored).await;
     }
 }
 
@@ -144,9 +150,11 @@ async fn names(visit: &mut Visit<'_>, named: &[Question]) {
     }
 }
 
-/// A tool of whose arguments a text is mirrored.
+/// A tool of whose arguments one is mirrored, a text or a whole number.
 struct Mirrored {
     name: String,
+    /// A value for that argument, if it is a number.
+    number: Value,
     /// All that are required, but the one that is mirrored.
     arguments: Map<String, Value>,
     argument: String,
@@ -158,15 +166,24 @@ struct Mirrored {
 
 impl Mirrored {
     fn of(tool: &Value) -> Option<Self> {
+        Self::with(tool, |schema| {
+            let is_free = ["enum", "pattern", "format", "const"].iter().all(|key| schema.get(key).is_none());
+            is_free && schema.get("type") == Some(&json!("string"))
+        })
+    }
+
+    fn number_of(tool: &Value) -> Option<Self> {
+        Self::with(tool, |schema| schema.get("type") == Some(&json!("integer")))
+    }
+
+    fn with(tool: &Value, is_fit: fn(&Value) -> bool) -> Option<Self> {
         let properties = tool.pointer("/inputSchema/properties")?.as_object()?;
         let required: Vec<&str> =
             tool.pointer("/inputSchema/required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         let header = |schema: &Value| schema.get("x-mcp-header")?.as_str().map(|name| format!("mcp-param-{}", name.to_ascii_lowercase()));
-        let (argument, mirrored) = properties.iter().find_map(|(name, schema)| {
-            let is_free_text = schema.get("type") == Some(&json!("string"))
-                && ["enum", "pattern", "format", "const"].iter().all(|key| schema.get(key).is_none());
-            Some((name, header(schema).filter(|_| is_free_text)?))
-        })?;
+        let found =
+            properties.iter().find_map(|(name, schema)| Some((name, header(schema).filter(|_| is_fit(schema))?, some_value(schema))));
+        let (argument, mirrored, number) = found?;
         let (mut arguments, mut others) = (Map::new(), Headers::new());
         for name in required.iter().filter(|name| *name != argument) {
             let Some(schema) = properties.get(*name) else { continue };
@@ -178,12 +195,16 @@ impl Mirrored {
         }
         let name = tool.get("name")?.as_str()?.to_owned();
         let is_required = required.contains(&argument.as_str());
-        Some(Self { name, arguments, argument: argument.clone(), others, header: mirrored, is_required })
+        Some(Self { name, number, arguments, argument: argument.clone(), others, header: mirrored, is_required })
     }
 
     fn call(&self, value: Option<&str>) -> Question {
+        self.call_with(value.map(Value::from))
+    }
+
+    fn call_with(&self, value: Option<Value>) -> Question {
         let mut arguments = self.arguments.clone();
-        arguments.extend(value.map(|value| (self.argument.clone(), json!(value))));
+        arguments.extend(value.map(|value| (self.argument.clone(), value)));
         let mut question = Question::new("tools/call", json!({ "name": self.name, "arguments": arguments }));
         question.headers.extend(self.others.iter().cloned());
         question
@@ -210,10 +231,20 @@ async fn parameters(visit: &mut Visit<'_>, tool: &Mirrored) {
     call.post(visit, "header-param", "different", call.with(header, SOMEBODY_ELSE)).await;
     call.post(visit, "header-param", "broken Base64", call.with(header, "=?base64?!!!?=")).await;
     call.post(visit, "header-param", "absent", call.headers.clone()).await;
+    let raw = tool.call(Some(NOT_ASCII));
+    raw.post(visit, "header-param", "not in ASCII", raw.with(header, NOT_ASCII)).await;
     if !tool.is_required {
         let call = tool.call(None);
         call.post(visit, "header-param-right", "absent, as the argument", call.headers.clone()).await;
     }
+    let null = tool.call_with(Some(Value::Null));
+    null.post(visit, "header-param-right", "absent, as the argument is null", null.headers.clone()).await;
+}
+
+/// A whole number that a header writes in another way than its body.
+async fn numbers(visit: &mut Visit<'_>, tool: &Mirrored) {
+    let call = tool.call_with(Some(tool.number.clone()));
+    call.post(visit, "header-param-number", "with a point", call.with(&tool.header, format!("{}.0", tool.number))).await;
 }
 
 #[cfg(test)]

@@ -537,6 +537,12 @@ impl<'a> Visit<'a> {
         self.conclude(probe, Some(version), "initialize", first, outcome)
     }
 
+    /// Something that was seen beside the conversation: the subject says what.
+    pub(super) fn looked(&mut self, probe: &str, what: &str) {
+        let now = self.tap.mark();
+        self.note(probe, Some(what), now, ProbeOutcome::Done);
+    }
+
     /// What was tried last was another probe as well.
     pub(super) fn also(&mut self, probe: &str) {
         if let Some(last) = self.probes.last().cloned() {
@@ -752,7 +758,7 @@ impl<'a> Visit<'a> {
                 return (index, None);
             }
             let mut params = bird.params.clone();
-            params["_meta"] = json!({ "progressToken": format!("{FLOCK_TOKEN}{}", base + index) });
+            params["_meta"]["progressToken"] = json!(format!("{FLOCK_TOKEN}{}", base + index));
             let outcome = session.request(bird.method, params.as_object().cloned(), patience).await;
             (index, Some((outcome, started.elapsed())))
         };

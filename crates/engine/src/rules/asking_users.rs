@@ -97,15 +97,15 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// Something that was asked of the client, with what the client had declared.
-struct Question<'c> {
+pub(super) struct Question<'c> {
     method: &'c str,
-    params: &'c Value,
+    pub(super) params: &'c Value,
     capabilities: &'c Value,
     frame: FrameId,
 }
 
-/// Requests of the server, and those inside of results.
-fn questions<'c>(conversation: &'c Conversation<'_>) -> Vec<Question<'c>> {
+/// Requests of the server, those inside of results, and the pages that an error sends the user to.
+pub(super) fn questions<'c>(conversation: &'c Conversation<'_>) -> Vec<Question<'c>> {
     let mut all = Vec::new();
     for heard in messages(conversation) {
         let inside = heard.value.pointer("/result/inputRequests").and_then(Value::as_object);
@@ -113,6 +113,11 @@ fn questions<'c>(conversation: &'c Conversation<'_>) -> Vec<Question<'c>> {
         for request in inside.chain(heard.value.get("id").map(|_| heard.value)) {
             let (Some(method), Some(params)) = (request.get("method").and_then(Value::as_str), request.get("params")) else { continue };
             all.push(Question { method, params, capabilities: declared_before(conversation, heard.frame), frame: heard.frame });
+        }
+        let required = heard.value.get("error").filter(|error| error["code"] == URL_ELICITATION_REQUIRED);
+        for params in required.and_then(|error| error.pointer("/data/elicitations")?.as_array()).into_iter().flatten() {
+            let capabilities = declared_before(conversation, heard.frame);
+            all.push(Question { method: ELICITATION, params, capabilities, frame: heard.frame });
         }
     }
     all
@@ -129,7 +134,7 @@ fn declared_before<'c>(conversation: &'c Conversation<'_>, frame: FrameId) -> &'
     before.filter_map(|said| declared(&said.value)).last().unwrap_or(&Value::Null)
 }
 
-fn judged(questions: &[Question<'_>], kind: &str, wrong: impl Fn(&Question<'_>) -> Option<String>) -> Judgement {
+pub(super) fn judged(questions: &[Question<'_>], kind: &str, wrong: impl Fn(&Question<'_>) -> Option<String>) -> Judgement {
     let asked: Vec<_> = questions.iter().filter(|question| question.method == kind).collect();
     let violations: Vec<Violation> =
         asked.iter().filter_map(|question| Some(Violation::new(wrong(question)?, [question.frame]))).take(1).collect();
@@ -140,7 +145,9 @@ fn judged(questions: &[Question<'_>], kind: &str, wrong: impl Fn(&Question<'_>) 
 }
 
 const ELICITATION: &str = "elicitation/create";
-const SAMPLING: &str = "sampling/createMessage";
+/// Of 2025-11-25 only.
+const URL_ELICITATION_REQUIRED: i64 = -32042;
+pub(super) const SAMPLING: &str = "sampling/createMessage";
 
 fn is_form(question: &Question<'_>) -> bool {
     question.params.get("mode").and_then(Value::as_str) != Some("url")

@@ -19,9 +19,11 @@ const NEGOTIATED: &[Law] = &[
 
 /// What a modern server may send is told by each subscription and each request: that is `listen-filter-is-honoured` and
 /// `logs-only-when-asked`.
+/// That a modern server logs is told by its capabilities all the same.
 const NEGOTIATED_BY_HANDSHAKE: &[Law] = &[
     Law { revisions: "2024-11-05"..="2025-03-26", keyword: Keyword::Should, source: "basic/lifecycle#operation" },
     Law { revisions: "2025-06-18"..="2025-11-25", keyword: Keyword::Must, source: "basic/lifecycle#operation" },
+    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "server/utilities/logging#capabilities" },
 ];
 
 pub(super) const RULES: &[Rule] = &[
@@ -222,11 +224,12 @@ fn is_declared(conversation: &Conversation<'_>) -> Judgement {
 fn notifications_are_declared(conversation: &Conversation<'_>) -> Judgement {
     let Some((_, handshake)) = conversation.handshake() else { return Judgement::Untestable(NO_HANDSHAKE.into()) };
     let needs = |method: &str| match method {
+        "notifications/message" => Some("logging"),
+        _ if conversation.is_modern() => None,
         "notifications/tools/list_changed" => Some("tools/listChanged"),
         "notifications/prompts/list_changed" => Some("prompts/listChanged"),
         "notifications/resources/list_changed" => Some("resources/listChanged"),
         "notifications/resources/updated" => Some("resources/subscribe"),
-        "notifications/message" => Some("logging"),
         _ => None,
     };
     let mut violations: Vec<Violation> = Vec::new();

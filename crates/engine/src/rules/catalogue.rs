@@ -3,10 +3,11 @@
 use super::{
     Rule, asking_users, authorization, calls, capabilities, causes, connections, cors, disclosure, events, fixtures, heads, hosts, http,
     http_messages, identifiers, jsonrpc, lifecycle, lists, members, modern, modern_headers, modern_results, poisoning, process, progress,
-    prompts, replicas, resources, robustness, schema, scopes, security, sessions, state, stdio, subscriptions, tools, traversal, utilities,
+    prompts, replicas, resources, robustness, sampling, schema, scopes, security, sessions, state, stdio, subscriptions, tasks, tools,
+    trace_context, traversal, utilities,
 };
 
-const AREAS: [&[Rule]; 41] = [
+const AREAS: [&[Rule]; 44] = [
     causes::RULES,
     lifecycle::RULES,
     utilities::RULES,
@@ -24,12 +25,14 @@ const AREAS: [&[Rule]; 41] = [
     modern::RULES,
     modern_headers::RULES,
     modern_results::RULES,
+    trace_context::RULES,
     subscriptions::RULES,
     replicas::RULES,
     capabilities::RULES,
     lists::RULES,
     tools::RULES,
     calls::RULES,
+    tasks::RULES,
     state::RULES,
     resources::RULES,
     traversal::RULES,
@@ -39,6 +42,7 @@ const AREAS: [&[Rule]; 41] = [
     robustness::RULES,
     security::RULES,
     asking_users::RULES,
+    sampling::RULES,
     disclosure::RULES,
     authorization::RULES,
     scopes::RULES,

@@ -173,6 +173,33 @@ pub(super) const RULES: &[Rule] = &[
             < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
     },
     Rule {
+        id: "sse-stream-is-primed",
+        area: Area::Events,
+        law: "a stream that can be resumed begins with an event that has an id and no data",
+        laws: &[Law {
+            revisions: "2025-11-25"..="2025-11-25",
+            keyword: Keyword::Should,
+            source: "basic/transports#sending-messages-to-the-server",
+        }],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(stream_is_primed),
+        why: "a client whose connection breaks before the first message has no id to resume from, and loses the answer",
+        remedy: "send `id: …` with an empty `data:` as soon as a stream is opened, before there is anything to say",
+        sdks: &[],
+        bad: r#"
+            > POST /mcp mcp-protocol-version: 2025-11-25
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < id: a-1\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        good: r#"
+            > POST /mcp mcp-protocol-version: 2025-11-25
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < id: a-0\ndata:
+            < id: a-1\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+    },
+    Rule {
         id: "sse-event-ids-are-unique",
         area: Area::Events,
         law: "no two events of a session have the same id",
@@ -503,6 +530,36 @@ fn event_ids_are_unique(conversation: &Conversation<'_>) -> Judgement {
             format!("two events of a session have the id `{}`{}", excerpt(id), and_more(wrong.len() - 1)),
             [*first, *second],
         )]),
+    }
+}
+
+/// Streams without ids cannot be resumed, which servers may leave out. A request that does not name the revision may be one of
+/// an earlier client, which cannot read an event without data.
+fn stream_is_primed(conversation: &Conversation<'_>) -> Judgement {
+    let (mut seen, mut violations) = (0, Vec::new());
+    for exchange in conversation.exchanges.values().filter(|exchange| exchange.method == "POST") {
+        let asked = serde_json::from_slice::<Value>(exchange.request_body).unwrap_or_default();
+        let events = exchange.events.iter().filter_map(|frame| match &frame.body {
+            FrameBody::SseEvent { id, data, .. } => Some((frame.id, id, data)),
+            _ => None,
+        });
+        let events: Vec<_> = events.collect();
+        let is_named = exchange.request_header("mcp-protocol-version") == Some(conversation.take.revision.as_str());
+        if !is_named || asked["method"] == "initialize" || !events.iter().any(|(_, id, _)| id.is_some()) {
+            continue;
+        }
+        seen += 1;
+        let Some((frame, id, data)) = events.first() else { continue };
+        let is_empty = data.as_ref().is_none_or(|data| data.as_bytes().is_empty());
+        if id.is_none() || !is_empty {
+            let message = "the stream of a request has events with ids, and begins with a message";
+            violations.push(Violation::new(message, [exchange.request.id, *frame]));
+        }
+    }
+    violations.truncate(1);
+    match seen {
+        0 => Judgement::NotApplicable("its events have no ids, so that no stream can be resumed".into()),
+        _ => Judgement::from_violations(violations),
     }
 }
 

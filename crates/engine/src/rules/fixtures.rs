@@ -54,7 +54,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "fixture-error-is-a-result",
         law: "the tool that fails gives a result with `isError` and a text that says why",
-        laws: &[Law { revisions: SINCE, keyword: Keyword::Must, source: "server/tools#error-handling" }],
+        laws: &[
+            Law { revisions: "2024-11-05"..="2025-03-26", keyword: Keyword::Should, source: "server/tools#error-handling" },
+            Law { revisions: SINCE, keyword: Keyword::Must, source: "server/tools#error-handling" },
+        ],
         judge: Judge::Each(error_is_a_result),
         remedy: "turn what a tool throws into a result with `isError: true`; JSON-RPC errors are for calls that cannot be made",
         bad: r#"

@@ -178,6 +178,12 @@ fn progress_comes_on_its_stream(conversation: &Conversation<'_>) -> Judgement {
         let brings = |said: &&super::Said<'_>| said.param("/_meta/progressToken") == Some(token) && said.frame.id < heard.frame;
         let owners: Vec<_> = conversation.from_client().filter(brings).collect();
         let Some(owner) = owners.last() else { continue };
+        // A task goes on after the answer that names it, and so does its progress, wherever there is a stream.
+        let became_task =
+            |answer: &super::Said<'_>| ["/result/task", "/result/taskId"].iter().any(|place| answer.value.pointer(place).is_some());
+        if owners.iter().any(|owner| conversation.answer_to(owner).is_some_and(became_task)) {
+            continue;
+        }
         seen += 1;
         let is_resumed = heard
             .exchange

@@ -210,6 +210,30 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
     },
     Rule {
+        id: "legacy-handshake-names-versions",
+        area: Area::Modern,
+        law: "a server without legacy revisions names its versions in the error that `initialize` gets",
+        laws: &[Law {
+            revisions: revisions::MODERN,
+            keyword: Keyword::Should,
+            source: "basic/versioning#backward-compatibility-with-initialization-based-versions",
+        }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(legacy_handshake_names_versions),
+        why: "a legacy client can do nothing but show this error: without the versions nobody learns that a newer client is all it takes",
+        remedy: "answer `initialize` with an error whose message, or `data.supported`, has the versions that you speak",
+        sdks: &[],
+        bad: r#"
+            @ legacy-handshake initialize
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+        good: r#"
+            @ legacy-handshake initialize
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"this server speaks 2026-07-28 only"}}"#,
+    },
+    Rule {
         id: "unknown-method-gets-404",
         area: Area::Modern,
         law: "over HTTP the error -32601 comes with the status 404",
@@ -334,6 +358,23 @@ fn versionless(conversation: &Conversation<'_>, probe: &str, what: &str) -> Judg
         return Judgement::Pass;
     }
     refused(conversation, probe, what, INVALID_PARAMETERS)
+}
+
+fn legacy_handshake_names_versions(conversation: &Conversation<'_>) -> Judgement {
+    if speaks_legacy(conversation) {
+        return Judgement::NotApplicable("the server speaks earlier revisions as well".into());
+    }
+    let Some(asked) = conversation.probe("legacy-handshake") else {
+        return Judgement::NotTried("no legacy client has said anything".into());
+    };
+    match asked.answer {
+        Answer::Error { error, .. } if error.to_string().contains(&conversation.take.revision) => Judgement::Pass,
+        Answer::Error { .. } => {
+            let message = format!("`initialize` got {}, which does not name {}", asked.answer.describe(), conversation.take.revision);
+            Judgement::Broken(vec![Violation::new(message, asked.frames())])
+        }
+        answer => Judgement::Untestable(format!("`initialize` got {}", answer.describe())),
+    }
 }
 
 /// Whether the server turned out to speak earlier revisions as well.

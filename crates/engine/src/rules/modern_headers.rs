@@ -251,6 +251,44 @@ pub(super) const RULES: &[Rule] = &[
             < 400 content-type: application/json
             < {"jsonrpc":"2.0","id":"b","error":{"code":-32020,"message":"Header mismatch"}}"#,
     },
+    Rule {
+        id: "header-param-numbers-are-compared",
+        area: Area::Modern,
+        law: "a whole number in a `Mcp-Param-…` header is compared as a number, so that `42.0` is 42",
+        laws: &[Law {
+            revisions: revisions::MODERN,
+            keyword: Keyword::Should,
+            source: "basic/transports/streamable-http#server-validation",
+        }],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(numbers_are_compared),
+        why: "languages write the same number in different ways, and a call that is right is refused",
+        remedy: "read the header as a number where the argument is one, and compare the two numbers",
+        sdks: &[],
+        bad: r#"
+            @ headers-right tools/list
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
+            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[{"name":"find","inputSchema":{"type":"object","properties":{"page":{"type":"integer","x-mcp-header":"Page"}}}}]}}
+            @ header-param-number with a point
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/call | mcp-name: find | mcp-param-page: 1.0
+            > {"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"find","arguments":{"page":1}}}
+            < 400 content-type: application/json
+            < {"jsonrpc":"2.0","id":"b","error":{"code":-32020,"message":"Header mismatch"}}"#,
+        good: r#"
+            @ headers-right tools/list
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
+            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[{"name":"find","inputSchema":{"type":"object","properties":{"page":{"type":"integer","x-mcp-header":"Page"}}}}]}}
+            @ header-param-number with a point
+            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/call | mcp-name: find | mcp-param-page: 1.0
+            > {"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"find","arguments":{"page":1}}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":"b","result":{"resultType":"complete","content":[]}}"#,
+    },
 ];
 
 const MISMATCH: Refusal = Refusal { code: -32020, status: 400 };
@@ -353,6 +391,13 @@ fn names_ignore_case(conversation: &Conversation<'_>) -> Judgement {
 pub(super) fn mirrors(tool: &Value) -> bool {
     let properties = tool.pointer("/inputSchema/properties").and_then(Value::as_object);
     properties.into_iter().flatten().any(|(_, schema)| schema.get("x-mcp-header").is_some())
+}
+
+fn numbers_are_compared(conversation: &Conversation<'_>) -> Judgement {
+    match conversation.probe("header-param-number") {
+        Some(_) => accepted(conversation, "header-param-number", "a number in `Mcp-Param`"),
+        None => Judgement::NotApplicable("no tool that may be called has a whole number with `x-mcp-header`".into()),
+    }
 }
 
 fn parameters_are_checked(conversation: &Conversation<'_>) -> Judgement {

@@ -3,6 +3,7 @@
 
 use super::Conversation;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use crate::check::growth::{AT_REST, CALLS, ROUNDS};
 use mcproof_record::{FrameBody, Opened, ProbeOutcome};
 use std::time::Duration;
 
@@ -61,6 +62,40 @@ pub(super) const RULES: &[Rule] = &[
             ! exited 0",
     },
     Rule {
+        id: "calls-hold-nothing",
+        area: Area::Process,
+        law: "a server holds no more processes and open files with each call",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "" }],
+        on: On::Stdio,
+        lenience: None,
+        judge: Judge::Each(calls_hold_nothing),
+        why: "a server that a host runs all day reaches its limit of open files or processes, and answers nothing any more",
+        remedy: "close what a call has opened when it ends, also if it fails: files, sockets, and the pipes of processes",
+        sdks: &[
+            ("TypeScript", "`finally { await handle.close() }`"),
+            ("Python", "`with` and `async with`"),
+            ("Go", "`defer file.Close()`"),
+        ],
+        bad: r#"
+            @ holding 1 processes and 10 file descriptors after 8 calls of `find`
+            @ call-repeated find
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"find","arguments":{}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+            @ holding 1 processes and 18 file descriptors after 8 calls of `find`
+            @ holding 1 processes and 26 file descriptors after 8 calls of `find`
+            @ holding 1 processes and 34 file descriptors after 8 calls of `find`
+            @ at-rest 1 processes and 34 file descriptors after 8 calls of `find`"#,
+        good: r#"
+            @ holding 1 processes and 10 file descriptors after 8 calls of `find`
+            @ call-repeated find
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"find","arguments":{}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+            @ holding 1 processes and 18 file descriptors after 8 calls of `find`
+            @ holding 1 processes and 26 file descriptors after 8 calls of `find`
+            @ holding 1 processes and 34 file descriptors after 8 calls of `find`
+            @ at-rest 1 processes and 11 file descriptors after 8 calls of `find`"#,
+    },
+    Rule {
         id: "process-leaves-no-children",
         area: Area::Process,
         law: "nothing that a server has started outlives it",
@@ -86,6 +121,33 @@ pub(super) const RULES: &[Rule] = &[
 
 /// What counts as soon, with some room for a clock that was read a little early.
 const SOON: Duration = Duration::from_millis(4900);
+
+/// Processes and descriptors, as a count of them tells.
+fn counted(told: &str) -> Option<[usize; 2]> {
+    let mut numbers = told.split_ascii_whitespace().filter_map(|word| word.parse().ok());
+    Some([numbers.next()?, numbers.next()?])
+}
+
+/// Once is chance, and what is let go of in a while is a cache: told is only what grew with each call, every time, and stays.
+fn calls_hold_nothing(conversation: &Conversation<'_>) -> Judgement {
+    let counts = |probe| conversation.probes(probe).filter_map(|asked| Some((counted(asked.subject())?, asked.probed.first)));
+    let counted: Vec<_> = counts("holding").collect();
+    let (Some((first, begun)), true) = (counted.first(), counted.len() > ROUNDS) else {
+        return Judgement::NotTried("no tool that only reads, and asks nobody else, was called many times".into());
+    };
+    let Some((last, ended)) = counts(AT_REST).next() else { return Judgement::Pass };
+    let mut violations = Vec::new();
+    for (kind, what) in ["processes", "open file descriptors"].into_iter().enumerate() {
+        let grows = counted.windows(2).all(|pair| pair[1].0[kind] >= pair[0].0[kind] + CALLS);
+        if grows && last[kind] >= first[kind] + CALLS * ROUNDS {
+            let calls = conversation.from_client().filter(|said| said.method() == Some("tools/call"));
+            let between: Vec<_> = calls.map(|said| said.frame.id).filter(|frame| *begun <= *frame && *frame < ended).collect();
+            let message = format!("after {} calls of a tool there are {} {what}, before them {}", CALLS * ROUNDS, last[kind], first[kind]);
+            violations.push(Violation::new(message, between.first().into_iter().chain(between.last()).copied()));
+        }
+    }
+    Judgement::from_violations(violations)
+}
 
 fn exits_on_end_of_input(conversation: &Conversation<'_>) -> Judgement {
     let frames = conversation.frames();

@@ -84,6 +84,27 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
     },
     Rule {
+        id: "progress-tokens-are-unique",
+        area: Area::Progress,
+        law: "two requests of a server that are open at the same time have different progress tokens",
+        laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/utilities/progress#progress-flow" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(tokens_are_unique),
+        why: "a client that reports progress does so by the token, and the server takes that of one request for that of the other",
+        remedy: "take a new token for each request, such as its id",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
+            < {"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{"messages":[],"maxTokens":5,"_meta":{"progressToken":1}}}
+            < {"jsonrpc":"2.0","id":"s2","method":"sampling/createMessage","params":{"messages":[],"maxTokens":5,"_meta":{"progressToken":1}}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
+            < {"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{"messages":[],"maxTokens":5,"_meta":{"progressToken":1}}}
+            > {"jsonrpc":"2.0","id":"s1","error":{"code":-32601,"message":"Method not found"}}
+            < {"jsonrpc":"2.0","id":"s2","method":"sampling/createMessage","params":{"messages":[],"maxTokens":5,"_meta":{"progressToken":1}}}"#,
+    },
+    Rule {
         id: "cancelled-request-is-not-answered",
         area: Area::Progress,
         law: "a request that was cancelled is not answered any more",
@@ -195,6 +216,35 @@ fn progress_ends(conversation: &Conversation<'_>) -> Judgement {
         }
     }
     Judgement::of(gathered(violations), seen, "no request with progress was answered")
+}
+
+fn tokens_are_unique(conversation: &Conversation<'_>) -> Judgement {
+    let asked = messages(conversation).filter(Heard::is_request);
+    let asked = asked.filter_map(|heard| Some((heard, heard.value.pointer("/params/_meta/progressToken")?)));
+    let answers: Vec<(FrameId, &Value)> =
+        conversation.from_client().filter(|said| said.is_answer()).filter_map(|said| Some((said.frame.id, said.id()?))).collect();
+    let (mut seen, mut violations) = (Vec::<(Heard<'_>, &Value)>::new(), Vec::new());
+    for (heard, token) in asked {
+        // Whoever had an answer of ours by then, or was cancelled, is not open any more.
+        let is_open = |earlier: &Heard<'_>| {
+            let id = earlier.value.get("id");
+            let is_cancelled = messages(conversation).any(|said| {
+                said.method() == Some("notifications/cancelled")
+                    && said.value.pointer("/params/requestId") == id
+                    && said.frame < heard.frame
+            });
+            !is_cancelled && !answers.iter().any(|(frame, of)| Some(*of) == id && earlier.frame < *frame && *frame < heard.frame)
+        };
+        if let Some((earlier, _)) = seen.iter().find(|(earlier, known)| *known == token && is_open(earlier)) {
+            let message = format!("two requests of the server that are open have the progress token {}", shown(token));
+            violations.push(Violation::new(message, [earlier.frame, heard.frame]));
+        }
+        seen.push((heard, token));
+    }
+    match seen.is_empty() {
+        true => Judgement::NotApplicable("the server asks for no progress".into()),
+        false => Judgement::from_violations(gathered(violations)),
+    }
 }
 
 /// An answer may have been under way when the cancellation came, unless it is known that the request takes longer. Silence is

@@ -1,7 +1,7 @@
 //! What a server has to survive: whatever a careless client sends, the next request is answered.
 
 use super::Conversation;
-use super::answers::{Pairing, death, garbled};
+use super::answers::{Pairing, death, garbled, messages};
 use super::conversation::Answer;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use mcproof_record::FrameId;
@@ -69,6 +69,32 @@ pub(super) const RULES: &[Rule] = &[
             > [{"jsonrpc":"2.0","id":1,"method":"ping"}]
             @ batch-after
             > {"jsonrpc":"2.0","id":2,"method":"ping"}
+            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+    },
+    Rule {
+        id: "batch-is-answered",
+        area: Area::JsonRpc,
+        law: "an array of requests is answered, in the revision that has batches",
+        laws: &[Law { revisions: "2025-03-26"..="2025-03-26", keyword: Keyword::Must, source: "basic#batching" }],
+        on: On::Any,
+        lenience: Some("a MUST of the specification, and a warning by default because most servers of that revision take no batches"),
+        judge: Judge::Each(batch_is_answered),
+        why: "a client of this revision may put several requests into one array, and waits for their answers",
+        remedy: "take an array as its messages, and answer the requests among them; or speak a later revision, which has no batches",
+        sdks: &[],
+        bad: r#"
+            @ batch
+            > [{"jsonrpc":"2.0","id":"mcproof-batch","method":"tools/list"}]
+            < {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request"}}
+            @ batch-after
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}
+            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+        good: r#"
+            @ batch
+            > [{"jsonrpc":"2.0","id":"mcproof-batch","method":"tools/list"}]
+            @ batch-after
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}
+            < [{"jsonrpc":"2.0","id":"mcproof-batch","result":{"tools":[]}}]
             < {"jsonrpc":"2.0","id":2,"result":{}}"#,
     },
     Rule {
@@ -252,6 +278,25 @@ pub(super) const RULES: &[Rule] = &[
 
 /// An ordinary request before anything else: what a server does after abuse tells nothing if it was not well before.
 pub(crate) const CONTROL: &str = "control";
+
+/// Told by the answers that have the id of the request in the array; that the server is well afterwards is a law of its own.
+fn batch_is_answered(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probe("batch") else { return Judgement::NotTried("no array was sent".into()) };
+    let sent = conversation.from_client().find(|said| said.value.is_array() && asked.probed.first <= said.frame.id);
+    let Some(sent) = sent else { return Judgement::Untestable("no array was sent".into()) };
+    let id = sent.value.pointer("/0/id");
+    let answer = messages(conversation).find(|heard| heard.is_answer() && heard.value.get("id") == id);
+    if answer.is_some_and(|heard| heard.value.get("result").is_some()) {
+        return Judgement::Pass;
+    }
+    let is_well = conversation.probe("batch-after").is_some_and(|after| matches!(after.answer, Answer::Result { .. }));
+    if !is_well {
+        return Judgement::Untestable("the server was not well after an array of messages".into());
+    }
+    let refusal = asked.http.and_then(|http| http.response).map(|response| response.frame.id);
+    let frames = [sent.frame.id].into_iter().chain(answer.map(|heard| heard.frame).or(refusal));
+    Judgement::Broken(vec![Violation::new("a request in an array got no result", frames)])
+}
 
 /// Whether the request that was sent after a probe was answered, with whatever. What went wrong once and right another time
 /// had another reason.

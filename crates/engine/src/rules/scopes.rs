@@ -14,6 +14,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Security,
         law: "the endpoints of the authorization server are served over HTTPS",
         laws: &[
+            Law { revisions: "2025-03-26"..="2025-03-26", keyword: Keyword::Must, source: "basic/authorization#security-considerations" },
             Law { revisions: "2025-06-18"..="2025-11-25", keyword: Keyword::Must, source: "basic/authorization#communication-security" },
             Law {
                 revisions: revisions::MODERN,
@@ -130,7 +131,8 @@ fn authorization_server_is_https(conversation: &Conversation<'_>) -> Judgement {
         let named = metadata.get("authorization_servers").and_then(Value::as_array).into_iter().flatten();
         addresses.extend(named.filter_map(Value::as_str).map(|address| ("authorization_servers", address.to_owned(), frames.clone())));
     }
-    if let Some((metadata, _, frames)) = document(conversation, "server-metadata") {
+    let of_server = ["server-metadata", "own-server-metadata"].iter().find_map(|probe| document(conversation, probe));
+    if let Some((metadata, _, frames)) = of_server {
         for key in ["issuer", "authorization_endpoint", "token_endpoint", "registration_endpoint"] {
             addresses.extend(metadata.get(key).and_then(Value::as_str).map(|address| (key, address.to_owned(), frames.clone())));
         }

@@ -244,7 +244,7 @@ fn id_is_unguessable(conversation: &Conversation<'_>) -> Judgement {
 }
 
 /// Why ids that were given out one after the other can be guessed.
-fn weakness(ids: &[&str]) -> Option<String> {
+pub(super) fn weakness(ids: &[&str]) -> Option<String> {
     /// Characters of which hexadecimal digits carry 64 bits.
     const LEAST: usize = 16;
     /// Of which not so many are the same by chance.

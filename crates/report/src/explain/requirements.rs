@@ -10,11 +10,11 @@ pub fn coverage(requirements: &[Requirement]) -> String {
     let mut text = String::from(
         "\n## Coverage\n\nEach sentence with MUST, SHOULD, REQUIRED, SHALL or RECOMMENDED that binds a server is judged by a rule, or \
          [listed with the reason](requirements.md) why it does not show from outside.\n\n\
-         | | binds a server | judged | judged with [fixtures](#fixtures) only | no rule yet |",
+         | | binds a server | judged | judged with [fixtures](#fixtures) only |",
     );
     Unseen::EVERY.iter().for_each(|unseen| write!(text, " {} |", unseen.name()).expect(TEXT));
     text.push_str(" binds others |\n|---|");
-    text.push_str(&"---:|".repeat(Unseen::EVERY.len() + 5));
+    text.push_str(&"---:|".repeat(Unseen::EVERY.len() + 4));
     text.push('\n');
     for table in tables(requirements) {
         let count = |is: &dyn Fn(&RequirementOwner) -> bool| {
@@ -24,7 +24,6 @@ pub fn coverage(requirements: &[Requirement]) -> String {
             count(&|owner| !matches!(owner, RequirementOwner::Other(_))),
             count(&|owner| matches!(owner, RequirementOwner::Rules(_))),
             count(&|owner| matches!(owner, RequirementOwner::Fixtures(_))),
-            count(&|owner| *owner == RequirementOwner::NoRule),
         ];
         write!(text, "| {table} |").expect(TEXT);
         let unseen = Unseen::EVERY.iter().map(|unseen| count(&|owner| *owner == RequirementOwner::Unseen(*unseen)));
@@ -61,7 +60,6 @@ fn judged_by(requirement: &Requirement) -> Option<String> {
     match &requirement.owner {
         RequirementOwner::Rules(ids) | RequirementOwner::Fixtures(ids) => Some(links(ids)),
         RequirementOwner::Unseen(unseen) => Some(format!("*{}*{note}", unseen.name())),
-        RequirementOwner::NoRule => Some("no rule yet".into()),
         RequirementOwner::Other(_) => None,
     }
 }
@@ -84,7 +82,7 @@ mod tests {
             row("Servers MUST be kind", RequirementOwner::Unseen(Unseen::Meaning)),
             row("Clients MUST ask", RequirementOwner::Other("client")),
         ];
-        assert!(coverage(&rows).ends_with("| 2025-11-25 | 2 | 1 | 0 | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 0 | 1 |\n"), "{}", coverage(&rows));
+        assert!(coverage(&rows).ends_with("| 2025-11-25 | 2 | 1 | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 0 | 1 |\n"), "{}", coverage(&rows));
         let page = requirements(&rows);
         assert!(page.contains("| Servers MUST answer … | [request-is-answered](request-is-answered.md) |"), "{page}");
         assert!(page.contains("*meaning* |") && !page.contains("Clients"), "{page}");

@@ -8,6 +8,7 @@ use super::slip::Slip;
 use super::twist::{Twist, endpoint, event};
 use super::{Animal, BOTH, HTTP, LEGACY, SSE, WEB, animal};
 use serde_json::Value;
+use uuid::Uuid;
 
 pub(super) const ANIMALS: &[Animal] = &[
     animal(
@@ -124,6 +125,17 @@ pub(super) const ANIMALS: &[Animal] = &[
         WEB,
         BOTH,
         Twist::Event(|_: &Value, json| format!("event: message\r\ndata: {json}\r\n\r\n").into_bytes()),
+    ),
+    animal(
+        "stream-unprimed",
+        "gives its messages ids, and begins with the first of them",
+        "sse-stream-is-primed",
+        HTTP,
+        LEGACY,
+        Twist::Event(|message, json| match lists_tools(message) {
+            true => format!("id: {}\ndata: {json}\n\n", Uuid::new_v4()).into_bytes(),
+            false => event(&json),
+        }),
     ),
     animal(
         "event-ids-repeat",

@@ -1,7 +1,7 @@
 //! Animals that have the fixtures of the official conformance suite, and one of them does not do what its name says.
 
-use super::changes::{accept, is_error, refuse, remove};
-use super::server::Heard;
+use super::changes::{accept, ask, count, is_error, refuse, remove};
+use super::server::{Heard, notification};
 use super::twist::Twist;
 use super::{ALL, Animal, BOTH, LEGACY, MODERN, animal};
 use serde_json::{Value, json};
@@ -288,6 +288,76 @@ pub(super) const ANIMALS: &[Animal] = &[
         }),
     ),
     animal(
+        "fixture-task-unknown-acknowledged",
+        "acknowledges the end of a task that does not exist",
+        "fixture-task-unknown-is-not-acknowledged",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| match heard.method() == "tasks/cancel" && message["error"]["code"] == -32602 {
+            true => vec![accept(heard, json!({}))],
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "fixture-task-refuses-more-input",
+        "refuses input that a task has not asked for",
+        "fixture-task-unasked-input-is-ignored",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| {
+            let is_unasked = given(heard).as_object().is_some_and(|given| given.contains_key("mcproof-unasked"));
+            match heard.method() == "tasks/update" && is_unasked {
+                true => vec![refuse(heard, -32602, "no such input")],
+                false => vec![message],
+            }
+        }),
+    ),
+    animal(
+        "fixture-task-tells-everybody",
+        "lets everybody listen for tasks",
+        "fixture-task-notifications-need-the-extension",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| match heard.method() == "subscriptions/listen" && is_error(&message) {
+            true => {
+                let meta = json!({ "io.modelcontextprotocol/subscriptionId": heard.id() });
+                let params = json!({ "notifications": heard.params()["notifications"], "_meta": meta });
+                vec![notification("notifications/subscriptions/acknowledged", params)]
+            }
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "fixture-task-reports-on-subscription",
+        "reports progress on a subscription to a task",
+        "fixture-task-subscription-is-about-tasks",
+        &["stdio"],
+        MODERN,
+        Twist::Fixtures(|heard, message| {
+            if heard.calls("slow_compute") {
+                heard.server.memory()["token"] = heard.params()["_meta"]["progressToken"].clone();
+            }
+            let filter = &message["params"]["notifications"];
+            if message["method"] != "notifications/subscriptions/acknowledged" || !filter["taskIds"].is_array() {
+                return vec![message];
+            }
+            let meta = json!({ "io.modelcontextprotocol/subscriptionId": heard.id() });
+            let progress = json!({ "progressToken": heard.server.memory()["token"], "progress": 1, "_meta": meta });
+            vec![message, notification("notifications/progress", progress)]
+        }),
+    ),
+    animal(
+        "fixture-breaks-when-declined",
+        "breaks when the user declines",
+        "fixture-refusal-is-handled",
+        WIRES,
+        MODERN,
+        Twist::Fixtures(|heard, message| match asks_name(heard) && given(heard)["user_name"]["action"] == "decline" {
+            true => vec![refuse(heard, -32603, "cannot read properties of undefined")],
+            false => vec![message],
+        }),
+    ),
+    animal(
         "fixture-task-list-remains",
         "lists tasks as in 2025-11-25",
         "fixture-task-old-methods-are-gone",
@@ -367,6 +437,62 @@ pub(super) const ANIMALS: &[Animal] = &[
         }),
     ),
     animal(
+        "page-without-tls",
+        "sends the user to a page without TLS",
+        "elicitation-url-is-https",
+        ALL,
+        LEGACY,
+        Twist::Fixtures(|heard, message| {
+            if !heard.calls("test_elicitation") || message["method"] != "elicitation/create" || heard.version.as_str() < "2025-11-25" {
+                return vec![message];
+            }
+            let id = json!(format!("page-{}", count(heard)));
+            let page = json!({ "mode": "url", "elicitationId": id, "message": "Sign in", "url": "http://zoo.example/login" });
+            vec![message, ask(id, "elicitation/create", page)]
+        }),
+    ),
+    animal(
+        "samples-with-mixed-results",
+        "gives the model a text and the result of a tool in one message",
+        "sampling-tool-results-stand-alone",
+        WIRES,
+        BOTH,
+        Twist::Fixtures(|_, message| {
+            sampled(message, |messages| {
+                let uses = json!({ "type": "tool_use", "id": "use-1", "name": "echo", "input": {} });
+                messages.push(json!({ "role": "assistant", "content": uses }));
+                let result = json!({ "type": "tool_result", "toolUseId": "use-1", "content": [] });
+                messages.push(json!({ "role": "user", "content": [{ "type": "text", "text": "This came:" }, result] }));
+            })
+        }),
+    ),
+    animal(
+        "samples-with-lost-results",
+        "gives the model the result of one of two tools",
+        "sampling-tool-uses-have-results",
+        WIRES,
+        BOTH,
+        Twist::Fixtures(|_, message| {
+            sampled(message, |messages| {
+                let uses = |id: &str| json!({ "type": "tool_use", "id": id, "name": "echo", "input": {} });
+                messages.push(json!({ "role": "assistant", "content": [uses("use-1"), uses("use-2")] }));
+                messages.push(json!({ "role": "user", "content": { "type": "tool_result", "toolUseId": "use-1", "content": [] } }));
+            })
+        }),
+    ),
+    animal(
+        "samples-with-stray-result",
+        "gives the model a result of a tool that it did not use",
+        "sampling-tool-uses-have-results",
+        WIRES,
+        BOTH,
+        Twist::Fixtures(|_, message| {
+            sampled(message, |messages| {
+                messages.push(json!({ "role": "user", "content": { "type": "tool_result", "toolUseId": "use-9", "content": [] } }));
+            })
+        }),
+    ),
+    animal(
         "samples-with-context",
         "asks for the context of all servers",
         "sampling-context-is-declared",
@@ -380,6 +506,19 @@ pub(super) const ANIMALS: &[Animal] = &[
         }),
     ),
 ];
+
+/// The message with more in each request for a sample, be it one by itself or inside of a result.
+fn sampled(mut message: Value, add: fn(&mut Vec<Value>)) -> Vec<Value> {
+    let is_sample = |request: &&mut Value| request["method"] == "sampling/createMessage";
+    if is_sample(&&mut message) {
+        message["params"]["messages"].as_array_mut().into_iter().for_each(add);
+    }
+    let inside = message.pointer_mut("/result/inputRequests").and_then(Value::as_object_mut);
+    for request in inside.into_iter().flat_map(serde_json::Map::values_mut).filter(is_sample) {
+        request["params"]["messages"].as_array_mut().into_iter().for_each(add);
+    }
+    vec![message]
+}
 
 fn makes_task(message: &Value) -> bool {
     message["result"]["resultType"] == "task"

@@ -2,6 +2,7 @@
 
 use super::changes::{accept, ask, is_handshake, lists_tools, refuse, remove};
 use super::server::{METHOD_NOT_FOUND, notification, result};
+use super::slip::Slip;
 use super::twist::{Twist, event, line};
 use super::{ALL, Animal, BOTH, LEGACY, MODERN, PIPES, STDIO, WEB, animal};
 use serde_json::{Value, json};
@@ -175,6 +176,36 @@ pub(super) const ANIMALS: &[Animal] = &[
         }),
     ),
     animal(
+        "progress-tokens-alike",
+        "asks twice at once with the same progress token",
+        "progress-tokens-are-unique",
+        STDIO,
+        LEGACY,
+        Twist::Line(|message, json| {
+            let before = if lists_tools(message) { alike(message) } else { Vec::new() };
+            before.iter().map(Value::to_string).chain([json]).flat_map(|json| line(&json)).collect()
+        }),
+    ),
+    animal(
+        "progress-tokens-alike-in-events",
+        "asks twice at once with the same progress token",
+        "progress-tokens-are-unique",
+        WEB,
+        LEGACY,
+        Twist::Event(|message, json| {
+            let before = if lists_tools(message) { alike(message) } else { Vec::new() };
+            before.iter().map(Value::to_string).chain([json]).flat_map(|json| event(&json)).collect()
+        }),
+    ),
+    animal(
+        "batches-refused",
+        "speaks the revision with batches, and refuses them",
+        "batch-is-answered",
+        ALL,
+        LEGACY,
+        Twist::Slip(Slip::BatchesRefused),
+    ),
+    animal(
         "request-id-null",
         "asks with the id null",
         "server-request-id-is-fresh",
@@ -265,4 +296,13 @@ const MISNAMED: Twist = Twist::Says(|heard, message| match message["error"]["cod
 /// A message with a member that stands there a first time, with null.
 fn doubled(json: &str, name: &str) -> String {
     json.replacen(&format!("\"{name}\":"), &format!("\"{name}\":null,\"{name}\":"), 1)
+}
+
+/// Two requests with one progress token.
+fn alike(answer: &Value) -> Vec<Value> {
+    let asking = |which: &str| {
+        let id = json!(format!("{which}-{}", answer["id"]));
+        ask(id, "ping", json!({ "_meta": { "progressToken": "the-same" } }))
+    };
+    vec![asking("one"), asking("other")]
 }

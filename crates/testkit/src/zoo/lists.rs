@@ -3,7 +3,7 @@
 use super::changes::{accept, count, lists_tools, refuse, remove};
 use super::server::notification;
 use super::twist::Twist;
-use super::{ALL, Animal, BOTH, LEGACY, animal};
+use super::{ALL, Animal, BOTH, LEGACY, MODERN, animal};
 use serde_json::{Value, json};
 
 pub(super) const ANIMALS: &[Animal] = &[
@@ -76,6 +76,21 @@ pub(super) const ANIMALS: &[Animal] = &[
             }
             let log = || notification("notifications/message", json!({ "level": "error", "data": "the gate is open" }));
             if lists_tools(&message) { vec![log(), message] } else { vec![message] }
+        }),
+    ),
+    animal(
+        "undeclared-log-on-request",
+        "logs for who asks for it, which it did not declare",
+        "notifications-are-declared",
+        ALL,
+        MODERN,
+        Twist::Says(|heard, mut message| {
+            if heard.method() == "server/discover" && message["result"].is_object() {
+                remove(&mut message["result"]["capabilities"], "logging");
+            }
+            let log = || notification("notifications/message", json!({ "level": "error", "data": "the gate is open" }));
+            let is_asked_for = heard.params()["_meta"].get("io.modelcontextprotocol/logLevel").is_some();
+            if lists_tools(&message) && is_asked_for { vec![log(), message] } else { vec![message] }
         }),
     ),
     animal("log-level-ignored", "logs below the level that was set", "log-level-is-obeyed", ALL, LEGACY, LOGS),

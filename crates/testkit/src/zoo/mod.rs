@@ -24,6 +24,7 @@ mod resources;
 mod robustness;
 mod security;
 mod sessions;
+mod tasks;
 mod tools;
 
 pub use crate::reach::Reach;
@@ -132,6 +133,7 @@ pub fn animals() -> impl Iterator<Item = &'static Animal> {
         resources::ANIMALS,
         modern::ANIMALS,
         fixtures::ANIMALS,
+        tasks::ANIMALS,
     ];
     AREAS.iter().flat_map(|area| area.iter())
 }

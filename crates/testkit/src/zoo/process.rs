@@ -34,6 +34,18 @@ pub(super) const ANIMALS: &[Animal] = &[
             Ok(signals.thread_block()?)
         }),
     ),
+    animal(
+        "opens-files-for-good",
+        "opens a file with each call and never closes it",
+        "calls-hold-nothing",
+        STDIO,
+        BOTH,
+        Twist::Hears(|message| {
+            if message["method"] == "tools/call" {
+                std::mem::forget(std::fs::File::open("/dev/null"));
+            }
+        }),
+    ),
     animal("leaves-a-child", "starts a process that stays", "process-leaves-no-children", ALL, BOTH, Twist::Start(|_| child(Group::Same))),
     animal(
         "leaves-a-child-of-its-own-group",

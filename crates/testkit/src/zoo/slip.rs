@@ -8,6 +8,8 @@ pub(crate) enum Slip {
     AbortsKill,
     AnyTokenIsGood,
     Base64Undecoded,
+    /// The server speaks 2025-03-26 at most, and takes no batches.
+    BatchesRefused,
     CancelledRequestsAnswered,
     /// A connection ends after a response that did not say so.
     ConnectionsCloseUnsaid,
@@ -22,7 +24,10 @@ pub(crate) enum Slip {
     NameHeaderUnchecked,
     NullOriginWelcome,
     OriginUnchecked,
+    ParameterExpectedForNull,
     ParameterHeadersUnchecked,
+    ParameterInAnyLetters,
+    ParameterNumbersAreTexts,
     SessionsOutliveTheirEnd,
     /// An event stream goes on after the answer.
     StreamsStayOpen,

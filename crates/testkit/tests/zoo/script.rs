@@ -147,9 +147,14 @@ pub(crate) fn main(version: &str) -> Vec<Step> {
             }
             steps.push(Step::Send(odd));
         }
-        let mut bare = request("tools/list", json!({}));
-        bare["params"] = json!({});
-        steps.push(Step::Send(bare));
+        for (method, params) in [("tools/list", json!({})), ("initialize", json!({ "protocolVersion": "2025-11-25" }))] {
+            let mut bare = request(method, json!({}));
+            bare["params"] = params;
+            steps.push(Step::Send(bare));
+        }
+    } else {
+        let as_task = json!({ "name": "echo", "arguments": { "text": "a" }, "task": { "ttl": 1000 } });
+        steps.push(Step::Send(request("tools/call", as_task)));
     }
     steps.push(notification("notifications/cancelled", json!({ "requestId": 98_765 })));
     steps.push(notification("notifications/zoo/unknown", json!({})));

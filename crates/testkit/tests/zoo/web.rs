@@ -211,6 +211,9 @@ impl Web {
         let list = self.request("tools/list", json!({}));
         let echo = self.request("tools/call", json!({ "name": "echo", "arguments": { "text": "a" } }));
         let find = self.request("tools/call", json!({ "name": "find_animals", "arguments": { "region": "asia" } }));
+        let odd = |arguments: Value| self.request("tools/call", json!({ "name": "find_animals", "arguments": arguments }));
+        let (most, accented, null) =
+            (odd(json!({ "region": "asia", "most": 3 })), odd(json!({ "region": "für" })), odd(json!({ "region": null })));
         let call = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\n";
         for (headers, body) in [
             ("mcp-protocol-version: 2025-11-25\r\nmcp-method: tools/list\r\n", &list),
@@ -224,6 +227,9 @@ impl Web {
             (&format!("{call}mcp-name: find_animals\r\n"), &find),
             (&format!("{call}mcp-name: find_animals\r\nmcp-param-region: africa\r\n"), &find),
             (&format!("{call}mcp-name: find_animals\r\nmcp-param-region: asia\r\n"), &find),
+            (&format!("{call}mcp-name: find_animals\r\nmcp-param-region: asia\r\nmcp-param-most: 3.0\r\n"), &most),
+            (&format!("{call}mcp-name: find_animals\r\nmcp-param-region: für\r\n"), &accented),
+            (&format!("{call}mcp-name: find_animals\r\n"), &null),
         ] {
             self.exchange("POST", "/mcp", &format!("{kinds}{headers}"), body);
         }

@@ -24,7 +24,13 @@ pub(super) async fn take(visit: &mut Visit<'_>, questions: &Questions) {
         Some(hint) => vec![hint],
         None => resource_locations(&server),
     };
-    let Some(resource) = fetch(visit, "resource-metadata", places).await else { return };
+    let Some(resource) = fetch(visit, "resource-metadata", places).await else {
+        // Until 2025-03-26 the server was its own authorization server, at the root of its address.
+        if let Ok(root) = server.join("/") {
+            fetch(visit, "own-server-metadata", server_locations(&root)).await;
+        }
+        return;
+    };
     let issuer = resource.pointer("/authorization_servers/0").and_then(Value::as_str);
     if let Some(issuer) = issuer.and_then(|issuer| Url::parse(issuer).ok()) {
         fetch(visit, "server-metadata", server_locations(&issuer)).await;

@@ -3,7 +3,7 @@
 use super::message::{Heard, INVALID_REQUEST, Kind, Outlet, is_answer, kind};
 use super::session::Session;
 use super::{Fault, Server, answer, note};
-use crate::zoo::Era;
+use crate::zoo::{Era, Slip};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -32,9 +32,9 @@ impl Outlet for Collected {
 
 /// # Errors
 /// Batches are not for this session, or this is none.
-pub(super) fn check(session: &Session, messages: &[Value]) -> Result<(), Fault> {
+pub(super) fn check(server: &Server, session: &Session, messages: &[Value]) -> Result<(), Fault> {
     let refused = |why: &str| Err(Fault::new(INVALID_REQUEST, format!("Invalid request: {why}")));
-    if session.version().as_deref() != Some(REVISION) {
+    if session.version().as_deref() != Some(REVISION) || server.slips(Slip::BatchesRefused) {
         return refused("there are no batches in this revision");
     }
     if messages.is_empty() || messages.iter().any(|message| kind(message).is_err()) {

@@ -1,10 +1,10 @@
 //! Calls of tools: arguments are checked strictly, mistakes that a model can mend are results.
 
 use super::catalogue::PICTURE;
-use super::fixtures;
 use super::message::{Fault, Heard, Outlet, notification};
 use super::session::rank;
 use super::ticket::Ticket;
+use super::{fixtures, legacy_tasks};
 use serde_json::{Value, json};
 use std::thread::sleep;
 use std::time::Duration;
@@ -22,6 +22,9 @@ pub(super) fn call(heard: &Heard, ticket: &Ticket, outlet: &dyn Outlet) -> Resul
         Some(_) => return Err(Fault::invalid_params("`arguments` must be an object")),
     };
     log(heard, outlet, "debug", &format!("{name} was called"));
+    if let Some(outcome) = legacy_tasks::call(heard, name) {
+        return outcome.map(Some);
+    }
     Ok(match mistakes(&tool["inputSchema"], &arguments) {
         Some(mistakes) => Some(refused(&mistakes)),
         None => match fixtures::call(heard, name, &arguments, outlet) {

@@ -80,7 +80,9 @@ fn tools() -> Vec<Value> {
     let mut sum = tool("add", "Gives the sum of two numbers.", json!({ "a": number, "b": number }), &["a", "b"], READS);
     sum["outputSchema"] = json!({ "type": "object", "properties": { "sum": number }, "required": ["sum"] });
     let region = json!({ "type": "string", "description": "A part of the world, such as africa.", "x-mcp-header": "Region" });
-    let mut find = tool("find_animals", "Names the animals that come from a region.", json!({ "region": region }), &["region"], READS);
+    let most = json!({ "type": "integer", "minimum": 1, "maximum": 50, "description": "The most to name.", "x-mcp-header": "Most" });
+    let places = json!({ "region": region, "most": most });
+    let mut find = tool("find_animals", "Names the animals that come from a region.", places, &["region"], READS);
     let names = json!({ "type": "array", "items": { "type": "string" } });
     find["outputSchema"] = json!({ "type": "object", "properties": { "animals": names }, "required": ["animals"] });
     let steps = json!({ "type": "integer", "minimum": 1, "maximum": 20, "default": 5, "description": "Rounds of a tenth of a second." });

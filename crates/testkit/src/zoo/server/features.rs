@@ -2,11 +2,11 @@
 
 use super::calls;
 use super::catalogue::{PICTURE, SPECIES};
-use super::fixtures;
 use super::message::{Fault, Heard, Outlet};
 use super::notes::NOTES;
 use super::tasks;
 use super::ticket::Ticket;
+use super::{fixtures, legacy_tasks};
 use crate::zoo::Slip;
 use serde_json::{Value, json};
 
@@ -17,7 +17,13 @@ use serde_json::{Value, json};
 pub(crate) fn answer(heard: &Heard, ticket: &Ticket, outlet: &dyn Outlet) -> Result<Option<Value>, Fault> {
     let catalogue = &heard.server.catalogue;
     Ok(Some(match heard.method() {
-        "tools/list" => page(heard, "tools", &catalogue.tools)?,
+        "tools/list" => {
+            let mut page = page(heard, "tools", &catalogue.tools)?;
+            if legacy_tasks::has_tasks(heard) {
+                legacy_tasks::mark(&mut page["tools"]);
+            }
+            page
+        }
         "resources/list" => page(heard, "resources", &catalogue.resources)?,
         "resources/templates/list" => page(heard, "resourceTemplates", &catalogue.templates)?,
         "prompts/list" => page(heard, "prompts", &catalogue.prompts)?,
@@ -25,11 +31,12 @@ pub(crate) fn answer(heard: &Heard, ticket: &Ticket, outlet: &dyn Outlet) -> Res
         "resources/read" => read(heard)?,
         "prompts/get" => prompt(heard)?,
         "completion/complete" => complete(heard)?,
+        method if method.starts_with("tasks/") && legacy_tasks::has_tasks(heard) => return legacy_tasks::answer(heard, ticket, outlet),
         _ => tasks::answer(heard)?,
     }))
 }
 
-fn page(heard: &Heard, key: &str, items: &[Value]) -> Result<Value, Fault> {
+pub(super) fn page(heard: &Heard, key: &str, items: &[Value]) -> Result<Value, Fault> {
     let size = heard.server.catalogue.page;
     // A replica that knows only its own cursors is what one row is about.
     let mark = if heard.server.slips(Slip::CursorsOfOneProcess) { std::process::id().to_string() } else { key.to_owned() };

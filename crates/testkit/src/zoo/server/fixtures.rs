@@ -3,7 +3,7 @@
 
 use super::catalogue::{Catalogue, PICTURE, list};
 use super::message::{Fault, Heard, Outlet, notification};
-use super::{calls, modern, tasks};
+use super::{calls, legacy_tasks, modern, tasks};
 use serde_json::{Map, Value, json};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
@@ -60,6 +60,8 @@ impl Catalogue {
             catalogue.tools.push(tool(name, description, schema));
         }
         for (name, description, properties) in [
+            (legacy_tasks::TOOLS[0].0, "Feeds all animals.", json!({})),
+            (legacy_tasks::TOOLS[1].0, "Counts all animals.", json!({})),
             ("greet", "Says hello.", json!({ "name": { "type": "string" } })),
             ("slow_compute", "Takes its time.", json!({ "seconds": { "type": "integer" }, "label": { "type": "string" } })),
             ("failing_job", "Fails after a while.", json!({})),
@@ -123,6 +125,9 @@ pub(super) fn call(heard: &Heard, name: &str, arguments: &Value, outlet: &dyn Ou
     let blocks = |blocks: Value| Some(Ok(json!({ "content": blocks })));
     if let Some(outcome) = tasks::call(heard, name, arguments) {
         return Some(outcome);
+    }
+    if let Some(result) = legacy_tasks::finished(name) {
+        return Some(Ok(result));
     }
     match name {
         "test_simple_text" => blocks(json!([text("a text")])),

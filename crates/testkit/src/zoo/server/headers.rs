@@ -16,6 +16,7 @@ const HEADER_MISMATCH: i64 = -32020;
 /// One is missing, malformed, or says something else.
 pub(super) fn check(heard: &Heard, request: &Request) -> Result<(), Fault> {
     let server = &heard.server;
+    modern::check_handshake(&heard.message)?;
     modern::check_meta(&heard.message)?;
     let asked = modern::version(&heard.message).unwrap_or_default();
     if !server.slips(Slip::VersionHeaderUnchecked) {
@@ -57,7 +58,14 @@ fn parameters(heard: &Heard, request: &Request) -> Result<(), Fault> {
         let Some(mark) = schema["x-mcp-header"].as_str() else { continue };
         let value = &heard.params()["arguments"][name];
         let header = format!("Mcp-Param-{mark}");
-        if !value.is_null() {
+        let wants_null = heard.server.slips(Slip::ParameterExpectedForNull) && heard.params()["arguments"].get(name).is_some();
+        if heard.server.slips(Slip::ParameterInAnyLetters) && value.as_str().is_some_and(|value| request.header(&header) == Some(value)) {
+            continue;
+        }
+        if !value.is_null() || wants_null {
+            // Written in another way, it is another text.
+            let as_text = heard.server.slips(Slip::ParameterNumbersAreTexts) && value.is_number();
+            let value = if as_text { &Value::from(value.to_string()) } else { value };
             encoded(request, &header, value, false)?;
         } else if request.header(&header).is_some() {
             return Err(mismatch(format!("{header} mirrors nothing in the body")));

@@ -238,7 +238,7 @@ impl Exchange<'_> {
     }
 
     fn post_batch(&self, messages: Vec<Value>, accepts: Accepts) -> io::Result<bool> {
-        let batches = |session: &Arc<Session>| batch::check(session, &messages);
+        let batches = |session: &Arc<Session>| batch::check(self.server, session, &messages);
         let session = match self.session() {
             Ok(session) if !self.speaks_modern() && batches(&session).is_ok() => session,
             _ => return self.refuse(&Fault::new(INVALID_REQUEST, "Invalid request: there are no batches here"), None),
@@ -303,7 +303,7 @@ impl Exchange<'_> {
 /// Whether an answer is told as an event: where other messages may come before it, and for lists, so that each client sees
 /// both forms.
 fn prefers_events(method: &str) -> bool {
-    matches!(method, "tools/call" | "tools/list" | "resources/read" | "subscriptions/listen")
+    matches!(method, "tools/call" | "tasks/result" | "tools/list" | "resources/read" | "subscriptions/listen")
 }
 
 pub(super) fn is_json(server: &Server, request: &Request) -> bool {
@@ -326,7 +326,7 @@ fn is_local_origin(origin: &str) -> bool {
 
 fn preflight() -> Response {
     const HEADERS: &str = "content-type, accept, authorization, mcp-session-id, mcp-protocol-version, last-event-id, mcp-method, \
-        mcp-name, mcp-param-region";
+        mcp-name, mcp-param-region, mcp-param-most";
     Response::new(204)
         .with("access-control-allow-methods", "GET, POST, DELETE, OPTIONS")
         .with("access-control-allow-headers", HEADERS)

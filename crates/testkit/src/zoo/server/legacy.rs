@@ -1,9 +1,10 @@
 //! The legacy era: the handshake, and the methods that only it has.
 
-use super::features;
 use super::message::{Fault, Heard, INVALID_REQUEST, Outlet};
 use super::session::{LEGACY, rank};
 use super::ticket::Ticket;
+use super::{features, legacy_tasks};
+use crate::zoo::Slip;
 use crate::zoo::changes::remove;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -44,14 +45,21 @@ fn initialize(heard: &Heard) -> Result<Value, Fault> {
     if heard.session.version().is_some() {
         return Err(Fault::new(INVALID_REQUEST, "the session is initialized already"));
     }
-    let newest = LEGACY[LEGACY.len() - 1];
-    let version = LEGACY.into_iter().find(|known| *known == asked).unwrap_or(newest);
+    let known = match heard.server.slips(Slip::BatchesRefused) {
+        true => &LEGACY[..2],
+        false => &LEGACY[..],
+    };
+    let newest = known[known.len() - 1];
+    let version = known.iter().copied().find(|known| *known == asked).unwrap_or(newest);
     heard.session.agree_on(version);
     heard.session.meet(&params["capabilities"]);
     let catalogue = &heard.server.catalogue;
     let mut capabilities = catalogue.capabilities.clone();
     // This era has no extensions.
     remove(&mut capabilities, "extensions");
+    if version == newest && catalogue.tool(legacy_tasks::TOOLS[0].0).is_some() {
+        capabilities["tasks"] = legacy_tasks::capability();
+    }
     Ok(json!({
         "protocolVersion": version,
         "capabilities": capabilities,

@@ -11,6 +11,7 @@ mod guard;
 mod headers;
 mod http;
 mod legacy;
+mod legacy_tasks;
 mod message;
 mod modern;
 mod notes;
@@ -52,6 +53,7 @@ pub(crate) struct Server {
     memory: Mutex<Value>,
     questions: asking::Questions,
     tasks: Mutex<Vec<tasks::Task>>,
+    legacy_tasks: Mutex<Vec<legacy_tasks::LegacyTask>>,
 }
 
 /// How a request ended.
@@ -79,6 +81,7 @@ impl Server {
             memory: Mutex::default(),
             questions: asking::Questions::default(),
             tasks: Mutex::default(),
+            legacy_tasks: Mutex::default(),
         })
     }
 
@@ -147,7 +150,7 @@ pub(crate) fn note(heard: &Heard, kind: Kind) {
 /// Answers a request; in a thread of its own if that may take a while, so that others can come in between.
 fn dispatch(heard: Heard, outlet: &Arc<dyn Outlet>) -> Option<JoinHandle<()>> {
     let ticket = heard.server.enter(&heard.session, heard.id());
-    let slow = matches!(heard.method(), "tools/call" | "subscriptions/listen");
+    let slow = matches!(heard.method(), "tools/call" | "tasks/result" | "subscriptions/listen");
     let (heard, outlet) = (Arc::new(heard), Arc::clone(outlet));
     let work = move || {
         answer(&heard, &ticket, &outlet);

@@ -1,10 +1,10 @@
 //! The modern era: every request carries what it needs, results say what they are and how long they hold.
 
 use super::Server;
-use super::features;
 use super::message::{Fault, Heard, Outlet, notification};
 use super::session::{MODERN, rank};
 use super::ticket::Ticket;
+use super::{features, tasks};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::sleep;
@@ -73,6 +73,17 @@ pub(crate) fn check_meta(message: &Value) -> Result<(), Fault> {
     Ok(())
 }
 
+/// A legacy client has no other way to learn what is spoken here (basic/versioning).
+///
+/// # Errors
+/// It is one, and shakes hands.
+pub(crate) fn check_handshake(message: &Value) -> Result<(), Fault> {
+    if message["method"] == "initialize" && !is_modern(message) {
+        return check_version(message["params"]["protocolVersion"].as_str().unwrap_or_default());
+    }
+    Ok(())
+}
+
 /// # Errors
 /// The revision is another.
 pub(crate) fn check_version(asked: &str) -> Result<(), Fault> {
@@ -121,12 +132,21 @@ fn listen(heard: &Arc<Heard>, ticket: &Ticket, outlet: &Arc<dyn Outlet>) -> Resu
     let filter = heard.params()["notifications"].as_object().ok_or_else(|| Fault::invalid_params("`notifications` must be an object"))?;
     let asked = filter.get("resourceSubscriptions").and_then(Value::as_array);
     let uris: Vec<String> = asked.into_iter().flatten().filter_map(|uri| uri.as_str().map(str::to_owned)).collect();
-    // Only fixtures have tools that change.
+    // Only fixtures have tasks, and tools that change.
+    let has_tasks = heard.server.catalogue.capabilities.pointer(tasks::EXTENSION).is_some();
+    let followed = filter.get("taskIds").filter(|_| has_tasks);
+    if followed.is_some() && !heard.client_can(tasks::EXTENSION) {
+        return Err(tasks::needs_extension());
+    }
     let may_change = heard.server.catalogue.capabilities["tools"]["listChanged"] == true;
     let tools = may_change && filter.get("toolsListChanged") == Some(&Value::Bool(true));
     let mut honoured = if asked.is_some() { json!({ "resourceSubscriptions": uris }) } else { json!({}) };
     if tools {
         honoured["toolsListChanged"] = json!(true);
+    }
+    if let Some(followed) = followed {
+        // Whether anything is told of them is up to the server.
+        honoured["taskIds"] = followed.clone();
     }
     let listener = Arc::new(Listener { heard: Arc::clone(heard), outlet: Arc::clone(outlet), uris, tools });
     listener.tell("notifications/subscriptions/acknowledged", json!({ "notifications": honoured }));

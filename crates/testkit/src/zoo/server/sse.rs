@@ -54,7 +54,7 @@ fn post(exchange: &Exchange<'_>) -> io::Result<bool> {
     let refuse = |fault: &Fault| exchange.send(Response::text(400, &fault.message));
     let mut message = match serde_json::from_slice::<Value>(&request.body) {
         Ok(Value::Array(messages)) => {
-            if let Err(fault) = batch::check(&session, &messages) {
+            if let Err(fault) = batch::check(server, &session, &messages) {
                 return refuse(&fault);
             }
             let keeps = exchange.send(Response::new(202))?;

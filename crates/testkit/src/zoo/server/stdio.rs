@@ -47,7 +47,7 @@ fn hear(server: &Arc<Server>, session: &Arc<Session>, line: &[u8], outlet: &Arc<
     }
     let mut message = match serde_json::from_slice::<Value>(line) {
         Ok(Value::Array(messages)) => {
-            match batch::check(session, &messages) {
+            match batch::check(server, session, &messages) {
                 Ok(()) => batch::answer_all(server, session, messages, outlet),
                 Err(fault) => refuse(server, session, &fault, outlet),
             }
@@ -101,10 +101,7 @@ fn era(server: &Server, session: &Session, message: &Value, kind: Kind) -> Era {
 }
 
 fn check_modern(heard: &Heard) -> Result<(), Fault> {
-    // A legacy client has no other way to learn what is spoken here (basic/versioning).
-    if heard.method() == "initialize" && !modern::is_modern(&heard.message) {
-        return modern::check_version(heard.params()["protocolVersion"].as_str().unwrap_or_default());
-    }
+    modern::check_handshake(&heard.message)?;
     modern::check_meta(&heard.message)?;
     modern::check_version(modern::version(&heard.message).unwrap_or_default())
 }

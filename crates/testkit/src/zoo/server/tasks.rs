@@ -7,7 +7,7 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-const EXTENSION: &str = "/extensions/io.modelcontextprotocol~1tasks";
+pub(super) const EXTENSION: &str = "/extensions/io.modelcontextprotocol~1tasks";
 /// What the extension is declared under, among capabilities.
 pub(super) const DECLARED: &str = "io.modelcontextprotocol/tasks";
 const MISSING_CAPABILITY: i64 = -32021;
@@ -63,7 +63,7 @@ impl Task {
     }
 }
 
-fn needs_extension() -> Fault {
+pub(super) fn needs_extension() -> Fault {
     let capabilities = json!({ "requiredCapabilities": { "extensions": { DECLARED: {} } } });
     Fault::new(MISSING_CAPABILITY, "tasks are needed").with(capabilities)
 }
