@@ -2,6 +2,7 @@
 //! What is written by nobody, or says nothing about any server, keeps it silent.
 
 use crate::channel::Carrier;
+use crate::clock::TOLERANCE;
 use crate::config::TargetSpec;
 use crate::moment::Moment;
 use crate::store::Store;
@@ -30,7 +31,7 @@ pub enum Beat {
     /// It was not time, or there is no heartbeat.
     Waited,
     Fetched,
-    /// Results are missing.
+    /// Results are missing, or are of times that have not come yet.
     Silent,
     Failed(String),
 }
@@ -55,9 +56,8 @@ impl Heart {
         let newest = sqlx::query_scalar("SELECT MAX(last_result) FROM target WHERE removed IS NULL").fetch_one(&self.store.pool);
         let newest: Option<i64> = newest.await?;
         let targets = plan.targets.values();
-        let beat = match newest.filter(|newest| *newest > 0) {
-            Some(newest) if now.since(Moment(newest)) <= lately(targets.map(Arc::as_ref)) => match self.carrier.fetch(&heartbeat.url).await
-            {
+        let beat = match newest.map(Moment).filter(|newest| *newest > Moment(0) && *newest <= now + TOLERANCE) {
+            Some(newest) if now.since(newest) <= lately(targets.map(Arc::as_ref)) => match self.carrier.fetch(&heartbeat.url).await {
                 Ok(_) => Beat::Fetched,
                 Err(why) => Beat::Failed(why),
             },

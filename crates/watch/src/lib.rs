@@ -4,6 +4,7 @@
 pub mod api_target;
 pub mod channel;
 pub mod chores;
+pub mod clock;
 pub mod config;
 pub mod heartbeat;
 pub mod incident;

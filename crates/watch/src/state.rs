@@ -108,6 +108,16 @@ impl TargetState {
         self.surface.weigh(level, is_suspicious, now);
     }
 
+    /// The clock was set back: what is remembered of times that have not come yet is forgotten.
+    pub fn set_back(&mut self, now: Moment) {
+        self.last.retain(|_, (slot, _)| *slot <= now);
+        self.course.set_back(now);
+        self.surface.set_back(now);
+        self.latency.set_back(now);
+        self.objective.set_back(now);
+        self.process.set_back(now);
+    }
+
     /// A person agrees with the contract as it is now.
     pub fn agree(&mut self) {
         self.surface.agree();

@@ -15,6 +15,7 @@ mod results;
 mod retention;
 mod rollup;
 mod schedule;
+mod set_back;
 mod values;
 
 pub use chores::BLIND_AFTER;

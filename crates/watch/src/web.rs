@@ -23,7 +23,7 @@ use axum::routing::{any, delete, get, post};
 use mcproof_client::Network;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::JoinSet;
@@ -43,7 +43,7 @@ pub type Current = Arc<dyn Fn() -> Arc<Config> + Send + Sync>;
 pub struct State {
     pub store: Store,
     pub config: Current,
-    pub now: fn() -> Moment,
+    pub now: Arc<dyn Fn() -> Moment + Send + Sync>,
     /// The names of targets of which something changed. Whoever knows first rings it; we do so, too.
     pub bell: broadcast::Sender<String>,
     pub metrics: Arc<Metrics>,
@@ -58,6 +58,8 @@ pub struct State {
 
 struct Inner {
     started: Moment,
+    /// When results were last seen to be written, whatever the clock on the wall says.
+    news: Mutex<Instant>,
     /// Signs what forms carry.
     key: ring::hmac::Key,
     assets: assets::Assets,
@@ -104,9 +106,10 @@ impl ServeFailure {
 }
 
 impl State {
-    pub fn new(store: Store, config: Current, now: fn() -> Moment, bell: broadcast::Sender<String>) -> Self {
+    pub fn new(store: Store, config: Current, now: impl Fn() -> Moment + Send + Sync + 'static, bell: broadcast::Sender<String>) -> Self {
         let inner = Inner {
             started: now(),
+            news: Mutex::new(Instant::now()),
             key: guard::key(&config()),
             assets: assets::Assets::default(),
             glance: Mutex::default(),
@@ -117,7 +120,7 @@ impl State {
         Self {
             store,
             config,
-            now,
+            now: Arc::new(now),
             bell,
             metrics: Arc::default(),
             targets_changed: Arc::default(),

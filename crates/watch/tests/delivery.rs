@@ -553,4 +553,7 @@ async fn the_heart_beats_only_while_results_come_in(address: String) {
     assert_eq!(heart.pass(BEGIN + seconds(80)).await.unwrap().0, Beat::Fetched);
     assert_eq!(heart.pass(BEGIN + seconds(110)).await.unwrap().0, Beat::Silent);
     assert_eq!(outside.heard().len(), 4);
+    // A clock that was set back makes no result new.
+    world.run("UPDATE target SET last_result = $1 + 3600000").await;
+    assert_eq!(heart.pass(BEGIN + seconds(120)).await.unwrap().0, Beat::Silent);
 }

@@ -12,7 +12,8 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::stream::{self, Stream};
 use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
-use std::time::Duration;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 use tokio::sync::broadcast::error::RecvError;
 
 /// Between two looks at the store.
@@ -67,6 +68,9 @@ async fn look(state: &State, seen: &mut Seen) -> Result<(), StoreFailure> {
             seen.at.insert(target.name.clone(), target.last);
             changed.push(target.name);
         }
+    }
+    if !changed.is_empty() {
+        *state.inner.news.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
     let news = state.store.results_since(&changed, state.now() - RECENT).await?;
     for result in news {
@@ -142,10 +146,8 @@ async fn ailment(state: &State) -> Option<String> {
         Err(failure) => return Some(format!("the database does not answer: {}", super::shown::plain(&failure.to_string()))),
     };
     let shortest = targets.iter().map(|target| target.every).min()?;
-    // What is inconclusive says nothing about a target, but it was written.
-    let newest = targets.iter().map(|target| target.last.0.max(target.last.1)).max()?;
-    let since = newest.max(state.inner.started);
     let patience = Duration::from_millis(u64::try_from(shortest.saturating_mul(INTERVALS)).unwrap_or(0)) + GRACE;
-    let silence = state.now().since(since);
+    // What is inconclusive says nothing about a target, but it was written.
+    let silence = state.inner.news.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
     (silence > patience).then(|| format!("no result was written for {}", super::shown::span(silence)))
 }

@@ -12,6 +12,7 @@ use mcproof_client::{Guardian, Network};
 use mcproof_record::Diagnostic;
 use mcproof_report::{diagnostic, escape};
 use mcproof_watch::channel::Carrier;
+use mcproof_watch::clock::Clock;
 use mcproof_watch::config::Config;
 use mcproof_watch::heartbeat::{Beat, Heart};
 use mcproof_watch::metrics::Metrics;
@@ -46,6 +47,7 @@ struct House {
     monitor: Monitor,
     notifier: Notifier,
     heart: Heart,
+    clock: Clock,
     log: Form,
 }
 
@@ -76,39 +78,39 @@ pub(super) fn run(path: &Path, arguments: &Arguments, config: Config, seen: Seen
 
 async fn open(config: Config, log: Form) -> Result<House, Failure> {
     let network = Network { proxies: network::of_environment(), ..Network::default() };
-    let now = Moment::from(settings::now());
+    let clock = Clock::of_machine(settings::now);
     let reach = Reach {
         network: network.clone(),
         guardian: Guardian::of_whole_process(),
         own_binary: settings::own_binary(),
         variables: settings::variables(),
-        name: format!("{}-{}", std::process::id(), now.0),
+        name: format!("{}-{}", std::process::id(), clock.now().0),
     };
-    let monitor = Monitor::open(config, reach, now).await.map_err(|failure| of_store(&failure))?;
+    let monitor = Monitor::open(config, reach, &clock).await.map_err(|failure| of_store(&failure))?;
     let carrier = Carrier::new(network);
     let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), carrier.clone());
     let heart = Heart::new(monitor.store.clone(), monitor.plan(), carrier);
-    Ok(House { monitor, notifier, heart, log })
+    Ok(House { monitor, notifier, heart, clock, log })
 }
 
 impl House {
     async fn once(&self) -> Result<Exit, Failure> {
-        let start = now();
-        self.monitor.once(settings::now).await.map_err(|failure| of_store(&failure))?;
+        let start = self.clock.now();
+        self.monitor.once(&self.clock).await.map_err(|failure| of_store(&failure))?;
         let began = Instant::now();
         loop {
-            let now = Moment::from(settings::now());
+            let now = self.clock.now();
             let round = self.notifier.pass(now).await.map_err(|error| of_store(&error.into()))?;
             self.tell(&round.sent);
             let Some(next) = round.next else { break };
-            let rest = next.since(Moment::from(settings::now()));
+            let rest = next.since(self.clock.now());
             if began.elapsed() + rest > LAST_MESSAGES {
                 break;
             }
             sleep(rest).await;
         }
         // A database that fails is told by what comes next.
-        let _ = self.beat(now(), &mut None).await;
+        let _ = self.beat(self.clock.now(), &mut None).await;
         let mut exit = Exit::Passed;
         let plan = self.monitor.plan();
         let plan = Arc::clone(&plan.borrow());
@@ -157,7 +159,7 @@ impl House {
         let telling = async {
             if role != Role::Worker {
                 // Several at the same time: a service that hangs keeps only one of them from the others.
-                let teller = || keep_passing(async |now| self.notify(now).await, &self.monitor.stirred, settings::now, stopped());
+                let teller = || keep_passing(async |now| self.notify(now).await, &self.monitor.stirred, &self.clock, stopped());
                 tokio::join!(teller(), teller(), teller());
             }
         };
@@ -165,7 +167,7 @@ impl House {
             if role == Role::Serve {
                 let mut last = None;
                 let never = Notify::new();
-                keep_passing(async |now| self.beat(now, &mut last).await, &never, settings::now, stopped()).await;
+                keep_passing(async |now| self.beat(now, &mut last).await, &never, &self.clock, stopped()).await;
             }
         };
         let bound = listener.as_ref().and_then(|listener| listener.local_addr().ok());
@@ -176,7 +178,7 @@ impl House {
         };
         let reading = self.read_again(path, arguments, bound, seen, stopped());
         let complaining = self.complain(stopped());
-        let probing = self.monitor.run(role, settings::now, stopped());
+        let probing = self.monitor.run(role, &self.clock, stopped());
         let (exit, ..) = tokio::join!(stopping, probing, telling, beating, showing, reading, complaining);
         // A database that is gone has no leases either.
         let _ = self.monitor.give_back().await;
@@ -189,7 +191,9 @@ impl House {
         self.log.say(Level::Info, "dashboard", &[("at", &address)]);
         let plan = self.monitor.plan();
         let (bell, _) = broadcast::channel(BELL);
-        let mut state = web::State::new(self.monitor.store.clone(), Arc::new(move || Arc::clone(&plan.borrow().config)), now, bell);
+        let clock = self.clock.clone();
+        let mut state =
+            web::State::new(self.monitor.store.clone(), Arc::new(move || Arc::clone(&plan.borrow().config)), move || clock.now(), bell);
         state.network.proxies = network::of_environment();
         state.instance = format!("{}/{}/{}", self.monitor.worker.region, settings::host_name(), std::process::id());
         let metrics = Arc::clone(&state.metrics);
@@ -307,7 +311,7 @@ impl House {
                         continue;
                     }
                     self.point_out(Level::Warning, &loaded.warnings);
-                    match self.monitor.reload(loaded.config, Moment::from(settings::now())).await {
+                    match self.monitor.reload(loaded.config, self.clock.now()).await {
                         Ok(_) => {
                             let targets = self.monitor.plan().borrow().targets.len().to_string();
                             self.log.say(Level::Info, "reloaded", &[("targets", &targets)]);
@@ -354,10 +358,6 @@ impl House {
             }
         }
     }
-}
-
-fn now() -> Moment {
-    Moment::from(settings::now())
 }
 
 async fn listen(address: SocketAddr, config: &Config) -> Result<TcpListener, Failure> {
