@@ -5,7 +5,7 @@
 mod heard;
 
 use serde_json::Value;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -271,7 +271,11 @@ struct Monitor {
 
 impl Monitor {
     fn start(folder: &Path) -> Self {
-        let mut process = command(folder, &["watch", "watch.yaml", "--json"]).stderr(Stdio::piped()).spawn().unwrap();
+        Self::spawn(&mut command(folder, &["watch", "watch.yaml", "--json"]))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(process.stderr.take().unwrap());
         Self { process, stderr }
     }
@@ -311,10 +315,7 @@ fn a_running_monitor_takes_over_a_changed_file_and_keeps_the_old_one_where_that_
     let mut monitor = Monitor::start(folder.path());
     assert_eq!(monitor.says("started")["targets"], "1");
     let at = monitor.says("dashboard")["at"].as_str().unwrap().to_owned();
-    let mut page = TcpStream::connect(at.trim_start_matches("http://")).unwrap();
-    page.write_all(b"GET /status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
-    let mut first = String::new();
-    BufReader::new(page).read_line(&mut first).unwrap();
+    let (first, _) = get(&at, "/status");
     assert!(first.starts_with("HTTP/1.1 200"), "{first}");
     std::fs::write(folder.path().join("watch.yaml"), "targets: 5\n").unwrap();
     assert_eq!(monitor.says("mistake")["at"], "watch.yaml:1:10");
@@ -345,6 +346,42 @@ fn a_running_monitor_takes_over_a_changed_file_and_keeps_the_old_one_where_that_
     monitor.signal("-TERM");
     monitor.says("ending");
     assert_eq!(monitor.process.wait().unwrap().code(), Some(143));
+}
+
+/// The first line of what the dashboard answers, and the rest.
+fn get(at: &str, path: &str) -> (String, String) {
+    let mut page = TcpStream::connect(at.trim_start_matches("http://")).unwrap();
+    page.write_all(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    page.read_to_string(&mut answer).unwrap();
+    let (first, rest) = answer.split_once("\r\n").unwrap();
+    (first.to_owned(), rest.to_owned())
+}
+
+#[test]
+fn a_disk_that_takes_nothing_is_told_and_probing_goes_on_when_it_does_again() {
+    let config = "listen: 127.0.0.1:0\ntargets: { shop: { stdio: 'mcproof demo shop', every: 1s } }\nchannels: {}\n";
+    let folder = folder_with(&[("watch.yaml", config)]);
+    // Without the signal a process is told of its limit as of any other failure.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ; exec \"$0\" watch watch.yaml --json", MCPROOF]).current_dir(folder.path());
+    let mut monitor = Monitor::spawn(shell.env("XDG_STATE_HOME", "/nowhere"));
+    let at = monitor.says("dashboard")["at"].as_str().unwrap().to_owned();
+    let pid = monitor.process.id().to_string();
+    let limit = |size: &str| {
+        assert!(Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={size}:unlimited")]).status().unwrap().success());
+    };
+    for _ in 0..2 {
+        limit("4096");
+        let said = monitor.says("database");
+        assert!(said["why"].as_str().unwrap().starts_with("the disk"), "{said}");
+        assert!(said["hint"].as_str().unwrap().contains("disk"), "{said}");
+        let (status, body) = get(&at, "/healthz");
+        assert!(status.contains("503") && body.contains("no result can be written: the disk"), "{status} {body}");
+        limit("unlimited");
+        monitor.says("database-works-again");
+        assert!(get(&at, "/healthz").0.contains("200"));
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::clock::TOLERANCE;
 use crate::config::TargetSpec;
 use crate::moment::Moment;
 use crate::store::Store;
-use crate::worker::Plan;
+use crate::worker::{Plan, Pulse};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -22,6 +22,7 @@ pub struct Heart {
     store: Store,
     plan: watch::Receiver<Arc<Plan>>,
     carrier: Carrier,
+    pulse: Pulse,
     next: Arc<Mutex<Moment>>,
 }
 
@@ -31,14 +32,15 @@ pub enum Beat {
     /// It was not time, or there is no heartbeat.
     Waited,
     Fetched,
-    /// Results are missing, or are of times that have not come yet.
+    /// Results are missing, are of times that have not come yet, or cannot be written.
     Silent,
     Failed(String),
 }
 
 impl Heart {
-    pub fn new(store: Store, plan: watch::Receiver<Arc<Plan>>, carrier: Carrier) -> Self {
-        Self { store, plan, carrier, next: Arc::default() }
+    /// `pulse` is that of the worker of this process.
+    pub fn new(store: Store, plan: watch::Receiver<Arc<Plan>>, carrier: Carrier, pulse: Pulse) -> Self {
+        Self { store, plan, carrier, pulse, next: Arc::default() }
     }
 
     /// Fetches the URL if it is time and results came lately. Says when it is time again.
@@ -57,10 +59,12 @@ impl Heart {
         let newest: Option<i64> = newest.await?;
         let targets = plan.targets.values();
         let beat = match newest.map(Moment).filter(|newest| *newest > Moment(0) && *newest <= now + TOLERANCE) {
-            Some(newest) if now.since(newest) <= lately(targets.map(Arc::as_ref)) => match self.carrier.fetch(&heartbeat.url).await {
-                Ok(_) => Beat::Fetched,
-                Err(why) => Beat::Failed(why),
-            },
+            Some(newest) if self.pulse.vitals().trouble.is_none() && now.since(newest) <= lately(targets.map(Arc::as_ref)) => {
+                match self.carrier.fetch(&heartbeat.url).await {
+                    Ok(_) => Beat::Fetched,
+                    Err(why) => Beat::Failed(why),
+                }
+            }
             _ => Beat::Silent,
         };
         let next = now + if beat == Beat::Fetched { heartbeat.every } else { RETRY.min(heartbeat.every) };

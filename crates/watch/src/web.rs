@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::moment::Moment;
 use crate::store::Store;
+use crate::worker::Pulse;
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, delete, get, post};
@@ -49,6 +50,8 @@ pub struct State {
     pub metrics: Arc<Metrics>,
     /// Rung when the API added, changed or removed a target.
     pub targets_changed: Arc<Notify>,
+    /// How the worker of this process is, if it has one.
+    pub pulse: Pulse,
     /// The way to a collector of OTLP.
     pub network: Network,
     /// What the collector knows this process by.
@@ -124,6 +127,7 @@ impl State {
             bell,
             metrics: Arc::default(),
             targets_changed: Arc::default(),
+            pulse: Pulse::default(),
             network: Network::default(),
             instance: "local".into(),
             inner: Arc::new(inner),

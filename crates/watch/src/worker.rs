@@ -5,7 +5,7 @@
 mod pulse;
 mod steady;
 
-pub use pulse::{Pulse, Vitals};
+pub use pulse::{Pulse, Trouble, Vitals};
 
 use crate::clock::{Clock, TOLERANCE};
 use crate::config::{Config, TargetSpec};
@@ -14,6 +14,7 @@ use crate::prober::Prober;
 use crate::state::Verdict;
 use crate::store::{Finished, Lease, Store, StoreFailure};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
+use pulse::Task;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,7 +90,7 @@ impl Worker {
             if now + TOLERANCE < before
                 && let Err(failure) = self.store.recover_from_set_back(now).await
             {
-                self.pulse.ill(&failure);
+                self.pulse.ill(Task::Lease, &failure);
             }
             before = now;
             while probes.try_join_next().is_some() {}
@@ -141,7 +142,7 @@ impl Worker {
                 (leases, rest.clamp(SHORTEST_REST, LONGEST_REST))
             }
             Err(failure) => {
-                self.pulse.ill(&failure);
+                self.pulse.ill(Task::Lease, &failure);
                 (Vec::new(), LONGEST_REST)
             }
         }
@@ -192,7 +193,7 @@ impl Worker {
             let mut left = Vec::new();
             for part in before.as_deref().unwrap_or(batch).chunks(size) {
                 if let Err(failure) = self.commit(part, clock.now()).await {
-                    self.pulse.ill(&failure);
+                    self.pulse.ill(Task::Commit, &failure);
                     left.extend_from_slice(part);
                 }
             }

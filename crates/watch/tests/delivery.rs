@@ -25,7 +25,7 @@ use mcproof_watch::heartbeat::{Beat, Heart};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::notifier::{Notifier, Sent};
 use mcproof_watch::store::Store;
-use mcproof_watch::worker::Plan;
+use mcproof_watch::worker::{Plan, Pulse};
 use receiver::{Deed, Receiver};
 use serde_json::{Value, json};
 use sqlx::{AnyPool, Row as _};
@@ -539,7 +539,7 @@ async fn the_heart_beats_only_while_results_come_in(address: String) {
     let specs: Vec<_> = loaded.targets.values().collect();
     world.store.sync_targets(&specs, "local", BEGIN).await.unwrap();
     let (_, plan) = watch::channel(Arc::new(Plan { config: Arc::new(loaded.clone()), targets }));
-    let heart = Heart::new(world.store.clone(), plan, Carrier::new(Network::default()));
+    let heart = Heart::new(world.store.clone(), plan, Carrier::new(Network::default()), Pulse::default());
     assert_eq!(heart.pass(BEGIN).await.unwrap(), (Beat::Silent, Some(BEGIN + seconds(10))));
     world.run("UPDATE target SET last_result = $1").await;
     assert_eq!(heart.pass(BEGIN + seconds(9)).await.unwrap(), (Beat::Waited, Some(BEGIN + seconds(10))));

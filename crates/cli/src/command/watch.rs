@@ -147,5 +147,5 @@ pub(crate) fn run(arguments: &Arguments, _watching: Watching) -> Result<Exit, Fa
 
 fn of_store(failure: &StoreFailure) -> Failure {
     let told = Failure::bad_input("no-database", format!("the database cannot be used: {failure}"));
-    told.hint("look at `database`, or name another one with --database")
+    told.hint(failure.hint().unwrap_or("look at `database`, or name another one with --database"))
 }

@@ -141,6 +141,9 @@ pub(super) async fn health(Shared(state): Shared<State>) -> Response {
 }
 
 async fn ailment(state: &State) -> Option<String> {
+    if let Some(trouble) = state.pulse.vitals().trouble {
+        return Some(format!("no result can be written: {}", super::shown::plain(&trouble.why)));
+    }
     let targets = match state.store.freshness().await {
         Ok(targets) => targets,
         Err(failure) => return Some(format!("the database does not answer: {}", super::shown::plain(&failure.to_string()))),

@@ -22,6 +22,7 @@ use mcproof_watch::notifier::{Notifier, Sent};
 use mcproof_watch::state::Availability;
 use mcproof_watch::store::read::TargetRow;
 use mcproof_watch::web::{self, ServeFailure};
+use mcproof_watch::worker::Trouble;
 use std::fs::Metadata;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
@@ -89,7 +90,7 @@ async fn open(config: Config, log: Form) -> Result<House, Failure> {
     let monitor = Monitor::open(config, reach, &clock).await.map_err(|failure| of_store(&failure))?;
     let carrier = Carrier::new(network);
     let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), carrier.clone());
-    let heart = Heart::new(monitor.store.clone(), monitor.plan(), carrier);
+    let heart = Heart::new(monitor.store.clone(), monitor.plan(), carrier, monitor.pulse.clone());
     Ok(House { monitor, notifier, heart, clock, log })
 }
 
@@ -195,6 +196,7 @@ impl House {
         let mut state =
             web::State::new(self.monitor.store.clone(), Arc::new(move || Arc::clone(&plan.borrow().config)), move || clock.now(), bell);
         state.network.proxies = network::of_environment();
+        state.pulse = self.monitor.pulse.clone();
         state.instance = format!("{}/{}/{}", self.monitor.worker.region, settings::host_name(), std::process::id());
         let metrics = Arc::clone(&state.metrics);
         let mut stop = std::pin::pin!(stop);
@@ -341,7 +343,7 @@ impl House {
     /// Says so when the database does not do what it is asked, and when it does again.
     async fn complain(&self, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
-        let mut trouble: Option<String> = None;
+        let mut trouble: Option<Trouble> = None;
         loop {
             tokio::select! {
                 biased;
@@ -351,7 +353,11 @@ impl House {
             let now = self.monitor.pulse.vitals().trouble;
             if now != trouble {
                 match &now {
-                    Some(why) => self.log.say(Level::Error, "database", &[("while", "probing"), ("why", why)]),
+                    Some(Trouble { why, hint, .. }) => {
+                        let hint = hint.map(|hint| ("hint", hint));
+                        let said: Vec<_> = [("while", "probing"), ("why", why.as_str())].into_iter().chain(hint).collect();
+                        self.log.say(Level::Error, "database", &said);
+                    }
                     None => self.log.say(Level::Info, "database-works-again", &[]),
                 }
                 trouble = now;
