@@ -80,7 +80,8 @@ impl Chores {
         let config = Arc::clone(&self.plan.borrow().config);
         if self.store.take_chore("look", &self.name, LOOK, now).await?.is_some() {
             let blind = self.store.sweep_blind(&config, &self.region, since, now).await?;
-            if incidents::tell_what_is_owed(&self.store, &config, now).await? || blind > 0 {
+            let ended = incidents::end_storms(&self.store, &config, now).await?;
+            if incidents::tell_what_is_owed(&self.store, &config, now).await? || blind > 0 || ended {
                 self.stirred.notify_one();
             }
             self.store.end_chore("look", &self.name, now).await?;

@@ -42,6 +42,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     the_next_channel_is_told_after_two_minutes_and_its_end_goes_where_the_begin_went,
     a_refusal_goes_to_the_next_channel_at_once_and_a_page_is_never_given_up,
     alerts_that_may_be_open_somewhere_are_closed_there_too,
+    ways_of_one_incident_do_not_wait_for_each_other,
     people_are_reminded_until_somebody_acknowledges_and_then_told_who,
     a_reminder_of_a_storm_names_those_who_still_fail,
     nobody_is_reminded_during_maintenance,
@@ -279,6 +280,23 @@ async fn alerts_that_may_be_open_somewhere_are_closed_there_too(address: String)
     let last = pager.heard().last().unwrap().json();
     assert_eq!((last["event_action"].as_str(), last["dedup_key"].as_str()), (Some("resolve"), Some(INCIDENT)));
     assert_eq!(world.open().await, 0);
+}
+
+async fn ways_of_one_incident_do_not_wait_for_each_other(address: String) {
+    let (mut broken, chat, mail) = (Receiver::http().await, Receiver::http().await, Receiver::http().await);
+    let config = hooks(&[("broken", &broken), ("chat", &chat), ("mail", &mail)]);
+    broken.end().await;
+    let mut world = World::new(&address, &config).await;
+    for channel in ["broken", "chat", "mail"] {
+        world.write(Kind::Trigger, &[channel]).await;
+    }
+    world.settle().await;
+    assert_eq!((kinds(&chat), kinds(&mail)), (vec!["trigger".to_owned()], vec!["trigger".to_owned()]));
+    // What one of them never took does not keep the end from the others.
+    world.write(Kind::Resolve, &["broken"]).await;
+    world.until(BEGIN + seconds(60)).await;
+    let both = ["trigger".to_owned(), "resolve".to_owned()];
+    assert_eq!((kinds(&chat), kinds(&mail), world.open().await), (both.to_vec(), both.to_vec(), 0));
 }
 
 async fn people_are_reminded_until_somebody_acknowledges_and_then_told_who(address: String) {
