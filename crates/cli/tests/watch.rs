@@ -50,6 +50,11 @@ struct Service {
 
 impl Service {
     fn answering(status: u16) -> Self {
+        Self::saying(format!("{status} As Told"))
+    }
+
+    /// The status, and headers if there are any.
+    fn saying(head: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
         let heard = Arc::<Mutex<Vec<Value>>>::default();
@@ -59,7 +64,7 @@ impl Service {
                 let mut stream = BufReader::new(stream.unwrap());
                 if let Some(message) = heard::message(&mut stream) {
                     of_thread.lock().unwrap().push(message);
-                    let answer = format!("HTTP/1.1 {status} As Told\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok");
+                    let answer = format!("HTTP/1.1 {head}\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok");
                     stream.get_mut().write_all(answer.as_bytes()).unwrap();
                 }
             }
@@ -209,6 +214,46 @@ fn once_probes_everything_and_tells_what_is_down() {
     assert_eq!(run(folder.path(), &["watch", "status", "watch.yaml"]).code, Some(0));
     let ran = run(folder.path(), &["watch", "incidents", "watch.yaml"]);
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.lines().last()), (Some(0), "", Some("nothing is open")));
+}
+
+#[test]
+fn once_is_no_success_where_nobody_could_be_told() {
+    let refuses = Service::saying("429 Too Many Requests\r\nretry-after: 3600".into());
+    let config = format!(
+        "targets: {{ bad: {{ http: 'http://127.0.0.1:1/mcp', timeout: 2s }} }}\nchannels: {{ pager: {{ webhook: '{}' }} }}\n",
+        refuses.url
+    );
+    let folder = folder_with(&[("watch.yaml", &config)]);
+    assert_eq!(run(folder.path(), &["watch", "watch.yaml", "--once"]).code, Some(1));
+    // What is down is no reason any more; that nobody knows of it still is.
+    std::fs::write(
+        folder.path().join("watch.yaml"),
+        config.replace("targets: { bad", "targets: { good: { stdio: 'mcproof demo shop' } }\nvars: { bad"),
+    )
+    .unwrap();
+    let ran = run(folder.path(), &["watch", "watch.yaml", "--once"]);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.starts_with("ok ") && ran.stderr.contains("no channel has taken a page"), "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn who_looks_into_the_database_needs_no_secrets() {
+    let good = "targets: { shop: { stdio: 'mcproof demo shop' } }\nchannels: {}\n";
+    let folder = folder_with(&[("watch.yaml", good)]);
+    assert_eq!(run(folder.path(), &["watch", "watch.yaml", "--once"]).code, Some(0));
+    let secret = "targets: { shop: { http: 'https://${env.NO_SUCH_HOST}/mcp' } }\nchannels: { chat: { slack: 'env:NO_SUCH_VARIABLE' } }\n";
+    std::fs::write(folder.path().join("watch.yaml"), secret).unwrap();
+    assert_eq!(run(folder.path(), &["watch", "watch.yaml", "--once"]).code, Some(2));
+    for (words, code) in
+        [(&["status"][..], 0), (&["incidents"], 0), (&["mute", "shop"], 0), (&["deploy", "shop"], 0), (&["ack", "no-such-incident"], 2)]
+    {
+        let ran = run(folder.path(), &[&["watch", words[0], "watch.yaml"], &words[1..]].concat());
+        assert_eq!(ran.code, Some(code), "{words:?}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("NO_SUCH"), "{}", ran.stderr);
+    }
+    std::fs::write(folder.path().join("watch.yaml"), "database: 'env:NO_SUCH_VARIABLE'\n").unwrap();
+    let ran = run(folder.path(), &["watch", "status", "watch.yaml"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("`NO_SUCH_VARIABLE` is not set"), "{}", ran.stderr);
 }
 
 #[test]

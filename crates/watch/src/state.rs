@@ -103,6 +103,11 @@ impl TargetState {
         self.certificate.ends
     }
 
+    /// When the last result from this region came that says anything about the target.
+    pub fn heard_from(&self, region: &str) -> Option<Moment> {
+        self.course.heard_from(region)
+    }
+
     /// A change of the contract was looked at. What does not break anybody is told, and forgotten after a day.
     pub fn weigh(&mut self, level: ChangeLevel, is_suspicious: bool, now: Moment) {
         self.surface.weigh(level, is_suspicious, now);

@@ -292,6 +292,10 @@ impl Course {
         self.votes.iter().filter(move |(_, vote)| now.since(vote.at) <= freshness)
     }
 
+    pub(super) fn heard_from(&self, region: &str) -> Option<Moment> {
+        self.votes.get(region).map(|vote| vote.at)
+    }
+
     pub(super) fn set_back(&mut self, now: Moment) {
         self.votes.retain(|_, vote| vote.at <= now);
         self.outages.retain(|began| *began <= now);

@@ -356,9 +356,11 @@ pub(crate) async fn freshen(store: &Store, storm: &str, detail: &mut Detail) -> 
 ///
 /// # Errors
 /// The database refused.
-pub async fn acknowledge(store: &Store, config: &Config, incident: &str, who: &str, now: Moment) -> Result<bool, StoreFailure> {
+pub async fn acknowledge(store: &Store, incident: &str, who: &str, now: Moment) -> Result<bool, StoreFailure> {
     let mut transaction = store.begin().await?;
-    let scene = Scene { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
+    // Its end goes the way that its begin has gone.
+    let config = Config::default();
+    let scene = Scene { config: &config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
     let statement = "UPDATE incident SET acknowledged = $1, acknowledged_by = $2 \
                      WHERE id = $3 AND acknowledged IS NULL AND resolved IS NULL RETURNING subject, class";
     let query = sqlx::query(statement).bind(now.0).bind(who).bind(incident);

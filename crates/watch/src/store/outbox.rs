@@ -193,24 +193,26 @@ impl Store {
         Ok(true)
     }
 
-    /// It was not taken, and is tried again. `event` is for the history of the incident. False as above.
+    /// It was not taken, and is tried again on this route. `event` is for the history of the incident. False as above.
     pub(crate) async fn mark_failed(
         &self,
         row: &Leased,
+        route: &[String],
         retry: &Retry,
         error: &str,
         events: &[(&str, String)],
         now: Moment,
     ) -> Result<bool, sqlx::Error> {
         let mut transaction = self.begin().await?;
-        let statement = "UPDATE outbox SET due = $1, hop = $2, attempts = $3, tried_since = $4, last_error = $5, lease_until = 0 \
-                         WHERE id = $6 AND epoch = $7";
+        let statement = "UPDATE outbox SET due = $1, hop = $2, attempts = $3, tried_since = $4, last_error = $5, route = $6, lease_until = 0 \
+                         WHERE id = $7 AND epoch = $8";
         let query = sqlx::query(statement)
             .bind(retry.due.0)
             .bind(retry.hop)
             .bind(retry.attempts)
             .bind(retry.tried_since.0)
             .bind(error)
+            .bind(serde_json::to_string(route).expect("names are text"))
             .bind(&row.id)
             .bind(row.epoch);
         if query.execute(&mut *transaction).await?.rows_affected() == 0 {

@@ -131,7 +131,7 @@ pub(super) async fn events(Shared(state): Shared<State>) -> Sse<impl Stream<Item
     Sse::new(stream).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
 }
 
-/// 200 as long as the database answers and results are written.
+/// 200 as long as the database answers, results are written and pages are taken.
 pub(super) async fn health(Shared(state): Shared<State>) -> Response {
     let (status, told) = match ailment(&state).await {
         None => (StatusCode::OK, "ok\n".to_owned()),
@@ -150,6 +150,9 @@ async fn ailment(state: &State) -> Option<String> {
     };
     let shortest = targets.iter().map(|target| target.every).min()?;
     let patience = Duration::from_millis(u64::try_from(shortest.saturating_mul(INTERVALS)).unwrap_or(0)) + GRACE;
+    if let Ok(Some(waited)) = state.store.overdue_page(state.now()).await {
+        return Some(format!("no channel has taken a page for {}", super::shown::span(waited)));
+    }
     // What is inconclusive says nothing about a target, but it was written.
     let silence = state.inner.news.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
     (silence > patience).then(|| format!("no result was written for {}", super::shown::span(silence)))

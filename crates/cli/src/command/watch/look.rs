@@ -58,7 +58,7 @@ pub(crate) struct IncidentsArguments {
 }
 
 pub(super) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
-    with_store(&arguments.config, &arguments.kept, async |store, _, now| {
+    with_store(&arguments.config, &arguments.kept, async |store, now| {
         let targets = store.targets().await.map_err(|failure| of_store(&failure))?;
         let open = store.incidents(Which::Open, None, MOST).await.map_err(|failure| of_store(&failure))?;
         let seen: Vec<Seen<'_>> = targets.iter().map(|target| Seen::of(target, &open, now)).collect();
@@ -82,7 +82,7 @@ pub(super) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
 }
 
 pub(super) fn incidents(arguments: &IncidentsArguments) -> Result<Exit, Failure> {
-    with_store(&arguments.config, &arguments.kept, async |store, _, now| {
+    with_store(&arguments.config, &arguments.kept, async |store, now| {
         let which = if arguments.all { Which::All } else { Which::Open };
         let incidents = store.incidents(which, None, MOST).await.map_err(|failure| of_store(&failure))?;
         if arguments.json {

@@ -128,6 +128,14 @@ impl House {
                 exit = Exit::Failed;
             }
         }
+        if self.monitor.store.oldest_unsent_page().await.map_err(|failure| of_store(&failure))?.is_some() {
+            self.log.say(
+                Level::Error,
+                "not-told",
+                &[("why", "no channel has taken a page"), ("hint", "it is tried again with the next run")],
+            );
+            exit = Exit::Failed;
+        }
         Ok(exit)
     }
 
@@ -268,7 +276,7 @@ impl House {
         if beat != Beat::Waited && last.as_ref() != Some(&beat) {
             match &beat {
                 Beat::Fetched => self.log.say(Level::Info, "heartbeat", &[]),
-                Beat::Silent => self.log.say(Level::Warning, "heartbeat-silent", &[("why", "no results lately")]),
+                Beat::Silent(why) => self.log.say(Level::Warning, "heartbeat-silent", &[("why", why)]),
                 Beat::Failed(why) => self.log.say(Level::Warning, "heartbeat-failed", &[("why", why)]),
                 Beat::Waited => {}
             }

@@ -452,8 +452,8 @@ async fn a_changed_contract_is_told_as_loudly_as_it_matters() {
 async fn who_acknowledges_a_changed_contract_takes_it_as_it_is() {
     let world = after_change(&contract(&[("buy", "Buys.")]), &contract(&[]), None).await;
     let id = world.texts("SELECT id FROM incident").await.remove(0);
-    assert!(acknowledge(&world.store, &world.config, &id, "ann", Moment(9 * MINUTE)).await.unwrap());
-    assert!(!acknowledge(&world.store, &world.config, &id, "bob", Moment(9 * MINUTE)).await.unwrap());
+    assert!(acknowledge(&world.store, &id, "ann", Moment(9 * MINUTE)).await.unwrap());
+    assert!(!acknowledge(&world.store, &id, "bob", Moment(9 * MINUTE)).await.unwrap());
     assert_eq!(world.texts("SELECT surface FROM target").await, ["ok"]);
     assert_eq!(world.texts("SELECT acknowledged_by FROM incident WHERE resolved IS NOT NULL").await, ["ann"]);
     let told = world.outbox().await;
