@@ -185,6 +185,19 @@ fn a_server_that_dies_at_its_start_is_a_verdict() {
 }
 
 #[test]
+fn a_server_that_says_nothing_may_be_slow_to_start_which_is_no_verdict() {
+    let folder = tempfile::tempdir().unwrap();
+    let silent = ["--", "sh", "-c", "echo connecting >&2; exec sleep 60"];
+    for (limit, why) in [("--connect-timeout", "and may still be starting"), ("--deadline", "deadline of 1 s had passed")] {
+        let (code, stdout, stderr) = said(mcproof(folder.path(), &[&["check", limit, "1s", "--reporter", "json"], &silent[..]].concat()));
+        let report: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!(code, Some(3), "{stderr}");
+        assert!(report["gaps"][0]["message"].as_str().unwrap().contains(why), "{}", report["gaps"]);
+        assert!(report["rulings"].as_array().unwrap().iter().all(|ruling| ruling["judged"]["verdict"] != "broken"));
+    }
+}
+
+#[test]
 fn ctrl_c_ends_the_check_and_its_servers() {
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;

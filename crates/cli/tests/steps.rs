@@ -118,6 +118,10 @@ fn a_tool_is_held_to_its_own_output_schema() {
     );
     fails("{ call: missing }", &["`missing` declares an `outputSchema`, and its result has no `structuredContent`"]);
     fails("{ call: invalid }", &["the `outputSchema` of `invalid` is no valid JSON Schema"]);
+    fails(
+        "{ call: multiplied }",
+        &["the result of `multiplied` cannot be held against its `outputSchema`", "more than 2 million steps", "validate_output: false"],
+    );
     passes("{ call: wrong, validate_output: false }", "2025-11-25");
     // There were no output schemas then.
     passes("{ call: wrong }, { call: missing }", "2025-03-26");

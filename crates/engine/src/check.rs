@@ -30,7 +30,7 @@ pub(crate) use visit::LEFT_OUT;
 use crate::rules::Conversation;
 use calls::Tools;
 use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, EraChoice, Session, TapBounds, Target, TransportKind, Unanswered};
-use mcproof_record::{Direction, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Take};
+use mcproof_record::{Direction, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Take};
 use served::Served;
 use std::time::Duration;
 use tokio::sync::{SetOnce, oneshot};
@@ -110,20 +110,11 @@ impl Found {
 /// all clients but those that may be its end.
 pub async fn explore(inquiry: &Inquiry) -> Explored {
     inquiry.budget.begin();
-    let mut explored = match &inquiry.target {
+    match &inquiry.target {
         Target::Stdio(_) => explore_pipes(inquiry).await,
         Target::Http { .. } => explore_web(inquiry).await,
-    };
-    // A later conversation that the deadline cut off while its server was starting is left out, and says nothing about the server.
-    if inquiry.budget.left().is_zero() {
-        let is_main = |take: &Take| MAIN.contains(&take.name.as_str());
-        explored.takes.retain(|take| is_main(take) || !matches!(take.opened, Opened::No { .. }));
     }
-    explored
 }
-
-/// The conversations without which there is no verdict.
-const MAIN: [&str; 2] = ["legacy", "modern"];
 
 /// Over stdio, everything at once: each conversation begins as soon as it is known what it depends on, and none waits for the
 /// end of another.
@@ -342,11 +333,13 @@ async fn converse<'a>(inquiry: &'a Inquiry, eras: &Eras, served: &mut Option<Ser
     };
     let unreachable = match (&legacy.failure, &modern.failure) {
         (Some(failure), Some(_)) if is_unreachable(failure) => legacy.failure.clone(),
-        // One that is still starting is told from one that is broken by nobody.
-        (Some(failure), Some(_)) if visit::timed_out(failure) && is_mute(&legacy.takes) && is_mute(&modern.takes) => legacy.failure.clone(),
         _ => None,
     };
     tell_eras_apart(&mut legacy, &mut modern);
+    let is_late = |talked: &Talked| talked.failure.as_ref().is_some_and(visit::timed_out) && is_mute(&talked.takes);
+    if is_late(&legacy) && modern.failure.is_some() && is_mute(&modern.takes) {
+        legacy.takes.iter_mut().for_each(say_nothing_of_a_start);
+    }
     let (is_legacy, is_modern) = (legacy.failure.is_none(), modern.failure.is_none());
     let found = legacy.kind.or(modern.kind).map(|kind| Found { kind, is_legacy, is_modern });
     let mut takes = legacy.takes;
@@ -419,10 +412,23 @@ fn is_unreachable(failure: &ConnectFailure) -> bool {
     }
 }
 
-/// Whether a server has said nothing at all where its client listens.
+/// Whether a server has said nothing at all where its client listens, and has not ended by itself.
 fn is_mute(takes: &[Take]) -> bool {
-    let mut frames = takes.iter().flat_map(|take| &take.transcript.frames).filter(|frame| frame.direction == Direction::FromServer);
-    frames.all(|frame| matches!(frame.body, FrameBody::Stderr { .. }))
+    let is_said = |frame: &Frame| match &frame.body {
+        FrameBody::Stderr { .. } | FrameBody::Closed { .. } => false,
+        FrameBody::Exited { code, .. } => code.is_some(),
+        _ => frame.direction == Direction::FromServer,
+    };
+    !takes.iter().flat_map(|take| &take.transcript.frames).any(is_said)
+}
+
+/// A server that has said nothing by the end of the connect timeout may be broken, or still be starting: nobody can tell which.
+fn say_nothing_of_a_start(take: &mut Take) {
+    if let Opened::No { reason } = &take.opened {
+        let reason = format!("{reason}: the server has not said anything, and may still be starting");
+        take.probes.push(visit::left_out_because(reason.clone(), FrameId(0)));
+        take.opened = Opened::No { reason };
+    }
 }
 
 /// What one era's main conversation brought.

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod contract;
 pub mod diagnosis;
+mod json_schema;
 pub mod judge;
 pub mod offer;
 pub mod probe;

@@ -31,17 +31,18 @@ use coverage::Collector;
 pub use coverage::Covering;
 use expand::Work;
 pub use filter::{FILTER_HELP, Filter};
-use group::{Busy, Groups};
+use group::Groups;
 pub use locate::locate_by;
 use mcproof_client::auth::Authorization;
 use mcproof_client::{EraChoice, Guardian, Launch, Network, Patience, Startup};
-use mcproof_record::{CaseOutcome, Diagnostic, Event, FORMAT_VERSION, Severity, Summary, Verdict, fold};
+use mcproof_record::{CaseOutcome, Diagnostic, Event, FORMAT_VERSION, Place, Severity, Summary, Verdict, fold};
 use parity::Wires;
 use ports::Addresses;
 use queue::Queue;
 pub use selection::{Order, Pick, Plan, Selection, plan};
 pub use sessions::target_of;
 pub use shard::{Shard, case_key, folder_name};
+use std::collections::HashSet;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -133,7 +134,6 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
     let audits = Audits::new(options.began);
     let world = World { options: Arc::new(options), addresses: Addresses::default(), groups: Groups::of(plan.cases.iter()), audits };
     let mut queue = Queue::of(plan.in_order());
-    let mut busy = Busy::default();
     let mut wires = Wires::of(&recorder.summary.planned);
     let mut running: JoinSet<Finished> = JoinSet::new();
     let mut ending: JoinSet<Vec<Diagnostic>> = JoinSet::new();
@@ -142,9 +142,8 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
     loop {
         while running.len() < jobs
             && ending.len() < jobs * ENDING_PER_JOB
-            && let Some((work, warm)) = queue.next(&busy)
+            && let Some((work, warm)) = queue.next()
         {
-            busy.start(&work);
             recorder.record(Event::CaseStarted { id: work.plan.id });
             running.spawn(case::run_case(work, world.clone(), warm));
         }
@@ -167,7 +166,7 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
             Some(finished) = running.join_next() => {
                 let Finished { outcome, leftovers, group, wire } = unless_panicked(finished);
                 failures += u32::from(outcome.verdict == Verdict::Fail);
-                busy.finish(group.as_ref());
+                queue.finished(group.as_ref());
                 wires.add(&recorder.summary.planned[outcome.id.0 as usize], wire);
                 recorder.record(Event::CaseFinished(outcome));
                 ending.spawn(async {
@@ -196,10 +195,10 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
         wires.explain(&mut event);
         recorder.record(event);
     }
-    for diagnostic in later {
-        if !recorder.has_failed(plan, &diagnostic) {
-            recorder.record(Event::Notice { diagnostic });
-        }
+    let failed = recorder.places_of_failures(plan);
+    // Where the test failed, it is no news how little it expects.
+    for diagnostic in later.into_iter().filter(|notice| !notice.place.as_ref().is_some_and(|place| failed.contains(&start(place)))) {
+        recorder.record(Event::Notice { diagnostic });
     }
     for diagnostic in plan.suites().filter_map(snapshot::leftovers) {
         recorder.record(Event::Notice { diagnostic });
@@ -225,6 +224,11 @@ fn unless_panicked<T>(joined: Result<T, JoinError>) -> T {
     joined.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
+/// Where a place begins: no two tests begin at the same.
+fn start(place: &Place) -> (String, u32, u32) {
+    (place.file.clone(), place.line, place.column)
+}
+
 /// Folds the summary and feeds the sink.
 struct Recorder<'a> {
     summary: Summary,
@@ -244,10 +248,9 @@ impl Recorder<'_> {
         }
     }
 
-    /// Whether the test at the place of a notice failed: then it is no news how little it expects.
-    fn has_failed(&self, plan: &Plan, notice: &Diagnostic) -> bool {
-        let failed = |work: &Work| self.summary.outcomes.get(&work.plan.id).is_some_and(|outcome| outcome.verdict == Verdict::Fail);
-        plan.cases.iter().any(|work| notice.place.as_ref() == Some(&work.case().place) && failed(work))
+    fn places_of_failures(&self, plan: &Plan) -> HashSet<(String, u32, u32)> {
+        let failed = |work: &&Work| self.summary.outcomes.get(&work.plan.id).is_some_and(|outcome| outcome.verdict == Verdict::Fail);
+        plan.cases.iter().filter(failed).map(|work| start(&work.case().place)).collect()
     }
 
     fn record(&mut self, event: Event) {

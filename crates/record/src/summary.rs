@@ -2,7 +2,7 @@
 
 use crate::{CaseId, CaseOutcome, CasePlan, Event, Verdict};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -65,12 +65,14 @@ impl Summary {
     /// The cases whose verdict differs between transports, in plan order.
     pub fn transport_specific(&self) -> Vec<Event> {
         let mut groups: Vec<((&str, &str), Vec<&CasePlan>)> = Vec::new();
+        let mut known: HashMap<(&str, &str), usize> = HashMap::new();
         for case in &self.planned {
             let key = (case.suite.as_str(), case.name.as_str());
-            match groups.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, cases)) => cases.push(case),
-                None => groups.push((key, vec![case])),
+            let group = *known.entry(key).or_insert(groups.len());
+            if group == groups.len() {
+                groups.push((key, Vec::new()));
             }
+            groups[group].1.push(case);
         }
         groups
             .into_iter()

@@ -4,7 +4,11 @@ import { createInterface } from "node:readline";
 
 const object = (properties) => ({ type: "object", properties, required: Object.keys(properties) });
 const text = [{ type: "text", text: "done" }];
+// Each definition refers twice to the next one.
+const twice = (index) => ({ allOf: [{ $ref: `#/$defs/d${index + 1}` }, { $ref: `#/$defs/d${index + 1}` }] });
+const defs = Object.fromEntries(Array.from({ length: 60 }, (_, index) => [`d${index}`, twice(index)]));
 const tools = {
+  multiplied: [{ type: "object", $ref: "#/$defs/d0", $defs: { ...defs, d60: { type: "object" } } }, { content: text, structuredContent: {} }],
   right: [object({ id: { type: "string" } }), { content: text, structuredContent: { id: "a" } }],
   wrong: [object({ id: { type: "string" }, items: { type: "array" } }), { content: text, structuredContent: { id: 7, items: [] } }],
   missing: [object({ id: { type: "string" } }), { content: text }],

@@ -4,6 +4,7 @@
 //! understood here gives nothing rather than something wrong.
 
 use super::texts;
+use crate::json_schema::Schema;
 use serde_json::{Map, Value, json};
 use std::cell::Cell;
 
@@ -51,40 +52,43 @@ impl Unusual {
 
 /// The arguments that a schema accepts, with required properties only; `None` if none were found.
 pub(crate) fn minimal(schema: &Value) -> Option<Value> {
-    let validator = jsonschema::options().build(schema).ok()?;
+    let judged = Schema::of(schema).ok()?;
     [Source::Suggested, Source::Types].into_iter().find_map(|source| {
         let maker = Maker { root: schema, source, steps: Cell::new(MOST_STEPS) };
         let made = maker.value(schema, "", 0)?;
-        (made.is_object() && validator.is_valid(&made)).then_some(made)
+        (made.is_object() && judged.is_valid(&made) == Ok(true)).then_some(made)
     })
 }
 
+/// Properties of which each is left out or mistyped once.
+const MOST_PROPERTIES: usize = 100;
+
 /// Valid arguments without one property that is declared and required, and has no default.
 pub(crate) fn missing(schema: &Value, valid: &Value) -> Vec<Variant> {
-    let Ok(validator) = jsonschema::options().build(schema) else { return Vec::new() };
+    let Ok(judged) = Schema::of(schema) else { return Vec::new() };
     let without = |(property, _): (&String, &Value)| {
         let is_demanded = property_schema(schema, property).is_some_and(|schema| schema.get("default").is_none());
         let mut arguments = valid.clone();
         arguments.as_object_mut()?.shift_remove(property);
-        let is_refused = is_demanded && !validator.is_valid(&arguments);
+        let is_refused = is_demanded && judged.is_valid(&arguments) == Ok(false);
         is_refused.then(|| Variant { property: property.clone(), arguments })
     };
-    valid.as_object().into_iter().flatten().filter_map(without).collect()
+    valid.as_object().into_iter().flatten().take(MOST_PROPERTIES).filter_map(without).collect()
 }
 
 /// Valid arguments with one value of a type that no server can take for the right one: an object for a text, a number for
 /// an object. What is often converted (`"2"` for 2, 1 for true) is not among them.
 pub(crate) fn mistyped(schema: &Value, valid: &Value) -> Vec<Variant> {
-    let Ok(validator) = jsonschema::options().build(schema) else { return Vec::new() };
+    let Ok(judged) = Schema::of(schema) else { return Vec::new() };
     let wrong = [json!({ "mcproof": ["wrong type"] }), json!(["mcproof", ["wrong type"]]), json!(42)];
     let with = |property: String| {
         wrong.iter().find_map(|wrong| {
             let mut arguments = valid.clone();
             arguments.as_object_mut()?.insert(property.clone(), wrong.clone());
-            (!validator.is_valid(&arguments)).then(|| Variant { property: property.clone(), arguments })
+            (judged.is_valid(&arguments) == Ok(false)).then(|| Variant { property: property.clone(), arguments })
         })
     };
-    properties(schema, valid).into_iter().filter_map(with).collect()
+    properties(schema, valid).into_iter().take(MOST_PROPERTIES).filter_map(with).collect()
 }
 
 /// Valid arguments with something unusual; none if there is no place for it.
@@ -151,11 +155,8 @@ fn greatest(schema: &Value) -> Option<Value> {
 fn properties(schema: &Value, valid: &Value) -> Vec<String> {
     let mut names: Vec<String> = valid.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
     let declared = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-    for (name, _) in declared {
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
+    let others = declared.filter(|(name, _)| valid.get(name.as_str()).is_none());
+    names.extend(others.map(|(name, _)| name.clone()));
     names
 }
 
@@ -227,7 +228,10 @@ impl Maker<'_> {
         if depth > DEEPEST {
             return None;
         }
-        let mut flat = schema.clone();
+        // Definitions are found from the root.
+        let kept = |keyword: &str| !matches!(keyword, "$defs" | "definitions");
+        let mut flat: Map<String, Value> =
+            schema.iter().filter(|(keyword, _)| kept(keyword)).map(|(keyword, value)| (keyword.clone(), value.clone())).collect();
         let mut parts = Vec::new();
         if let Some(reference) = flat.shift_remove("$ref") {
             parts.push(self.root.pointer(reference.as_str()?.strip_prefix('#')?)?.clone());

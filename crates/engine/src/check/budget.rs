@@ -96,8 +96,12 @@ impl Budget {
 
     /// How long a start may take that the user gives `most`.
     pub(super) fn start(&self, most: Duration) -> Duration {
-        let known = *lock(&self.shared.start);
-        known.map_or(most, |known| most.min(LEAST_START + known * SLOWNESS_OF_START))
+        if self.has_started() { most.min(self.fair_start()) } else { most }
+    }
+
+    /// A start that takes longer than this is too slow, or will not come about.
+    pub(super) fn fair_start(&self) -> Duration {
+        LEAST_START + lock(&self.shared.start).unwrap_or_default() * SLOWNESS_OF_START
     }
 
     /// How long a server that speaks another era may take to say that it does not speak this one.

@@ -157,11 +157,12 @@ impl<'a> Visit<'a> {
         let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
         if inquiry.budget.left().is_zero() {
             let failure = no_time();
-            return Err(Box::new((unopened(inquiry, name, offered.to_owned(), &failure, &tap), failure)));
+            return Err(Box::new((unopened(inquiry, name, offered.to_owned(), &failure, &tap, Cut::Yes), failure)));
         }
         let _turn = turn().await;
         let began = Instant::now();
-        match open_session(&inquiry.target, &in_time(inquiry, options), &tap).await {
+        let (options, cut) = in_time(inquiry, options);
+        match open_session(&inquiry.target, &options, &tap).await {
             Ok(session) => {
                 inquiry.budget.started(began.elapsed());
                 Ok(Self::opened(inquiry, session, tap, name, began.elapsed()))
@@ -172,7 +173,7 @@ impl<'a> Visit<'a> {
                 for _ in 0..TURNS_OF_THE_DROPPED {
                     tokio::task::yield_now().await;
                 }
-                Err(Box::new((unopened(inquiry, name, offered.to_owned(), &failure, &tap), failure)))
+                Err(Box::new((unopened(inquiry, name, offered.to_owned(), &failure, &tap, cut), failure)))
             }
         }
     }
@@ -185,7 +186,7 @@ impl<'a> Visit<'a> {
         give_up: impl Future<Output = ()>,
     ) -> Result<Self, Undiscovered<'a>> {
         let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
-        let options = in_time(inquiry, &ConnectOptions { era: EraChoice::Modern, ..inquiry.options.clone() });
+        let (options, cut) = in_time(inquiry, &ConnectOptions { era: EraChoice::Modern, ..inquiry.options.clone() });
         let offered = options.protocol_version.clone().unwrap_or_else(|| mcproof_client::revision::MODERN.to_owned());
         let _turn = turn().await;
         let began = Instant::now();
@@ -213,7 +214,7 @@ impl<'a> Visit<'a> {
             }
             Err(failure) => (failure, None),
         };
-        let take = unopened(inquiry, name, offered.clone(), &failure, &tap);
+        let take = unopened(inquiry, name, offered.clone(), &failure, &tap, cut);
         let pace = began.elapsed();
         let still = session.map(|session| Self { pace, ..Self::of(inquiry, session, tap, name, offered, Opened::Bare) });
         Err(Undiscovered { take, failure, still })
@@ -249,7 +250,7 @@ impl<'a> Visit<'a> {
         if inquiry.budget.left().is_zero() {
             return Err(no_time());
         }
-        let session = open_bare(&inquiry.target, kind, version, &in_time(inquiry, &inquiry.options), &tap).await?;
+        let session = open_bare(&inquiry.target, kind, version, &in_time(inquiry, &inquiry.options).0, &tap).await?;
         Ok(Self::of(inquiry, session, tap, name, version.to_owned(), Opened::Bare))
     }
 
@@ -888,8 +889,15 @@ async fn patiently<T>(method: &str, patience: Duration, request: impl Future<Out
     timeout(patience, request).await.unwrap_or_else(given_up)
 }
 
+/// Whether the deadline of the check left a start less time than is fair.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    Yes,
+    No,
+}
+
 /// With what is left of the check's time.
-fn in_time(inquiry: &Inquiry, options: &ConnectOptions) -> ConnectOptions {
+fn in_time(inquiry: &Inquiry, options: &ConnectOptions) -> (ConnectOptions, Cut) {
     let most = options.timeout.unwrap_or(LONGEST_START);
     let left = match &inquiry.target {
         Target::Stdio(_) => inquiry.budget.left(),
@@ -900,7 +908,8 @@ fn in_time(inquiry: &Inquiry, options: &ConnectOptions) -> ConnectOptions {
         (EraChoice::Modern, Some(other_era)) => inquiry.budget.start(most).min(other_era),
         _ => inquiry.budget.start(most),
     };
-    ConnectOptions { timeout: Some(start.min(left)), misled: Some(MISLED), ..options.clone() }
+    let cut = if left < start.min(inquiry.budget.fair_start()) { Cut::Yes } else { Cut::No };
+    (ConnectOptions { timeout: Some(start.min(left)), misled: Some(MISLED), ..options.clone() }, cut)
 }
 
 /// Why nothing was begun that there is no time for.
@@ -914,7 +923,11 @@ pub(super) fn timed_out(failure: &ConnectFailure) -> bool {
 }
 
 fn left_out(inquiry: &Inquiry, first: FrameId) -> Probed {
-    Probed { probe: LEFT_OUT.into(), subject: Some(inquiry.budget.reason()), first, end: first, outcome: ProbeOutcome::Done }
+    left_out_because(inquiry.budget.reason(), first)
+}
+
+pub(super) fn left_out_because(reason: String, first: FrameId) -> Probed {
+    Probed { probe: LEFT_OUT.into(), subject: Some(reason), first, end: first, outcome: ProbeOutcome::Done }
 }
 
 /// Which frames of a process are of one conversation.
@@ -956,8 +969,8 @@ pub(super) async fn end(session: Session, tap: &Tap, patience: Patience) -> (Opt
 }
 
 /// The take of a conversation that did not come about.
-fn unopened(inquiry: &Inquiry, name: &str, revision: String, failure: &ConnectFailure, tap: &Tap) -> Take {
-    let is_late = inquiry.budget.left() < Duration::from_millis(100);
+fn unopened(inquiry: &Inquiry, name: &str, revision: String, failure: &ConnectFailure, tap: &Tap, cut: Cut) -> Take {
+    let is_late = cut == Cut::Yes && timed_out(failure);
     Take {
         name: name.into(),
         transport: transport_after(inquiry, failure).to_string(),

@@ -3,6 +3,7 @@
 use super::matcher::{Matcher, Others, Test, length_words};
 use super::number::{equal, order};
 use super::payload::{Origin, Payload};
+use crate::json_schema::{Schema, TooCostly, Unusable};
 use crate::suite::{did_you_mean, interpolate};
 use crate::wording::shortened;
 use mcproof_record::Difference;
@@ -50,12 +51,11 @@ impl Matcher {
 /// judged.
 ///
 /// # Errors
-/// Why the schema is none.
-fn schema_differences(schema: &Value, actual: &Value, root: &str) -> Result<Vec<Difference>, String> {
-    let validator = match jsonschema::options().build(schema) {
-        Ok(validator) => validator,
-        Err(error) if matches!(error.kind(), jsonschema::error::ValidationErrorKind::Referencing(_)) => return Ok(Vec::new()),
-        Err(error) => return Err(shortened(&error.to_string(), SHOWN)),
+/// If the schema is none, or costs too much.
+fn schema_differences(schema: &Value, actual: &Value, root: &str) -> Result<Vec<Difference>, Unusable> {
+    let judged = match Schema::of(schema) {
+        Ok(schema) => schema,
+        Err(unusable) => return Err(unusable),
     };
     let difference = |error: jsonschema::ValidationError<'_>| {
         let pointer = error.instance_path().to_string();
@@ -63,7 +63,8 @@ fn schema_differences(schema: &Value, actual: &Value, root: &str) -> Result<Vec<
         let expected = format!("valid by its schema: {}", shortened(&error.to_string(), SHOWN));
         Difference { path: below(root, actual, &pointer), expected, actual: shown(at), place: None }
     };
-    Ok(validator.iter_errors(actual).take(MAXIMUM_DIFFERENCES).map(difference).collect())
+    let errors = judged.errors(actual, MAXIMUM_DIFFERENCES)?;
+    Ok(errors.into_iter().map(difference).collect())
 }
 
 /// What the result of a call owes to the tool's `outputSchema`.
@@ -74,6 +75,8 @@ pub(crate) enum OutputFlaw {
     Differs(Vec<Difference>),
     /// Why the schema is none.
     NoSchema(String),
+    /// It is not known whether the result fits.
+    TooCostly(TooCostly),
 }
 
 /// Holds a result against an `outputSchema` (2025-06-18 to 2026-07-28, server/tools, output schema).
@@ -83,7 +86,9 @@ pub(crate) fn output_flaw(schema: &Value, result: &Value) -> Option<OutputFlaw> 
         Ok(differences) if differences.is_empty() => None,
         Ok(_) if structured.is_null() => Some(OutputFlaw::Missing),
         Ok(differences) => Some(OutputFlaw::Differs(differences)),
-        Err(reason) => Some(OutputFlaw::NoSchema(reason)),
+        Err(Unusable::TooCostly(too_costly)) => Some(OutputFlaw::TooCostly(too_costly)),
+        Err(Unusable::Invalid(why)) => Some(OutputFlaw::NoSchema(shortened(&why, SHOWN))),
+        Err(Unusable::LeadsOut) => None,
     }
 }
 
@@ -281,7 +286,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn compare_schema(&mut self, matcher: &Matcher, schema: &Value, compiled: Option<&jsonschema::Validator>, actual: &Value, path: &str) {
+    fn compare_schema(&mut self, matcher: &Matcher, schema: &Value, compiled: Option<&Schema>, actual: &Value, path: &str) {
         let built;
         let validator = match compiled {
             Some(validator) => validator,
@@ -290,14 +295,18 @@ impl Comparison<'_> {
                     Ok(filled) => filled,
                     Err(missing) => return self.unusable(matcher, path, &missing.to_string()),
                 };
-                match jsonschema::options().build(&filled) {
-                    Ok(validator) => built = validator,
-                    Err(error) => return self.unusable(matcher, path, &format!("this schema is not valid: {error}")),
+                match Schema::of(&filled) {
+                    Ok(schema) => built = schema,
+                    Err(unusable) => return self.unusable(matcher, path, &unusable.to_string()),
                 }
                 &built
             }
         };
-        for error in validator.iter_errors(actual).take(MAXIMUM_DIFFERENCES) {
+        let errors = match validator.errors(actual, MAXIMUM_DIFFERENCES) {
+            Ok(errors) => errors,
+            Err(too_costly) => return self.unusable(matcher, path, &too_costly.to_string()),
+        };
+        for error in errors {
             let pointer = error.instance_path().to_string();
             let at = actual.pointer(&pointer).unwrap_or(actual);
             let path = below(path, actual, &pointer);

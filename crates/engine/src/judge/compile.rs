@@ -2,6 +2,7 @@
 
 use super::matcher::{Matcher, Order, Others, Test, TypeName};
 use super::text::{Pattern, TextPattern};
+use crate::json_schema::Schema;
 use crate::suite::document::{Entry, Kind, Node};
 use crate::suite::source::{Source, Span};
 use crate::suite::{did_you_mean, listed, template};
@@ -303,10 +304,10 @@ impl Compiler<'_> {
         if has_template(&schema) {
             return Some(Test::Schema { schema, compiled: None });
         }
-        match jsonschema::options().build(&schema) {
-            Ok(validator) => Some(Test::Schema { schema, compiled: Some(Arc::new(validator)) }),
-            Err(error) => {
-                let diagnostic = Diagnostic::error("bad-schema", format!("this schema is not valid: {error}"));
+        match Schema::of(&schema) {
+            Ok(compiled) => Some(Test::Schema { schema, compiled: Some(Arc::new(compiled)) }),
+            Err(unusable) => {
+                let diagnostic = Diagnostic::error("bad-schema", unusable.to_string());
                 self.diagnostics.push(diagnostic.at(self.source.place(node.span)));
                 None
             }

@@ -1,6 +1,7 @@
 //! What an answer is expected to look like, compiled, and how to say it in words. Knows neither files nor answers.
 
 use super::text::{Pattern, TextPattern};
+use crate::json_schema::Schema;
 use crate::suite::interpolate;
 use mcproof_record::Place;
 use serde_json::{Map, Value};
@@ -73,7 +74,7 @@ pub(super) enum Test {
     Datetime,
     Schema {
         schema: Value,
-        compiled: Option<Arc<jsonschema::Validator>>,
+        compiled: Option<Arc<Schema>>,
     },
     Text(TextPattern),
 }

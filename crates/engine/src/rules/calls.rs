@@ -7,6 +7,7 @@ use super::flaws::{Flaw, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::modern_headers::mirrors;
 use crate::check::arguments::{self, Unusual};
+use crate::json_schema::Schema;
 use crate::judge::{OutputFlaw, output_flaw};
 use crate::wording::excerpt;
 use mcproof_record::{FrameId, ProbeOutcome};
@@ -325,8 +326,11 @@ fn subject<'c>(asked: &'c Asked<'_, '_>) -> &'c str {
 fn nothing_called(all: &[&Conversation<'_>], what: &str) -> Judgement {
     let has_tools = all.iter().any(|conversation| !conversation.tools().is_empty());
     let has_called = all.iter().any(|conversation| conversation.probes("call").next().is_some());
+    let is_read_only = |tool: &Value| tool.pointer("/annotations/readOnlyHint") == Some(&Value::Bool(true));
+    let may_call = all.iter().any(|conversation| conversation.tools().iter().any(|(tool, _)| is_read_only(tool)));
     match (has_tools, has_called) {
         (false, _) => Judgement::NotApplicable("the server lists no tools".into()),
+        (true, false) if may_call => Judgement::Untestable("no arguments were found that the schema of a read-only tool accepts".into()),
         (true, false) => Judgement::Untestable("no tool may be called: none says `readOnlyHint: true`; `--call NAME` allows others".into()),
         (true, true) => Judgement::NotApplicable(format!("no tool that may be called {what}")),
     }
@@ -362,8 +366,8 @@ fn invalid_is_refused(all: &[&Conversation<'_>], probe: &str, what: &str) -> Jud
 
 /// Why arguments are none by a schema.
 fn invalidity(schema: &Value, arguments: &Value) -> Option<String> {
-    let validator = jsonschema::options().build(schema).ok()?;
-    let error = validator.iter_errors(arguments).next()?;
+    let schema = Schema::of(schema).ok()?;
+    let error = schema.errors(arguments, 1).ok()?.pop()?;
     Some(match error.kind() {
         jsonschema::error::ValidationErrorKind::Required { property } => {
             format!("a call without the required `{}` succeeded", property.as_str().unwrap_or_default())
@@ -437,8 +441,8 @@ fn output_fits(all: &[&Conversation<'_>]) -> Judgement {
         for (name, result, frame) in succeeded(conversation) {
             let Some(schema) = schema(name) else { continue };
             let detail = match output_flaw(schema, result) {
-                // What is no schema, another rule tells.
-                Some(OutputFlaw::NoSchema(_)) => continue,
+                // Other rules tell of these.
+                Some(OutputFlaw::NoSchema(_) | OutputFlaw::TooCostly(_)) => continue,
                 Some(OutputFlaw::Missing) => Some("a result has no `structuredContent`".to_owned()),
                 Some(OutputFlaw::Differs(differences)) => differences
                     .first()

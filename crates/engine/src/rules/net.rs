@@ -97,7 +97,10 @@ fn got_through(conversation: &Conversation<'_>) -> Result<(), (u8, String)> {
         Opened::Yes => {}
         Opened::No { reason } => return Err((2, reason.clone())),
         Opened::OtherEra => return Err((1, "the server does not speak this era".into())),
-        Opened::Bare => return Err((0, "the handshake was not made".into())),
+        Opened::Bare => match conversation.left_out() {
+            Some(why) => return Err((2, why.to_owned())),
+            None => return Err((0, "the handshake was not made".into())),
+        },
     }
     let Some((result, _)) = conversation.handshake() else { return Err((3, "the handshake got no result".into())) };
     if let Some(flaw) = flaw_of_handshake(conversation, result) {

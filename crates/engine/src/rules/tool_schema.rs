@@ -1,9 +1,10 @@
 //! What is wrong with a schema of a tool, apart from any value. Knows JSON Schema.
 
+use crate::json_schema::Schema;
 use crate::wording::excerpt;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// Keywords whose value is data, in which nothing is a schema.
 const DATA: [&str; 5] = ["default", "const", "enum", "examples", "example"];
@@ -11,6 +12,12 @@ const DATA: [&str; 5] = ["default", "const", "enum", "examples", "example"];
 const NAMED: [&str; 6] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
 /// Schemas inside each other that are looked at.
 const DEEPEST: usize = 64;
+/// Names and schemas that are looked at in one search.
+const MOST_STEPS: usize = 200_000;
+/// Values in the schemas that defaults are held against, each together with all definitions.
+const MOST_VALUES: usize = 500_000;
+/// Schemas for one value that are looked at, one inside the other.
+const MOST_SCHEMAS: usize = 500;
 
 /// Why a schema is none in its own dialect, which is 2020-12 if it names none. Dialects that are not known are not judged.
 pub(super) fn is_no_schema(schema: &Value) -> Option<String> {
@@ -130,38 +137,17 @@ pub(super) fn foreign_references(schema: &Value) -> BTreeSet<String> {
 
 /// Names in `required` that no property has, with the place of the schema.
 pub(super) fn undeclared(schema: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    required_in(schema, schema, &BTreeSet::new(), "", 0, &mut found);
-    found
+    let mut search = Search { root: schema, left: MOST_STEPS, found: Vec::new() };
+    search.required_in(schema, &BTreeSet::new(), "", 0);
+    search.found
 }
 
-/// `known` are the properties that schemas around this one declare for the same value.
-fn required_in(root: &Value, schema: &Value, known: &BTreeSet<String>, place: &str, depth: usize, found: &mut Vec<String>) {
-    let Some(object) = schema.as_object() else { return };
-    if depth > DEEPEST {
-        return;
-    }
-    let mut declared = known.clone();
-    if declare(root, object, &mut declared, 0) == Openness::Open {
-        return;
-    }
-    for name in object.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
-        if !declared.contains(name) {
-            found.push(if place.is_empty() { format!("`{name}`") } else { format!("`{name}` in `{place}`") });
-        }
-    }
-    for (name, inner) in object.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        let place = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
-        required_in(root, inner, &BTreeSet::new(), &place, depth + 1, found);
-    }
-    if let Some(items) = object.get("items") {
-        required_in(root, items, &BTreeSet::new(), &format!("{place}[]"), depth + 1, found);
-    }
-    for keyword in ["allOf", "anyOf", "oneOf"] {
-        for part in object.get(keyword).and_then(Value::as_array).into_iter().flatten() {
-            required_in(root, part, &declared, place, depth + 1, found);
-        }
-    }
+/// A search for names that no property has.
+struct Search<'a> {
+    root: &'a Value,
+    /// Steps that may still be made: definitions may be referred to again and again.
+    left: usize,
+    found: Vec<String>,
 }
 
 /// Whether other properties than the declared ones are meant to be there.
@@ -171,40 +157,87 @@ enum Openness {
     Open,
 }
 
-fn declare(root: &Value, object: &Map<String, Value>, declared: &mut BTreeSet<String>, depth: usize) -> Openness {
-    if depth > DEEPEST {
-        return Openness::Open;
-    }
-    declared.extend(object.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.clone()));
-    // A map from any name to a type: what is required of it needs no declaration.
-    let is_map = object.contains_key("patternProperties") || object.get("additionalProperties").is_some_and(Value::is_object);
-    let mut openness = if is_map { Openness::Open } else { Openness::Closed };
-    let referred = object.get("$ref").map(|reference| {
-        let pointer = reference.as_str().and_then(|reference| reference.strip_prefix('#'));
-        pointer.and_then(|pointer| root.pointer(&decoded(pointer))).and_then(Value::as_object)
-    });
-    let lists = ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|keyword| object.get(keyword)?.as_array()).flatten();
-    let branches = ["if", "then", "else"].into_iter().filter_map(|keyword| object.get(keyword));
-    let parts = lists.chain(branches).filter_map(Value::as_object).map(Some);
-    for part in parts.chain(referred) {
-        let inner = part.map_or(Openness::Open, |part| declare(root, part, declared, depth + 1));
-        if inner == Openness::Open {
-            openness = Openness::Open;
+impl<'a> Search<'a> {
+    /// `known` are the properties that schemas around this one declare for the same value.
+    fn required_in(&mut self, schema: &'a Value, known: &BTreeSet<&'a str>, place: &str, depth: usize) {
+        let Some(object) = schema.as_object() else { return };
+        if depth > DEEPEST {
+            return;
+        }
+        let mut declared = known.clone();
+        if self.declare(object, &mut declared, &mut HashSet::new()) == Openness::Open || !self.may_step(known.len()) {
+            return;
+        }
+        for name in object.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+            if !declared.contains(name) {
+                self.found.push(if place.is_empty() { format!("`{name}`") } else { format!("`{name}` in `{place}`") });
+            }
+        }
+        for (name, inner) in object.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let place = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
+            self.required_in(inner, &BTreeSet::new(), &place, depth + 1);
+        }
+        if let Some(items) = object.get("items") {
+            self.required_in(items, &BTreeSet::new(), &format!("{place}[]"), depth + 1);
+        }
+        for keyword in ["allOf", "anyOf", "oneOf"] {
+            for part in object.get(keyword).and_then(Value::as_array).into_iter().flatten() {
+                self.required_in(part, &declared, place, depth + 1);
+            }
         }
     }
-    openness
+
+    /// Adds what a schema and all that it refers to declare. What was `seen` is not looked at again.
+    fn declare(
+        &mut self,
+        object: &'a Map<String, Value>,
+        declared: &mut BTreeSet<&'a str>,
+        seen: &mut HashSet<*const Map<String, Value>>,
+    ) -> Openness {
+        if !seen.insert(object) {
+            return Openness::Closed;
+        }
+        let properties = object.get("properties").and_then(Value::as_object);
+        if seen.len() > MOST_SCHEMAS || !self.may_step(1 + properties.map_or(0, Map::len)) {
+            return Openness::Open;
+        }
+        declared.extend(properties.into_iter().flatten().map(|(name, _)| name.as_str()));
+        // A map from any name to a type: what is required of it needs no declaration.
+        let is_map = object.contains_key("patternProperties") || object.get("additionalProperties").is_some_and(Value::is_object);
+        let mut openness = if is_map { Openness::Open } else { Openness::Closed };
+        let referred = object.get("$ref").map(|reference| {
+            let pointer = reference.as_str().and_then(|reference| reference.strip_prefix('#'));
+            pointer.and_then(|pointer| self.root.pointer(&decoded(pointer))).and_then(Value::as_object)
+        });
+        let lists = ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|keyword| object.get(keyword)?.as_array()).flatten();
+        let branches = ["if", "then", "else"].into_iter().filter_map(|keyword| object.get(keyword));
+        let parts = lists.chain(branches).filter_map(Value::as_object).map(Some);
+        for part in parts.chain(referred) {
+            let inner = part.map_or(Openness::Open, |part| self.declare(part, declared, seen));
+            if inner == Openness::Open {
+                openness = Openness::Open;
+            }
+        }
+        openness
+    }
+
+    fn may_step(&mut self, steps: usize) -> bool {
+        let left = self.left.checked_sub(steps);
+        self.left = left.unwrap_or(0);
+        left.is_some()
+    }
 }
 
 /// Defaults that their own schema refuses: the place, the value.
 pub(super) fn unfit_defaults(schema: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    defaults_in(schema, schema, "", 0, &mut found);
+    defaults_in(schema, schema, "", 0, &mut { MOST_VALUES }, &mut found);
     found
 }
 
-fn defaults_in(root: &Value, schema: &Value, place: &str, depth: usize, found: &mut Vec<(String, String)>) {
+fn defaults_in(root: &Value, schema: &Value, place: &str, depth: usize, left: &mut usize, found: &mut Vec<(String, String)>) {
     let Some(object) = schema.as_object().filter(|_| depth <= DEEPEST) else { return };
-    if let Some(default) = object.get("default").filter(|_| !place.is_empty()) {
+    if let Some(default) = object.get("default").filter(|_| !place.is_empty() && *left > 0) {
         // References begin at the root.
         let mut alone = object.clone();
         for keyword in ["$schema", "$defs", "definitions"] {
@@ -212,14 +245,23 @@ fn defaults_in(root: &Value, schema: &Value, place: &str, depth: usize, found: &
                 alone.insert(keyword.to_owned(), value.clone());
             }
         }
-        let validator = jsonschema::options().build(&Value::Object(alone));
-        if validator.is_ok_and(|validator| !validator.is_valid(default)) {
+        let alone = Value::Object(alone);
+        *left = left.saturating_sub(values_in(&alone));
+        if Schema::of(&alone).is_ok_and(|schema| schema.is_valid(default) == Ok(false)) {
             found.push((place.to_owned(), excerpt(default.to_string())));
         }
     }
     for (name, inner) in object.get("properties").and_then(Value::as_object).into_iter().flatten() {
         let place = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
-        defaults_in(root, inner, &place, depth + 1, found);
+        defaults_in(root, inner, &place, depth + 1, left, found);
+    }
+}
+
+fn values_in(value: &Value) -> usize {
+    1 + match value {
+        Value::Object(members) => members.values().map(values_in).sum(),
+        Value::Array(items) => items.iter().map(values_in).sum(),
+        _ => 0,
     }
 }
 
@@ -299,6 +341,15 @@ mod tests {
         check(json!({ "properties": { "a": {}, "b": {} }, "anyOf": [{ "required": ["a"] }, { "required": ["b"] }] }), &[]);
         check(json!({ "properties": { "o": { "properties": {}, "required": ["x"] } } }), &["`x` in `o`"]);
         check(json!({ "properties": { "l": { "items": { "required": ["x"] } } } }), &["`x` in `l[]`"]);
+    }
+
+    #[test]
+    fn definitions_that_are_referred_to_again_and_again_are_looked_at_once() {
+        let twice = |index: usize| json!({ "oneOf": [{ "$ref": format!("#/$defs/d{}", index + 1) }, { "$ref": format!("#/$defs/d{}", index + 1) }] });
+        let defs =
+            (0..60).map(|index| (format!("d{index}"), twice(index))).chain([("d60".to_owned(), json!({ "properties": { "a": {} } }))]);
+        let schema = json!({ "$ref": "#/$defs/d0", "required": ["a", "b"], "$defs": defs.collect::<Value>() });
+        assert_eq!(undeclared(&schema), ["`b`"]);
     }
 
     #[test]

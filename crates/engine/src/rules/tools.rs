@@ -6,6 +6,7 @@ use super::flaws::{Flaw, each_tool, name_of, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, revisions};
 use super::texts::{control_character, hidden_character};
 use super::tool_schema::{foreign_references, is_no_schema, undeclared, unfit_defaults};
+use crate::json_schema::{TooCostly, explodes};
 use serde_json::{Value, json};
 
 /// Hosts that hand tools to models of several vendors take no longer names.
@@ -161,6 +162,24 @@ pub(super) const RULES: &[Rule] = &[
         good: r##"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
             < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"wind":{"$ref":"#/$defs/Wind"}},"$defs":{"Wind":{"type":"number"}}}}]}}"##,
+    },
+    Rule {
+        id: "tool-schema-cost-is-bounded",
+        area: Area::Tools,
+        law: "the references of a tool's schemas do not multiply: holding a small value against them takes few steps",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Security, source: "" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, multiplied)),
+        why: "a client that validates arguments or results hangs, or runs out of stack: a few kilobytes keep it busy for years",
+        remedy: "refer to each definition once for the same value, and to none from itself other than through `properties` or `items`",
+        sdks: &[],
+        bad: r##"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"draw","inputSchema":{"type":"object","allOf":[{"$ref":"#"}]}}]}}"##,
+        good: r##"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"draw","inputSchema":{"type":"object","properties":{"inner":{"$ref":"#"}}}}]}}"##,
     },
     Rule {
         id: "tool-schema-refs-are-local",
@@ -357,6 +376,11 @@ fn output_schemas(all: &[&Conversation<'_>]) -> Judgement {
 fn leads_out(tool: &Value) -> Vec<String> {
     let schemas = ["inputSchema", "outputSchema"].into_iter().filter_map(|key| Some((key, schema_of(tool, key)?)));
     schemas.flat_map(|(key, schema)| foreign_references(schema).into_iter().map(move |to| format!("`{key}` refers to \"{to}\""))).collect()
+}
+
+fn multiplied(tool: &Value) -> Vec<String> {
+    let schemas = ["inputSchema", "outputSchema"].into_iter().filter(|key| schema_of(tool, key).is_some_and(explodes));
+    schemas.map(|key| format!("the references of `{key}` multiply: {TooCostly}")).collect()
 }
 
 fn requires_unknown(tool: &Value) -> Vec<String> {

@@ -3,7 +3,7 @@
 use super::expand::{GroupKey, Work};
 use super::sessions::Open;
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 
@@ -73,24 +73,4 @@ pub(super) enum Last {
     #[default]
     Yes,
     No,
-}
-
-/// The groups of which a case is running: the next one has to wait for it.
-#[derive(Default)]
-pub(super) struct Busy(HashSet<GroupKey>);
-
-impl Busy {
-    pub(super) fn is_free(&self, work: &Work) -> bool {
-        work.group().is_none_or(|key| !self.0.contains(&key))
-    }
-
-    pub(super) fn start(&mut self, work: &Work) {
-        self.0.extend(work.group());
-    }
-
-    pub(super) fn finish(&mut self, key: Option<&GroupKey>) {
-        if let Some(key) = key {
-            self.0.remove(key);
-        }
-    }
 }

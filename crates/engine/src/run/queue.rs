@@ -1,13 +1,18 @@
 //! The cases that have not had their turn, and the servers that are started ahead for the next of them.
 
 use super::case::World;
-use super::expand::Work;
-use super::group::Busy;
+use super::expand::{GroupKey, Work};
 use super::warm::Warm;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-/// In the order in which they are to start.
-pub(super) struct Queue(VecDeque<Waiting>);
+/// Cases by their position in the order in which they are to start. Those of a group follow one another.
+pub(super) struct Queue {
+    waiting: BTreeMap<usize, Waiting>,
+    /// Those that need not wait for another one.
+    ready: BTreeSet<usize>,
+    /// Those of a group behind the one that is ready or runs.
+    behind: HashMap<GroupKey, VecDeque<usize>>,
+}
 
 struct Waiting {
     work: Work,
@@ -16,18 +21,34 @@ struct Waiting {
 
 impl Queue {
     pub(super) fn of(works: Vec<Work>) -> Self {
-        Self(works.into_iter().map(|work| Waiting { work, warm: None }).collect())
+        let mut queue = Self { waiting: BTreeMap::new(), ready: BTreeSet::new(), behind: HashMap::new() };
+        for (position, work) in works.into_iter().enumerate() {
+            match work.group() {
+                Some(group) if queue.behind.contains_key(&group) => queue.behind.entry(group).or_default().push_back(position),
+                group => {
+                    queue.behind.extend(group.map(|group| (group, VecDeque::new())));
+                    queue.ready.insert(position);
+                }
+            }
+            queue.waiting.insert(position, Waiting { work, warm: None });
+        }
+        queue
     }
 
     /// The first case that need not wait for another one.
-    pub(super) fn next(&mut self, busy: &Busy) -> Option<(Work, Option<Warm>)> {
-        let next = self.0.iter().position(|waiting| busy.is_free(&waiting.work))?;
-        self.0.remove(next).map(|Waiting { work, warm }| (work, warm))
+    pub(super) fn next(&mut self) -> Option<(Work, Option<Warm>)> {
+        let Waiting { work, warm } = self.waiting.remove(&self.ready.pop_first()?)?;
+        Some((work, warm))
+    }
+
+    /// A case of a group has run: the next one may.
+    pub(super) fn finished(&mut self, group: Option<&GroupKey>) {
+        self.ready.extend(group.and_then(|group| self.behind.get_mut(group)?.pop_front()));
     }
 
     /// Starts the servers of the next cases, as many as may run at a time.
     pub(super) fn warm_up(&mut self, most: usize, world: &World) {
-        for waiting in self.0.iter_mut().take(most) {
+        for waiting in self.waiting.values_mut().take(most) {
             if waiting.warm.is_none() {
                 waiting.warm = Warm::start(&waiting.work, world);
             }
@@ -36,12 +57,13 @@ impl Queue {
 
     /// Gives up all of them, and says how many. Their servers have ended when this returns.
     pub(super) async fn clear(&mut self) -> usize {
-        let left = self.0.len();
-        for waiting in self.0.drain(..) {
-            if let Some(warm) = waiting.warm {
-                warm.cancel().await;
-            }
+        let left = std::mem::take(&mut self.waiting);
+        self.ready.clear();
+        self.behind.clear();
+        let count = left.len();
+        for warm in left.into_values().filter_map(|waiting| waiting.warm) {
+            warm.cancel().await;
         }
-        left
+        count
     }
 }

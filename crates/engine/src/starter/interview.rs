@@ -4,6 +4,7 @@
 
 use crate::check::Permission;
 use crate::check::arguments::{self, Variant};
+use crate::json_schema::Schema;
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{Handshake, ListFailure, Session};
 use regex::Regex;
@@ -290,7 +291,7 @@ fn attempts(schema: &Value, least: &Value, paths: &[String], uris: &[&str]) -> V
         of_property.extend(property["description"].as_str().map(quoted).unwrap_or_default());
         hints.insert(name, of_property);
     }
-    let validator = jsonschema::options().build(schema);
+    let judged = Schema::of(schema);
     let most = hints.values().map(Vec::len).max().unwrap_or_default();
     let mut attempts = vec![least.clone()];
     for index in 0..most.min(MOST_ATTEMPTS - 1) {
@@ -300,7 +301,7 @@ fn attempts(schema: &Value, least: &Value, paths: &[String], uris: &[&str]) -> V
                 arguments[*name] = json!(hint);
             }
         }
-        if validator.as_ref().is_ok_and(|validator| validator.is_valid(&arguments)) && !attempts.contains(&arguments) {
+        if judged.as_ref().is_ok_and(|schema| schema.is_valid(&arguments) == Ok(true)) && !attempts.contains(&arguments) {
             attempts.push(arguments);
         }
     }

@@ -112,6 +112,20 @@ pub(super) const ANIMALS: &[Animal] = &[
         Twist::Catalogue(|all| input(all, json!({ "size": { "$ref": "file:///etc/passwd" } }))),
     ),
     animal(
+        "refs-multiply",
+        "has an argument whose schema refers twice to the next one, thirty times",
+        "tool-schema-cost-is-bounded",
+        ALL,
+        BOTH,
+        Twist::Catalogue(|all| {
+            let twice = |next: usize| json!({ "allOf": [{ "$ref": format!("#/$defs/d{next}") }, { "$ref": format!("#/$defs/d{next}") }] });
+            let defs =
+                (0..30).map(|index| (format!("d{index}"), twice(index + 1))).chain([("d30".to_owned(), json!({ "type": "integer" }))]);
+            input(all, json!({ "size": { "$ref": "#/$defs/d0" } }));
+            all.tool_mut("draw")["inputSchema"]["$defs"] = defs.collect();
+        }),
+    ),
+    animal(
         "required-unknown",
         "requires an argument that it does not describe",
         "tool-required-properties-exist",

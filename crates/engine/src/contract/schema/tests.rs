@@ -702,3 +702,15 @@ fn a_change_of_a_definition_is_told_once() {
     assert_eq!(changes[0].pointer, "/$defs/x/minimum");
     assert_eq!(changes[0].reason, "argument `a` gets the `minimum` 1");
 }
+
+#[test]
+fn schemas_whose_references_multiply_are_too_complex_to_compare() {
+    let multiplied = |last: &str| {
+        let twice = |index: usize| json!({ "allOf": [{ "$ref": format!("#/$defs/d{}", index + 1) }, { "$ref": format!("#/$defs/d{}", index + 1) }] });
+        let defs = (0..60).map(|index| (format!("d{index}"), twice(index))).chain([("d60".to_owned(), json!({ "type": last }))]);
+        json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/d0" } }, "$defs": defs.collect::<Value>() })
+    };
+    let changes = compare(&multiplied("string"), &multiplied("integer"), Use::Arguments);
+    assert_eq!(level(&changes), Some(BREAKING), "{}", described(&changes));
+    assert!(changes.iter().any(|change| change.code == "schema-too-complex-narrowed"), "{}", described(&changes));
+}

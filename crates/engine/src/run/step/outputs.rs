@@ -120,6 +120,11 @@ fn judge(tool: &str, schema: &Value, result: &Value) -> Option<Diagnostic> {
             let diagnostic = Diagnostic::error("output-breaks-schema", message).hint(hint);
             Some(Diagnostic { differences, actual: result.get("structuredContent").map(pretty), ..diagnostic })
         }
+        OutputFlaw::TooCostly(too_costly) => {
+            let message = format!("the result of `{tool}` cannot be held against its `outputSchema`: {too_costly}");
+            let hint = "make schemas refer to each other less often, or results smaller: clients validate them, too; `validate_output: false` leaves the step unchecked";
+            Some(Diagnostic::error("costly-output-schema", message).hint(hint))
+        }
         OutputFlaw::NoSchema(reason) => {
             let message = format!("the `outputSchema` of `{tool}` is no valid JSON Schema: {reason}");
             let diagnostic = Diagnostic::error("bad-output-schema", message);
