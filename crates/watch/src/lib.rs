@@ -19,6 +19,7 @@ pub mod prober;
 pub mod schedule;
 pub mod seal;
 pub mod secret;
+pub mod standby;
 pub mod state;
 pub mod store;
 pub mod web;

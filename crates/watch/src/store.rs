@@ -4,6 +4,7 @@
 mod chores;
 mod commit;
 mod contracts;
+mod copy;
 mod days;
 pub mod desk;
 mod ids;

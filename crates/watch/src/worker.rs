@@ -96,6 +96,7 @@ impl Worker {
             while probes.try_join_next().is_some() {}
             let rest = match permits.available_permits() {
                 0 => SHORTEST_REST,
+                _ if self.pulse.vitals().is_replaced => LONGEST_REST,
                 free => {
                     let (leases, rest) = self.take(free, clock.now()).await;
                     for (spec, lease) in leases {

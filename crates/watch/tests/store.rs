@@ -5,6 +5,7 @@
 mod databases;
 mod frozen;
 mod postgres;
+mod receiver;
 
 #[path = "store/clock.rs"]
 mod clock;
@@ -22,6 +23,8 @@ mod probing;
 mod server;
 #[path = "store/stalls.rs"]
 mod stalls;
+#[path = "store/standby.rs"]
+mod standby;
 #[path = "store/turns.rs"]
 mod turns;
 
@@ -32,6 +35,7 @@ use libtest_mimic::Arguments;
 use mcproof_testkit::demo::{DemoName, DemoOptions};
 use probing::*;
 use stalls::*;
+use standby::*;
 use std::process::ExitCode;
 use turns::*;
 
@@ -58,6 +62,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     the_suite_of_a_target_runs_what_changes_nothing,
     a_clock_that_is_set_forward_and_back_hides_no_outage,
     a_restart_believes_no_times_that_have_not_come_yet,
+    an_outage_is_told_while_the_database_takes_nothing,
 ];
 
 const CLAIMS_OF_POSTGRES: &[(&str, Claim)] =

@@ -25,6 +25,8 @@ pub struct Vitals {
     pub missed: u64,
     /// From when a turn was due to when it was taken.
     pub lag: Latency,
+    /// Somebody stands in for the database: nothing is asked of it.
+    pub is_replaced: bool,
     /// Why turns could not be had, or results not be written, the last time that this was tried.
     pub trouble: Option<Trouble>,
 }
@@ -57,6 +59,18 @@ impl Pulse {
 
     pub(super) fn ill(&self, task: Task, failure: &StoreFailure) {
         self.lock().trouble = Some(Trouble { why: failure.to_string(), hint: failure.hint(), task });
+    }
+
+    /// Somebody stands in for the database.
+    pub(crate) fn replace(&self) {
+        self.lock().is_replaced = true;
+    }
+
+    /// It can be written again.
+    pub(crate) fn recovered(&self) {
+        let mut vitals = self.lock();
+        vitals.is_replaced = false;
+        vitals.trouble = None;
     }
 
     /// `due` is what waited, `taken` what is probed in its place.

@@ -19,6 +19,7 @@ use mcproof_watch::metrics::Metrics;
 use mcproof_watch::moment::Moment;
 use mcproof_watch::monitor::{Monitor, Reach, Role, keep_passing};
 use mcproof_watch::notifier::{Notifier, Sent};
+use mcproof_watch::standby::{News, Standby};
 use mcproof_watch::state::Availability;
 use mcproof_watch::store::read::TargetRow;
 use mcproof_watch::web::{self, ServeFailure};
@@ -48,6 +49,7 @@ struct House {
     monitor: Monitor,
     notifier: Notifier,
     heart: Heart,
+    carrier: Carrier,
     clock: Clock,
     log: Form,
 }
@@ -90,8 +92,8 @@ async fn open(config: Config, log: Form) -> Result<House, Failure> {
     let monitor = Monitor::open(config, reach, &clock).await.map_err(|failure| of_store(&failure))?;
     let carrier = Carrier::new(network);
     let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), carrier.clone());
-    let heart = Heart::new(monitor.store.clone(), monitor.plan(), carrier, monitor.pulse.clone());
-    Ok(House { monitor, notifier, heart, clock, log })
+    let heart = Heart::new(monitor.store.clone(), monitor.plan(), carrier.clone(), monitor.pulse.clone());
+    Ok(House { monitor, notifier, heart, carrier, clock, log })
 }
 
 impl House {
@@ -188,7 +190,13 @@ impl House {
         let reading = self.read_again(path, arguments, bound, seen, stopped());
         let complaining = self.complain(stopped());
         let probing = self.monitor.run(role, &self.clock, stopped());
-        let (exit, ..) = tokio::join!(stopping, probing, telling, beating, showing, reading, complaining);
+        let standing_by = async {
+            if role == Role::Serve {
+                let standby = Standby::new(self.monitor.clone(), self.carrier.clone());
+                standby.run(&self.clock, |news| self.tell_of_standby(&news), stopped()).await;
+            }
+        };
+        let (exit, ..) = tokio::join!(stopping, probing, telling, beating, showing, reading, complaining, standing_by);
         // A database that is gone has no leases either.
         let _ = self.monitor.give_back().await;
         Ok(exit)
@@ -241,7 +249,19 @@ impl House {
         }
     }
 
+    fn tell_of_standby(&self, news: &News) {
+        match news {
+            News::Began => self.log.say(Level::Warning, "standby", &[("why", "the database takes nothing: its work is done in memory")]),
+            News::Unread(why) => self.log.say(Level::Warning, "standby", &[("while", "reading the database"), ("why", why)]),
+            News::Sent(sent) => self.tell(sent),
+            News::Ended => self.log.say(Level::Info, "standby-ended", &[("why", "what was found out meanwhile is in the database")]),
+        }
+    }
+
     async fn notify(&self, now: Moment) -> Result<Option<Moment>, ()> {
+        if self.monitor.pulse.vitals().is_replaced {
+            return Ok(Some(now + POLL));
+        }
         match self.notifier.pass(now).await {
             Ok(round) => {
                 self.tell(&round.sent);
