@@ -430,6 +430,17 @@ fn a_disk_that_takes_nothing_is_told_and_probing_goes_on_when_it_does_again() {
 }
 
 #[test]
+fn a_damaged_database_is_named_with_what_to_do() {
+    let config = "targets: { shop: { stdio: 'mcproof demo shop' } }\nchannels: {}\n";
+    let folder = folder_with(&[("watch.yaml", config), ("watch.db", &"no database ".repeat(1000))]);
+    for arguments in [&["watch", "watch.yaml", "--once"][..], &["watch", "status", "watch.yaml"]] {
+        let ran = run(folder.path(), arguments);
+        let is_named = ran.stderr.contains("the file of the database is damaged") && ran.stderr.contains("put a backup in its place");
+        assert!(ran.code == Some(2) && is_named, "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_saved_probe_is_judged_again_without_its_server() {
     let folder = folder_with(&[]);
     let ran = run(folder.path(), &["probe", "--trace", "good.json", "--", MCPROOF, "demo", "shop"]);

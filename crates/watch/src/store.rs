@@ -110,6 +110,7 @@ impl Ailment {
                 "end the monitor, move the file away together with those ending in `-wal` and `-shm`, and put a backup in its place; \
                  without one the monitor begins a new database",
             ),
+            14 => ("the database cannot be opened", "let the user of the monitor read and write the file and its folder"),
             FULL => ("the disk of the database is full", "make room on it; the monitor goes on by itself"),
             _ => return None,
         };
@@ -149,6 +150,14 @@ impl Store {
             });
             pool.connect_with(options.clone())
         };
+        if dialect == Dialect::Sqlite {
+            // A pool tries again, and only says in the end that it took too long.
+            let mut first = AnyConnection::connect_with(&options).await?;
+            for statement in dialect.preparation() {
+                first.execute(*statement).await?;
+            }
+            first.close().await?;
+        }
         let writer = pool(dialect.writers()).await?;
         let pool = match dialect {
             Dialect::Sqlite => pool(READERS).await?,

@@ -21,6 +21,7 @@ use mcproof_watch::monitor::{Monitor, Reach, Role, keep_passing};
 use mcproof_watch::notifier::{Notifier, Sent};
 use mcproof_watch::standby::{News, Standby};
 use mcproof_watch::state::Availability;
+use mcproof_watch::store::StoreFailure;
 use mcproof_watch::store::read::TargetRow;
 use mcproof_watch::web::{self, ServeFailure};
 use mcproof_watch::worker::Trouble;
@@ -28,7 +29,7 @@ use std::fs::Metadata;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -52,6 +53,8 @@ struct House {
     carrier: Carrier,
     clock: Clock,
     log: Form,
+    /// Why nobody could be told the last time, if that was the database.
+    complaint: Mutex<Option<String>>,
 }
 
 /// `seen` is the file as it was before it was read.
@@ -93,7 +96,7 @@ async fn open(config: Config, log: Form) -> Result<House, Failure> {
     let carrier = Carrier::new(network);
     let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), carrier.clone());
     let heart = Heart::new(monitor.store.clone(), monitor.plan(), carrier.clone(), monitor.pulse.clone());
-    Ok(House { monitor, notifier, heart, carrier, clock, log })
+    Ok(House { monitor, notifier, heart, carrier, clock, log, complaint: Mutex::default() })
 }
 
 impl House {
@@ -249,6 +252,10 @@ impl House {
         }
     }
 
+    fn lock_complaint(&self) -> MutexGuard<'_, Option<String>> {
+        self.complaint.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn tell_of_standby(&self, news: &News) {
         match news {
             News::Began => self.log.say(Level::Warning, "standby", &[("why", "the database takes nothing: its work is done in memory")]),
@@ -264,12 +271,17 @@ impl House {
         }
         match self.notifier.pass(now).await {
             Ok(round) => {
+                self.lock_complaint().take();
                 self.tell(&round.sent);
                 let poll = now + POLL;
                 Ok(Some(round.next.map_or(poll, |next| next.min(poll))))
             }
             Err(error) => {
-                self.log.say(Level::Error, "database", &[("while", "telling"), ("why", &error.to_string())]);
+                let why = StoreFailure::from(error).to_string();
+                // Once, whoever of those that tell people is next.
+                if self.lock_complaint().replace(why.clone()).as_ref() != Some(&why) {
+                    self.log.say(Level::Error, "database", &[("while", "telling"), ("why", &why)]);
+                }
                 Err(())
             }
         }
