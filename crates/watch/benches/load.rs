@@ -203,7 +203,7 @@ async fn probe(task: &Task) -> Figures {
         dropped,
         missed,
         lag: lag.bytes(),
-        trouble,
+        trouble: trouble.map(|trouble| trouble.why),
     }
 }
 

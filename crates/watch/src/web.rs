@@ -63,6 +63,8 @@ struct Inner {
     started: Moment,
     /// When results were last seen to be written, whatever the clock on the wall says.
     news: Mutex<Instant>,
+    /// Why the store could not be looked at the last time.
+    unread: Mutex<Option<String>>,
     /// Signs what forms carry.
     key: ring::hmac::Key,
     assets: assets::Assets,
@@ -113,6 +115,7 @@ impl State {
         let inner = Inner {
             started: now(),
             news: Mutex::new(Instant::now()),
+            unread: Mutex::default(),
             key: guard::key(&config()),
             assets: assets::Assets::default(),
             glance: Mutex::default(),

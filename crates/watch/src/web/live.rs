@@ -41,7 +41,8 @@ pub(super) async fn follow(state: &State) {
     let mut seen = Seen::default();
     loop {
         // A store that does not answer now may do so later; `/healthz` tells of it.
-        let _ = look(state, &mut seen).await;
+        let looked = look(state, &mut seen).await;
+        *state.inner.unread.lock().unwrap_or_else(PoisonError::into_inner) = looked.err().map(|failure| failure.to_string());
         tokio::time::sleep(EVERY).await;
     }
 }
@@ -140,18 +141,27 @@ pub(super) async fn health(Shared(state): Shared<State>) -> Response {
     (status, told).into_response()
 }
 
+fn unanswered(why: &str) -> String {
+    format!("the database does not answer: {}", super::shown::plain(why))
+}
+
 async fn ailment(state: &State) -> Option<String> {
     if let Some(trouble) = state.pulse.vitals().trouble {
         return Some(format!("no result can be written: {}", super::shown::plain(&trouble.why)));
     }
     let targets = match state.store.freshness().await {
         Ok(targets) => targets,
-        Err(failure) => return Some(format!("the database does not answer: {}", super::shown::plain(&failure.to_string()))),
+        Err(failure) => return Some(unanswered(&failure.to_string())),
     };
     let shortest = targets.iter().map(|target| target.every).min()?;
     let patience = Duration::from_millis(u64::try_from(shortest.saturating_mul(INTERVALS)).unwrap_or(0)) + GRACE;
-    if let Ok(Some(waited)) = state.store.overdue_page(state.now()).await {
-        return Some(format!("no channel has taken a page for {}", super::shown::span(waited)));
+    match state.store.overdue_page(state.now()).await {
+        Ok(None) => {}
+        Ok(Some(waited)) => return Some(format!("no channel has taken a page for {}", super::shown::span(waited))),
+        Err(failure) => return Some(unanswered(&failure.to_string())),
+    }
+    if let Some(why) = &*state.inner.unread.lock().unwrap_or_else(PoisonError::into_inner) {
+        return Some(unanswered(why));
     }
     // What is inconclusive says nothing about a target, but it was written.
     let silence = state.inner.news.lock().unwrap_or_else(PoisonError::into_inner).elapsed();

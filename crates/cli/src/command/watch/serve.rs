@@ -25,6 +25,7 @@ use mcproof_watch::store::StoreFailure;
 use mcproof_watch::store::read::TargetRow;
 use mcproof_watch::web::{self, ServeFailure};
 use mcproof_watch::worker::Trouble;
+use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
@@ -53,8 +54,8 @@ struct House {
     carrier: Carrier,
     clock: Clock,
     log: Form,
-    /// Why nobody could be told the last time, if that was the database.
-    complaint: Mutex<Option<String>>,
+    /// What the database did not do the last time, by what it was asked for.
+    complaints: Mutex<BTreeMap<&'static str, String>>,
 }
 
 /// `seen` is the file as it was before it was read.
@@ -96,7 +97,7 @@ async fn open(config: Config, log: Form) -> Result<House, Failure> {
     let carrier = Carrier::new(network);
     let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), carrier.clone());
     let heart = Heart::new(monitor.store.clone(), monitor.plan(), carrier.clone(), monitor.pulse.clone());
-    Ok(House { monitor, notifier, heart, carrier, clock, log, complaint: Mutex::default() })
+    Ok(House { monitor, notifier, heart, carrier, clock, log, complaints: Mutex::default() })
 }
 
 impl House {
@@ -252,8 +253,22 @@ impl House {
         }
     }
 
-    fn lock_complaint(&self) -> MutexGuard<'_, Option<String>> {
-        self.complaint.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Says so once, as long as it is the same.
+    fn complain_once(&self, task: &'static str, failure: &StoreFailure) {
+        let why = failure.to_string();
+        if self.lock_complaints().insert(task, why.clone()).as_ref() != Some(&why) {
+            let hint = failure.hint().map(|hint| ("hint", hint));
+            let said: Vec<_> = [("while", task), ("why", why.as_str())].into_iter().chain(hint).collect();
+            self.log.say(Level::Error, "database", &said);
+        }
+    }
+
+    fn works_again(&self, task: &'static str) {
+        self.lock_complaints().remove(task);
+    }
+
+    fn lock_complaints(&self) -> MutexGuard<'_, BTreeMap<&'static str, String>> {
+        self.complaints.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tell_of_standby(&self, news: &News) {
@@ -271,17 +286,13 @@ impl House {
         }
         match self.notifier.pass(now).await {
             Ok(round) => {
-                self.lock_complaint().take();
+                self.works_again("telling");
                 self.tell(&round.sent);
                 let poll = now + POLL;
                 Ok(Some(round.next.map_or(poll, |next| next.min(poll))))
             }
             Err(error) => {
-                let why = StoreFailure::from(error).to_string();
-                // Once, whoever of those that tell people is next.
-                if self.lock_complaint().replace(why.clone()).as_ref() != Some(&why) {
-                    self.log.say(Level::Error, "database", &[("while", "telling"), ("why", &why)]);
-                }
+                self.complain_once("telling", &error.into());
                 Err(())
             }
         }
@@ -299,9 +310,12 @@ impl House {
 
     async fn beat(&self, now: Moment, last: &mut Option<Beat>) -> Result<Option<Moment>, ()> {
         let (beat, next) = match self.heart.pass(now).await {
-            Ok(beaten) => beaten,
-            Err(error) => {
-                self.log.say(Level::Error, "database", &[("while", "heartbeat"), ("why", &error.to_string())]);
+            Ok(beaten) => {
+                self.works_again("heartbeat");
+                beaten
+            }
+            Err(failure) => {
+                self.complain_once("heartbeat", &failure);
                 return Err(());
             }
         };
