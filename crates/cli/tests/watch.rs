@@ -5,7 +5,7 @@
 mod heard;
 
 use serde_json::Value;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -50,6 +50,11 @@ struct Service {
 
 impl Service {
     fn answering(status: u16) -> Self {
+        Self::saying(format!("{status} As Told"))
+    }
+
+    /// The status, and headers if there are any.
+    fn saying(head: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
         let heard = Arc::<Mutex<Vec<Value>>>::default();
@@ -59,7 +64,7 @@ impl Service {
                 let mut stream = BufReader::new(stream.unwrap());
                 if let Some(message) = heard::message(&mut stream) {
                     of_thread.lock().unwrap().push(message);
-                    let answer = format!("HTTP/1.1 {status} As Told\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok");
+                    let answer = format!("HTTP/1.1 {head}\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok");
                     stream.get_mut().write_all(answer.as_bytes()).unwrap();
                 }
             }
@@ -212,6 +217,46 @@ fn once_probes_everything_and_tells_what_is_down() {
 }
 
 #[test]
+fn once_is_no_success_where_nobody_could_be_told() {
+    let refuses = Service::saying("429 Too Many Requests\r\nretry-after: 3600".into());
+    let config = format!(
+        "targets: {{ bad: {{ http: 'http://127.0.0.1:1/mcp', timeout: 2s }} }}\nchannels: {{ pager: {{ webhook: '{}' }} }}\n",
+        refuses.url
+    );
+    let folder = folder_with(&[("watch.yaml", &config)]);
+    assert_eq!(run(folder.path(), &["watch", "watch.yaml", "--once"]).code, Some(1));
+    // What is down is no reason any more; that nobody knows of it still is.
+    std::fs::write(
+        folder.path().join("watch.yaml"),
+        config.replace("targets: { bad", "targets: { good: { stdio: 'mcproof demo shop' } }\nvars: { bad"),
+    )
+    .unwrap();
+    let ran = run(folder.path(), &["watch", "watch.yaml", "--once"]);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.starts_with("ok ") && ran.stderr.contains("no channel has taken a page"), "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn who_looks_into_the_database_needs_no_secrets() {
+    let good = "targets: { shop: { stdio: 'mcproof demo shop' } }\nchannels: {}\n";
+    let folder = folder_with(&[("watch.yaml", good)]);
+    assert_eq!(run(folder.path(), &["watch", "watch.yaml", "--once"]).code, Some(0));
+    let secret = "targets: { shop: { http: 'https://${env.NO_SUCH_HOST}/mcp' } }\nchannels: { chat: { slack: 'env:NO_SUCH_VARIABLE' } }\n";
+    std::fs::write(folder.path().join("watch.yaml"), secret).unwrap();
+    assert_eq!(run(folder.path(), &["watch", "watch.yaml", "--once"]).code, Some(2));
+    for (words, code) in
+        [(&["status"][..], 0), (&["incidents"], 0), (&["mute", "shop"], 0), (&["deploy", "shop"], 0), (&["ack", "no-such-incident"], 2)]
+    {
+        let ran = run(folder.path(), &[&["watch", words[0], "watch.yaml"], &words[1..]].concat());
+        assert_eq!(ran.code, Some(code), "{words:?}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("NO_SUCH"), "{}", ran.stderr);
+    }
+    std::fs::write(folder.path().join("watch.yaml"), "database: 'env:NO_SUCH_VARIABLE'\n").unwrap();
+    let ran = run(folder.path(), &["watch", "status", "watch.yaml"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("`NO_SUCH_VARIABLE` is not set"), "{}", ran.stderr);
+}
+
+#[test]
 fn once_is_no_success_where_nothing_could_be_found_out() {
     let config = "canaries: 127.0.0.1:1\ntargets: { far: { http: 'http://no-such-name.invalid/mcp', timeout: 2s } }\nchannels: {}\n";
     let folder = folder_with(&[("watch.yaml", config)]);
@@ -271,7 +316,11 @@ struct Monitor {
 
 impl Monitor {
     fn start(folder: &Path) -> Self {
-        let mut process = command(folder, &["watch", "watch.yaml", "--json"]).stderr(Stdio::piped()).spawn().unwrap();
+        Self::spawn(&mut command(folder, &["watch", "watch.yaml", "--json"]))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(process.stderr.take().unwrap());
         Self { process, stderr }
     }
@@ -311,10 +360,7 @@ fn a_running_monitor_takes_over_a_changed_file_and_keeps_the_old_one_where_that_
     let mut monitor = Monitor::start(folder.path());
     assert_eq!(monitor.says("started")["targets"], "1");
     let at = monitor.says("dashboard")["at"].as_str().unwrap().to_owned();
-    let mut page = TcpStream::connect(at.trim_start_matches("http://")).unwrap();
-    page.write_all(b"GET /status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
-    let mut first = String::new();
-    BufReader::new(page).read_line(&mut first).unwrap();
+    let (first, _) = get(&at, "/status");
     assert!(first.starts_with("HTTP/1.1 200"), "{first}");
     std::fs::write(folder.path().join("watch.yaml"), "targets: 5\n").unwrap();
     assert_eq!(monitor.says("mistake")["at"], "watch.yaml:1:10");
@@ -345,6 +391,53 @@ fn a_running_monitor_takes_over_a_changed_file_and_keeps_the_old_one_where_that_
     monitor.signal("-TERM");
     monitor.says("ending");
     assert_eq!(monitor.process.wait().unwrap().code(), Some(143));
+}
+
+/// The first line of what the dashboard answers, and the rest.
+fn get(at: &str, path: &str) -> (String, String) {
+    let mut page = TcpStream::connect(at.trim_start_matches("http://")).unwrap();
+    page.write_all(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    page.read_to_string(&mut answer).unwrap();
+    let (first, rest) = answer.split_once("\r\n").unwrap();
+    (first.to_owned(), rest.to_owned())
+}
+
+#[test]
+fn a_disk_that_takes_nothing_is_told_and_probing_goes_on_when_it_does_again() {
+    let config = "listen: 127.0.0.1:0\ntargets: { shop: { stdio: 'mcproof demo shop', every: 1s } }\nchannels: {}\n";
+    let folder = folder_with(&[("watch.yaml", config)]);
+    // Without the signal a process is told of its limit as of any other failure.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ; exec \"$0\" watch watch.yaml --json", MCPROOF]).current_dir(folder.path());
+    let mut monitor = Monitor::spawn(shell.env("XDG_STATE_HOME", "/nowhere"));
+    let at = monitor.says("dashboard")["at"].as_str().unwrap().to_owned();
+    let pid = monitor.process.id().to_string();
+    let limit = |size: &str| {
+        assert!(Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={size}:unlimited")]).status().unwrap().success());
+    };
+    for _ in 0..2 {
+        limit("4096");
+        let said = monitor.says("database");
+        assert!(said["why"].as_str().unwrap().starts_with("the disk"), "{said}");
+        assert!(said["hint"].as_str().unwrap().contains("disk"), "{said}");
+        let (status, body) = get(&at, "/healthz");
+        assert!(status.contains("503") && body.contains("no result can be written: the disk"), "{status} {body}");
+        limit("unlimited");
+        monitor.says("database-works-again");
+        assert!(get(&at, "/healthz").0.contains("200"));
+    }
+}
+
+#[test]
+fn a_damaged_database_is_named_with_what_to_do() {
+    let config = "targets: { shop: { stdio: 'mcproof demo shop' } }\nchannels: {}\n";
+    let folder = folder_with(&[("watch.yaml", config), ("watch.db", &"no database ".repeat(1000))]);
+    for arguments in [&["watch", "watch.yaml", "--once"][..], &["watch", "status", "watch.yaml"]] {
+        let ran = run(folder.path(), arguments);
+        let is_named = ran.stderr.contains("the file of the database is damaged") && ran.stderr.contains("put a backup in its place");
+        assert!(ran.code == Some(2) && is_named, "{}", ran.stderr);
+    }
 }
 
 #[test]

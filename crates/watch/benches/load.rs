@@ -27,6 +27,7 @@ use authority::Authority;
 use figures::{cpu, cpu_of, memory};
 use fixtures::{config, over_http, reach};
 use mcproof_client::{Network, Tls};
+use mcproof_watch::clock::Clock;
 use mcproof_watch::config::TargetSpec;
 use mcproof_watch::latency::Latency;
 use mcproof_watch::moment::Moment;
@@ -191,7 +192,7 @@ async fn probe(task: &Task) -> Figures {
         }
         tokio::time::sleep(task.lasts).await;
     };
-    monitor.run(Role::Serve, SystemTime::now, measured).await;
+    monitor.run(Role::Serve, &Clock::of_machine(SystemTime::now), measured).await;
     let (before, began, warmed) = start;
     let Vitals { results, dropped, missed, lag, trouble, .. } = monitor.pulse.vitals();
     Figures {
@@ -202,7 +203,7 @@ async fn probe(task: &Task) -> Figures {
         dropped,
         missed,
         lag: lag.bytes(),
-        trouble,
+        trouble: trouble.map(|trouble| trouble.why),
     }
 }
 

@@ -1,10 +1,11 @@
 //! What is to be done besides probing and telling: look for targets of which nothing is heard, tell what was held back during
 //! maintenance, count, and forget. Any number of processes may try; one of them does it.
 
+use crate::clock::TOLERANCE;
 use crate::moment::Moment;
 use crate::store::{Store, StoreFailure, incidents};
 use crate::worker::Plan;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
@@ -12,6 +13,8 @@ use tokio::sync::{Notify, watch};
 const LOOK: Duration = Duration::from_secs(10);
 const COUNT: Duration = Duration::from_secs(60);
 const FORGET: Duration = Duration::from_secs(3_600);
+/// Between two passes of a process that was there all the time.
+const LONGEST_ABSENCE: Duration = Duration::from_secs(30);
 
 /// One that does chores.
 #[derive(Clone)]
@@ -21,10 +24,40 @@ pub struct Chores {
     pub name: String,
     pub region: String,
     pub plan: watch::Receiver<Arc<Plan>>,
-    /// Since when this process is there.
-    pub started: Moment,
+    pub presence: Presence,
     /// Notified when there is something to be told.
     pub stirred: Arc<Notify>,
+}
+
+/// Since when this process has looked without a gap. A process that was stopped, a machine that slept, a clock that was set and a
+/// database that was gone are no reason to say that targets are not seen any more: they are looked at again first.
+#[derive(Clone, Debug)]
+pub struct Presence(Arc<Mutex<Span>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    since: Moment,
+    last: Moment,
+}
+
+impl Presence {
+    pub fn new(now: Moment) -> Self {
+        Self(Arc::new(Mutex::new(Span { since: now, last: now })))
+    }
+
+    /// It is there now; since when without a gap?
+    fn seen(&self, now: Moment) -> Moment {
+        let mut span = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if now + TOLERANCE < span.last || now > span.last + LONGEST_ABSENCE {
+            span.since = now;
+        }
+        span.last = now;
+        span.since
+    }
+
+    fn begin(&self, now: Moment) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Span { since: now, last: now };
+    }
 }
 
 impl Chores {
@@ -33,10 +66,22 @@ impl Chores {
     /// # Errors
     /// The database failed. What was not done is done by the next pass.
     pub async fn pass(&self, now: Moment) -> Result<Option<Moment>, StoreFailure> {
+        let since = self.presence.seen(now);
+        let done = self.do_what_is_due(since, now).await;
+        if done.is_err() {
+            // Meanwhile nobody could write results either.
+            self.presence.begin(now);
+        }
+        done
+    }
+
+    async fn do_what_is_due(&self, since: Moment, now: Moment) -> Result<Option<Moment>, StoreFailure> {
+        self.store.recover_from_set_back(now).await?;
         let config = Arc::clone(&self.plan.borrow().config);
         if self.store.take_chore("look", &self.name, LOOK, now).await?.is_some() {
-            let blind = self.store.sweep_blind(&config, &self.region, self.started, now).await?;
-            if incidents::tell_what_is_owed(&self.store, &config, now).await? || blind > 0 {
+            let blind = self.store.sweep_blind(&config, &self.region, since, now).await?;
+            let ended = incidents::end_storms(&self.store, &config, now).await?;
+            if incidents::tell_what_is_owed(&self.store, &config, now).await? || blind > 0 || ended {
                 self.stirred.notify_one();
             }
             self.store.end_chore("look", &self.name, now).await?;

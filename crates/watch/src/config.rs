@@ -9,7 +9,7 @@ mod suite;
 mod target;
 mod window;
 
-pub use reader::{Loaded, config_schema, load};
+pub use reader::{Loaded, config_schema, database_of, load};
 pub(crate) use suite::load_read_only;
 pub(crate) use target::{NAMES, is_name};
 pub use window::{When, Window};

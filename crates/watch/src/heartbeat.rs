@@ -1,19 +1,17 @@
 //! The dead man's switch: a URL that is fetched as long as results come in, so that somebody outside notices when they do not.
-//! What is written by nobody, or says nothing about any server, keeps it silent.
+//! What is written by nobody, or says nothing about any server, keeps it silent, in each region; and so does a page that no channel
+//! takes.
 
 use crate::channel::Carrier;
-use crate::config::TargetSpec;
-use crate::moment::Moment;
-use crate::store::Store;
-use crate::worker::Plan;
+use crate::moment::{Moment, span};
+use crate::store::{Store, StoreFailure};
+use crate::worker::{Plan, Pulse};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
 /// After a fetch that failed.
 const RETRY: Duration = Duration::from_secs(10);
-/// Results may be this much later than their interval says.
-const GRACE: Duration = Duration::from_secs(60);
 
 /// Clones share what they know.
 #[derive(Clone, Debug)]
@@ -21,6 +19,7 @@ pub struct Heart {
     store: Store,
     plan: watch::Receiver<Arc<Plan>>,
     carrier: Carrier,
+    pulse: Pulse,
     next: Arc<Mutex<Moment>>,
 }
 
@@ -30,21 +29,22 @@ pub enum Beat {
     /// It was not time, or there is no heartbeat.
     Waited,
     Fetched,
-    /// Results are missing.
-    Silent,
+    /// Results are missing from somewhere, cannot be written, or nobody can be told of what they mean.
+    Silent(String),
     Failed(String),
 }
 
 impl Heart {
-    pub fn new(store: Store, plan: watch::Receiver<Arc<Plan>>, carrier: Carrier) -> Self {
-        Self { store, plan, carrier, next: Arc::default() }
+    /// `pulse` is that of the worker of this process.
+    pub fn new(store: Store, plan: watch::Receiver<Arc<Plan>>, carrier: Carrier, pulse: Pulse) -> Self {
+        Self { store, plan, carrier, pulse, next: Arc::default() }
     }
 
-    /// Fetches the URL if it is time and results came lately. Says when it is time again.
+    /// Fetches the URL if it is time, results came lately from everywhere, and pages are taken. Says when it is time again.
     ///
     /// # Errors
     /// The database refused.
-    pub async fn pass(&self, now: Moment) -> Result<(Beat, Option<Moment>), sqlx::Error> {
+    pub async fn pass(&self, now: Moment) -> Result<(Beat, Option<Moment>), StoreFailure> {
         let plan = Arc::clone(&self.plan.borrow());
         let Some(heartbeat) = &plan.config.heartbeat else { return Ok((Beat::Waited, None)) };
         let due = *self.lock();
@@ -52,28 +52,35 @@ impl Heart {
         if now < due && due <= now + heartbeat.every {
             return Ok((Beat::Waited, Some(due)));
         }
-        let newest = sqlx::query_scalar("SELECT MAX(last_result) FROM target WHERE removed IS NULL").fetch_one(&self.store.pool);
-        let newest: Option<i64> = newest.await?;
-        let targets = plan.targets.values();
-        let beat = match newest.filter(|newest| *newest > 0) {
-            Some(newest) if now.since(Moment(newest)) <= lately(targets.map(Arc::as_ref)) => match self.carrier.fetch(&heartbeat.url).await
-            {
+        let beat = match self.ailment(now).await? {
+            Some(why) => Beat::Silent(why),
+            None => match self.carrier.fetch(&heartbeat.url).await {
                 Ok(_) => Beat::Fetched,
                 Err(why) => Beat::Failed(why),
             },
-            _ => Beat::Silent,
         };
         let next = now + if beat == Beat::Fetched { heartbeat.every } else { RETRY.min(heartbeat.every) };
         *self.lock() = next;
         Ok((beat, Some(next)))
     }
 
+    /// Why nobody outside is to be told that all is well.
+    async fn ailment(&self, now: Moment) -> Result<Option<String>, StoreFailure> {
+        if let Some(trouble) = self.pulse.vitals().trouble {
+            return Ok(Some(format!("no result can be written: {}", trouble.why)));
+        }
+        if self.plan.borrow().targets.is_empty() {
+            return Ok(Some("nothing is watched".to_owned()));
+        }
+        let silent = self.store.silent_regions(now).await?;
+        if !silent.is_empty() {
+            return Ok(Some(format!("no results lately from {}", silent.join(", "))));
+        }
+        let overdue = self.store.overdue_page(now).await?;
+        Ok(overdue.map(|waited| format!("no channel has taken a page for {}", span(waited))))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Moment> {
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Three intervals of the target that is probed most often.
-fn lately<'a>(targets: impl Iterator<Item = &'a TargetSpec>) -> Duration {
-    targets.map(|target| target.every).min().unwrap_or(Duration::ZERO) * 3 + GRACE
 }

@@ -4,6 +4,7 @@
 pub mod api_target;
 pub mod channel;
 pub mod chores;
+pub mod clock;
 pub mod config;
 pub mod heartbeat;
 pub mod incident;
@@ -18,6 +19,7 @@ pub mod prober;
 pub mod schedule;
 pub mod seal;
 pub mod secret;
+pub mod standby;
 pub mod state;
 pub mod store;
 pub mod web;

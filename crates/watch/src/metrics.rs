@@ -87,7 +87,7 @@ pub struct Readings {
     pub open: BTreeMap<(Class, Severity), i64>,
     /// How long the most belated probe has waited.
     pub lag: Duration,
-    /// How long the oldest message has waited.
+    /// How long the oldest message has waited that no channel has taken.
     pub unsent: Duration,
 }
 
@@ -165,7 +165,7 @@ impl Metrics {
         );
         registry.register_with_unit(
             "outbox_oldest_age",
-            "How long the oldest message that is due has waited",
+            "How long the oldest message has waited that no channel has taken",
             Unit::Seconds,
             ConstGauge::new(readings.unsent.as_secs_f64()),
         );
@@ -218,7 +218,7 @@ pub async fn read(state: &State) -> Result<Readings, StoreFailure> {
         certificates: state.store.certificates().await?,
         open: state.store.open_incidents().await?,
         lag: since(state.store.oldest_due(now).await?),
-        unsent: since(state.store.oldest_unsent(now).await?),
+        unsent: since(state.store.oldest_unsent().await?),
     })
 }
 

@@ -2,17 +2,18 @@
 //! the clock that the caller gives.
 
 use crate::api_target;
-use crate::chores::Chores;
+use crate::chores::{Chores, Presence};
+use crate::clock::Clock;
 use crate::config::{Config, TargetSpec};
 use crate::moment::Moment;
 use crate::prober::Prober;
 use crate::store::{Store, StoreFailure, Synced};
-use crate::worker::{Clock, Plan, Pulse, Worker};
+use crate::worker::{Plan, Pulse, Worker};
 use mcproof_client::{Guardian, Network};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, Notify, watch};
 use tokio::time::{sleep, timeout};
 
@@ -68,14 +69,15 @@ type Given = BTreeMap<String, (Vec<u8>, Arc<TargetSpec>)>;
 type Targets = BTreeMap<String, Arc<TargetSpec>>;
 
 impl Monitor {
-    /// Opens the database that the configuration names, and makes its targets known there.
+    /// Opens the database that the configuration names, and makes its targets known there. The clock goes by that of the database.
     ///
     /// # Errors
     /// The database cannot be reached.
-    pub async fn open(config: Config, reach: Reach, now: Moment) -> Result<Self, StoreFailure> {
+    pub async fn open(config: Config, reach: Reach, clock: &Clock) -> Result<Self, StoreFailure> {
         let store = Store::open(&config.database).await?;
+        clock.follow(&store).await?;
         store.free_leases().await?;
-        Self::over(store, config, reach, now).await
+        Self::over(store, config, reach, clock.now()).await
     }
 
     /// Like [`Monitor::open`], over a database that is open.
@@ -84,6 +86,8 @@ impl Monitor {
     /// The database failed.
     pub async fn over(store: Store, config: Config, reach: Reach, now: Moment) -> Result<Self, StoreFailure> {
         let Reach { network, guardian, own_binary, variables, name } = reach;
+        // An earlier process may have had a clock that was ahead.
+        store.recover_from_set_back(now).await?;
         let region = config.region.clone();
         let prober = Prober::new(network, guardian, own_binary, config.canaries.clone()).with_variables(variables);
         let (plan, shown) = watch::channel(Arc::new(Plan { config: Arc::new(config.clone()), targets: BTreeMap::new() }));
@@ -98,7 +102,8 @@ impl Monitor {
             stirred: Arc::clone(&stirred),
             pulse: pulse.clone(),
         };
-        let chores = Chores { store: store.clone(), name, region, plan: shown, started: now, stirred: Arc::clone(&stirred) };
+        let chores =
+            Chores { store: store.clone(), name, region, plan: shown, presence: Presence::new(now), stirred: Arc::clone(&stirred) };
         let monitor = Self { store, worker, chores, stirred, pulse, plan: Arc::new(plan), given: Arc::default() };
         monitor.reload(config, now).await?;
         Ok(monitor)
@@ -157,7 +162,7 @@ impl Monitor {
     }
 
     /// Does what its role is until `stop` resolves. Who tells people has a loop of its own ([`keep_passing`]).
-    pub async fn run(&self, role: Role, clock: Clock, stop: impl Future<Output = ()>) {
+    pub async fn run(&self, role: Role, clock: &Clock, stop: impl Future<Output = ()>) {
         let (ended, _) = watch::channel(false);
         let stopped = || {
             let mut ended = ended.subscribe();
@@ -173,7 +178,15 @@ impl Monitor {
             }
         };
         let never = Notify::new();
-        let tidying = keep_passing(|now| self.chores.pass(now), &never, clock, stopped());
+        let tidying = keep_passing(
+            async |_| {
+                clock.follow(&self.store).await?;
+                self.chores.pass(clock.now()).await
+            },
+            &never,
+            clock,
+            stopped(),
+        );
         let refreshing = keep_passing(async |now| self.refresh().await.map(|()| Some(now + REFRESH)), &never, clock, stopped());
         tokio::join!(stopping, probing, tidying, refreshing);
     }
@@ -190,21 +203,21 @@ impl Monitor {
     ///
     /// # Errors
     /// The database failed.
-    pub async fn once(&self, clock: Clock) -> Result<(), StoreFailure> {
-        let began = Moment::from(clock());
-        self.store.hurry(&self.worker.region, began).await?;
+    pub async fn once(&self, clock: &Clock) -> Result<(), StoreFailure> {
+        let end = Instant::now() + ONCE;
+        self.store.hurry(&self.worker.region, clock.now()).await?;
         loop {
-            let now = Moment::from(clock());
+            let now = clock.now();
             let next = self.worker.pass(now).await?;
             let confirmation = self.store.next_confirmation(&self.worker.region).await?;
-            let after = Moment::from(clock());
+            let after = clock.now();
             match (next, confirmation) {
-                (Some(next), _) if next <= after && after.since(began) < ONCE => {}
-                (_, Some(next)) if next.since(began) < ONCE => sleep(next.since(after)).await,
+                (Some(next), _) if next <= after && Instant::now() < end => {}
+                (_, Some(next)) if Instant::now() + next.since(after) < end => sleep(next.since(after)).await,
                 _ => break,
             }
         }
-        self.chores.pass(Moment::from(clock())).await?;
+        self.chores.pass(clock.now()).await?;
         Ok(())
     }
 }
@@ -213,14 +226,13 @@ impl Monitor {
 pub async fn keep_passing<E>(
     mut pass: impl AsyncFnMut(Moment) -> Result<Option<Moment>, E>,
     knock: &Notify,
-    clock: fn() -> SystemTime,
+    clock: &Clock,
     stop: impl Future<Output = ()>,
 ) {
     let mut stop = std::pin::pin!(stop);
     loop {
-        let now = Moment::from(clock());
-        let rest = match pass(now).await {
-            Ok(Some(next)) => next.since(Moment::from(clock())).max(SHORTEST_REST),
+        let rest = match pass(clock.now()).await {
+            Ok(Some(next)) => next.since(clock.now()).max(SHORTEST_REST),
             Ok(None) => Duration::MAX,
             Err(_) => REST_AFTER_FAILURE,
         };

@@ -9,7 +9,7 @@ mod plan;
 
 use crate::channel::{Carrier, Kind, Message, Setback, pack};
 use crate::config::{ChannelSpec, Config};
-use crate::incident::Class;
+use crate::incident::{Class, Severity};
 use crate::maintenance;
 use crate::moment::Moment;
 use crate::store::outbox::{Leased, Rows};
@@ -171,16 +171,17 @@ impl Notifier {
     ) -> Result<(), sqlx::Error> {
         let Leased { kind, created, hop, attempts, .. } = *row;
         let tried_since = row.tried_since.unwrap_or(now);
-        let tried = Tried { kind, created, channels: row.route.len(), hop, attempts, tried_since };
+        let route = self.widened(row);
+        let tried = Tried { kind, created, channels: route.len(), hop, attempts, tried_since };
         let retry = match after(&tried, setback, now) {
             Next::GiveUp => return self.store.give_up(row, why, now).await.map(drop),
             Next::Again(retry) => retry,
         };
         let mut events = Vec::new();
         let maybe_taken = matches!(setback, Setback::Passing { maybe_taken: true, .. });
-        let moves = retry.hop != hop && row.route.len() > 1;
+        let moves = retry.hop != hop && route.len() > 1;
         if moves {
-            let next = Leased { hop: retry.hop, ..row.clone() };
+            let next = Leased { hop: retry.hop, route: route.clone(), ..row.clone() };
             let next = next.channel().unwrap_or_default();
             events.push(("failed-over", format!("{channel} did not take the {kind} ({why}): {next} is next")));
         }
@@ -188,7 +189,20 @@ impl Notifier {
         if moves && maybe_taken && spec.is_some_and(ChannelSpec::keeps_alerts) {
             events.push(("unconfirmed", channel.to_owned()));
         }
-        self.store.mark_failed(row, &retry, why, &events, now).await.map(drop)
+        let route = if retry.hop != hop { &route } else { &row.route };
+        self.store.mark_failed(row, route, &retry, why, &events, now).await.map(drop)
+    }
+
+    /// The route of a message. A page that the last of its channels is offered goes on to all others that there are.
+    fn widened(&self, row: &Leased) -> Vec<String> {
+        let mut route = row.route.clone();
+        let is_page = matches!(row.kind, Kind::Trigger | Kind::Update) && row.incident.severity > Severity::Notify && !row.repeats;
+        if is_page && i64::try_from(route.len()).is_ok_and(|count| row.hop + 1 >= count) {
+            let config = self.config();
+            let others: Vec<String> = config.channels.keys().filter(|channel| !route.contains(channel)).cloned().collect();
+            route.extend(others);
+        }
+        route
     }
 
     /// Reminds of what nobody has acknowledged. Gives when the next reminder is due.

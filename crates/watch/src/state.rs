@@ -103,9 +103,24 @@ impl TargetState {
         self.certificate.ends
     }
 
+    /// When the last result from this region came that says anything about the target.
+    pub fn heard_from(&self, region: &str) -> Option<Moment> {
+        self.course.heard_from(region)
+    }
+
     /// A change of the contract was looked at. What does not break anybody is told, and forgotten after a day.
     pub fn weigh(&mut self, level: ChangeLevel, is_suspicious: bool, now: Moment) {
         self.surface.weigh(level, is_suspicious, now);
+    }
+
+    /// The clock was set back: what is remembered of times that have not come yet is forgotten.
+    pub fn set_back(&mut self, now: Moment) {
+        self.last.retain(|_, (slot, _)| *slot <= now);
+        self.course.set_back(now);
+        self.surface.set_back(now);
+        self.latency.set_back(now);
+        self.objective.set_back(now);
+        self.process.set_back(now);
     }
 
     /// A person agrees with the contract as it is now.

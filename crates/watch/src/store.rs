@@ -4,6 +4,7 @@
 mod chores;
 mod commit;
 mod contracts;
+mod copy;
 mod days;
 pub mod desk;
 mod ids;
@@ -15,6 +16,7 @@ mod results;
 mod retention;
 mod rollup;
 mod schedule;
+mod set_back;
 mod values;
 
 pub use chores::BLIND_AFTER;
@@ -24,7 +26,7 @@ pub use results::{ProbeEvidence, evidence_id};
 pub use schedule::{Lease, Source, Synced};
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
-use sqlx::{Any, AnyConnection, AnyPool, ConnectOptions as _, Executor as _, Transaction};
+use sqlx::{Any, AnyConnection, AnyPool, ConnectOptions as _, Connection as _, Executor as _, Transaction};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::str::FromStr as _;
@@ -71,8 +73,53 @@ pub enum StoreFailure {
     Address(String),
     #[error("the database was written by a newer version of this program (tables of version {0}, this one knows {VERSION})")]
     Newer(i64),
-    #[error("{0}")]
+    #[error("{prefix}{0}", prefix = prefix(.0))]
     Database(#[from] sqlx::Error),
+}
+
+impl StoreFailure {
+    /// What to do about it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        let Self::Database(error) = self else { return None };
+        Ailment::of(error).map(|ailment| ailment.hint)
+    }
+}
+
+/// What is wrong with a database, in words for those who have never seen its messages.
+struct Ailment {
+    name: &'static str,
+    hint: &'static str,
+}
+
+impl Ailment {
+    /// By the primary result code of SQLite, <https://sqlite.org/rescode.html>, which is shorter than the codes of Postgres.
+    fn of(error: &sqlx::Error) -> Option<Self> {
+        const FULL: u32 = 13;
+        let code = error.as_database_error()?.code()?;
+        let code = match code.as_ref() {
+            "53100" => FULL,
+            code if code.len() < 5 => code.parse::<u32>().ok()? & 0xff,
+            _ => return None,
+        };
+        let (name, hint) = match code {
+            5 | 6 => ("another program has locked the database", "end the program that has the file open, such as a backup or a shell"),
+            8 => ("the database cannot be written", "let the user of the monitor write the file and its folder"),
+            10 => ("the disk does not do what it is asked", "look at the disk of the database, and at the messages of the kernel"),
+            11 | 26 => (
+                "the file of the database is damaged",
+                "end the monitor, move the file away together with those ending in `-wal` and `-shm`, and put a backup in its place; \
+                 without one the monitor begins a new database",
+            ),
+            14 => ("the database cannot be opened", "let the user of the monitor read and write the file and its folder"),
+            FULL => ("the disk of the database is full", "make room on it; the monitor goes on by itself"),
+            _ => return None,
+        };
+        Some(Self { name, hint })
+    }
+}
+
+fn prefix(error: &sqlx::Error) -> String {
+    Ailment::of(error).map(|ailment| format!("{}: ", ailment.name)).unwrap_or_default()
 }
 
 impl Store {
@@ -90,6 +137,9 @@ impl Store {
         let options = AnyConnectOptions::from_str(&dialect.address(address))?.disable_statement_logging();
         let pool = |connections| {
             let pool = AnyPoolOptions::new().max_connections(connections).acquire_timeout(PATIENCE);
+            let pool = pool.after_release(move |connection, _| {
+                Box::pin(async move { Ok(dialect == Dialect::Postgres || is_between_transactions(connection).await) })
+            });
             let pool = pool.after_connect(move |connection, _| {
                 Box::pin(async move {
                     for statement in dialect.preparation() {
@@ -100,6 +150,14 @@ impl Store {
             });
             pool.connect_with(options.clone())
         };
+        if dialect == Dialect::Sqlite {
+            // A pool tries again, and only says in the end that it took too long.
+            let mut first = AnyConnection::connect_with(&options).await?;
+            for statement in dialect.preparation() {
+                first.execute(*statement).await?;
+            }
+            first.close().await?;
+        }
         let writer = pool(dialect.writers()).await?;
         let pool = match dialect {
             Dialect::Sqlite => pool(READERS).await?,
@@ -225,6 +283,15 @@ impl Dialect {
     }
 }
 
+/// What is left inside a transaction whose end failed, because the disk was full, would refuse to begin another one for ever: such a
+/// connection is closed, and the next one is new.
+async fn is_between_transactions(connection: &mut AnyConnection) -> bool {
+    match connection.begin_with("BEGIN").await {
+        Ok(transaction) => transaction.rollback().await.is_ok(),
+        Err(_) => false,
+    }
+}
+
 /// The database that a path names.
 pub fn sqlite(path: &Path) -> String {
     format!("sqlite:{}", path.display())
@@ -242,6 +309,21 @@ mod tests {
             let store = Store::open(&address).await.unwrap();
             let count: i64 = sqlx::query_scalar("SELECT count(*) FROM target").fetch_one(&store.pool).await.unwrap();
             assert_eq!(count, 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_transaction_that_the_database_has_ended_by_itself_is_no_obstacle() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&sqlite(&folder.path().join("watch.db"))).await.unwrap();
+        for _ in 0..3 {
+            let mut transaction = store.begin().await.unwrap();
+            // As SQLite does when the disk is full.
+            transaction.execute("ROLLBACK").await.unwrap();
+            transaction.commit().await.unwrap_err();
+            let mut next = store.begin().await.unwrap();
+            next.execute("INSERT INTO chore (name) VALUES ('a') ON CONFLICT DO NOTHING").await.unwrap();
+            next.commit().await.unwrap();
         }
     }
 }

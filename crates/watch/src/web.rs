@@ -17,13 +17,14 @@ use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::moment::Moment;
 use crate::store::Store;
+use crate::worker::Pulse;
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, delete, get, post};
 use mcproof_client::Network;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::JoinSet;
@@ -43,12 +44,14 @@ pub type Current = Arc<dyn Fn() -> Arc<Config> + Send + Sync>;
 pub struct State {
     pub store: Store,
     pub config: Current,
-    pub now: fn() -> Moment,
+    pub now: Arc<dyn Fn() -> Moment + Send + Sync>,
     /// The names of targets of which something changed. Whoever knows first rings it; we do so, too.
     pub bell: broadcast::Sender<String>,
     pub metrics: Arc<Metrics>,
     /// Rung when the API added, changed or removed a target.
     pub targets_changed: Arc<Notify>,
+    /// How the worker of this process is, if it has one.
+    pub pulse: Pulse,
     /// The way to a collector of OTLP.
     pub network: Network,
     /// What the collector knows this process by.
@@ -58,6 +61,10 @@ pub struct State {
 
 struct Inner {
     started: Moment,
+    /// When results were last seen to be written, whatever the clock on the wall says.
+    news: Mutex<Instant>,
+    /// Why the store could not be looked at the last time.
+    unread: Mutex<Option<String>>,
     /// Signs what forms carry.
     key: ring::hmac::Key,
     assets: assets::Assets,
@@ -104,9 +111,11 @@ impl ServeFailure {
 }
 
 impl State {
-    pub fn new(store: Store, config: Current, now: fn() -> Moment, bell: broadcast::Sender<String>) -> Self {
+    pub fn new(store: Store, config: Current, now: impl Fn() -> Moment + Send + Sync + 'static, bell: broadcast::Sender<String>) -> Self {
         let inner = Inner {
             started: now(),
+            news: Mutex::new(Instant::now()),
+            unread: Mutex::default(),
             key: guard::key(&config()),
             assets: assets::Assets::default(),
             glance: Mutex::default(),
@@ -117,10 +126,11 @@ impl State {
         Self {
             store,
             config,
-            now,
+            now: Arc::new(now),
             bell,
             metrics: Arc::default(),
             targets_changed: Arc::default(),
+            pulse: Pulse::default(),
             network: Network::default(),
             instance: "local".into(),
             inner: Arc::new(inner),

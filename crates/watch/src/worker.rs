@@ -5,17 +5,19 @@
 mod pulse;
 mod steady;
 
-pub use pulse::{Pulse, Vitals};
+pub use pulse::{Pulse, Trouble, Vitals};
 
+use crate::clock::{Clock, TOLERANCE};
 use crate::config::{Config, TargetSpec};
 use crate::moment::Moment;
 use crate::prober::Prober;
 use crate::state::Verdict;
 use crate::store::{Finished, Lease, Store, StoreFailure};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
+use pulse::Task;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use steady::{Steadiness, Watchdog};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
@@ -27,9 +29,6 @@ pub struct Plan {
     pub config: Arc<Config>,
     pub targets: BTreeMap<String, Arc<TargetSpec>>,
 }
-
-/// Tells what time it is.
-pub type Clock = fn() -> SystemTime;
 
 /// Turns in one lease, and results in one transaction.
 const LEASED_AT_ONCE: usize = 50;
@@ -74,29 +73,39 @@ impl Worker {
     }
 
     /// Probes until `stop` resolves, and what is on its way then for a little longer.
-    pub async fn run(&self, clock: Clock, stop: impl Future<Output = ()>) {
+    pub async fn run(&self, clock: &Clock, stop: impl Future<Output = ()>) {
         let (results, arrivals) = mpsc::channel(COMMITTED_AT_ONCE);
         let watchdog = Watchdog::start();
         tokio::join!(self.probe_all(clock, results, watchdog.steadiness(), stop), self.commit_all(clock, arrivals));
     }
 
     /// Ends when all probes have ended; dropping the sender then ends the other half.
-    async fn probe_all(&self, clock: Clock, results: mpsc::Sender<Finished>, steadiness: Steadiness, stop: impl Future<Output = ()>) {
+    async fn probe_all(&self, clock: &Clock, results: mpsc::Sender<Finished>, steadiness: Steadiness, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
         let permits = Arc::new(Semaphore::new(self.permits));
         let mut probes = JoinSet::new();
+        let mut before = clock.now();
         loop {
+            let now = clock.now();
+            if now + TOLERANCE < before
+                && let Err(failure) = self.store.recover_from_set_back(now).await
+            {
+                self.pulse.ill(Task::Lease, &failure);
+            }
+            before = now;
             while probes.try_join_next().is_some() {}
             let rest = match permits.available_permits() {
                 0 => SHORTEST_REST,
+                _ if self.pulse.vitals().is_replaced => LONGEST_REST,
                 free => {
-                    let (leases, rest) = self.take(free, Moment::from(clock())).await;
+                    let (leases, rest) = self.take(free, clock.now()).await;
                     for (spec, lease) in leases {
                         let permit = Arc::clone(&permits).try_acquire_owned().expect("no more is leased than there are permits");
                         let (prober, results, steadiness) = (self.prober.clone(), results.clone(), steadiness.clone());
+                        let clock = clock.clone();
                         probes.spawn(async move {
-                            let steady = steadiness.begin(clock);
-                            let mut finished = prober.probe(&spec, &lease, Moment::from(clock())).await;
+                            let steady = steadiness.begin(&clock);
+                            let mut finished = prober.probe(&spec, &lease, clock.now()).await;
                             if let Some(reason) = steady.broken() {
                                 finished.observation.verdict = Verdict::Inconclusive;
                                 finished.observation.reason = reason.into();
@@ -134,7 +143,7 @@ impl Worker {
                 (leases, rest.clamp(SHORTEST_REST, LONGEST_REST))
             }
             Err(failure) => {
-                self.pulse.ill(&failure);
+                self.pulse.ill(Task::Lease, &failure);
                 (Vec::new(), LONGEST_REST)
             }
         }
@@ -162,7 +171,7 @@ impl Worker {
     }
 
     /// Ends when everybody who could send a result has gone.
-    async fn commit_all(&self, clock: Clock, mut arrivals: mpsc::Receiver<Finished>) {
+    async fn commit_all(&self, clock: &Clock, mut arrivals: mpsc::Receiver<Finished>) {
         let mut batch = Vec::with_capacity(COMMITTED_AT_ONCE);
         while arrivals.recv_many(&mut batch, COMMITTED_AT_ONCE).await > 0 {
             let gathered =
@@ -176,7 +185,7 @@ impl Worker {
 
     /// Tries as long as there is a lease left. After two failures each result goes alone: one of them may be what the database
     /// does not take.
-    async fn persist(&self, clock: Clock, batch: &[Finished]) {
+    async fn persist(&self, clock: &Clock, batch: &[Finished]) {
         let delays = ExponentialBuilder::default().with_min_delay(Duration::from_millis(50)).with_max_delay(Duration::from_secs(2));
         let mut delays = delays.with_jitter().without_max_times().build();
         let mut size = COMMITTED_AT_ONCE;
@@ -184,12 +193,12 @@ impl Worker {
         for failures in 1.. {
             let mut left = Vec::new();
             for part in before.as_deref().unwrap_or(batch).chunks(size) {
-                if let Err(failure) = self.commit(part, Moment::from(clock())).await {
-                    self.pulse.ill(&failure);
+                if let Err(failure) = self.commit(part, clock.now()).await {
+                    self.pulse.ill(Task::Commit, &failure);
                     left.extend_from_slice(part);
                 }
             }
-            let now = Moment::from(clock());
+            let now = clock.now();
             left.retain(|one| one.lease.until > now);
             if left.is_empty() {
                 return;

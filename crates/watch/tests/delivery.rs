@@ -25,7 +25,7 @@ use mcproof_watch::heartbeat::{Beat, Heart};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::notifier::{Notifier, Sent};
 use mcproof_watch::store::Store;
-use mcproof_watch::worker::Plan;
+use mcproof_watch::worker::{Plan, Pulse};
 use receiver::{Deed, Receiver};
 use serde_json::{Value, json};
 use sqlx::{AnyPool, Row as _};
@@ -42,6 +42,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     the_next_channel_is_told_after_two_minutes_and_its_end_goes_where_the_begin_went,
     a_refusal_goes_to_the_next_channel_at_once_and_a_page_is_never_given_up,
     alerts_that_may_be_open_somewhere_are_closed_there_too,
+    ways_of_one_incident_do_not_wait_for_each_other,
     people_are_reminded_until_somebody_acknowledges_and_then_told_who,
     a_reminder_of_a_storm_names_those_who_still_fail,
     nobody_is_reminded_during_maintenance,
@@ -55,6 +56,9 @@ const CLAIMS: &[(&str, Claim)] = claims![
     what_arrives_arrives_while_its_sender_has_it_to_itself,
     without_the_guard_somebody_hears_of_a_begin_after_its_end,
     the_heart_beats_only_while_results_come_in,
+    the_heart_needs_every_region,
+    a_page_that_no_channel_takes_silences_the_heart_and_has_an_age,
+    a_page_that_its_route_does_not_take_goes_to_the_other_channels,
 ];
 
 const CLAIMS_OF_POSTGRES: &[(&str, Claim)] = claims![a_notifier_that_stalls_in_its_transaction_holds_nobody_up];
@@ -279,6 +283,23 @@ async fn alerts_that_may_be_open_somewhere_are_closed_there_too(address: String)
     let last = pager.heard().last().unwrap().json();
     assert_eq!((last["event_action"].as_str(), last["dedup_key"].as_str()), (Some("resolve"), Some(INCIDENT)));
     assert_eq!(world.open().await, 0);
+}
+
+async fn ways_of_one_incident_do_not_wait_for_each_other(address: String) {
+    let (mut broken, chat, mail) = (Receiver::http().await, Receiver::http().await, Receiver::http().await);
+    let config = hooks(&[("broken", &broken), ("chat", &chat), ("mail", &mail)]);
+    broken.end().await;
+    let mut world = World::new(&address, &config).await;
+    for channel in ["broken", "chat", "mail"] {
+        world.write(Kind::Trigger, &[channel]).await;
+    }
+    world.settle().await;
+    assert_eq!((kinds(&chat), kinds(&mail)), (vec!["trigger".to_owned()], vec!["trigger".to_owned()]));
+    // What one of them never took does not keep the end from the others.
+    world.write(Kind::Resolve, &["broken"]).await;
+    world.until(BEGIN + seconds(60)).await;
+    let both = ["trigger".to_owned(), "resolve".to_owned()];
+    assert_eq!((kinds(&chat), kinds(&mail), world.open().await), (both.to_vec(), both.to_vec(), 0));
 }
 
 async fn people_are_reminded_until_somebody_acknowledges_and_then_told_who(address: String) {
@@ -529,19 +550,39 @@ async fn nothing_is_sent_once_the_right_to_it_is_gone(_: String) {
     assert!(chat.heard().is_empty());
 }
 
-async fn the_heart_beats_only_while_results_come_in(address: String) {
+/// A world with a heartbeat that is fetched from outside, every 30 s, for a target that is probed every 10 s.
+async fn with_heart(address: &str, target: &str) -> (World, Heart, Receiver) {
     let outside = Receiver::http().await;
     let config =
-        format!("heartbeat: {{ url: \"{}\", every: 30s }}\ntargets: {{ shop: {{ stdio: x, every: 10s }} }}\n", outside.url("/ping"));
-    let world = World::new(&address, &config).await;
+        format!("heartbeat: {{ url: \"{}\", every: 30s }}\ntargets: {{ shop: {{ {target}, every: 10s }} }}\n", outside.url("/ping"));
+    let world = World::new(address, &config).await;
     let loaded = load("w.yaml", &config, Path::new("/"), &Environment::default()).unwrap().config;
     let targets = loaded.targets.iter().map(|(name, spec)| (name.clone(), Arc::new(spec.clone()))).collect();
     let specs: Vec<_> = loaded.targets.values().collect();
     world.store.sync_targets(&specs, "local", BEGIN).await.unwrap();
     let (_, plan) = watch::channel(Arc::new(Plan { config: Arc::new(loaded.clone()), targets }));
-    let heart = Heart::new(world.store.clone(), plan, Carrier::new(Network::default()));
-    assert_eq!(heart.pass(BEGIN).await.unwrap(), (Beat::Silent, Some(BEGIN + seconds(10))));
-    world.run("UPDATE target SET last_result = $1").await;
+    let heart = Heart::new(world.store.clone(), plan, Carrier::new(Network::default()), Pulse::default());
+    (world, heart, outside)
+}
+
+impl World {
+    /// Results came from these regions, and the next ones are due ten seconds later.
+    async fn heard(&self, at: Moment, regions: &[&str]) {
+        let votes: Vec<String> = regions.iter().map(|region| format!("\"{region}\":{{\"at\":{},\"is_up\":true}}", at.0)).collect();
+        let state = format!("{{\"course\":{{\"votes\":{{{}}}}}}}", votes.join(","));
+        sqlx::query("UPDATE target SET state = $1").bind(state).execute(&self.rows).await.unwrap();
+        for region in regions {
+            let statement = "UPDATE schedule SET due = $1 WHERE region = $2";
+            sqlx::query(statement).bind((at + seconds(10)).0).bind(*region).execute(&self.rows).await.unwrap();
+        }
+    }
+}
+
+async fn the_heart_beats_only_while_results_come_in(address: String) {
+    let (world, heart, outside) = with_heart(&address, "stdio: x").await;
+    let silent = || Beat::Silent("no results lately from local".to_owned());
+    assert_eq!(heart.pass(BEGIN).await.unwrap(), (silent(), Some(BEGIN + seconds(10))));
+    world.heard(BEGIN, &["local"]).await;
     assert_eq!(heart.pass(BEGIN + seconds(9)).await.unwrap(), (Beat::Waited, Some(BEGIN + seconds(10))));
     assert_eq!(heart.pass(BEGIN + seconds(10)).await.unwrap(), (Beat::Fetched, Some(BEGIN + seconds(40))));
     assert_eq!(outside.heard().len(), 1);
@@ -551,6 +592,61 @@ async fn the_heart_beats_only_while_results_come_in(address: String) {
     assert_eq!(heart.pass(BEGIN + seconds(50)).await.unwrap().0, Beat::Fetched);
     // Three intervals and a minute after the last result, something is wrong.
     assert_eq!(heart.pass(BEGIN + seconds(80)).await.unwrap().0, Beat::Fetched);
-    assert_eq!(heart.pass(BEGIN + seconds(110)).await.unwrap().0, Beat::Silent);
+    assert_eq!(heart.pass(BEGIN + seconds(110)).await.unwrap().0, silent());
     assert_eq!(outside.heard().len(), 4);
+    // A clock that was set back makes no result new.
+    world.heard(BEGIN + seconds(3600), &["local"]).await;
+    assert_eq!(heart.pass(BEGIN + seconds(120)).await.unwrap().0, silent());
+}
+
+async fn the_heart_needs_every_region(address: String) {
+    let (world, heart, _outside) = with_heart(&address, "stdio: x, regions: [eu, us]").await;
+    world.heard(BEGIN, &["eu", "us"]).await;
+    assert_eq!(heart.pass(BEGIN).await.unwrap().0, Beat::Fetched);
+    let now = BEGIN + seconds(300);
+    world.heard(now, &["eu"]).await;
+    assert_eq!(heart.pass(now).await.unwrap().0, Beat::Silent("no results lately from us".to_owned()));
+    // It probes, and learns nothing: its own network does not work.
+    world.run("UPDATE schedule SET due = $1 + 300000").await;
+    assert_eq!(heart.pass(now + seconds(10)).await.unwrap().0, Beat::Silent("no results lately from us".to_owned()));
+    world.heard(now, &["eu", "us"]).await;
+    assert_eq!(heart.pass(now + seconds(20)).await.unwrap().0, Beat::Fetched);
+}
+
+async fn a_page_that_no_channel_takes_silences_the_heart_and_has_an_age(address: String) {
+    let (mut world, heart, _outside) = with_heart(&address, "stdio: x").await;
+    let chat = Receiver::http().await;
+    chat.will(vec![Deed::Answer(404, ""); 100]);
+    let config = load("w.yaml", &hooks(&[("chat", &chat)]), Path::new("/"), &Environment::default()).unwrap().config;
+    let (_, plan) = watch::channel(Arc::new(Plan { config: Arc::new(config), targets: BTreeMap::new() }));
+    world.notifier = Notifier::new(world.store.clone(), plan, Carrier::new(Network::default()));
+    world.write(Kind::Trigger, &["chat"]).await;
+    world.until(BEGIN + seconds(240)).await;
+    // It waits for its next attempt.
+    assert_eq!(world.store.oldest_unsent().await.unwrap(), Some(BEGIN));
+    assert_eq!(world.store.overdue_page(BEGIN + seconds(100)).await.unwrap(), None, "its channels have that long");
+    assert_eq!(world.store.overdue_page(world.now).await.unwrap(), Some(seconds(240)));
+    world.heard(world.now, &["local"]).await;
+    assert_eq!(heart.pass(world.now).await.unwrap().0, Beat::Silent("no channel has taken a page for 4 min 0 s".to_owned()));
+    world.run("UPDATE outbox SET delivered = $1").await;
+    assert_eq!(heart.pass(world.now + seconds(20)).await.unwrap().0, Beat::Fetched);
+}
+
+async fn a_page_that_its_route_does_not_take_goes_to_the_other_channels(address: String) {
+    let (pager, chat) = (Receiver::http().await, Receiver::http().await);
+    pager.will(vec![Deed::Answer(403, ""); 100]);
+    let mut world = World::new(&address, &hooks(&[("chat", &chat), ("pager", &pager)])).await;
+    world.write(Kind::Trigger, &["pager"]).await;
+    world.until(BEGIN + seconds(5)).await;
+    assert_eq!((kinds(&chat), world.open().await), (vec!["trigger".to_owned()], 0));
+    assert!(world.events().await[0].ends_with("chat is next"), "{:?}", world.events().await);
+    world.write(Kind::Resolve, &["pager"]).await;
+    world.settle().await;
+    assert_eq!((kinds(&chat), world.open().await), (vec!["trigger".to_owned(), "resolve".to_owned()], 0));
+    // What need wake nobody stays where it belongs.
+    let mut world = World::new(&address, &hooks(&[("chat", &chat), ("pager", &pager)])).await;
+    world.run("UPDATE incident SET severity = 'notify' WHERE opened = $1").await;
+    world.write(Kind::Trigger, &["pager"]).await;
+    world.until(BEGIN + seconds(60)).await;
+    assert_eq!((kinds(&chat).len(), world.open().await), (2, 1));
 }

@@ -5,7 +5,10 @@
 mod databases;
 mod frozen;
 mod postgres;
+mod receiver;
 
+#[path = "store/clock.rs"]
+mod clock;
 #[path = "store/counting.rs"]
 mod counting;
 #[path = "store/crash.rs"]
@@ -20,15 +23,19 @@ mod probing;
 mod server;
 #[path = "store/stalls.rs"]
 mod stalls;
+#[path = "store/standby.rs"]
+mod standby;
 #[path = "store/turns.rs"]
 mod turns;
 
+use clock::*;
 use counting::*;
 use databases::{Claim, claims};
 use libtest_mimic::Arguments;
 use mcproof_testkit::demo::{DemoName, DemoOptions};
 use probing::*;
 use stalls::*;
+use standby::*;
 use std::process::ExitCode;
 use turns::*;
 
@@ -53,9 +60,13 @@ const CLAIMS: &[(&str, Claim)] = claims![
     once_probes_everything_at_once,
     a_process_lives_on_between_probes_and_its_deaths_are_counted,
     the_suite_of_a_target_runs_what_changes_nothing,
+    a_clock_that_is_set_forward_and_back_hides_no_outage,
+    a_restart_believes_no_times_that_have_not_come_yet,
+    an_outage_is_told_while_the_database_takes_nothing,
 ];
 
-const CLAIMS_OF_POSTGRES: &[(&str, Claim)] = claims![a_worker_that_stalls_in_its_transaction_holds_nobody_up];
+const CLAIMS_OF_POSTGRES: &[(&str, Claim)] =
+    claims![a_worker_that_stalls_in_its_transaction_holds_nobody_up, workers_whose_clocks_differ_go_by_that_of_the_database,];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

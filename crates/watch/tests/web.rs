@@ -681,6 +681,13 @@ fn machines_learn(dashboard: &Dashboard) {
     assert_eq!(dashboard.get("/healthz").status, 200);
     dashboard.runtime.block_on(dashboard.data.run("UPDATE target SET last_result = 1, last_slot = 1"));
     assert_eq!(dashboard.get("/healthz").status, 200, "the monitor has just begun");
+    assert!(!dashboard.get("/").body.contains("No channel has taken"));
+    dashboard.runtime.block_on(dashboard.data.run("UPDATE outbox SET delivered = NULL, delivered_by = NULL WHERE kind = 'trigger'"));
+    let ill = dashboard.get("/healthz");
+    assert!(ill.status == 503 && ill.body.contains("no channel has taken a page for 29 min"), "{}", ill.body);
+    for path in ["/", "/rows"] {
+        assert!(dashboard.get(path).body.contains("No channel has taken a page for 29 min"), "{path}");
+    }
     dashboard.runtime.block_on(dashboard.data.run("ALTER TABLE target RENAME TO gone"));
     let ill = dashboard.get("/healthz");
     assert!(ill.status == 503 && ill.body.contains("the database does not answer"), "{}", ill.body);

@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     /// Only read the configuration, and say what it comes to
     #[arg(long)]
     check: bool,
-    /// Probe each target once, and again what fails, tell people, and end: 0 if all work, else 1
+    /// Probe each target once, and again what fails, tell people, and end: 0 if all work and every page was taken, else 1
     #[arg(long, conflicts_with = "check")]
     once: bool,
     /// What this process does, where several share a database
@@ -147,5 +147,5 @@ pub(crate) fn run(arguments: &Arguments, _watching: Watching) -> Result<Exit, Fa
 
 fn of_store(failure: &StoreFailure) -> Failure {
     let told = Failure::bad_input("no-database", format!("the database cannot be used: {failure}"));
-    told.hint("look at `database`, or name another one with --database")
+    told.hint(failure.hint().unwrap_or("look at `database`, or name another one with --database"))
 }

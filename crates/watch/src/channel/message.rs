@@ -92,8 +92,20 @@ impl Message {
             Kind::Update => format!("[{}, changed] {what}", self.severity),
             Kind::Reminder => format!("[{}, still open] {what}", self.severity),
             Kind::Acknowledge => format!("[acknowledged by {}] {what}", self.who()),
-            Kind::Resolve => format!("[resolved] {what}"),
+            Kind::Resolve => format!("[{}] {what}", self.over()),
         }
+    }
+
+    /// The title of the incident, which says that it is over when it is.
+    pub(super) fn title(&self) -> String {
+        match self.kind {
+            Kind::Resolve => format!("{}: {}", self.over(), self.title),
+            _ => self.title.clone(),
+        }
+    }
+
+    fn over(&self) -> String {
+        self.resolved.map_or_else(|| "resolved".to_owned(), |resolved| format!("resolved after {}", span(resolved.since(self.since))))
     }
 
     fn who(&self) -> String {

@@ -53,7 +53,7 @@ fn body(message: &Message) -> Value {
         "target": text(&message.subject),
         "class": message.class.word(),
         "severity": message.severity.word(),
-        "title": text(&message.title),
+        "title": text(&message.title()),
         "message": text(&message.detail.message),
         "layer": optional(&message.detail.layer),
         "reason": optional(&message.detail.reason),

@@ -57,6 +57,27 @@ pub fn load(path_as_named: &str, text: &str, folder: &Path, environment: &Enviro
     }
 }
 
+/// The database that a configuration names, whatever else stands in it: who only looks into that needs no secrets of channels.
+///
+/// # Errors
+/// The text is no YAML, or what it says of its database is a mistake.
+pub fn database_of(path_as_named: &str, text: &str, folder: &Path, environment: &Environment) -> Result<String, Vec<Diagnostic>> {
+    let mut source = Source::new(path_as_named, text);
+    let (tree, mistakes) = document::parse(&source, 0);
+    source.mask(&tree.as_ref().map(|tree| [literal_secrets(tree), secrets(tree)].concat()).unwrap_or_default());
+    let mut reader = Reader::new(&source, folder, environment);
+    reader.diagnostics = mistakes;
+    if let Some(tree) = &tree {
+        reader.read_variables(tree);
+    }
+    let database = match tree.as_ref().and_then(|tree| tree.get("database")) {
+        Some(node) => read_database(&mut reader, node).ok(),
+        None => Some(own_database(&reader)),
+    };
+    let is_flawless = reader.mistakes() == 0;
+    database.filter(|_| is_flawless).ok_or(reader.diagnostics)
+}
+
 /// By JSON Schema 2020-12.
 pub fn config_schema() -> Value {
     let example = json!({

@@ -292,6 +292,22 @@ impl Course {
         self.votes.iter().filter(move |(_, vote)| now.since(vote.at) <= freshness)
     }
 
+    pub(super) fn heard_from(&self, region: &str) -> Option<Moment> {
+        self.votes.get(region).map(|vote| vote.at)
+    }
+
+    pub(super) fn set_back(&mut self, now: Moment) {
+        self.votes.retain(|_, vote| vote.at <= now);
+        self.outages.retain(|began| *began <= now);
+        if let Stage::Suspect { since, .. } | Stage::Down { since } | Stage::Recovering { since } = &mut self.stage {
+            *since = now.min(*since);
+        }
+        if let Some(flapping) = &mut self.flapping {
+            flapping.last_failure = now.min(flapping.last_failure);
+            flapping.failing_since = flapping.failing_since.map(|since| now.min(since));
+        }
+    }
+
     pub(super) fn go_blind(&mut self, target: &str, last_result: Moment, now: Moment) -> Vec<Effect> {
         if self.blind_since.is_some() {
             return Vec::new();

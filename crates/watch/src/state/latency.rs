@@ -75,6 +75,10 @@ impl Course {
         self.usual += (took.min(self.usual * FACTOR + MARGIN) - self.usual) * WEIGHT;
         None
     }
+
+    pub(super) fn set_back(&mut self, now: Moment) {
+        self.slow_since = self.slow_since.map(|since| now.min(since));
+    }
 }
 
 fn median(values: &VecDeque<f64>) -> f64 {

@@ -88,6 +88,11 @@ impl Course {
         Some(Effect::Open { class: Class::Objective, severity: Severity::Page, title, detail, since: now })
     }
 
+    pub(super) fn set_back(&mut self, now: Moment) {
+        self.buckets.retain(|(start, ..)| *start <= now.0);
+        self.untold.retain(|start, _| *start <= now.0);
+    }
+
     /// Over the last so many buckets.
     fn count(&self, newest: i64, buckets: usize) -> Count {
         let from = newest - BUCKET * (i64::try_from(buckets).unwrap_or(i64::MAX) - 1);

@@ -67,6 +67,10 @@ impl Course {
         }
         effects
     }
+
+    pub(super) fn set_back(&mut self, now: Moment) {
+        self.restarts.retain(|at| *at <= now);
+    }
 }
 
 fn least<'a>(samples: impl Iterator<Item = &'a u64>) -> Option<u64> {

@@ -143,6 +143,12 @@ impl Course {
         }
     }
 
+    pub(super) fn set_back(&mut self, now: Moment) {
+        if let Some(until) = self.changed.as_mut().and_then(|changed| changed.until.as_mut()) {
+            *until = (now + NOTICE).min(*until);
+        }
+    }
+
     pub(super) fn agree(&mut self) {
         self.changed = None;
     }

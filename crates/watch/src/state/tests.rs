@@ -497,3 +497,21 @@ fn a_state_of_version_1_is_read_by_every_later_reader() {
     assert_eq!((state.availability(), state.contract()), (Availability::Down, Some("a")));
     assert_eq!(serde_json::from_str::<TargetState>(&serde_json::to_string(&state).unwrap()).unwrap(), state);
 }
+
+#[test]
+fn a_clock_that_was_set_back_hides_no_outage() {
+    for minutes_lived in [10, 60 * 24] {
+        let mut sky = Sky::new(Policy { objective: Some(99.0), ..Policy::default() });
+        sky.run(minutes_lived * MINUTE, |_| None, &minutes("."));
+        sky.state.set_back(Moment(0));
+        sky.run(10 * MINUTE, |_| None, &minutes(".xxx."));
+        assert_eq!(sky.heard, ["1:15 page availability", "4:05 end availability"], "after {minutes_lived} minutes");
+    }
+    // Outages that are still to come are no flapping, and what is open ends.
+    let mut sky = Sky::new(Policy::default());
+    sky.run(20 * MINUTE, |_| None, &minutes(".........x..x.......x"));
+    sky.heard.clear();
+    sky.state.set_back(Moment(0));
+    sky.run(40 * MINUTE, |_| None, &minutes(".......x."));
+    assert!(!sky.heard.iter().any(|heard| heard.contains("page flapping")), "{:?}", sky.heard);
+}

@@ -37,16 +37,19 @@ impl Store {
         Ok(())
     }
 
-    /// Tells of the targets of which nothing was heard for three intervals, and says how many there are. What was not to be
+    /// Tells of the targets of which nothing was heard for three intervals and the time of a probe, and says how many there are. What was not to be
     /// heard before `started` does not count: the monitor itself was not there.
     ///
     /// # Errors
     /// The database failed.
     pub async fn sweep_blind(&self, config: &Config, region: &str, started: Moment, now: Moment) -> Result<usize, StoreFailure> {
         let mut transaction = self.begin().await?;
+        // A failure is confirmed later than in the next interval, if that is short, and a probe takes its time.
+        let patience =
+            format!("(every * {BLIND_AFTER} + COALESCE((SELECT MAX(patience) FROM schedule WHERE schedule.target = target.name), 0))");
         let statement = format!(
             "SELECT name, state, last_result, created FROM target WHERE removed IS NULL AND availability <> 'blind' \
-             AND last_result + every * {BLIND_AFTER} < $1 AND created + every * {BLIND_AFTER} < $1 AND $2 + every * {BLIND_AFTER} < $1 \
+             AND last_result + {patience} < $1 AND created + {patience} < $1 AND $2 + {patience} < $1 \
              ORDER BY name {}",
             self.dialect.lock()
         );

@@ -18,7 +18,9 @@ use crate::state::{Effect, TargetState};
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _, Transaction};
 use std::sync::Mutex;
+use std::time::Duration;
 use storm::Others;
+pub use storm::end_storms;
 use uuid::ContextV7;
 
 /// What came of the results of one target: its new state, and what follows.
@@ -49,6 +51,8 @@ struct Scene<'a> {
 struct Subject {
     host: String,
     tags: Vec<String>,
+    /// Between two probes.
+    every: Duration,
     is_quiet: bool,
 }
 
@@ -122,7 +126,7 @@ struct Opening<'a> {
 
 impl Scene<'_> {
     async fn subject(&self, transaction: &mut Transaction<'_, Any>, target: &str) -> Result<Option<Subject>, sqlx::Error> {
-        let row = sqlx::query("SELECT host, tags, muted_until FROM target WHERE name = $1")
+        let row = sqlx::query("SELECT host, tags, every, muted_until FROM target WHERE name = $1")
             .bind(target)
             .fetch_optional(&mut **transaction)
             .await?;
@@ -133,7 +137,8 @@ impl Scene<'_> {
         let tags: Vec<String> = serde_json::from_str(&row.try_get::<String, _>("tags")?).unwrap_or_default();
         let is_muted = row.try_get::<i64, _>("muted_until")? > self.now.0;
         let is_quiet = is_muted || maintenance::covers(self.config, &self.planned, target, &tags, self.now);
-        Ok(Subject { host: row.try_get("host")?, tags, is_quiet })
+        let every = Duration::from_millis(row.try_get::<i64, _>("every")?.unsigned_abs());
+        Ok(Subject { host: row.try_get("host")?, tags, every, is_quiet })
     }
 
     async fn follow(
@@ -145,7 +150,8 @@ impl Scene<'_> {
     ) -> Result<(), sqlx::Error> {
         match effect {
             Effect::Open { class, severity, title, detail, since } => {
-                let parent = storm::of(transaction, self, &turn.region, subject, *class, Others::SeenSince).await?;
+                let failure = storm::Failure { region: &turn.region, class: *class, since: *since };
+                let parent = storm::of(transaction, self, subject, &failure, Others::SeenSince).await?;
                 let (class, severity, since) = (*class, *severity, *since);
                 let evidence = turn.evidence.as_deref();
                 let opening = Opening { subject: &turn.target, class, severity, title, detail, since, parent, evidence };
@@ -223,7 +229,7 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// Tells those who were told of its begin.
+    /// Tells those who were told of its begin, whichever way each of them was.
     async fn ended(&self, transaction: &mut Transaction<'_, Any>, incident: &str, reason: &str) -> Result<(), sqlx::Error> {
         self.note(transaction, incident, "resolved", reason).await?;
         let statement = "SELECT route FROM outbox WHERE incident = $1 AND kind = 'trigger' ORDER BY id LIMIT 1";
@@ -294,7 +300,8 @@ pub(super) async fn note(
 pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> Result<bool, sqlx::Error> {
     let mut transaction = store.begin().await?;
     let mut scene = Scene { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
-    let statement = "SELECT incident.id, incident.subject, incident.class, incident.severity, target.host, target.tags, target.muted_until, \
+    let statement = "SELECT incident.id, incident.subject, incident.class, incident.severity, incident.since, \
+                     target.host, target.tags, target.every, target.muted_until, \
                      (SELECT MIN(region) FROM schedule WHERE schedule.target = target.name) AS region \
                      FROM incident JOIN target ON target.name = incident.subject \
                      WHERE incident.resolved IS NULL AND incident.parent IS NULL AND incident.acknowledged IS NULL \
@@ -314,7 +321,10 @@ pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> R
         let class = Class::of_word(&row.try_get::<String, _>("class")?);
         let region: Option<String> = row.try_get("region")?;
         let storm = match (class, region) {
-            (Some(class), Some(region)) => storm::of(&mut transaction, &scene, &region, &subject, class, Others::Known).await?,
+            (Some(class), Some(region)) => {
+                let failure = storm::Failure { region: &region, class, since: Moment(row.try_get("since")?) };
+                storm::of(&mut transaction, &scene, &subject, &failure, Others::Known).await?
+            }
             _ => None,
         };
         match storm {
@@ -346,9 +356,11 @@ pub(crate) async fn freshen(store: &Store, storm: &str, detail: &mut Detail) -> 
 ///
 /// # Errors
 /// The database refused.
-pub async fn acknowledge(store: &Store, config: &Config, incident: &str, who: &str, now: Moment) -> Result<bool, StoreFailure> {
+pub async fn acknowledge(store: &Store, incident: &str, who: &str, now: Moment) -> Result<bool, StoreFailure> {
     let mut transaction = store.begin().await?;
-    let scene = Scene { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
+    // Its end goes the way that its begin has gone.
+    let config = Config::default();
+    let scene = Scene { config: &config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
     let statement = "UPDATE incident SET acknowledged = $1, acknowledged_by = $2 \
                      WHERE id = $3 AND acknowledged IS NULL AND resolved IS NULL RETURNING subject, class";
     let query = sqlx::query(statement).bind(now.0).bind(who).bind(incident);

@@ -64,7 +64,8 @@ macro_rules! rank {
     };
 }
 
-/// No row of the incident has to go before the row `candidate`, at the time `$1`.
+/// No row of the incident has to go before the row `candidate`, at the time `$1`: none of an earlier part of its story, and of the
+/// same part none that goes the same way. Ways do not wait for each other.
 const UNBLOCKED: &str = concat!(
     "NOT EXISTS (SELECT 1 FROM outbox earlier WHERE earlier.incident = candidate.incident AND earlier.id <> candidate.id AND (",
     "(earlier.delivered IS NULL AND (",
@@ -75,7 +76,7 @@ const UNBLOCKED: &str = concat!(
     rank!("earlier"),
     " = ",
     rank!("candidate"),
-    " AND earlier.id < candidate.id))) ",
+    " AND earlier.route = candidate.route AND earlier.id < candidate.id))) ",
     "OR (candidate.kind = 'resolve' AND earlier.kind = 'repeat' AND earlier.lease_until > $1)))"
 );
 
@@ -192,24 +193,26 @@ impl Store {
         Ok(true)
     }
 
-    /// It was not taken, and is tried again. `event` is for the history of the incident. False as above.
+    /// It was not taken, and is tried again on this route. `event` is for the history of the incident. False as above.
     pub(crate) async fn mark_failed(
         &self,
         row: &Leased,
+        route: &[String],
         retry: &Retry,
         error: &str,
         events: &[(&str, String)],
         now: Moment,
     ) -> Result<bool, sqlx::Error> {
         let mut transaction = self.begin().await?;
-        let statement = "UPDATE outbox SET due = $1, hop = $2, attempts = $3, tried_since = $4, last_error = $5, lease_until = 0 \
-                         WHERE id = $6 AND epoch = $7";
+        let statement = "UPDATE outbox SET due = $1, hop = $2, attempts = $3, tried_since = $4, last_error = $5, route = $6, lease_until = 0 \
+                         WHERE id = $7 AND epoch = $8";
         let query = sqlx::query(statement)
             .bind(retry.due.0)
             .bind(retry.hop)
             .bind(retry.attempts)
             .bind(retry.tried_since.0)
             .bind(error)
+            .bind(serde_json::to_string(route).expect("names are text"))
             .bind(&row.id)
             .bind(row.epoch);
         if query.execute(&mut *transaction).await?.rows_affected() == 0 {
@@ -273,7 +276,10 @@ impl Store {
 
     /// What was to be told meanwhile is not told after the end.
     pub(crate) async fn supersede(&self, now: Moment) -> Result<(), sqlx::Error> {
-        const LATE: &str = "delivered IS NULL AND lease_until <= $1 AND kind NOT IN ('trigger', 'resolve') \
+        // A begin that one way did not take, while another one did, is not told after the end either.
+        const LATE: &str = "delivered IS NULL AND lease_until <= $1 AND (kind NOT IN ('trigger', 'resolve') \
+                            OR (kind = 'trigger' AND (hop > 0 OR attempts > 0) AND EXISTS (SELECT 1 FROM outbox told \
+                            WHERE told.incident = outbox.incident AND told.kind = 'trigger' AND told.delivered_by IS NOT NULL))) \
                             AND EXISTS (SELECT 1 FROM outbox later WHERE later.incident = outbox.incident AND later.kind = 'resolve')";
         // Whoever only reads does not wait for those who write.
         let statement = format!("SELECT id FROM outbox WHERE {LATE} LIMIT 1");

@@ -7,10 +7,12 @@ pub use history::{Bucket, ChangeRow, ResultRow, Scope, Strip};
 pub(super) use trouble::incident;
 pub use trouble::{Delivery, EventRow, IncidentRow, MaintenanceRow, Place, Which};
 
-use super::{Store, StoreFailure};
+use super::{BLIND_AFTER, Store, StoreFailure};
+use crate::clock::TOLERANCE;
 use crate::moment::Moment;
 use crate::state::{Availability, Surface, TargetState};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A target as lists show it.
 #[derive(Clone, Debug)]
@@ -40,6 +42,19 @@ pub struct Freshness {
     pub last: (Moment, Moment),
     /// Milliseconds.
     pub every: i64,
+}
+
+/// A message that waited for so long was offered to a first channel for all the time that it has, and to the next one.
+const OVERDUE: Duration = Duration::from_secs(180);
+/// A result may be so much later than its interval says.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// What was heard from a region.
+struct Region {
+    shortest: Duration,
+    heard: Option<Moment>,
+    /// A turn has waited for too long.
+    is_late: bool,
 }
 
 const COLUMNS: &str =
@@ -115,16 +130,58 @@ impl Store {
         Ok(rows.into_iter().map(fresh).collect())
     }
 
-    /// Since when the oldest message waits that should have been sent by `now`.
+    /// Since when the oldest message waits that nobody has taken, also while it waits for its next attempt.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn oldest_unsent(&self, now: Moment) -> Result<Option<Moment>, StoreFailure> {
-        let oldest: Option<i64> = sqlx::query_scalar("SELECT min(created) FROM outbox WHERE delivered IS NULL AND due <= $1")
-            .bind(now.0)
-            .fetch_one(&self.pool)
-            .await?;
+    pub async fn oldest_unsent(&self) -> Result<Option<Moment>, StoreFailure> {
+        let statement = "SELECT min(created) FROM outbox WHERE delivered IS NULL";
+        let oldest: Option<i64> = sqlx::query_scalar(statement).fetch_one(&self.pool).await?;
         Ok(oldest.map(Moment))
+    }
+
+    /// For how long a page has waited that nobody has taken, if that is longer than its channels are given.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn overdue_page(&self, now: Moment) -> Result<Option<Duration>, StoreFailure> {
+        let oldest = self.oldest_unsent_page().await?;
+        Ok(oldest.map(|oldest| now.since(oldest)).filter(|waited| *waited > OVERDUE))
+    }
+
+    /// Since when the oldest page waits that nobody has taken. Ends and reminders are none: somebody was told.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn oldest_unsent_page(&self) -> Result<Option<Moment>, StoreFailure> {
+        let statement = "SELECT min(outbox.created) FROM outbox JOIN incident ON incident.id = outbox.incident \
+             WHERE outbox.delivered IS NULL AND outbox.kind IN ('trigger', 'update') AND incident.severity <> 'notify'";
+        let oldest: Option<i64> = sqlx::query_scalar(statement).fetch_one(&self.pool).await?;
+        Ok(oldest.map(Moment))
+    }
+
+    /// Regions of which nothing was heard for three intervals of the target that is probed most often there, or where a turn has
+    /// waited for so long.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn silent_regions(&self, now: Moment) -> Result<Vec<String>, StoreFailure> {
+        let statement = "SELECT schedule.region, schedule.due, target.every, target.state FROM schedule \
+             JOIN target ON target.name = schedule.target WHERE target.removed IS NULL";
+        let turns: Vec<(String, i64, i64, String)> = sqlx::query_as(statement).fetch_all(&self.pool).await?;
+        let mut regions: BTreeMap<String, Region> = BTreeMap::new();
+        for (name, due, every, state) in turns {
+            let every = Duration::from_millis(every.unsigned_abs());
+            let state: TargetState = serde_json::from_str(&state).unwrap_or_default();
+            let heard = state.heard_from(&name).filter(|heard| *heard <= now + TOLERANCE);
+            let region = regions.entry(name).or_insert(Region { shortest: every, heard: None, is_late: false });
+            region.shortest = region.shortest.min(every);
+            region.heard = region.heard.max(heard);
+            region.is_late |= now.since(Moment(due)) > every * BLIND_AFTER + GRACE;
+        }
+        let is_silent =
+            |region: &Region| region.is_late || region.heard.is_none_or(|heard| now.since(heard) > region.shortest * BLIND_AFTER + GRACE);
+        Ok(regions.into_iter().filter(|(_, region)| is_silent(region)).map(|(name, _)| name).collect())
     }
 
     /// For how long the most belated of the due probes waits.

@@ -56,7 +56,8 @@ pub(super) fn key(observation: &Observation) -> Key {
     (observation.target.clone(), observation.slot.0, observation.region.clone(), i64::from(observation.attempt))
 }
 
-/// Writes results that are not there yet, and says which were not.
+/// Writes results that are not there yet, and says which were not. A clock that was set back shows the same slots once more: what
+/// another probe finds in one of them takes the place of what was found before.
 pub(super) async fn insert(
     connection: &mut AnyConnection,
     results: impl Iterator<Item = (&Observation, Option<&Vec<u8>>)>,
@@ -77,11 +78,15 @@ pub(super) async fn insert(
         });
     }
     if !evidence.is_empty() {
-        let statement = "INSERT INTO evidence (id, target, at, body) VALUES {} ON CONFLICT DO NOTHING";
+        let statement = "INSERT INTO evidence (id, target, at, body) VALUES {} \
+             ON CONFLICT (id) DO UPDATE SET at = excluded.at, body = excluded.body";
         evidence.query(statement).execute(&mut *connection).await?;
     }
     let statement = "INSERT INTO result (target, slot, region, attempt, at, verdict, reason, duration, phases, contract, evidence) \
-         VALUES {} ON CONFLICT DO NOTHING RETURNING target, slot, region, attempt";
+         VALUES {} ON CONFLICT (target, slot, region, attempt) DO UPDATE SET at = excluded.at, verdict = excluded.verdict, \
+         reason = excluded.reason, duration = excluded.duration, phases = excluded.phases, contract = excluded.contract, \
+         evidence = excluded.evidence WHERE result.at <> excluded.at OR result.duration <> excluded.duration \
+         RETURNING target, slot, region, attempt";
     let rows = values.query(statement).fetch_all(connection).await?;
     Ok(rows
         .iter()

@@ -101,9 +101,8 @@ impl Store {
         let mut transaction = self.begin().await?;
         let known = known(&mut transaction).await?;
         let is_new = |target: &&&TargetSpec| known.get(&target.name).is_none_or(|known| known.removed);
-        let new = u32::try_from(targets.iter().filter(is_new).count()).unwrap_or(u32::MAX);
-        let arrival =
-            Arrival { source: Source::Config, region, now, spread: Duration::from_secs(1) * new.saturating_sub(1) / FIRST_PROBES };
+        let new = targets.iter().filter(is_new).count();
+        let arrival = Arrival { source: Source::Config, region, now, spread: spread(new) };
         let mut synced = Synced::default();
         for part in targets.chunks(ROWS) {
             let rows = part.iter().map(|target| (*target, &[] as &[u8]));
@@ -303,6 +302,11 @@ fn turn(row: &sqlx::any::AnyRow, first: usize) -> Result<Turn, sqlx::Error> {
     let attempt: i64 = row.try_get(first + 1)?;
     let attempt = u32::try_from(attempt).unwrap_or_default();
     Ok(Turn { slot: Moment(row.try_get(first)?), attempt, due: Moment(row.try_get(first + 2)?) })
+}
+
+/// For the first probes of so many targets.
+pub(super) fn spread(count: usize) -> Duration {
+    Duration::from_secs(1) * u32::try_from(count).unwrap_or(u32::MAX).saturating_sub(1) / FIRST_PROBES
 }
 
 /// How targets are made known.

@@ -12,7 +12,8 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::stream::{self, Stream};
 use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
-use std::time::Duration;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 use tokio::sync::broadcast::error::RecvError;
 
 /// Between two looks at the store.
@@ -40,7 +41,8 @@ pub(super) async fn follow(state: &State) {
     let mut seen = Seen::default();
     loop {
         // A store that does not answer now may do so later; `/healthz` tells of it.
-        let _ = look(state, &mut seen).await;
+        let looked = look(state, &mut seen).await;
+        *state.inner.unread.lock().unwrap_or_else(PoisonError::into_inner) = looked.err().map(|failure| failure.to_string());
         tokio::time::sleep(EVERY).await;
     }
 }
@@ -67,6 +69,9 @@ async fn look(state: &State, seen: &mut Seen) -> Result<(), StoreFailure> {
             seen.at.insert(target.name.clone(), target.last);
             changed.push(target.name);
         }
+    }
+    if !changed.is_empty() {
+        *state.inner.news.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
     let news = state.store.results_since(&changed, state.now() - RECENT).await?;
     for result in news {
@@ -127,7 +132,7 @@ pub(super) async fn events(Shared(state): Shared<State>) -> Sse<impl Stream<Item
     Sse::new(stream).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
 }
 
-/// 200 as long as the database answers and results are written.
+/// 200 as long as the database answers, results are written and pages are taken.
 pub(super) async fn health(Shared(state): Shared<State>) -> Response {
     let (status, told) = match ailment(&state).await {
         None => (StatusCode::OK, "ok\n".to_owned()),
@@ -136,16 +141,29 @@ pub(super) async fn health(Shared(state): Shared<State>) -> Response {
     (status, told).into_response()
 }
 
+fn unanswered(why: &str) -> String {
+    format!("the database does not answer: {}", super::shown::plain(why))
+}
+
 async fn ailment(state: &State) -> Option<String> {
+    if let Some(trouble) = state.pulse.vitals().trouble {
+        return Some(format!("no result can be written: {}", super::shown::plain(&trouble.why)));
+    }
     let targets = match state.store.freshness().await {
         Ok(targets) => targets,
-        Err(failure) => return Some(format!("the database does not answer: {}", super::shown::plain(&failure.to_string()))),
+        Err(failure) => return Some(unanswered(&failure.to_string())),
     };
     let shortest = targets.iter().map(|target| target.every).min()?;
-    // What is inconclusive says nothing about a target, but it was written.
-    let newest = targets.iter().map(|target| target.last.0.max(target.last.1)).max()?;
-    let since = newest.max(state.inner.started);
     let patience = Duration::from_millis(u64::try_from(shortest.saturating_mul(INTERVALS)).unwrap_or(0)) + GRACE;
-    let silence = state.now().since(since);
+    match state.store.overdue_page(state.now()).await {
+        Ok(None) => {}
+        Ok(Some(waited)) => return Some(format!("no channel has taken a page for {}", super::shown::span(waited))),
+        Err(failure) => return Some(unanswered(&failure.to_string())),
+    }
+    if let Some(why) = &*state.inner.unread.lock().unwrap_or_else(PoisonError::into_inner) {
+        return Some(unanswered(why));
+    }
+    // What is inconclusive says nothing about a target, but it was written.
+    let silence = state.inner.news.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
     (silence > patience).then(|| format!("no result was written for {}", super::shown::span(silence)))
 }

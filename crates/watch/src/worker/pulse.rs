@@ -25,8 +25,24 @@ pub struct Vitals {
     pub missed: u64,
     /// From when a turn was due to when it was taken.
     pub lag: Latency,
-    /// Why the database did not do what it was asked, the last time.
-    pub trouble: Option<String>,
+    /// Somebody stands in for the database: nothing is asked of it.
+    pub is_replaced: bool,
+    /// Why turns could not be had, or results not be written, the last time that this was tried.
+    pub trouble: Option<Trouble>,
+}
+
+/// What the database did not do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    pub why: String,
+    pub hint: Option<&'static str>,
+    task: Task,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    Lease,
+    Commit,
 }
 
 impl Pulse {
@@ -37,11 +53,24 @@ impl Pulse {
     pub(super) fn well(&self, now: Moment) {
         let mut vitals = self.lock();
         vitals.looked = now;
-        vitals.trouble = None;
+        // Where nothing is due nothing is written: that results can be is seen when they are.
+        vitals.trouble.take_if(|trouble| trouble.task == Task::Lease);
     }
 
-    pub(super) fn ill(&self, failure: &StoreFailure) {
-        self.lock().trouble = Some(failure.to_string());
+    pub(super) fn ill(&self, task: Task, failure: &StoreFailure) {
+        self.lock().trouble = Some(Trouble { why: failure.to_string(), hint: failure.hint(), task });
+    }
+
+    /// Somebody stands in for the database.
+    pub(crate) fn replace(&self) {
+        self.lock().is_replaced = true;
+    }
+
+    /// It can be written again.
+    pub(crate) fn recovered(&self) {
+        let mut vitals = self.lock();
+        vitals.is_replaced = false;
+        vitals.trouble = None;
     }
 
     /// `due` is what waited, `taken` what is probed in its place.
@@ -58,6 +87,7 @@ impl Pulse {
         vitals.results += u64::try_from(committed.written).unwrap_or(0);
         vitals.dropped += u64::try_from(committed.dropped).unwrap_or(0);
         vitals.written = now;
+        vitals.trouble = None;
     }
 
     fn lock(&self) -> MutexGuard<'_, Vitals> {

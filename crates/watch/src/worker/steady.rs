@@ -1,7 +1,7 @@
 //! Whether time went on as usual while a probe was under way. A process that was stopped, a machine that slept and a clock that
 //! was set look like servers that do not answer.
 
-use super::Clock;
+use crate::clock::{Clock, TOLERANCE};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -10,8 +10,6 @@ use tokio::time::sleep;
 
 /// Between two signs of life.
 const BEAT: Duration = Duration::from_millis(500);
-/// Longer without one, or further apart from the clock on the wall, and something is wrong with us.
-const TOLERANCE: Duration = Duration::from_secs(2);
 
 /// Notices when this process does not get to run.
 pub(super) struct Watchdog {
@@ -74,21 +72,24 @@ pub(super) struct Steady {
 }
 
 impl Steadiness {
-    pub(super) fn begin(&self, clock: Clock) -> Steady {
+    pub(super) fn begin(&self, clock: &Clock) -> Steady {
         self.0.beat();
-        Steady { gaps: self.0.gaps.load(Ordering::Acquire), beats: Arc::clone(&self.0), clock, wall: clock(), began: Instant::now() }
+        let (gaps, beats) = (self.0.gaps.load(Ordering::Acquire), Arc::clone(&self.0));
+        Steady { beats, gaps, clock: clock.clone(), wall: clock.machine(), began: Instant::now() }
     }
 }
 
 impl Steady {
-    /// What happened meanwhile that is no fault of the server.
+    /// What happened meanwhile that is no fault of the server: longer without a sign of life, or further apart from the clock on the
+    /// wall than is usual, and something is wrong with us.
     pub(super) fn broken(&self) -> Option<&'static str> {
         self.beats.beat();
         if self.beats.gaps.load(Ordering::Acquire) > self.gaps {
             return Some("monitor-stalled");
         }
-        let (now, elapsed) = ((self.clock)(), self.began.elapsed());
-        let wall = now.duration_since(self.wall).unwrap_or_default();
-        (wall.abs_diff(elapsed) > TOLERANCE).then_some("clock-jumped")
+        let expected = self.wall + self.began.elapsed();
+        let now = self.clock.machine();
+        let jumped = now.duration_since(expected).unwrap_or_else(|behind| behind.duration());
+        (jumped > TOLERANCE).then_some("clock-jumped")
     }
 }

@@ -1,7 +1,7 @@
 //! Counts of five minutes, hours and days; what is forgotten; and targets that nobody sees any more.
 
 use super::fixtures::*;
-use mcproof_watch::config::{Config, Retention};
+use mcproof_watch::config::{Config, Retention, TargetSpec};
 use mcproof_watch::latency::Latency;
 use mcproof_watch::moment::Moment;
 use mcproof_watch::state::Verdict;
@@ -99,6 +99,11 @@ pub(crate) async fn who_is_not_heard_for_three_intervals_is_blind_unless_the_mon
     assert_eq!(blind(MIDNIGHT, now).await, 0, "it is known");
     let states = rows(&address, "SELECT name, availability FROM target ORDER BY name").await;
     assert_eq!(states, [["one", "ok"], ["two", "blind"]]);
+    // Who is probed every second waits longer than three seconds for the second look at a failure.
+    let quick = TargetSpec { every: Duration::from_secs(1), ..target("quick") };
+    sync(&store, &[target("one"), quick], now).await;
+    assert_eq!(blind(MIDNIGHT, now + Duration::from_secs(10)).await, 0);
+    assert_eq!(blind(MIDNIGHT, now + Duration::from_secs(40)).await, 1);
 }
 
 pub(crate) async fn a_chore_is_done_by_one_of_many(address: String) {

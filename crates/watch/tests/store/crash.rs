@@ -12,6 +12,7 @@ use super::server::{Mood, serve};
 use libtest_mimic::{Failed, Trial};
 use mcproof_client::Network;
 use mcproof_watch::channel::Carrier;
+use mcproof_watch::clock::Clock;
 use mcproof_watch::config::{ChannelSpec, Route, Secret, TargetSpec};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::monitor::{Monitor, Role, keep_passing};
@@ -380,10 +381,11 @@ pub(crate) fn work(words: &[&str]) -> ExitCode {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         };
+        let clock = Clock::of_machine(clock);
         let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), Carrier::new(Network::default()));
         let telling =
-            keep_passing(async |now| notifier.pass(now).await.map(|round| round.next), &monitor.stirred, clock, std::future::pending());
-        tokio::join!(monitor.run(Role::Serve, clock, std::future::pending()), telling);
+            keep_passing(async |now| notifier.pass(now).await.map(|round| round.next), &monitor.stirred, &clock, std::future::pending());
+        tokio::join!(monitor.run(Role::Serve, &clock, std::future::pending()), telling);
     });
     ExitCode::SUCCESS
 }

@@ -5,8 +5,8 @@ use super::server::{Mood, serve};
 use mcproof_client::TransportKind;
 use mcproof_engine::suite::plan::{Binding, Launch, Reach};
 use mcproof_testkit::demo::{DemoName, DemoOptions, bind};
+use mcproof_watch::clock::Clock;
 use mcproof_watch::config::{TargetKind, TargetSpec};
-use mcproof_watch::moment::Moment;
 use mcproof_watch::monitor::Monitor;
 use mcproof_watch::store::Store;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use tokio::net::TcpListener;
 
-async fn monitor(address: &str, targets: Vec<TargetSpec>, canaries: Vec<String>) -> Monitor {
+pub(crate) async fn monitor(address: &str, targets: Vec<TargetSpec>, canaries: Vec<String>) -> Monitor {
     let store = Store::open(address).await.unwrap();
     let mut config = config();
     config.canaries = canaries;
@@ -41,7 +41,7 @@ async fn closed() -> String {
 }
 
 /// Serves whoever asks as long as the flag says so.
-async fn small_server(is_well: Arc<AtomicBool>) -> String {
+pub(crate) async fn small_server(is_well: Arc<AtomicBool>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let mood = move |_: &str| if is_well.load(Ordering::Relaxed) { Mood::Well } else { Mood::Broken };
@@ -125,15 +125,15 @@ pub(crate) async fn an_outage_is_confirmed_told_once_and_ended(address: String) 
 pub(crate) async fn once_probes_everything_at_once(address: String) {
     let url = small_server(Arc::new(AtomicBool::new(true))).await;
     #[expect(clippy::disallowed_methods, reason = "what cron does, it does now")]
-    let clock = SystemTime::now;
+    let clock = Clock::of_machine(SystemTime::now);
     // No slot of its own comes meanwhile.
     let daily = |name: &str| TargetSpec { every: Duration::from_secs(86_400), ..over_http(name, &url) };
     let mut config = config();
     config.targets = [daily("other"), daily("small")].map(|target| (target.name.clone(), target)).into();
     let store = Store::open(&address).await.unwrap();
-    let monitor = Monitor::over(store, config, reach("cron"), Moment::from(clock())).await.unwrap();
-    monitor.once(clock).await.unwrap();
-    monitor.once(clock).await.unwrap();
+    let monitor = Monitor::over(store, config, reach("cron"), clock.now()).await.unwrap();
+    monitor.once(&clock).await.unwrap();
+    monitor.once(&clock).await.unwrap();
     let statement = "SELECT target, verdict, CAST(count(*) AS TEXT) FROM result GROUP BY target, verdict ORDER BY target";
     assert_eq!(rows(&address, statement).await, [["other", "up", "2"], ["small", "up", "2"]]);
 }

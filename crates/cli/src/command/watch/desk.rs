@@ -1,13 +1,13 @@
 //! What people tell the monitor from the command line: that a deploy is under way, that they take care of an incident, that they want
 //! to hear nothing of a target. Writes rows; the monitor that runs sees them there.
 
-use super::{Instead, of_store, reading};
+use super::{of_store, reading};
 use crate::conversation;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{duration, output, settings, suggest};
 use mcproof_report::escape;
-use mcproof_watch::config::Config;
+use mcproof_watch::clock::Clock;
 use mcproof_watch::moment::Moment;
 use mcproof_watch::store::desk::is_full_hash;
 use mcproof_watch::store::{Store, incidents};
@@ -89,9 +89,8 @@ pub(super) struct Kept {
 
 pub(super) fn deploy(arguments: &DeployArguments) -> Result<Exit, Failure> {
     let DeployArguments { config, target, expect, lasts, note, kept } = arguments;
-    with_store(config, kept, async |store, _| {
+    with_store(config, kept, async |store, now| {
         known(store, target).await?;
-        let now = Moment::from(settings::now());
         store.announce_deploy(target, now, now + *lasts, expect.as_deref(), note).await.map_err(|failure| of_store(&failure))?;
         output::show(&format!("a change of {} is no surprise until {}\n", escape(target), now + *lasts))?;
         Ok(Exit::Passed)
@@ -100,9 +99,8 @@ pub(super) fn deploy(arguments: &DeployArguments) -> Result<Exit, Failure> {
 
 pub(super) fn mute(arguments: &MuteArguments) -> Result<Exit, Failure> {
     let MuteArguments { config, target, lasts, off, kept } = arguments;
-    with_store(config, kept, async |store, _| {
+    with_store(config, kept, async |store, now| {
         known(store, target).await?;
-        let now = Moment::from(settings::now());
         let until = if *off { Moment(0) } else { now + *lasts };
         store.mute(target, until).await.map_err(|failure| of_store(&failure))?;
         let told = if *off { "people are told again".to_owned() } else { format!("nobody is told until {until}") };
@@ -114,9 +112,8 @@ pub(super) fn mute(arguments: &MuteArguments) -> Result<Exit, Failure> {
 pub(super) fn acknowledge(arguments: &AckArguments) -> Result<Exit, Failure> {
     let AckArguments { config, incident, by, kept } = arguments;
     let who = by.clone().or_else(|| settings::variable("USER").filter(|user| !user.is_empty())).unwrap_or_else(|| "somebody".into());
-    with_store(config, kept, async |store, config| {
-        let now = Moment::from(settings::now());
-        match incidents::acknowledge(store, config, incident, &who, now).await.map_err(|failure| of_store(&failure))? {
+    with_store(config, kept, async |store, now| {
+        match incidents::acknowledge(store, incident, &who, now).await.map_err(|failure| of_store(&failure))? {
             true => {
                 output::show(&format!("{} takes care of {}\n", escape(&who), escape(incident)))?;
                 Ok(Exit::Passed)
@@ -132,19 +129,26 @@ pub(super) fn acknowledge(arguments: &AckArguments) -> Result<Exit, Failure> {
 pub(super) fn with_store(
     path: &Path,
     kept: &Kept,
-    work: impl AsyncFnOnce(&Store, &Config) -> Result<Exit, Failure>,
+    work: impl AsyncFnOnce(&Store, Moment) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    let instead = Instead { listen: None, database: kept.database.clone(), region: None };
-    let Some(config) = reading::read(path, &instead)?.or_tell() else { return Ok(Exit::BadInput) };
-    if let Some(file) = config.database.strip_prefix("sqlite:")
+    let database = match &kept.database {
+        Some(database) => database.clone(),
+        None => match reading::database(path)? {
+            Some(database) => database,
+            None => return Ok(Exit::BadInput),
+        },
+    };
+    if let Some(file) = database.strip_prefix("sqlite:")
         && !Path::new(file.split('?').next().unwrap_or_default()).exists()
     {
         let failure = Failure::bad_input("no-database", format!("there is no database {}: nothing was watched yet", escape(file)));
         return Err(failure.hint("start the monitor first, or name the database that it uses with --database"));
     }
     conversation::run(async {
-        let store = Store::open(&config.database).await.map_err(|failure| of_store(&failure))?;
-        work(&store, &config).await
+        let store = Store::open(&database).await.map_err(|failure| of_store(&failure))?;
+        let clock = Clock::of_machine(settings::now);
+        clock.follow(&store).await.map_err(|failure| of_store(&failure))?;
+        work(&store, clock.now()).await
     })?
 }
 

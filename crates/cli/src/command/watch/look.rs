@@ -5,7 +5,7 @@ use super::desk::{Kept, with_store};
 use super::of_store;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::{output, settings};
+use crate::output;
 use comfy_table::{ContentArrangement, Table, presets};
 use mcproof_report::escape;
 use mcproof_watch::moment::{Moment, span};
@@ -58,8 +58,7 @@ pub(crate) struct IncidentsArguments {
 }
 
 pub(super) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
-    with_store(&arguments.config, &arguments.kept, async |store, _| {
-        let now = Moment::from(settings::now());
+    with_store(&arguments.config, &arguments.kept, async |store, now| {
         let targets = store.targets().await.map_err(|failure| of_store(&failure))?;
         let open = store.incidents(Which::Open, None, MOST).await.map_err(|failure| of_store(&failure))?;
         let seen: Vec<Seen<'_>> = targets.iter().map(|target| Seen::of(target, &open, now)).collect();
@@ -83,8 +82,7 @@ pub(super) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
 }
 
 pub(super) fn incidents(arguments: &IncidentsArguments) -> Result<Exit, Failure> {
-    with_store(&arguments.config, &arguments.kept, async |store, _| {
-        let now = Moment::from(settings::now());
+    with_store(&arguments.config, &arguments.kept, async |store, now| {
         let which = if arguments.all { Which::All } else { Which::Open };
         let incidents = store.incidents(which, None, MOST).await.map_err(|failure| of_store(&failure))?;
         if arguments.json {
@@ -125,7 +123,9 @@ struct Seen<'a> {
 impl<'a> Seen<'a> {
     fn of(target: &'a TargetRow, open: &'a [IncidentRow], now: Moment) -> Self {
         let every = Duration::from_millis(target.every.unsigned_abs());
-        let is_stale = now.since(target.last_result.max(target.since)) > every * BLIND_AFTER + GRACE;
+        let newest = target.last_result.max(target.since);
+        // What is still to come was written by a clock that has been set back since.
+        let is_stale = newest > now + every || now.since(newest) > every * BLIND_AFTER + GRACE;
         let incident = open.iter().filter(|incident| incident.subject == target.name).max_by_key(|incident| incident.severity);
         Self { target, incident, is_stale }
     }

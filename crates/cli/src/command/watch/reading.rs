@@ -6,8 +6,8 @@ use crate::{output, settings};
 use mcproof_engine::suite::Environment;
 use mcproof_record::{Diagnostic, Severity};
 use mcproof_report::diagnostic;
-use mcproof_watch::config::{Config, Loaded, load};
-use std::path::Path;
+use mcproof_watch::config::{Config, Loaded, database_of, load};
+use std::path::{Path, PathBuf};
 
 /// A configuration that was read, or all its mistakes.
 pub(super) enum Read {
@@ -36,13 +36,40 @@ impl Read {
     }
 }
 
+/// The database that the file names; its mistakes are told on stderr.
+pub(super) fn database(path: &Path) -> Result<Option<String>, Failure> {
+    let File { shown, text, folder, environment } = File::open(path)?;
+    match database_of(&shown, &text, &folder, &environment) {
+        Ok(database) => Ok(Some(database)),
+        Err(mistakes) => {
+            output::talk(&diagnostic::render_all(&mistakes, &settings::style()));
+            Ok(None)
+        }
+    }
+}
+
+/// A file, and all that it may refer to.
+struct File {
+    shown: String,
+    text: String,
+    folder: PathBuf,
+    environment: Environment,
+}
+
+impl File {
+    fn open(path: &Path) -> Result<Self, Failure> {
+        let shown = path.display().to_string();
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")))?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = settings::current_folder().join(folder.unwrap_or_else(|| Path::new("")));
+        let environment = Environment { variables: settings::variables(), ..Environment::default() };
+        Ok(Self { shown, text, folder, environment })
+    }
+}
+
 pub(super) fn read(path: &Path, instead: &Instead) -> Result<Read, Failure> {
-    let shown = path.display().to_string();
-    let text =
-        std::fs::read_to_string(path).map_err(|error| Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")))?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = settings::current_folder().join(folder.unwrap_or_else(|| Path::new("")));
-    let environment = Environment { variables: settings::variables(), ..Environment::default() };
+    let File { shown, text, folder, environment } = File::open(path)?;
     Ok(match load(&shown, &text, &folder, &environment) {
         Ok(mut loaded) => {
             let config = &mut loaded.config;

@@ -12,20 +12,25 @@ use mcproof_client::{Guardian, Network};
 use mcproof_record::Diagnostic;
 use mcproof_report::{diagnostic, escape};
 use mcproof_watch::channel::Carrier;
+use mcproof_watch::clock::Clock;
 use mcproof_watch::config::Config;
 use mcproof_watch::heartbeat::{Beat, Heart};
 use mcproof_watch::metrics::Metrics;
 use mcproof_watch::moment::Moment;
 use mcproof_watch::monitor::{Monitor, Reach, Role, keep_passing};
 use mcproof_watch::notifier::{Notifier, Sent};
+use mcproof_watch::standby::{News, Standby};
 use mcproof_watch::state::Availability;
+use mcproof_watch::store::StoreFailure;
 use mcproof_watch::store::read::TargetRow;
 use mcproof_watch::web::{self, ServeFailure};
+use mcproof_watch::worker::Trouble;
+use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -46,7 +51,11 @@ struct House {
     monitor: Monitor,
     notifier: Notifier,
     heart: Heart,
+    carrier: Carrier,
+    clock: Clock,
     log: Form,
+    /// What the database did not do the last time, by what it was asked for.
+    complaints: Mutex<BTreeMap<&'static str, String>>,
 }
 
 /// `seen` is the file as it was before it was read.
@@ -76,39 +85,39 @@ pub(super) fn run(path: &Path, arguments: &Arguments, config: Config, seen: Seen
 
 async fn open(config: Config, log: Form) -> Result<House, Failure> {
     let network = Network { proxies: network::of_environment(), ..Network::default() };
-    let now = Moment::from(settings::now());
+    let clock = Clock::of_machine(settings::now);
     let reach = Reach {
         network: network.clone(),
         guardian: Guardian::of_whole_process(),
         own_binary: settings::own_binary(),
         variables: settings::variables(),
-        name: format!("{}-{}", std::process::id(), now.0),
+        name: format!("{}-{}", std::process::id(), clock.now().0),
     };
-    let monitor = Monitor::open(config, reach, now).await.map_err(|failure| of_store(&failure))?;
+    let monitor = Monitor::open(config, reach, &clock).await.map_err(|failure| of_store(&failure))?;
     let carrier = Carrier::new(network);
     let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), carrier.clone());
-    let heart = Heart::new(monitor.store.clone(), monitor.plan(), carrier);
-    Ok(House { monitor, notifier, heart, log })
+    let heart = Heart::new(monitor.store.clone(), monitor.plan(), carrier.clone(), monitor.pulse.clone());
+    Ok(House { monitor, notifier, heart, carrier, clock, log, complaints: Mutex::default() })
 }
 
 impl House {
     async fn once(&self) -> Result<Exit, Failure> {
-        let start = now();
-        self.monitor.once(settings::now).await.map_err(|failure| of_store(&failure))?;
+        let start = self.clock.now();
+        self.monitor.once(&self.clock).await.map_err(|failure| of_store(&failure))?;
         let began = Instant::now();
         loop {
-            let now = Moment::from(settings::now());
+            let now = self.clock.now();
             let round = self.notifier.pass(now).await.map_err(|error| of_store(&error.into()))?;
             self.tell(&round.sent);
             let Some(next) = round.next else { break };
-            let rest = next.since(Moment::from(settings::now()));
+            let rest = next.since(self.clock.now());
             if began.elapsed() + rest > LAST_MESSAGES {
                 break;
             }
             sleep(rest).await;
         }
         // A database that fails is told by what comes next.
-        let _ = self.beat(now(), &mut None).await;
+        let _ = self.beat(self.clock.now(), &mut None).await;
         let mut exit = Exit::Passed;
         let plan = self.monitor.plan();
         let plan = Arc::clone(&plan.borrow());
@@ -124,6 +133,14 @@ impl House {
             if is_unknown || !matches!(availability, Availability::Ok | Availability::Recovering) {
                 exit = Exit::Failed;
             }
+        }
+        if self.monitor.store.oldest_unsent_page().await.map_err(|failure| of_store(&failure))?.is_some() {
+            self.log.say(
+                Level::Error,
+                "not-told",
+                &[("why", "no channel has taken a page"), ("hint", "it is tried again with the next run")],
+            );
+            exit = Exit::Failed;
         }
         Ok(exit)
     }
@@ -157,7 +174,7 @@ impl House {
         let telling = async {
             if role != Role::Worker {
                 // Several at the same time: a service that hangs keeps only one of them from the others.
-                let teller = || keep_passing(async |now| self.notify(now).await, &self.monitor.stirred, settings::now, stopped());
+                let teller = || keep_passing(async |now| self.notify(now).await, &self.monitor.stirred, &self.clock, stopped());
                 tokio::join!(teller(), teller(), teller());
             }
         };
@@ -165,7 +182,7 @@ impl House {
             if role == Role::Serve {
                 let mut last = None;
                 let never = Notify::new();
-                keep_passing(async |now| self.beat(now, &mut last).await, &never, settings::now, stopped()).await;
+                keep_passing(async |now| self.beat(now, &mut last).await, &never, &self.clock, stopped()).await;
             }
         };
         let bound = listener.as_ref().and_then(|listener| listener.local_addr().ok());
@@ -176,8 +193,14 @@ impl House {
         };
         let reading = self.read_again(path, arguments, bound, seen, stopped());
         let complaining = self.complain(stopped());
-        let probing = self.monitor.run(role, settings::now, stopped());
-        let (exit, ..) = tokio::join!(stopping, probing, telling, beating, showing, reading, complaining);
+        let probing = self.monitor.run(role, &self.clock, stopped());
+        let standing_by = async {
+            if role == Role::Serve {
+                let standby = Standby::new(self.monitor.clone(), self.carrier.clone());
+                standby.run(&self.clock, |news| self.tell_of_standby(&news), stopped()).await;
+            }
+        };
+        let (exit, ..) = tokio::join!(stopping, probing, telling, beating, showing, reading, complaining, standing_by);
         // A database that is gone has no leases either.
         let _ = self.monitor.give_back().await;
         Ok(exit)
@@ -189,8 +212,11 @@ impl House {
         self.log.say(Level::Info, "dashboard", &[("at", &address)]);
         let plan = self.monitor.plan();
         let (bell, _) = broadcast::channel(BELL);
-        let mut state = web::State::new(self.monitor.store.clone(), Arc::new(move || Arc::clone(&plan.borrow().config)), now, bell);
+        let clock = self.clock.clone();
+        let mut state =
+            web::State::new(self.monitor.store.clone(), Arc::new(move || Arc::clone(&plan.borrow().config)), move || clock.now(), bell);
         state.network.proxies = network::of_environment();
+        state.pulse = self.monitor.pulse.clone();
         state.instance = format!("{}/{}/{}", self.monitor.worker.region, settings::host_name(), std::process::id());
         let metrics = Arc::clone(&state.metrics);
         let mut stop = std::pin::pin!(stop);
@@ -227,15 +253,46 @@ impl House {
         }
     }
 
+    /// Says so once, as long as it is the same.
+    fn complain_once(&self, task: &'static str, failure: &StoreFailure) {
+        let why = failure.to_string();
+        if self.lock_complaints().insert(task, why.clone()).as_ref() != Some(&why) {
+            let hint = failure.hint().map(|hint| ("hint", hint));
+            let said: Vec<_> = [("while", task), ("why", why.as_str())].into_iter().chain(hint).collect();
+            self.log.say(Level::Error, "database", &said);
+        }
+    }
+
+    fn works_again(&self, task: &'static str) {
+        self.lock_complaints().remove(task);
+    }
+
+    fn lock_complaints(&self) -> MutexGuard<'_, BTreeMap<&'static str, String>> {
+        self.complaints.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell_of_standby(&self, news: &News) {
+        match news {
+            News::Began => self.log.say(Level::Warning, "standby", &[("why", "the database takes nothing: its work is done in memory")]),
+            News::Unread(why) => self.log.say(Level::Warning, "standby", &[("while", "reading the database"), ("why", why)]),
+            News::Sent(sent) => self.tell(sent),
+            News::Ended => self.log.say(Level::Info, "standby-ended", &[("why", "what was found out meanwhile is in the database")]),
+        }
+    }
+
     async fn notify(&self, now: Moment) -> Result<Option<Moment>, ()> {
+        if self.monitor.pulse.vitals().is_replaced {
+            return Ok(Some(now + POLL));
+        }
         match self.notifier.pass(now).await {
             Ok(round) => {
+                self.works_again("telling");
                 self.tell(&round.sent);
                 let poll = now + POLL;
                 Ok(Some(round.next.map_or(poll, |next| next.min(poll))))
             }
             Err(error) => {
-                self.log.say(Level::Error, "database", &[("while", "telling"), ("why", &error.to_string())]);
+                self.complain_once("telling", &error.into());
                 Err(())
             }
         }
@@ -253,16 +310,19 @@ impl House {
 
     async fn beat(&self, now: Moment, last: &mut Option<Beat>) -> Result<Option<Moment>, ()> {
         let (beat, next) = match self.heart.pass(now).await {
-            Ok(beaten) => beaten,
-            Err(error) => {
-                self.log.say(Level::Error, "database", &[("while", "heartbeat"), ("why", &error.to_string())]);
+            Ok(beaten) => {
+                self.works_again("heartbeat");
+                beaten
+            }
+            Err(failure) => {
+                self.complain_once("heartbeat", &failure);
                 return Err(());
             }
         };
         if beat != Beat::Waited && last.as_ref() != Some(&beat) {
             match &beat {
                 Beat::Fetched => self.log.say(Level::Info, "heartbeat", &[]),
-                Beat::Silent => self.log.say(Level::Warning, "heartbeat-silent", &[("why", "no results lately")]),
+                Beat::Silent(why) => self.log.say(Level::Warning, "heartbeat-silent", &[("why", why)]),
                 Beat::Failed(why) => self.log.say(Level::Warning, "heartbeat-failed", &[("why", why)]),
                 Beat::Waited => {}
             }
@@ -307,7 +367,7 @@ impl House {
                         continue;
                     }
                     self.point_out(Level::Warning, &loaded.warnings);
-                    match self.monitor.reload(loaded.config, Moment::from(settings::now())).await {
+                    match self.monitor.reload(loaded.config, self.clock.now()).await {
                         Ok(_) => {
                             let targets = self.monitor.plan().borrow().targets.len().to_string();
                             self.log.say(Level::Info, "reloaded", &[("targets", &targets)]);
@@ -337,7 +397,7 @@ impl House {
     /// Says so when the database does not do what it is asked, and when it does again.
     async fn complain(&self, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
-        let mut trouble: Option<String> = None;
+        let mut trouble: Option<Trouble> = None;
         loop {
             tokio::select! {
                 biased;
@@ -347,17 +407,17 @@ impl House {
             let now = self.monitor.pulse.vitals().trouble;
             if now != trouble {
                 match &now {
-                    Some(why) => self.log.say(Level::Error, "database", &[("while", "probing"), ("why", why)]),
+                    Some(Trouble { why, hint, .. }) => {
+                        let hint = hint.map(|hint| ("hint", hint));
+                        let said: Vec<_> = [("while", "probing"), ("why", why.as_str())].into_iter().chain(hint).collect();
+                        self.log.say(Level::Error, "database", &said);
+                    }
                     None => self.log.say(Level::Info, "database-works-again", &[]),
                 }
                 trouble = now;
             }
         }
     }
-}
-
-fn now() -> Moment {
-    Moment::from(settings::now())
 }
 
 async fn listen(address: SocketAddr, config: &Config) -> Result<TcpListener, Failure> {

@@ -2,15 +2,25 @@
 //! incident, and one page.
 
 use super::{Opening, ROWS, Scene, Subject, Turn};
+use crate::config::Config;
 use crate::incident::{Class, Detail, Severity};
-use crate::moment::Moment;
+use crate::maintenance;
+use crate::moment::{Moment, millis};
 use crate::store::Store;
 use crate::store::values::Values;
 use sqlx::{Any, Row as _, Transaction};
 use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::time::Duration;
+use uuid::ContextV7;
 
 /// So many have to fail at once, and more than work.
 const LEAST: i64 = 5;
+/// How much it matters.
+const SEVERITY: Severity = Severity::Page;
+/// What begins so much later than a storm is no part of it, or an interval where targets are probed less often. And so long after
+/// one of its targets works again, the others are waited for.
+const WITHIN: Duration = Duration::from_secs(300);
 /// Names that are told one by one.
 const MOST_NAMES: usize = 50;
 /// How many others are looked at when one fails.
@@ -27,38 +37,52 @@ pub(super) enum Others {
     Known,
 }
 
-/// The storm that an incident of this target is a part of, opened if it just became one.
+/// What goes wrong with a target, as far as it may be a part of a storm.
+pub(super) struct Failure<'a> {
+    pub(super) region: &'a str,
+    pub(super) class: Class,
+    /// When the first sign of it was seen.
+    pub(super) since: Moment,
+}
+
+/// The storm that an incident of this target is a part of, opened if it just became one. Of a storm that is open only what began
+/// with it is a part, and only while there still is one.
 pub(super) async fn of(
     transaction: &mut Transaction<'_, Any>,
     scene: &Scene<'_>,
-    region: &str,
     subject: &Subject,
-    class: Class,
+    failure: &Failure<'_>,
     others: Others,
 ) -> Result<Option<String>, sqlx::Error> {
+    let Failure { region, class, .. } = *failure;
     // What is expected to fail is nobody's storm.
     if subject.is_quiet || !matches!(class, Class::Availability | Class::Blind) {
         return Ok(None);
     }
-    let names = [format!("host:{}", subject.host), format!("region:{region}")];
-    for name in &names {
-        if let Some(storm) = open_storm(transaction, name).await? {
+    let states: &[&str] = if class == Class::Blind { &["blind"] } else { &["suspect", "down"] };
+    let (began, working_since) = match others {
+        Others::SeenSince => (scene.now, scene.now - RECENT),
+        Others::Known => (Moment(0), Moment(0)),
+    };
+    // What is not seen any more has begun when that was noticed.
+    let since = if class == Class::Blind { scene.now } else { failure.since };
+    let places = [Place::Host(&subject.host), Place::Region(region)];
+    for place in places {
+        let Some((storm, opened)) = open_storm(transaction, &place.subject()).await? else { continue };
+        let failing = failing(transaction, scene, place, states, opened).await?;
+        let is_part = since <= opened + subject.every.max(WITHIN);
+        if is_part && is_storm(transaction, place, &failing, working_since).await? {
+            tell_routes(transaction, scene, &storm, std::slice::from_ref(&subject.tags)).await?;
             return Ok(Some(storm));
         }
     }
-    let states: &[&str] = if class == Class::Blind { &["blind"] } else { &["suspect", "down"] };
-    let since = match others {
-        Others::SeenSince => scene.now - RECENT,
-        Others::Known => Moment(0),
-    };
-    for (name, place) in names.iter().zip([Place::Host(&subject.host), Place::Region(region)]) {
-        let failing = failing(transaction, scene, place, states).await?;
-        let hosts = failing.iter().map(|(_, host)| host).collect::<BTreeSet<_>>().len();
-        let is_wide = matches!(place, Place::Host(_)) || hosts > 1;
-        let count = i64::try_from(failing.len()).unwrap_or(i64::MAX);
-        if count < LEAST || !is_wide || count <= working(transaction, place, since).await? {
+    for place in places {
+        let failing = failing(transaction, scene, place, states, began).await?;
+        if !is_storm(transaction, place, &failing, working_since).await? {
             continue;
         }
+        let (count, hosts) = (failing.len(), hosts(&failing));
+        let tags: Vec<Vec<String>> = failing.iter().map(|(_, subject)| subject.tags.clone()).collect();
         let members: Vec<String> = failing.into_iter().map(|(name, _)| name).take(MOST_NAMES).collect();
         let what = if class == Class::Blind { "are not seen any more" } else { "fail at once" };
         let (title, hint) = match place {
@@ -68,17 +92,119 @@ pub(super) async fn of(
             }
         };
         let detail = Detail { message: title.clone(), hint: Some(hint), members, ..Detail::default() };
-        let (severity, since) = (Severity::Page, scene.now);
-        let opening =
-            Opening { subject: name, class: Class::Storm, severity, title: &title, detail: &detail, since, parent: None, evidence: None };
+        let (name, since) = (place.subject(), scene.now);
+        let opening = Opening {
+            subject: &name,
+            class: Class::Storm,
+            severity: SEVERITY,
+            title: &title,
+            detail: &detail,
+            since,
+            parent: None,
+            evidence: None,
+        };
         if let Some(storm) = scene.open(transaction, &opening).await? {
-            if let Some(route) = scene.route(severity, &subject.tags) {
-                scene.send(transaction, &storm, "trigger", &route).await?;
-            }
+            tell_routes(transaction, scene, &storm, &tags).await?;
             return Ok(Some(storm));
         }
     }
     Ok(None)
+}
+
+/// Tells everybody who is to be told of one of these members, and was not told yet. Routes that begin with the same channel reach
+/// the same people.
+async fn tell_routes(
+    transaction: &mut Transaction<'_, Any>,
+    scene: &Scene<'_>,
+    storm: &str,
+    members: &[Vec<String>],
+) -> Result<(), sqlx::Error> {
+    let statement = "SELECT route FROM outbox WHERE incident = $1 AND kind = 'trigger'";
+    let told: Vec<String> = sqlx::query_scalar(statement).bind(storm).fetch_all(&mut **transaction).await?;
+    let first = |route: &str| serde_json::from_str::<Vec<String>>(route).ok()?.into_iter().next();
+    let mut told: BTreeSet<String> = told.iter().filter_map(|route| first(route)).collect();
+    for route in members.iter().filter_map(|tags| scene.route(SEVERITY, tags)) {
+        if first(&route).is_some_and(|channel| told.insert(channel)) {
+            scene.send(transaction, storm, "trigger", &route).await?;
+        }
+    }
+    Ok(())
+}
+
+fn hosts(failing: &[(String, Subject)]) -> usize {
+    failing.iter().map(|(_, subject)| subject.host.as_str()).collect::<BTreeSet<_>>().len()
+}
+
+/// Whether so many fail that there is one reason for it.
+async fn is_storm(
+    transaction: &mut Transaction<'_, Any>,
+    place: Place<'_>,
+    failing: &[(String, Subject)],
+    working_since: Moment,
+) -> Result<bool, sqlx::Error> {
+    let is_wide = matches!(place, Place::Host(_)) || hosts(failing) > 1;
+    let count = i64::try_from(failing.len()).unwrap_or(i64::MAX);
+    Ok(count >= LEAST && is_wide && count > working(transaction, place, working_since).await?)
+}
+
+/// Ends storms of which only a few targets are left that were looked at since the others work again: those are told on their own.
+/// True if there were any.
+///
+/// # Errors
+/// The database refused.
+pub async fn end_storms(store: &Store, config: &Config, now: Moment) -> Result<bool, sqlx::Error> {
+    let statement = "SELECT id, subject FROM incident WHERE class = 'storm' AND resolved IS NULL ORDER BY id";
+    // Whoever only reads does not wait for those who write.
+    let storms: Vec<(String, String)> = sqlx::query_as(statement).fetch_all(&store.pool).await?;
+    if storms.is_empty() {
+        return Ok(false);
+    }
+    let mut transaction = store.begin().await?;
+    let planned = maintenance::announced(&mut transaction, now).await?;
+    let scene = Scene { config, now, ids: Mutex::new(ContextV7::new()), planned };
+    let mut is_any = false;
+    for (storm, name) in &storms {
+        let Some(place) = Place::of_subject(name) else { continue };
+        let statement = "SELECT MAX(resolved) FROM incident WHERE parent = $1";
+        let ended: Option<i64> = sqlx::query_scalar(statement).bind(storm).fetch_one(&mut *transaction).await?;
+        let Some(ended) = ended.map(Moment).filter(|ended| *ended + WITHIN <= now) else { continue };
+        let statement = "SELECT incident.id, incident.subject, incident.class, incident.severity, \
+             target.host, target.tags, target.every, target.muted_until, target.last_result \
+             FROM incident JOIN target ON target.name = incident.subject WHERE incident.parent = $1 AND incident.resolved IS NULL";
+        let rows = sqlx::query(statement).bind(storm).fetch_all(&mut *transaction).await?;
+        let mut parts = Vec::new();
+        let mut is_open = false;
+        for row in &rows {
+            let name: String = row.try_get("subject")?;
+            // What is not seen any more is not looked at again either.
+            let is_blind = row.try_get::<String, _>("class")? == Class::Blind.word();
+            is_open |= !is_blind && Moment(row.try_get("last_result")?) < ended;
+            let subject = scene.read_subject(&name, row)?;
+            parts.push((name, subject));
+        }
+        if is_open || is_storm(&mut transaction, place, &parts, Moment(0)).await? {
+            continue;
+        }
+        is_any = true;
+        let statement = "UPDATE incident SET resolved = $1 WHERE id = $2 AND resolved IS NULL";
+        let written = sqlx::query(statement).bind(now.0).bind(storm).execute(&mut *transaction).await?;
+        if written.rows_affected() == 0 {
+            continue;
+        }
+        scene.ended(&mut transaction, storm, &format!("{} of its targets still fail, and are told on their own", parts.len())).await?;
+        for (row, (_, subject)) in rows.iter().zip(&parts) {
+            let id: String = row.try_get("id")?;
+            let severity = Severity::of_word(&row.try_get::<String, _>("severity")?).unwrap_or(SEVERITY);
+            sqlx::query("UPDATE incident SET parent = NULL WHERE id = $1").bind(&id).execute(&mut *transaction).await?;
+            scene.note(&mut transaction, &id, "outlasted", "the storm that it was a part of is over").await?;
+            // Who is told of nothing now is told afterwards.
+            if let (Some(route), false) = (scene.route(severity, &subject.tags), subject.is_quiet) {
+                scene.send(&mut transaction, &id, "trigger", &route).await?;
+            }
+        }
+    }
+    transaction.commit().await?;
+    Ok(is_any)
 }
 
 /// What has become of a storm since it was opened: who of it still fails, and how many work again.
@@ -106,11 +232,26 @@ enum Place<'a> {
     Region(&'a str),
 }
 
-impl Place<'_> {
+const HOST: &str = "host:";
+const REGION: &str = "region:";
+
+impl<'a> Place<'a> {
+    fn of_subject(subject: &'a str) -> Option<Self> {
+        subject.strip_prefix(HOST).map(Self::Host).or_else(|| subject.strip_prefix(REGION).map(Self::Region))
+    }
+
     fn condition(self) -> &'static str {
         match self {
             Self::Host(_) => "target.host = $1",
             Self::Region(_) => "EXISTS (SELECT 1 FROM schedule WHERE schedule.target = target.name AND schedule.region = $1)",
+        }
+    }
+
+    /// As incidents name it.
+    fn subject(&self) -> String {
+        match self {
+            Self::Host(name) => format!("{HOST}{name}"),
+            Self::Region(name) => format!("{REGION}{name}"),
         }
     }
 
@@ -121,31 +262,36 @@ impl Place<'_> {
     }
 }
 
-async fn open_storm(transaction: &mut Transaction<'_, Any>, subject: &str) -> Result<Option<String>, sqlx::Error> {
-    let query = sqlx::query_scalar("SELECT id FROM incident WHERE subject = $1 AND class = 'storm' AND resolved IS NULL");
-    query.bind(subject).fetch_optional(&mut **transaction).await
+async fn open_storm(transaction: &mut Transaction<'_, Any>, subject: &str) -> Result<Option<(String, Moment)>, sqlx::Error> {
+    let query = sqlx::query_as("SELECT id, opened FROM incident WHERE subject = $1 AND class = 'storm' AND resolved IS NULL");
+    let open: Option<(String, i64)> = query.bind(subject).fetch_optional(&mut **transaction).await?;
+    Ok(open.map(|(id, opened)| (id, Moment(opened))))
 }
 
-/// Names and hosts of those that fail, and that nobody expects to.
+/// Those that fail, that nobody expects to, and that did not begin long before `began`.
 async fn failing(
     transaction: &mut Transaction<'_, Any>,
     scene: &Scene<'_>,
     place: Place<'_>,
     states: &[&str],
-) -> Result<Vec<(String, String)>, sqlx::Error> {
+    began: Moment,
+) -> Result<Vec<(String, Subject)>, sqlx::Error> {
     let states: Vec<String> = states.iter().map(|state| format!("'{state}'")).collect();
+    let within = millis(WITHIN);
     let statement = format!(
-        "SELECT name, host, tags, muted_until FROM target WHERE availability IN ({}) AND removed IS NULL AND {} ORDER BY name",
+        "SELECT name, host, tags, every, muted_until FROM target WHERE availability IN ({}) AND removed IS NULL AND {} \
+         AND since + CASE WHEN every > {within} THEN every ELSE {within} END >= $2 ORDER BY name",
         states.join(", "),
         place.condition()
     );
-    let rows = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(place.name()).fetch_all(&mut **transaction).await?;
+    let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(place.name()).bind(began.0);
+    let rows = query.fetch_all(&mut **transaction).await?;
     let mut failing = Vec::new();
     for row in rows {
         let name: String = row.try_get("name")?;
         let subject = scene.read_subject(&name, &row)?;
         if !subject.is_quiet {
-            failing.push((name, subject.host));
+            failing.push((name, subject));
         }
     }
     Ok(failing)
@@ -161,7 +307,7 @@ async fn working(transaction: &mut Transaction<'_, Any>, place: Place<'_>, since
 }
 
 /// The time in which one failure is confirmed.
-const RECENT: std::time::Duration = std::time::Duration::from_secs(20);
+const RECENT: Duration = Duration::from_secs(20);
 
 /// Brings forward the probes of some that share a host with a target that began to fail, and of some others, as long as it is
 /// not known whether this is a storm. Their slots stay what they are.
@@ -172,7 +318,7 @@ pub(super) async fn ask_neighbours(
     subject: &Subject,
 ) -> Result<(), sqlx::Error> {
     for (place, condition) in [(Place::Host(&subject.host), "host = $2"), (Place::Region(&turn.region), "host <> $2")] {
-        let failing = failing(transaction, scene, place, &["suspect", "down"]).await?;
+        let failing = failing(transaction, scene, place, &["suspect", "down"], scene.now).await?;
         if i64::try_from(failing.len()).is_ok_and(|count| count > LEAST) {
             continue;
         }

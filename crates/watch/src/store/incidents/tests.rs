@@ -184,6 +184,99 @@ async fn many_on_one_host_are_one_storm_and_one_page() {
     assert_eq!(world.outbox().await[1..], [r#"resolve host:a:1 storm ["pager","mail"]"#]);
 }
 
+/// A host with ten targets, of which the first eight fail at the first minute.
+async fn in_a_storm() -> (World, Vec<String>) {
+    let (mut world, names) = under_maintenance(10, 0..0, 0..0).await;
+    world.fail_together(&names[..8], MINUTE).await;
+    assert_eq!(world.outbox().await, [r#"trigger host:a:1 storm ["pager","mail"]"#]);
+    (world, names)
+}
+
+impl World {
+    async fn ends_storms(&self, at: i64) -> bool {
+        end_storms(&self.store, &self.config, Moment(at)).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn what_begins_long_after_a_storm_or_when_that_is_nearly_over_is_told_alone() {
+    let (mut world, names) = in_a_storm().await;
+    world.fail(&names[8], 8 * MINUTE).await;
+    assert_eq!(world.outbox().await[1..], [r#"trigger t8 availability ["pager","mail"]"#]);
+    let (mut world, names) = in_a_storm().await;
+    for name in &names[1..8] {
+        world.recover(name, 2 * MINUTE).await;
+    }
+    world.fail(&names[9], 3 * MINUTE).await;
+    assert_eq!(world.outbox().await[1..], [r#"trigger t9 availability ["pager","mail"]"#]);
+    // What begins with it is a part of it.
+    let (mut world, names) = in_a_storm().await;
+    world.fail(&names[9], 3 * MINUTE).await;
+    assert_eq!(world.outbox().await.len(), 1);
+}
+
+#[tokio::test]
+async fn what_outlasts_a_storm_is_told_on_its_own() {
+    let (mut world, names) = in_a_storm().await;
+    for name in &names[1..8] {
+        world.recover(name, 2 * MINUTE).await;
+    }
+    assert!(!world.ends_storms(3 * MINUTE).await, "the last one may be about to work again");
+    assert!(!world.ends_storms(8 * MINUTE).await, "nobody has looked at it since");
+    world.see("t0", 8 * MINUTE, |observation| observation.verdict = Verdict::Down).await;
+    assert!(world.ends_storms(9 * MINUTE).await);
+    assert!(!world.ends_storms(9 * MINUTE).await);
+    let told = [r#"resolve host:a:1 storm ["pager","mail"]"#, r#"trigger t0 availability ["pager","mail"]"#];
+    assert_eq!(world.outbox().await[1..], told);
+    world.recover("t0", 10 * MINUTE).await;
+    assert_eq!(world.outbox().await[3..], [r#"resolve t0 availability ["pager","mail"]"#]);
+    // The next storm is one.
+    world.fail_together(&names, 30 * MINUTE).await;
+    assert_eq!(world.outbox().await[4..], [r#"trigger host:a:1 storm ["pager","mail"]"#]);
+}
+
+#[tokio::test]
+async fn a_storm_that_goes_on_while_a_few_recover_stays_one() {
+    let (mut world, names) = in_a_storm().await;
+    world.recover(&names[7], 2 * MINUTE).await;
+    for name in &names[..7] {
+        world.see(name, 8 * MINUTE, |observation| observation.verdict = Verdict::Down).await;
+    }
+    assert!(!world.ends_storms(9 * MINUTE).await);
+    assert_eq!(world.outbox().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_storm_is_told_to_everybody_who_is_to_know_of_one_of_its_targets() {
+    let (mut world, names) = under_maintenance(8, 0..0, 0..0).await;
+    for (name, tag) in [("t1", "team-b"), ("t5", "team-b"), ("t7", "team-c")] {
+        let statement = "UPDATE target SET tags = $1 WHERE name = $2";
+        sqlx::query(statement).bind(format!("[\"{tag}\"]")).bind(name).execute(&world.store.pool).await.unwrap();
+    }
+    for tag in ["team-b", "team-c"] {
+        let route = Route { severities: vec![], tags: vec![tag.into()], channels: vec![tag.into()], remind_every: None };
+        world.config.routes.insert(0, route);
+    }
+    world.fail_together(&names[..7], MINUTE).await;
+    let mut told = vec![r#"trigger host:a:1 storm ["pager","mail"]"#, r#"trigger host:a:1 storm ["team-b"]"#];
+    assert_eq!(world.outbox().await, told);
+    // Who joins it has people, too.
+    world.fail("t7", 2 * MINUTE).await;
+    told.push(r#"trigger host:a:1 storm ["team-c"]"#);
+    assert_eq!(world.outbox().await, told);
+}
+
+#[tokio::test]
+async fn what_has_failed_for_long_makes_no_storm_of_a_few_others() {
+    let (mut world, names) = under_maintenance(8, 0..0, 0..0).await;
+    for (name, hour) in names[..4].iter().zip(0..) {
+        world.fail(name, hour * 60 * MINUTE).await;
+    }
+    world.fail_together(&names[4..6], 600 * MINUTE).await;
+    assert!(world.outbox().await.iter().all(|told| told.contains(" availability ")));
+    assert_eq!(world.outbox().await.len(), 6);
+}
+
 #[tokio::test]
 async fn a_few_among_many_that_work_are_no_storm() {
     let names: Vec<String> = (0..20).map(|number| format!("t{number:02}")).collect();
@@ -359,8 +452,8 @@ async fn a_changed_contract_is_told_as_loudly_as_it_matters() {
 async fn who_acknowledges_a_changed_contract_takes_it_as_it_is() {
     let world = after_change(&contract(&[("buy", "Buys.")]), &contract(&[]), None).await;
     let id = world.texts("SELECT id FROM incident").await.remove(0);
-    assert!(acknowledge(&world.store, &world.config, &id, "ann", Moment(9 * MINUTE)).await.unwrap());
-    assert!(!acknowledge(&world.store, &world.config, &id, "bob", Moment(9 * MINUTE)).await.unwrap());
+    assert!(acknowledge(&world.store, &id, "ann", Moment(9 * MINUTE)).await.unwrap());
+    assert!(!acknowledge(&world.store, &id, "bob", Moment(9 * MINUTE)).await.unwrap());
     assert_eq!(world.texts("SELECT surface FROM target").await, ["ok"]);
     assert_eq!(world.texts("SELECT acknowledged_by FROM incident WHERE resolved IS NOT NULL").await, ["ann"]);
     let told = world.outbox().await;

@@ -149,7 +149,7 @@ pub(in crate::web) async fn acknowledge(
     Named(id): Named,
 ) -> Result<Response, Refusal> {
     let incident = state.store.incident(&id).await?.ok_or_else(|| Refusal::not_found("incident"))?;
-    if !incidents::acknowledge(&state.store, &state.config(), &id, &visitor.name, state.now()).await? {
+    if !incidents::acknowledge(&state.store, &id, &visitor.name, state.now()).await? {
         let problem = "it is over, or was acknowledged already";
         return Err(Refusal::new(StatusCode::CONFLICT, "conflict", problem, "nothing has to be done"));
     }

@@ -205,7 +205,7 @@ pub(in crate::web) async fn acknowledge(
 ) -> Result<Redirect, Fault> {
     let incident = state.store.incident(&id).await?.ok_or(Fault::NotFound("incident"))?;
     // Two people at once: the first one counts, and the page shows who it was.
-    incidents::acknowledge(&state.store, &state.config(), &id, &visitor.name, state.now()).await?;
+    incidents::acknowledge(&state.store, &id, &visitor.name, state.now()).await?;
     let _ = state.bell.send(incident.subject);
     Ok(Redirect::to(&format!("/incidents/{}", shown::segment(&id))))
 }

@@ -61,6 +61,8 @@ struct Answer {
     shape: &'static str,
     sentence: String,
     more: String,
+    /// What keeps people from being told.
+    alarm: String,
 }
 
 struct StateChoice {
@@ -96,7 +98,7 @@ pub(in crate::web) async fn page(
     Query(filter): Query<Filter>,
 ) -> Result<Response, Fault> {
     let Known { targets, open, hours, now } = known(&state).await?;
-    let answer = answer(&targets, now);
+    let answer = Answer { alarm: alarm(&state).await?, ..answer(&targets, now) };
     let all_tags: BTreeSet<&str> = targets.iter().flat_map(|target| target.tags.iter().map(String::as_str)).collect();
     let words = Availability::ALL.map(|state| shown::availability(state).word);
     let number = |word: &str| targets.iter().filter(|target| shown::availability(target.availability).word == word).count();
@@ -129,8 +131,18 @@ pub(in crate::web) async fn page(
 /// The rows of some targets, for a page that is open already.
 pub(in crate::web) async fn rows(Shared(state): Shared<State>, Query(filter): Query<Filter>) -> Result<Response, Fault> {
     let Known { targets, open, hours, now } = known(&state).await?;
-    let fragment = Fragment { answer: answer(&targets, now), rows: listed(&targets, &open, &hours, now, &filter) };
+    let answer = Answer { alarm: alarm(&state).await?, ..answer(&targets, now) };
+    let fragment = Fragment { answer, rows: listed(&targets, &open, &hours, now, &filter) };
     Ok(html(&fragment))
+}
+
+/// What is wrong with the monitor, not with its targets.
+async fn alarm(state: &State) -> Result<String, Fault> {
+    if let Some(trouble) = state.pulse.vitals().trouble {
+        return Ok(format!("No result can be written: {}.", shown::plain(&trouble.why)));
+    }
+    let overdue = state.store.overdue_page(state.now()).await?;
+    Ok(overdue.map(|waited| format!("No channel has taken a page for {}.", shown::span(waited))).unwrap_or_default())
 }
 
 struct Known {
@@ -271,7 +283,7 @@ fn answer(targets: &[TargetRow], now: Moment) -> Answer {
     if !down.is_empty() && !blind.is_empty() {
         more.insert(0, format!("{} without results", shown::thousands(blind.len())));
     }
-    Answer { class, shape, sentence, more: more.join(", ") }
+    Answer { class, shape, sentence, more: more.join(", "), alarm: String::new() }
 }
 
 fn names(targets: &[&TargetRow]) -> String {

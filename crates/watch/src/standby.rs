@@ -1,0 +1,130 @@
+//! What goes on while the database takes nothing: targets are probed and people are told out of a database in memory. It begins with
+//! what can still be read of the real one; what it knows by the end is written there as soon as that takes it.
+
+use crate::channel::Carrier;
+use crate::chores::{Chores, Presence};
+use crate::clock::Clock;
+use crate::config::TargetSpec;
+use crate::monitor::{Monitor, keep_passing};
+use crate::notifier::{Notifier, Sent};
+use crate::store::{Store, StoreFailure};
+use crate::worker::{Pulse, Worker};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep};
+
+/// The database may refuse for so long before somebody stands in for it.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two looks at it.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Stands in for the database of a monitor.
+#[derive(Clone)]
+pub struct Standby {
+    monitor: Monitor,
+    carrier: Carrier,
+}
+
+/// What there is to be logged.
+#[derive(Clone, Debug)]
+pub enum News {
+    Began,
+    /// What was read of the database that cannot be written, if not all that is needed.
+    Unread(String),
+    Sent(Vec<Sent>),
+    /// Everything is in the database.
+    Ended,
+}
+
+impl Standby {
+    pub fn new(monitor: Monitor, carrier: Carrier) -> Self {
+        Self { monitor, carrier }
+    }
+
+    /// Watches the database until `stop` resolves, and stands in for it while it takes nothing. What was not written by then is lost.
+    pub async fn run(&self, clock: &Clock, tell: impl Fn(News), stop: impl Future<Output = ()>) {
+        let watching = async {
+            loop {
+                self.until_needed().await;
+                self.monitor.pulse.replace();
+                tell(News::Began);
+                // Without a database in memory there is nobody to stand in.
+                if let Ok(memory) = self.begin(clock, &tell).await {
+                    self.stand_in(&memory, clock, &tell).await;
+                    tell(News::Ended);
+                }
+                self.monitor.pulse.recovered();
+            }
+        };
+        tokio::select! {
+            () = watching => {}
+            () = stop => {}
+        }
+    }
+
+    /// Resolves when nothing could be written for a while.
+    async fn until_needed(&self) {
+        let mut since: Option<Instant> = None;
+        loop {
+            since = self.monitor.pulse.vitals().trouble.and(since.or_else(|| Some(Instant::now())));
+            if since.is_some_and(|since| since.elapsed() >= PATIENCE) {
+                return;
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    async fn begin(&self, clock: &Clock, tell: &impl Fn(News)) -> Result<Store, StoreFailure> {
+        let memory = Store::in_memory().await?;
+        let region = &self.monitor.worker.region;
+        if let Err(failure) = memory.read_from(&self.monitor.store, region).await {
+            tell(News::Unread(failure.to_string()));
+        }
+        let plan = Arc::clone(&self.monitor.plan().borrow());
+        let is_ours = |spec: &&Arc<TargetSpec>| spec.regions.is_empty() || spec.regions.contains(region);
+        let targets: Vec<&TargetSpec> = plan.targets.values().filter(is_ours).map(Arc::as_ref).collect();
+        memory.sync_targets(&targets, region, clock.now()).await?;
+        Ok(memory)
+    }
+
+    /// Probes and tells until everything is in the database.
+    async fn stand_in(&self, memory: &Store, clock: &Clock, tell: &impl Fn(News)) {
+        let stirred = Arc::new(Notify::new());
+        let pulse = Pulse::default();
+        let worker = Worker { store: memory.clone(), pulse, stirred: Arc::clone(&stirred), ..self.monitor.worker.clone() };
+        let presence = Presence::new(clock.now());
+        let chores = Chores { store: memory.clone(), presence, stirred: Arc::clone(&stirred), ..self.monitor.chores.clone() };
+        let notifier = Notifier::new(memory.clone(), self.monitor.plan(), self.carrier.clone());
+        loop {
+            let (ended, _) = watch::channel(false);
+            let stopped = || {
+                let mut ended = ended.subscribe();
+                async move { drop(ended.wait_for(|ended| *ended).await) }
+            };
+            let telling = keep_passing(
+                async |now| {
+                    let round = notifier.pass(now).await?;
+                    tell(News::Sent(round.sent));
+                    let soon = now + LOOK;
+                    Ok::<_, sqlx::Error>(Some(round.next.map_or(soon, |next| next.min(soon))))
+                },
+                &stirred,
+                clock,
+                stopped(),
+            );
+            let never = Notify::new();
+            let tidying = keep_passing(|now| chores.pass(now), &never, clock, stopped());
+            let waiting = async {
+                while self.monitor.store.prove_writable(clock.now()).await.is_err() {
+                    sleep(LOOK).await;
+                }
+                ended.send_replace(true);
+            };
+            tokio::join!(waiting, worker.run(clock, stopped()), telling, tidying);
+            if self.monitor.store.write_from(memory, clock.now()).await.is_ok() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Copies between the real database and one in memory that stands in for it: what is needed to go on there, and what was found out
+//! meanwhile back again.
+
+use super::values::Values;
+use super::{Dialect, Store, StoreFailure};
+use crate::moment::Moment;
+use sqlx::any::{AnyPoolOptions, AnyRow};
+use sqlx::{Any, AnyPool, AssertSqlSafe, Row as _, Transaction};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Rows in one statement.
+const ROWS: usize = 200;
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Number,
+    Bytes,
+}
+use Kind::{Bytes, Number, Text};
+
+struct Table {
+    name: &'static str,
+    columns: &'static [(&'static str, Kind)],
+}
+
+const TARGET: Table = Table {
+    name: "target",
+    columns: &[
+        ("name", Text),
+        ("state", Text),
+        ("availability", Text),
+        ("surface", Text),
+        ("contract", Text),
+        ("last_slot", Number),
+        ("last_result", Number),
+        ("since", Number),
+        ("source", Text),
+        ("definition", Bytes),
+        ("host", Text),
+        ("every", Number),
+        ("tags", Text),
+        ("public", Number),
+        ("muted_until", Number),
+        ("created", Number),
+    ],
+};
+/// Of its columns, those that results change.
+const CHANGED: usize = 8;
+
+const SCHEDULE: Table = Table {
+    name: "schedule",
+    columns: &[("target", Text), ("region", Text), ("slot", Number), ("attempt", Number), ("due", Number), ("patience", Number)],
+};
+
+const INCIDENT: Table = Table {
+    name: "incident",
+    columns: &[
+        ("id", Text),
+        ("subject", Text),
+        ("class", Text),
+        ("severity", Text),
+        ("title", Text),
+        ("detail", Text),
+        ("since", Number),
+        ("opened", Number),
+        ("resolved", Number),
+        ("acknowledged", Number),
+        ("acknowledged_by", Text),
+        ("parent", Text),
+        ("evidence", Text),
+    ],
+};
+
+const OUTBOX: Table = Table {
+    name: "outbox",
+    columns: &[
+        ("id", Text),
+        ("incident", Text),
+        ("kind", Text),
+        ("route", Text),
+        ("hop", Number),
+        ("created", Number),
+        ("due", Number),
+        ("attempts", Number),
+        ("tried_since", Number),
+        ("delivered", Number),
+        ("delivered_by", Text),
+        ("last_error", Text),
+    ],
+};
+
+const CONTRACT: Table = Table { name: "contract", columns: &[("target", Text), ("hash", Text), ("first_seen", Number), ("body", Bytes)] };
+
+const DEPLOY: Table = Table {
+    name: "deploy",
+    columns: &[("id", Text), ("target", Text), ("at", Number), ("until", Number), ("expected", Text), ("note", Text)],
+};
+
+const MAINTENANCE: Table = Table {
+    name: "maintenance",
+    columns: &[("id", Text), ("name", Text), ("targets", Text), ("tags", Text), ("starts", Number), ("ends", Number)],
+};
+
+const RESULT: Table = Table {
+    name: "result",
+    columns: &[
+        ("target", Text),
+        ("slot", Number),
+        ("region", Text),
+        ("attempt", Number),
+        ("at", Number),
+        ("verdict", Text),
+        ("reason", Text),
+        ("duration", Number),
+        ("phases", Text),
+        ("contract", Text),
+        ("evidence", Text),
+    ],
+};
+
+const EVIDENCE: Table = Table { name: "evidence", columns: &[("id", Text), ("target", Text), ("at", Number), ("body", Bytes)] };
+
+const CHANGE: Table = Table {
+    name: "contract_change",
+    columns: &[
+        ("id", Text),
+        ("target", Text),
+        ("at", Number),
+        ("old_hash", Text),
+        ("new_hash", Text),
+        ("level", Text),
+        ("announced", Number),
+        ("diff", Bytes),
+    ],
+};
+
+const EVENT: Table = Table { name: "incident_event", columns: &[("incident", Text), ("at", Number), ("kind", Text), ("text", Text)] };
+
+impl Table {
+    fn names(&self) -> String {
+        self.columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    }
+
+    async fn read(&self, pool: &AnyPool, condition: &str) -> Result<Vec<AnyRow>, sqlx::Error> {
+        let statement = format!("SELECT {} FROM {} WHERE {condition}", self.names(), self.name);
+        sqlx::query(AssertSqlSafe(statement)).fetch_all(pool).await
+    }
+
+    /// The first columns of these rows.
+    fn values(&self, dialect: Dialect, rows: &[&AnyRow], columns: usize) -> Result<Values, sqlx::Error> {
+        let mut values = Values::new(dialect);
+        for source in rows {
+            let mut failed = None;
+            values.row(|row| {
+                for (at, (_, kind)) in self.columns.iter().take(columns).enumerate() {
+                    let added = match kind {
+                        Text => source.try_get::<Option<String>, _>(at).map(|value| {
+                            row.add(value);
+                        }),
+                        Number => source.try_get::<Option<i64>, _>(at).map(|value| {
+                            row.add(value);
+                        }),
+                        Bytes => source.try_get::<Option<Vec<u8>>, _>(at).map(|value| {
+                            row.add(value);
+                        }),
+                    };
+                    failed = failed.take().or(added.err());
+                }
+            });
+            if let Some(error) = failed {
+                return Err(error);
+            }
+        }
+        Ok(values)
+    }
+
+    async fn write(&self, to: &mut Transaction<'_, Any>, rows: &[AnyRow], conflict: &str) -> Result<(), sqlx::Error> {
+        let dialect = Dialect::of(to);
+        let rows: Vec<&AnyRow> = rows.iter().collect();
+        for some in rows.chunks(ROWS) {
+            let statement = format!("INSERT INTO {} ({}) VALUES {{}} {conflict}", self.name, self.names());
+            self.values(dialect, some, self.columns.len())?.query(&statement).execute(&mut **to).await?;
+        }
+        Ok(())
+    }
+}
+
+const AS_IT_IS: &str = "ON CONFLICT DO NOTHING";
+
+impl Store {
+    /// A database in memory, which ends with its last clone.
+    pub(crate) async fn in_memory() -> Result<Self, StoreFailure> {
+        sqlx::any::install_default_drivers();
+        // Each connection would have a database of its own.
+        let pool = AnyPoolOptions::new().max_connections(1).min_connections(1).idle_timeout(None).max_lifetime(None);
+        let pool = pool.connect("sqlite::memory:").await?;
+        let store = Self { pool: pool.clone(), writer: pool, dialect: Dialect::Sqlite, fence: super::Fence::Up, days: Arc::default() };
+        store.prepare().await?;
+        Ok(store)
+    }
+
+    /// Whether anything can be written.
+    pub(crate) async fn prove_writable(&self, now: Moment) -> Result<(), StoreFailure> {
+        let mut transaction = self.begin().await?;
+        let statement =
+            "INSERT INTO chore (name, last_run) VALUES ('write', $1) ON CONFLICT (name) DO UPDATE SET last_run = excluded.last_run";
+        sqlx::query(statement).bind(now.0).execute(&mut *transaction).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// Begins with what is known in another database of the targets that are probed from this region.
+    pub(crate) async fn read_from(&self, other: &Self, region: &str) -> Result<(), StoreFailure> {
+        let mine = format!("SELECT target FROM schedule WHERE region = '{}'", region.replace('\'', "''"));
+        let open = "incident.resolved IS NULL";
+        let mut transaction = self.begin().await?;
+        for (table, condition) in [
+            (TARGET, format!("removed IS NULL AND name IN ({mine})")),
+            (SCHEDULE, format!("target IN ({mine})")),
+            (INCIDENT, open.to_owned()),
+            (OUTBOX, format!("delivered IS NULL OR incident IN (SELECT incident.id FROM incident WHERE {open})")),
+            (INCIDENT, "resolved IS NOT NULL AND id IN (SELECT incident FROM outbox WHERE delivered IS NULL)".to_owned()),
+            (CONTRACT, "EXISTS (SELECT 1 FROM target WHERE target.name = contract.target AND target.contract = contract.hash)".to_owned()),
+            (DEPLOY, "id <> ''".to_owned()),
+            (MAINTENANCE, "id <> ''".to_owned()),
+        ] {
+            let rows = table.read(&other.pool, &condition).await?;
+            table.write(&mut transaction, &rows, AS_IT_IS).await?;
+        }
+        Ok(transaction.commit().await?)
+    }
+
+    /// Takes over what was found out in a database that stood in for this one: all of it, or nothing.
+    pub(crate) async fn write_from(&self, memory: &Self, now: Moment) -> Result<(), StoreFailure> {
+        let all = "1 = 1";
+        let results = RESULT.read(&memory.pool, all).await?;
+        let slots = results.iter().map(|row| row.try_get(1).map(Moment)).collect::<Result<Vec<_>, _>>()?;
+        self.prepare_days(slots.into_iter()).await?;
+        let incidents = INCIDENT.read(&memory.pool, all).await?;
+        let outbox = OUTBOX.read(&memory.pool, all).await?;
+        let targets = TARGET.read(&memory.pool, "last_slot > 0").await?;
+        let mut transaction = self.begin().await?;
+        for table in [CONTRACT, EVIDENCE, CHANGE] {
+            let rows = table.read(&memory.pool, all).await?;
+            table.write(&mut transaction, &rows, AS_IT_IS).await?;
+        }
+        RESULT.write(&mut transaction, &results, AS_IT_IS).await?;
+        let targets: Vec<&AnyRow> = targets.iter().collect();
+        for some in targets.chunks(ROWS) {
+            let statement = "UPDATE target SET state = v.column2, availability = v.column3, surface = v.column4, \
+                 contract = COALESCE(v.column5, target.contract), last_slot = v.column6, last_result = v.column7, since = v.column8 \
+                 FROM (VALUES {}) AS v WHERE target.name = v.column1 AND v.column6 >= target.last_slot";
+            TARGET.values(self.dialect, some, CHANGED)?.query(statement).execute(&mut *transaction).await?;
+        }
+        // What ended in memory has to end before something of its kind that began there can be open.
+        let columns = INCIDENT.columns.len();
+        let rows: Vec<&AnyRow> = incidents.iter().collect();
+        for some in rows.chunks(ROWS) {
+            let statement = "UPDATE incident SET severity = v.column4, title = v.column5, resolved = v.column9, parent = v.column12 \
+                 FROM (VALUES {}) AS v WHERE incident.id = v.column1 AND incident.resolved IS NULL";
+            INCIDENT.values(self.dialect, some, columns)?.query(statement).execute(&mut *transaction).await?;
+        }
+        INCIDENT.write(&mut transaction, &incidents, AS_IT_IS).await?;
+        OUTBOX
+            .write(
+                &mut transaction,
+                &outbox,
+                "ON CONFLICT (id) DO UPDATE SET route = excluded.route, hop = excluded.hop, due = excluded.due, \
+                 attempts = excluded.attempts, tried_since = excluded.tried_since, delivered = excluded.delivered, \
+                 delivered_by = excluded.delivered_by, last_error = excluded.last_error, lease_until = 0, epoch = outbox.epoch + 1 \
+                 WHERE outbox.delivered IS NULL",
+            )
+            .await?;
+        end_doubles(&mut transaction, &incidents, now).await?;
+        let events = EVENT.read(&memory.pool, all).await?;
+        EVENT.write(&mut transaction, &events, "").await?;
+        Ok(transaction.commit().await?)
+    }
+}
+
+/// What could not be read was paged once more: that page ends, and the one before stays.
+async fn end_doubles(transaction: &mut Transaction<'_, Any>, incidents: &[AnyRow], now: Moment) -> Result<(), sqlx::Error> {
+    let written: Vec<String> = sqlx::query_scalar("SELECT id FROM incident").fetch_all(&mut **transaction).await?;
+    let written: BTreeSet<String> = written.into_iter().collect();
+    for row in incidents {
+        let id: String = row.try_get("id")?;
+        if written.contains(&id) {
+            continue;
+        }
+        let dialect = Dialect::of(transaction);
+        // It may not be open beside the other one.
+        let statement = "INSERT INTO incident (id, subject, class, severity, title, detail, since, opened, resolved) \
+             SELECT v.column1, v.column2, v.column3, v.column4, v.column5, v.column6, v.column7, v.column8, v.column8 FROM (VALUES {}) AS v";
+        INCIDENT.values(dialect, &[row], 8)?.query(statement).execute(&mut **transaction).await?;
+        let end = "INSERT INTO outbox (id, incident, kind, route, created, due) \
+             SELECT id || '-end', incident, 'resolve', route, $1, $1 FROM outbox WHERE incident = $2 AND kind = 'trigger'";
+        sqlx::query(end).bind(now.0).bind(&id).execute(&mut **transaction).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! After the clock was set back: what was written by the clock as it was lies in the future, and is not believed any more. Turns
+//! begin anew, results that are still to come are no results, and messages wait for nothing.
+
+use super::values::Values;
+use super::{Dialect, Store, StoreFailure};
+use crate::clock::TOLERANCE;
+use crate::moment::{Moment, millis};
+use crate::schedule::{Grid, Turn};
+use crate::state::TargetState;
+use sqlx::{Any, Row as _, Transaction};
+use std::time::{Duration, Instant};
+
+/// Rows in one statement.
+const ROWS: usize = 200;
+
+impl Store {
+    /// What time it is by the clock of the database, and when that was so. SQLite has none of its own.
+    pub(crate) async fn time(&self) -> Result<Option<(Moment, Instant)>, StoreFailure> {
+        if self.dialect == Dialect::Sqlite {
+            return Ok(None);
+        }
+        let asked = Instant::now();
+        let statement = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
+        let millis: i64 = sqlx::query_scalar(statement).fetch_one(&self.pool).await?;
+        Ok(Some((Moment(millis), asked + asked.elapsed() / 2)))
+    }
+
+    /// Forgets every time that has not come yet, if there are chores that were done or results that were written later than now.
+    /// False if there are none.
+    ///
+    /// # Errors
+    /// The database failed; everything is as it was.
+    pub async fn recover_from_set_back(&self, now: Moment) -> Result<bool, StoreFailure> {
+        // Whoever only reads does not wait for those who write.
+        let statement = "SELECT MAX(latest) FROM (SELECT MAX(last_run) AS latest FROM chore UNION ALL SELECT MAX(last_slot) FROM target \
+             UNION ALL SELECT MAX(last_result) FROM target) AS written";
+        let latest: Option<i64> = sqlx::query_scalar(statement).fetch_one(&self.pool).await?;
+        if latest.is_none_or(|latest| Moment(latest) <= now + TOLERANCE) {
+            return Ok(false);
+        }
+        let mut transaction = self.begin().await?;
+        begin_turns_anew(&mut transaction, self.dialect, now).await?;
+        for statement in [
+            "UPDATE target SET last_slot = CASE WHEN last_slot > $1 THEN 0 ELSE last_slot END, \
+             last_result = CASE WHEN last_result > $1 THEN 0 ELSE last_result END, \
+             since = CASE WHEN since > $1 THEN $1 ELSE since END, created = CASE WHEN created > $1 THEN $1 ELSE created END \
+             WHERE last_slot > $1 OR last_result > $1 OR since > $1 OR created > $1",
+            "UPDATE incident SET since = CASE WHEN since > $1 THEN $1 ELSE since END, opened = $1 WHERE opened > $1 AND resolved IS NULL",
+            "UPDATE outbox SET due = $1 WHERE due > $1 AND (delivered IS NULL OR kind = 'repeat')",
+            "UPDATE outbox SET created = $1 WHERE created > $1",
+            "UPDATE outbox SET tried_since = $1 WHERE tried_since > $1",
+            "UPDATE outbox SET delivered = $1 WHERE delivered > $1",
+            "UPDATE chore SET last_run = $1, lease_until = 0 WHERE last_run > $1",
+        ] {
+            sqlx::query(statement).bind(now.0).execute(&mut *transaction).await?;
+        }
+        forget_in_states(&mut transaction, self.dialect, now).await?;
+        transaction.commit().await?;
+        Ok(true)
+    }
+}
+
+/// No turn is further away than an interval, and no lease longer than its patience.
+async fn begin_turns_anew(transaction: &mut Transaction<'_, Any>, dialect: Dialect, now: Moment) -> Result<(), StoreFailure> {
+    let statement = format!(
+        "SELECT schedule.target, schedule.region, target.every FROM schedule JOIN target ON target.name = schedule.target \
+         WHERE schedule.due > $1 + target.every OR schedule.lease_until > $1 + schedule.patience + {}",
+        millis(TOLERANCE)
+    );
+    let rows = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).fetch_all(&mut **transaction).await?;
+    let spread = super::schedule::spread(rows.len());
+    for some in rows.chunks(ROWS) {
+        let mut values = Values::new(dialect);
+        for row in some {
+            let (target, region, every): (String, String, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            let turn = Turn::first(Grid::new(&target, Duration::from_millis(every.unsigned_abs())), now, spread);
+            values.row(|row| {
+                row.add(target).add(region).add(turn.slot.0).add(i64::from(turn.attempt)).add(turn.due.0);
+            });
+        }
+        let statement = "UPDATE schedule SET slot = v.column3, attempt = v.column4, due = v.column5, lease_until = 0, epoch = epoch + 1 \
+             FROM (VALUES {}) AS v WHERE schedule.target = v.column1 AND schedule.region = v.column2";
+        values.query(statement).execute(&mut **transaction).await?;
+    }
+    Ok(())
+}
+
+async fn forget_in_states(transaction: &mut Transaction<'_, Any>, dialect: Dialect, now: Moment) -> Result<(), StoreFailure> {
+    let statement = format!("SELECT name, state FROM target WHERE removed IS NULL ORDER BY name {}", dialect.lock());
+    let rows = sqlx::query(sqlx::AssertSqlSafe(statement)).fetch_all(&mut **transaction).await?;
+    for some in rows.chunks(ROWS) {
+        let mut values = Values::new(dialect);
+        for row in some {
+            let (name, state): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+            let mut state: TargetState = serde_json::from_str(&state).unwrap_or_default();
+            state.set_back(now);
+            values.row(|row| {
+                row.add(name).add(serde_json::to_string(&state).expect("a state has text keys only"));
+            });
+        }
+        let statement = "UPDATE target SET state = v.column2 FROM (VALUES {}) AS v WHERE target.name = v.column1";
+        values.query(statement).execute(&mut **transaction).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! Clocks that are set forward and back, and workers whose clocks differ: targets are probed on, and outages are told.
+
+use super::fixtures::*;
+use super::probing::{monitor, small_server};
+use mcproof_watch::clock::Clock;
+use mcproof_watch::config::{Config, Route, TargetSpec};
+use mcproof_watch::moment::Moment;
+use mcproof_watch::monitor::Monitor;
+use mcproof_watch::store::Store;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// A target that is probed by passes, at the times that the test says.
+struct Watched {
+    address: String,
+    monitor: Monitor,
+    is_well: Arc<AtomicBool>,
+    target: TargetSpec,
+}
+
+impl Watched {
+    async fn new(address: &str) -> Self {
+        let is_well = Arc::new(AtomicBool::new(true));
+        let target = over_http("small", &small_server(Arc::clone(&is_well)).await);
+        let monitor = monitor(address, vec![target.clone()], Vec::new()).await;
+        Self { address: address.to_owned(), monitor, is_well, target }
+    }
+
+    /// Passes of everything, for as long as the clock takes from one time to the other.
+    async fn go_on(&self, from: Moment, until: Moment) {
+        let mut now = from;
+        while now < until {
+            let next = [self.monitor.worker.pass(now).await.unwrap(), self.monitor.chores.pass(now).await.unwrap()];
+            now = next.into_iter().flatten().min().unwrap_or(until).max(now + Duration::from_secs(1));
+        }
+    }
+
+    /// Another process on the same database.
+    async fn restart(&mut self, now: Moment) {
+        let store = Store::open(&self.address).await.unwrap();
+        store.free_leases().await.unwrap();
+        let channels = vec!["chat".to_owned()];
+        let route = Route { severities: Vec::new(), tags: Vec::new(), channels, remind_every: None };
+        let targets = [("small".to_owned(), self.target.clone())].into();
+        self.monitor = Monitor::over(store, Config { targets, routes: vec![route], ..config() }, reach("again"), now).await.unwrap();
+    }
+
+    async fn availability(&self) -> String {
+        rows(&self.address, "SELECT availability FROM target").await.remove(0).remove(0)
+    }
+
+    async fn last_result(&self) -> Moment {
+        Moment(rows(&self.address, "SELECT CAST(last_result AS TEXT) FROM target").await[0][0].parse().unwrap())
+    }
+
+    async fn fails(&self, from: Moment, until: Moment) {
+        self.is_well.store(false, Ordering::Relaxed);
+        self.go_on(from, until).await;
+        assert_eq!(self.availability().await, "down", "an outage at {from} is not seen");
+        self.is_well.store(true, Ordering::Relaxed);
+    }
+}
+
+pub(crate) async fn a_clock_that_is_set_forward_and_back_hides_no_outage(address: String) {
+    let watched = Watched::new(&address).await;
+    watched.go_on(START, START + MINUTE * 3).await;
+    watched.go_on(START + HOUR, START + HOUR + MINUTE * 2).await;
+    assert_eq!(watched.availability().await, "ok", "nobody was away: the clock was set forward");
+    assert!(watched.last_result().await > START + HOUR);
+    let back = START + MINUTE * 5;
+    watched.go_on(back, back + MINUTE * 2).await;
+    let newest = watched.last_result().await;
+    assert!((back..back + MINUTE * 2).contains(&newest), "{newest}");
+    watched.fails(back + MINUTE * 2, back + MINUTE * 4).await;
+    // The slots of these minutes have results from before.
+    watched.go_on(START, START + MINUTE * 3).await;
+    assert_eq!(watched.availability().await, "ok");
+    watched.fails(START + MINUTE * 3, START + MINUTE * 6).await;
+}
+
+pub(crate) async fn a_restart_believes_no_times_that_have_not_come_yet(address: String) {
+    let mut watched = Watched::new(&address).await;
+    watched.restart(START + HOUR * 24).await;
+    watched.go_on(START + HOUR * 24, START + HOUR * 24 + MINUTE * 3).await;
+    watched.restart(START).await;
+    assert!(watched.last_result().await <= START);
+    watched.fails(START, START + MINUTE * 2).await;
+    let told = rows(&address, "SELECT kind FROM outbox WHERE delivered IS NULL AND due <= 1800000120000").await;
+    assert_eq!(told, [["trigger"]]);
+    // What waits for its next attempt waits no day longer.
+    rows(&address, "UPDATE outbox SET due = 1800086400000, tried_since = 1800086400000 RETURNING id").await;
+    rows(&address, "UPDATE chore SET last_run = 1800086400000 RETURNING name").await;
+    watched.restart(START + MINUTE * 2).await;
+    assert_eq!(rows(&address, "SELECT id FROM outbox WHERE due <= 1800000120000 AND tried_since <= due").await.len(), 1);
+}
+
+pub(crate) async fn workers_whose_clocks_differ_go_by_that_of_the_database(address: String) {
+    #[expect(clippy::disallowed_methods, reason = "the clock of a machine")]
+    fn right() -> SystemTime {
+        SystemTime::now()
+    }
+    fn ten_minutes_ahead() -> SystemTime {
+        right() + Duration::from_secs(600)
+    }
+    let store = Store::open(&address).await.unwrap();
+    let [right, ahead] = [right as fn() -> SystemTime, ten_minutes_ahead].map(Clock::of_machine);
+    assert!(ahead.now().since(right.now()) > Duration::from_secs(500));
+    right.follow(&store).await.unwrap();
+    ahead.follow(&store).await.unwrap();
+    let (before, now, after) = (right.now(), ahead.now(), right.now());
+    let slack = Duration::from_secs(60);
+    assert!((before - slack..after + slack).contains(&now), "{before} {now} {after}");
+}

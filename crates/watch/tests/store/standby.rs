@@ -1,0 +1,107 @@
+//! A database that takes nothing for a while: people are told all the same, and everything is in it afterwards.
+
+use super::fixtures::*;
+use super::probing::small_server;
+use crate::receiver::Receiver;
+use mcproof_client::Network;
+use mcproof_watch::channel::Carrier;
+use mcproof_watch::clock::Clock;
+use mcproof_watch::config::{ChannelSpec, Config, Route, Secret, TargetSpec};
+use mcproof_watch::monitor::{Monitor, Role, keep_passing};
+use mcproof_watch::notifier::Notifier;
+use mcproof_watch::standby::{News, Standby};
+use mcproof_watch::store::Store;
+use sqlx::{AnyConnection, Connection as _, Executor as _};
+use std::cell::Cell;
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+pub(crate) async fn an_outage_is_told_while_the_database_takes_nothing(address: String) {
+    #[expect(clippy::disallowed_methods, reason = "whoever stands in does so in real time")]
+    let clock = Clock::of_machine(SystemTime::now);
+    let (is_well, chat) = (Arc::new(AtomicBool::new(true)), Receiver::http().await);
+    let target = TargetSpec { every: Duration::from_secs(1), ..over_http("small", &small_server(Arc::clone(&is_well)).await) };
+    let channel = ChannelSpec::Webhook { url: Secret(chat.url("/")), secret: None };
+    let route = Route { severities: Vec::new(), tags: Vec::new(), channels: vec!["chat".into()], remind_every: None };
+    let config = Config {
+        targets: [("small".to_owned(), target)].into(),
+        channels: [("chat".to_owned(), channel)].into(),
+        routes: vec![route],
+        ..config()
+    };
+    let store = Store::open(&address).await.unwrap();
+    clock.follow(&store).await.unwrap();
+    let monitor = Monitor::over(store, config, reach("worker"), clock.now()).await.unwrap();
+    let carrier = Carrier::new(Network::default());
+    let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), carrier.clone());
+    let standby = Standby::new(monitor.clone(), carrier);
+    let has_ended = Cell::new(false);
+    let tell = |news| has_ended.set(has_ended.get() || matches!(news, News::Ended));
+    let telling = keep_passing(async |now| notifier.pass(now).await.map(|round| round.next), &monitor.stirred, &clock, pending());
+    let living = async { tokio::join!(monitor.run(Role::Serve, &clock, pending()), standby.run(&clock, tell, pending()), telling) };
+    let story = async {
+        while rows(&address, "SELECT target FROM result").await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        is_well.store(false, Ordering::Relaxed);
+        refuse(&address).await;
+        heard(&chat, 1).await;
+        assert!(!has_ended.get());
+        assert_eq!(rows(&address, "SELECT id FROM incident").await.len(), 0);
+        take(&address).await;
+        while !has_ended.get() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let incidents = rows(&address, "SELECT class, COALESCE(CAST(resolved AS TEXT), 'open') FROM incident").await;
+        assert_eq!(incidents, [["availability", "open"]]);
+        is_well.store(true, Ordering::Relaxed);
+        heard(&chat, 2).await;
+        let told: Vec<_> = chat.heard().iter().map(|heard| heard.json()).collect();
+        assert_eq!([&told[0]["kind"], &told[1]["kind"]], ["trigger", "resolve"]);
+        assert_eq!(told[0]["incident"], told[1]["incident"]);
+    };
+    tokio::select! {
+        () = story => {}
+        _ = living => {}
+    }
+}
+
+async fn heard(chat: &Receiver, count: usize) {
+    while chat.heard().len() < count {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Nothing that a monitor does can be written.
+async fn refuse(address: &str) {
+    let statements: &[&str] = match address.starts_with("sqlite") {
+        true => &[
+            "CREATE TRIGGER refuse BEFORE UPDATE ON schedule BEGIN SELECT RAISE(ABORT, 'nothing is taken'); END",
+            "CREATE TRIGGER refuse_chores BEFORE INSERT ON chore BEGIN SELECT RAISE(ABORT, 'nothing is taken'); END",
+        ],
+        false => &[
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'nothing is taken'; END $$",
+            "CREATE TRIGGER refuse BEFORE UPDATE ON schedule FOR EACH ROW EXECUTE FUNCTION refuse()",
+            "CREATE TRIGGER refuse_chores BEFORE INSERT ON chore FOR EACH ROW EXECUTE FUNCTION refuse()",
+        ],
+    };
+    run(address, statements).await;
+}
+
+async fn take(address: &str) {
+    let statements: &[&str] = match address.starts_with("sqlite") {
+        true => &["DROP TRIGGER refuse", "DROP TRIGGER refuse_chores"],
+        false => &["DROP TRIGGER refuse ON schedule", "DROP TRIGGER refuse_chores ON chore"],
+    };
+    run(address, statements).await;
+}
+
+async fn run(address: &str, statements: &[&'static str]) {
+    let mut connection = AnyConnection::connect(address).await.unwrap();
+    for statement in statements {
+        connection.execute(*statement).await.unwrap();
+    }
+    connection.close().await.unwrap();
+}
