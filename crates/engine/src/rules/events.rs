@@ -666,7 +666,7 @@ fn is_odd(conversation: &Conversation<'_>, exchange: &HttpExchange<'_>) -> bool 
         "string-id",
         "concurrent",
         "read",
-        "get",
+        "get-prompt",
         "complete",
         "subscribe",
         "unsubscribe",
