@@ -109,7 +109,7 @@ impl From<TooCostly> for Unusable {
 #[derive(Debug)]
 enum Document {
     Plain(Value),
-    WithReferences { registry: Registry<'static>, address: Uri<String> },
+    WithReferences { registry: Box<Registry<'static>>, address: Uri<String> },
 }
 
 impl Document {
@@ -120,7 +120,7 @@ impl Document {
         let leads_out = |_| Unusable::LeadsOut;
         let address = referencing::uri::from_str(NAMELESS).map_err(leads_out)?;
         let registry = Registry::new().add(NAMELESS, schema.clone()).and_then(|builder| builder.prepare()).map_err(leads_out)?;
-        Ok(Self::WithReferences { registry, address })
+        Ok(Self::WithReferences { registry: Box::new(registry), address })
     }
 
     fn root(&self) -> Result<(&Value, Option<Resolver<'_>>), TooCostly> {

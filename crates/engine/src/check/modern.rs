@@ -67,7 +67,9 @@ pub(super) async fn talk<'a>(inquiry: &'a Inquiry, eras: &Eras, hand_on: oneshot
                     None => {
                         take.opened = Opened::OtherEra;
                         // Nobody may want it.
-                        if let Some(Err(unwanted)) = still.map(|visit| hand_on.send(visit)) {
+                        if let Some(visit) = still
+                            && let Err(unwanted) = hand_on.send(visit)
+                        {
                             unwanted.end().await;
                         }
                     }

@@ -53,10 +53,7 @@ impl Matcher {
 /// # Errors
 /// If the schema is none, or costs too much.
 fn schema_differences(schema: &Value, actual: &Value, root: &str) -> Result<Vec<Difference>, Unusable> {
-    let judged = match Schema::of(schema) {
-        Ok(schema) => schema,
-        Err(unusable) => return Err(unusable),
-    };
+    let judged = Schema::of(schema)?;
     let difference = |error: jsonschema::ValidationError<'_>| {
         let pointer = error.instance_path().to_string();
         let at = actual.pointer(&pointer).unwrap_or(actual);

@@ -12,11 +12,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 const REVISION: Revisions = "2025-11-25"..="2025-11-25";
-/// Why a MUST counts less where tasks are not declared.
-const HINT_REFUSED: Option<&str> = Some(
-    "a MUST of the specification, and a warning by default because the TypeScript SDK refuses such calls, and clients do not make them",
-);
-/// The same where a tool has to be called as a task.
+/// Why a MUST counts less where a tool has to be called as a task.
 const REFUSED_IN_RESULT: Option<&str> = Some(
     "a MUST of the specification, and a warning by default where the call is refused in a result with `isError`, as the TypeScript SDK does it",
 );
@@ -569,14 +565,14 @@ fn undeclared_is_ignored(conversation: &Conversation<'_>) -> Judgement {
         };
     };
     let works = conversation.probes("call").any(|call| call.subject() == asked.subject() && matches!(call.answer, Answer::Result { .. }));
-    let broken = |got: String, lenience: Option<&'static str>| {
-        let message = format!("`{}` called with `task` got {got}, and `tasks` is not declared", asked.subject());
-        Judgement::Broken(vec![Violation { lenience, ..Violation::new(message, asked.frames()) }])
-    };
     match asked.answer {
-        Answer::Result { value, .. } if value.get("task").is_some() => broken("a task".into(), None),
+        Answer::Result { value, .. } if value.get("task").is_some() => {
+            let message = format!("`{}` called with `task` got a task, and `tasks` is not declared", asked.subject());
+            Judgement::Broken(vec![Violation::new(message, asked.frames())])
+        }
         Answer::Result { .. } => Judgement::Pass,
-        Answer::Error { .. } if works => broken(asked.answer.describe(), HINT_REFUSED),
+        // Every server of the TypeScript SDK does, and no client that reads capabilities notices.
+        Answer::Error { .. } if works => Judgement::NotApplicable("the server refuses a call with `task`".into()),
         answer => Judgement::Untestable(format!("a call with `task` got {}", answer.describe())),
     }
 }

@@ -22,17 +22,6 @@ pub(super) const ANIMALS: &[Animal] = &[
         }),
     ),
     animal(
-        "task-hint-refused",
-        "knows no tasks, and refuses a call with the hint for one",
-        "undeclared-task-is-ignored",
-        WIRES,
-        LEGACY,
-        Twist::Says(|heard, message| match heard.method() == "tools/call" && heard.params().get("task").is_some() {
-            true => vec![refuse(heard, -32603, "tasks are not supported")],
-            false => vec![message],
-        }),
-    ),
-    animal(
         "task-call-waits",
         "answers a call as a task with its result",
         "call-as-task-gives-task",
