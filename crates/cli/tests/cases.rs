@@ -81,6 +81,17 @@ fn tests_that_share_a_server_see_what_the_others_did() {
 }
 
 #[test]
+fn one_test_at_a_time_is_one_server_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/alone.py");
+    let lock = folder.path().join("lock");
+    let tests: String = (0..6).map(|number| format!("  - {{ name: t{number}, steps: [{{ call: count, expect: 3 }}] }}\n")).collect();
+    let text = format!("server: {{ stdio: {{ command: [python3, {server:?}, {lock:?}] }} }}\ntests:\n{tests}");
+    check(&text, &["--jobs", "1"], 0, &["6 passed"]);
+    check(&text.replace("{ stdio", "{ era: legacy, stdio"), &["--jobs", "6"], 1, &["locked by another process", "needs --jobs 1"]);
+}
+
+#[test]
 fn a_shared_server_that_dies_fails_only_the_test_that_killed_it() {
     let text = "server: { stdio: { command: [sh, -c, 'exec mcproof demo tracker'] } }\nisolation: file\n";
     let text = text.replace("exec mcproof", &format!("exec {}", env!("CARGO_BIN_EXE_mcproof")));

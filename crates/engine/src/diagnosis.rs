@@ -144,7 +144,11 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
             Some(format!("name what runs it, such as `node {program}` or `python {program}`, or make it executable: chmod +x {program}")),
         ),
         F::Start(_) => ("server-not-started", by_hand()),
-        F::Exited { .. } => ("server-exited", missing_piece(transcript, |name| asker.variable(name)).or_else(by_hand)),
+        F::Exited { .. } => {
+            let turns = if asker == Asker::Suite { "; one that cannot run twice at the same time needs --jobs 1" } else { "" };
+            let hint = missing_piece(transcript, |name| asker.variable(name)).or_else(by_hand);
+            ("server-exited", hint.map(|hint| hint + turns))
+        }
         F::AddressTaken { .. } => {
             ("address-taken", own("end the process that listens there, or let mcproof choose a free port with `${port}`"))
         }

@@ -131,6 +131,9 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
     }
     plan.cases.iter().for_each(snapshot::forget_pending);
     let jobs = options.jobs.max(1);
+    // One test at a time is one server at a time: it may be one that cannot run twice.
+    let most_ending = if jobs == 1 { 1 } else { jobs * ENDING_PER_JOB };
+    let start = if jobs == 1 { Start::Cold } else { options.start };
     let audits = Audits::new(options.began);
     let world = World { options: Arc::new(options), addresses: Addresses::default(), groups: Groups::of(plan.cases.iter()), audits };
     let mut queue = Queue::of(plan.in_order());
@@ -141,13 +144,13 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
     let mut stop = std::pin::pin!(stop);
     loop {
         while running.len() < jobs
-            && ending.len() < jobs * ENDING_PER_JOB
+            && ending.len() < most_ending
             && let Some((work, warm)) = queue.next()
         {
             recorder.record(Event::CaseStarted { id: work.plan.id });
             running.spawn(case::run_case(work, world.clone(), warm));
         }
-        if world.options.start == Start::Warm {
+        if start == Start::Warm {
             queue.warm_up(jobs, &world);
         }
         if running.is_empty() && ending.is_empty() {
@@ -197,7 +200,7 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
     }
     let failed = recorder.places_of_failures(plan);
     // Where the test failed, it is no news how little it expects.
-    for diagnostic in later.into_iter().filter(|notice| !notice.place.as_ref().is_some_and(|place| failed.contains(&start(place)))) {
+    for diagnostic in later.into_iter().filter(|notice| !notice.place.as_ref().is_some_and(|place| failed.contains(&beginning(place)))) {
         recorder.record(Event::Notice { diagnostic });
     }
     for diagnostic in plan.suites().filter_map(snapshot::leftovers) {
@@ -225,7 +228,7 @@ fn unless_panicked<T>(joined: Result<T, JoinError>) -> T {
 }
 
 /// Where a place begins: no two tests begin at the same.
-fn start(place: &Place) -> (String, u32, u32) {
+fn beginning(place: &Place) -> (String, u32, u32) {
     (place.file.clone(), place.line, place.column)
 }
 
@@ -250,7 +253,7 @@ impl Recorder<'_> {
 
     fn places_of_failures(&self, plan: &Plan) -> HashSet<(String, u32, u32)> {
         let failed = |work: &&Work| self.summary.outcomes.get(&work.plan.id).is_some_and(|outcome| outcome.verdict == Verdict::Fail);
-        plan.cases.iter().filter(failed).map(|work| start(&work.case().place)).collect()
+        plan.cases.iter().filter(failed).map(|work| beginning(&work.case().place)).collect()
     }
 
     fn record(&mut self, event: Event) {

@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     /// The protocol revision to offer, and no other
     #[arg(long, value_name = "VERSION")]
     protocol_version: Option<String>,
-    /// Tests at the same time [default: as many as there are cores]
+    /// Tests at the same time [default: as many as there are cores]; with 1, no server starts before the last one has ended
     // Counted where it is needed: other commands are built from this grammar, too, and to count takes 25 files.
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
