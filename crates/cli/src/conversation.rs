@@ -13,6 +13,10 @@ use mcproof_record::{FORMAT_VERSION, Frame};
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
+use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use std::{io, thread};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How much of the wire is shown while it happens.
@@ -46,37 +50,66 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     Ok(outcome)
 }
 
-/// Does work that waits for nothing on a thread of its own, unless the user ends it first.
-pub(crate) fn unless_interrupted<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<Result<T, Exit>, Failure> {
-    run(async {
-        let mut interrupts = Interrupts::new()?;
-        let work = tokio::task::spawn_blocking(work);
-        tokio::select! {
-            done = work => Ok(Ok(done.unwrap_or_else(|failure| std::panic::resume_unwind(failure.into_panic())))),
-            exit = interrupts.next() => Ok(Err(exit)),
-        }
-    })?
-}
+/// Ctrl-C and SIGTERM. From the moment that this exists they no longer end the process by themselves. One that nobody waits for,
+/// because something is being computed, ends it all the same, a moment later.
+pub(crate) struct Interrupts(Signals);
 
-/// Ctrl-C and SIGTERM. From the moment that this exists they no longer end the process by themselves.
-pub(crate) struct Interrupts {
+struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
+/// How many signals somebody has waited for.
+static SEEN: AtomicUsize = AtomicUsize::new(0);
+
+/// How long whoever waits for a signal may take to see it.
+const UNSEEN: Duration = Duration::from_secs(1);
+
 impl Interrupts {
     pub(crate) fn new() -> Result<Self, Failure> {
-        let listen = |kind| signal(kind).map_err(|error| Failure::bad_input("no-signals", format!("signals cannot be watched: {error}")));
-        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+        static OVERSEER: Once = Once::new();
+        let signals = Signals::new().map_err(|error| Failure::bad_input("no-signals", format!("signals cannot be watched: {error}")))?;
+        // Without it, which is possible where there are too many threads, only what waits for signals obeys them.
+        OVERSEER.call_once(|| drop(thread::Builder::new().name("signals".into()).spawn(end_unseen)));
+        Ok(Self(signals))
     }
 
     /// Waits for the next one. Cancelling this loses none.
     pub(crate) async fn next(&mut self) -> Exit {
+        let exit = self.0.next().await;
+        SEEN.fetch_add(1, Ordering::Relaxed);
+        exit
+    }
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) -> Exit {
         tokio::select! {
             _ = self.interrupt.recv() => Exit::Interrupted,
             _ = self.terminate.recv() => Exit::Terminated,
         }
     }
+}
+
+/// Ends the process with the first signal that nobody sees.
+fn end_unseen() {
+    let oversee = async {
+        let mut signals = Signals::new()?;
+        loop {
+            let seen = SEEN.load(Ordering::Relaxed);
+            let exit = signals.next().await;
+            tokio::time::sleep(UNSEEN).await;
+            if SEEN.load(Ordering::Relaxed) == seen {
+                std::process::exit(exit.code().into());
+            }
+        }
+    };
+    // Where there is no runtime for it, the user has to send SIGKILL.
+    let _: Result<io::Result<()>, Failure> = run(oversee);
 }
 
 async fn converse(resolved: &Resolved, tap: &Tap, work: impl AsyncFnOnce(&Session) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
@@ -118,7 +151,7 @@ pub(crate) fn write_trace(file: File, tap: &Tap) -> Result<(), Failure> {
     let transcript = tap.transcript();
     let document = serde_json::json!({ "version": FORMAT_VERSION, "frames": transcript.frames, "dropped": transcript.dropped });
     let mut file = BufWriter::new(file);
-    let written = serde_json::to_writer_pretty(&mut file, &document).map_err(std::io::Error::from);
+    let written = serde_json::to_writer_pretty(&mut file, &document).map_err(io::Error::from);
     let written = written.and_then(|()| file.write_all(b"\n")).and_then(|()| file.flush());
     written.map_err(|error| Failure::bad_input("cannot-write", format!("the trace cannot be written: {error}")))
 }

@@ -351,3 +351,39 @@ fn a_hash_stands_alone() {
     assert_eq!((hashes["tools"].as_str(), hashes["full"].as_str()), (Some(tools.trim()), Some(full.trim())));
     assert!(hash(&["--as", "full,minimal"]).lines().all(|line| line.contains("  legacy/") || line.contains("  modern/")));
 }
+
+/// Lists tools that take thousands of values, shifted by its argument, and leaves a mark when it ends.
+const LISTED: &str = r#"
+import json, sys
+shift = int(sys.argv[1])
+tools = [{"name": f"t{t}", "inputSchema": {"type": "object", "properties": {"a": {"enum": list(range(shift, shift + 1300))}}}} for t in range(180)]
+results = {
+    "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}},
+    "tools/list": {"tools": tools},
+}
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        result = results.get(message["method"])
+        answer = {"result": result} if result else {"error": {"code": -32601, "message": "no such method"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+open("ended", "w").close()
+"#;
+
+#[test]
+fn a_comparison_that_takes_long_ends_when_it_is_told_to() {
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+    let folder = tempfile::tempdir().unwrap();
+    check(folder.path(), &["lock", "--era", "legacy", "--", "python3", "-c", LISTED, "0"], 0, &["is written"]);
+    std::fs::remove_file(folder.path().join("ended")).unwrap();
+    let arguments = ["lock", "--verify", "--", "python3", "-c", LISTED, "1"];
+    let mut comparing =
+        Command::new(MCPROOF).current_dir(folder.path()).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !folder.path().join("ended").exists() {
+        assert_eq!(comparing.try_wait().unwrap(), None);
+        std::thread::yield_now();
+    }
+    kill(Pid::from_raw(i32::try_from(comparing.id()).unwrap()), Signal::SIGTERM).unwrap();
+    assert_eq!(comparing.wait().unwrap().code(), Some(143));
+}

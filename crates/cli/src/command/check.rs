@@ -106,14 +106,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             Err(exit) => return Ok(exit),
         },
     };
-    let judged = {
-        let (rules, is_strict) = (rules.clone(), *strict);
-        conversation::unless_interrupted(move || rules::report(target, &rules, takes, is_strict))?
-    };
-    let mut report = match judged {
-        Ok(report) => report,
-        Err(exit) => return Ok(exit),
-    };
+    let mut report = rules::report(target, &rules, takes, *strict);
     let mut stale = Vec::new();
     if let (Some(path), Some(known)) = (baseline, known) {
         let current = if *update_baseline { known.renewed(&report) } else { known };

@@ -73,6 +73,8 @@ pub(super) struct Findings {
 
 /// Comparisons of two schemas that are made for one answer.
 const MOST_STEPS: usize = 20_000;
+/// Values of two schemas that are compared with each other.
+const MOST_PAIRS: usize = 4_000_000;
 /// Schemas inside each other that are compared.
 const DEEPEST: usize = 64;
 
@@ -139,6 +141,10 @@ impl<'i, 'o> Comparison<'_, 'i, 'o> {
 
     fn expanded(&mut self, inner: &[Node<'i>], outer: &[Node<'o>], path: &str) -> Result<Findings, TooComplex> {
         let (ours, theirs) = (expand(self.inner, inner)?, expand(self.outer, outer)?);
+        let values = |branches: &[Branch<'_>]| branches.iter().filter_map(|branch| branch.values.as_ref()).map(Vec::len).sum::<usize>();
+        if values(&ours).saturating_mul(values(&ours) + values(&theirs)) > MOST_PAIRS {
+            return Err(TooComplex);
+        }
         let mut found = Findings::default();
         let all = |branches: &[Types]| branches.iter().fold(0, |all, types| all | types);
         let ours_in_all = all(&ours.iter().map(|branch| branch.types).collect::<Vec<_>>());

@@ -714,3 +714,13 @@ fn schemas_whose_references_multiply_are_too_complex_to_compare() {
     assert_eq!(level(&changes), Some(BREAKING), "{}", described(&changes));
     assert!(changes.iter().any(|change| change.code == "schema-too-complex-narrowed"), "{}", described(&changes));
 }
+
+#[test]
+fn thousands_of_values_are_too_many_to_compare_one_by_one() {
+    let listed = |count: usize| json!({ "type": "object", "properties": { "a": { "enum": (0..count).collect::<Vec<_>>() } } });
+    let codes = |old: usize, new: usize| -> Vec<String> {
+        compare(&listed(old), &listed(new), Use::Arguments).into_iter().map(|change| change.code).collect()
+    };
+    assert_eq!(codes(300, 301), ["value-widened"]);
+    assert!(codes(20_000, 20_001).contains(&"schema-too-complex-narrowed".to_owned()), "{:?}", codes(20_000, 20_001));
+}
