@@ -207,6 +207,16 @@ fn a_server_that_cannot_run_twice_at_the_same_time_is_talked_to_by_one_client_af
 }
 
 #[test]
+fn a_server_that_died_at_one_of_its_starts_is_not_green() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = concat!("python3 ", env!("CARGO_MANIFEST_DIR"), "/tests/servers/alone.py $$.lock");
+    // One that only dies when it is discovered may be of the other era.
+    let script = format!("mkdir first 2>/dev/null || mkdir second 2>/dev/null || {{ mkdir third 2>/dev/null && exit 3; }}; exec {server}");
+    let (code, stdout, stderr) = said(mcproof(folder.path(), &["check", "--", "sh", "-c", &script]));
+    assert!(matches!(code, Some(1 | 3)), "{code:?}: {stdout}{stderr}");
+}
+
+#[test]
 fn ctrl_c_ends_the_check_and_its_servers() {
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;

@@ -43,6 +43,9 @@ use visit::Visit;
 /// Whoever keeps a modern client waiting for longer is started again for the next one.
 const HANDING_ON: Duration = Duration::from_secs(3);
 
+/// With less time than this nothing is tried again.
+const LEAST_FOR_ANOTHER: Duration = Duration::from_secs(1);
+
 /// Starts the progress token of requests that go out a few at a time, and are given up after a while of our choosing.
 pub(crate) const FLOCK_TOKEN: &str = "mcproof-flock-";
 
@@ -115,7 +118,8 @@ pub async fn explore(inquiry: &Inquiry) -> Explored {
     match &inquiry.target {
         Target::Stdio(_) => {
             let explored = explore_pipes(inquiry).await;
-            if !inquiry.budget.were_in_the_way() {
+            // What happened once may be chance: two processes have to be in each other's way again.
+            if !inquiry.budget.were_in_the_way() || inquiry.budget.left() < LEAST_FOR_ANOTHER || run_side_by_side(inquiry).await {
                 return explored;
             }
             // A server that locks a file or listens on a port cannot run twice at the same time, which nobody forbids it.
@@ -124,6 +128,17 @@ pub async fn explore(inquiry: &Inquiry) -> Explored {
         }
         Target::Http { .. } => explore_web(inquiry).await,
     }
+}
+
+/// Whether two clients get through the handshake at the same time, each with a process of its own.
+async fn run_side_by_side(inquiry: &Inquiry) -> bool {
+    let open = || Visit::open(inquiry, "side by side", inquiry.options.clone());
+    let (one, other) = tokio::join!(open(), open());
+    let are_both_open = one.is_ok() && other.is_ok();
+    for visit in [one, other].into_iter().flatten() {
+        visit.in_passing().end().await;
+    }
+    are_both_open
 }
 
 /// Over stdio, with one process after the other.

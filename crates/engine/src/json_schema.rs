@@ -41,8 +41,8 @@ pub(crate) struct Schema {
 /// Why no value can be held against a schema.
 #[derive(Debug)]
 pub(crate) enum Unusable {
-    /// Its references lead out of it.
-    LeadsOut,
+    /// Which of its references cannot be followed.
+    LeadsOut(String),
     /// Why it is no schema.
     Invalid(String),
     TooCostly(TooCostly),
@@ -61,7 +61,7 @@ impl fmt::Display for TooCostly {
 impl fmt::Display for Unusable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::LeadsOut => formatter.write_str("this schema has references that lead out of it"),
+            Self::LeadsOut(why) => write!(formatter, "a reference of this schema cannot be followed: {why}"),
             Self::Invalid(why) => write!(formatter, "this schema is not valid: {why}"),
             Self::TooCostly(too_costly) => too_costly.fmt(formatter),
         }
@@ -75,7 +75,7 @@ impl Schema {
         document.cost_of_any()?;
         match jsonschema::options().build(schema) {
             Ok(validator) => Ok(Self { validator, document }),
-            Err(error) if matches!(error.kind(), ValidationErrorKind::Referencing(_)) => Err(Unusable::LeadsOut),
+            Err(error) if matches!(error.kind(), ValidationErrorKind::Referencing(_)) => Err(Unusable::LeadsOut(error.to_string())),
             Err(error) => Err(Unusable::Invalid(error.to_string())),
         }
     }
@@ -117,7 +117,7 @@ impl Document {
         if !has_references(schema) {
             return Ok(Self::Plain(schema.clone()));
         }
-        let leads_out = |_| Unusable::LeadsOut;
+        let leads_out = |error: jsonschema::ReferencingError| Unusable::LeadsOut(error.to_string());
         let address = referencing::uri::from_str(NAMELESS).map_err(leads_out)?;
         let registry = Registry::new().add(NAMELESS, schema.clone()).and_then(|builder| builder.prepare()).map_err(leads_out)?;
         Ok(Self::WithReferences { registry: Box::new(registry), address })
@@ -268,8 +268,8 @@ impl Held {
     }
 
     fn hold(&mut self, schema: &Value, resolver: Option<&Resolver<'_>>, value: &Value, depth: usize) -> Result<(), TooCostly> {
-        self.step(1)?;
         let Some(object) = schema.as_object() else { return Ok(()) };
+        self.step(1)?;
         if depth > DEEPEST {
             return Err(TooCostly);
         }
@@ -288,7 +288,7 @@ impl Held {
         for (keyword, demanded) in object {
             match (keyword.as_str(), demanded, value) {
                 ("properties", Value::Object(schemas), Value::Object(members)) => {
-                    self.step(schemas.len())?;
+                    self.step(schemas.len() / 8)?;
                     for (name, schema) in schemas {
                         if let Some(member) = members.get(name) {
                             self.hold(schema, resolver, member, depth + 1)?;
@@ -303,6 +303,12 @@ impl Held {
                 ("enum", Value::Array(options), _) => self.step(options.len())?,
                 ("pattern", _, Value::String(text)) => self.step(text.len() / 16)?,
                 ("uniqueItems", Value::Bool(true), Value::Array(items)) => self.step(items.len())?,
+                ("additionalProperties", schema, Value::Object(members)) => {
+                    let named = object.get("properties").and_then(Value::as_object);
+                    for (_, member) in members.iter().filter(|(name, _)| named.is_none_or(|named| !named.contains_key(*name))) {
+                        self.hold(schema, resolver, member, depth + 1)?;
+                    }
+                }
                 // Which of the members it is about is not asked: it may be all.
                 (_, _, Value::Object(members)) if ABOUT_MEMBERS.contains(&keyword.as_str()) => {
                     for schema in schemas_for_inner(keyword, demanded) {

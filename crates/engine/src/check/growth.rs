@@ -43,7 +43,10 @@ pub(super) async fn take(visit: &mut Visit<'_>, tool: &Callable) {
     }
     let grows = |of: fn(&(usize, usize)) -> usize| counts.windows(2).all(|pair| of(&pair[1]) >= of(&pair[0]) + CALLS);
     if grows(|count| count.0) || grows(|count| count.1) {
-        sleep(REST.min(visit.inquiry.budget.left())).await;
+        if visit.inquiry.budget.left() < REST {
+            return;
+        }
+        sleep(REST).await;
         count(visit, AT_REST, tool);
     }
 }

@@ -62,7 +62,7 @@ pub(super) async fn talk<'a>(inquiry: &'a Inquiry, eras: &Eras, hand_on: oneshot
                 }
                 // A legacy server answers with any error, or not at all. A modern one without discovery does as well: only
                 // another request tells them apart.
-                _ => match undiscovered(inquiry, &failure, still.as_mut()).await {
+                _ => match undiscovered(inquiry, &failure, &mut still).await {
                     Some(other) => takes.push(other),
                     None => {
                         take.opened = Opened::OtherEra;
@@ -108,14 +108,17 @@ async fn spellings(inquiry: &Inquiry) -> Option<Take> {
 }
 
 /// A conversation with a server that is modern although it refused to be discovered.
-async fn undiscovered(inquiry: &Inquiry, failure: &ConnectFailure, still: Option<&mut Visit<'_>>) -> Option<Take> {
+async fn undiscovered(inquiry: &Inquiry, failure: &ConnectFailure, still: &mut Option<Visit<'_>>) -> Option<Take> {
     let ConnectFailure::Refused { .. } = failure else { return None };
     // The process that refused is as good as another one to hear that it is not modern.
-    if let Some(refused) = still
+    if let Some(refused) = still.as_mut()
         && let Some(answer) = ask_undiscovered(refused).await
         && !is_modern(&answer)
     {
         return None;
+    }
+    if let (true, Some(refused)) = (inquiry.budget.is_one_at_a_time(), still.take()) {
+        refused.end().await;
     }
     let kind = super::visit::transport_of(inquiry);
     let mut visit = Visit::bare(inquiry, "undiscovered", kind, revision::MODERN).await.ok()?;

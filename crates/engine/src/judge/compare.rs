@@ -85,7 +85,7 @@ pub(crate) fn output_flaw(schema: &Value, result: &Value) -> Option<OutputFlaw> 
         Ok(differences) => Some(OutputFlaw::Differs(differences)),
         Err(Unusable::TooCostly(too_costly)) => Some(OutputFlaw::TooCostly(too_costly)),
         Err(Unusable::Invalid(why)) => Some(OutputFlaw::NoSchema(shortened(&why, SHOWN))),
-        Err(Unusable::LeadsOut) => None,
+        Err(Unusable::LeadsOut(_)) => None,
     }
 }
 

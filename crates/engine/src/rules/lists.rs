@@ -227,7 +227,7 @@ fn pagination_ends(conversation: &Conversation<'_>) -> Judgement {
             let message = format!("`{}` has no end: page {} still leads to another one", walk.method, walk.pages.len());
             violations.push(Violation::new(message, walk.pages.iter().rev().take(2).map(|page| page.frame)));
         } else if leads_on {
-            unfinished = Some(format!("there was no time for more than {} pages of `{}`", walk.pages.len(), walk.method));
+            unfinished = Some(format!("page {} of `{}` leads on, and the next one was not listed", walk.pages.len(), walk.method));
         }
     }
     match unfinished {

@@ -122,7 +122,7 @@ fn got_through(conversation: &Conversation<'_>) -> Result<(), (u8, String)> {
         let mut asked =
             conversation.take.probes.iter().filter(|probed| probed.probe == "list" && probed.subject.as_deref() == Some(method));
         if is_declared && death(conversation).is_none() && asked.any(|probed| probed.outcome == ProbeOutcome::Gone) {
-            return Err((5, format!("no response to `{method}` was taken; `mcproof tools` says why, and which limit to raise")));
+            return Err((5, format!("no response to `{method}` was taken; `mcproof {capability}` says why")));
         }
     }
     Ok(())

@@ -135,11 +135,16 @@ fn calls_hold_nothing(conversation: &Conversation<'_>) -> Judgement {
     let (Some((first, begun)), true) = (counted.first(), counted.len() > ROUNDS) else {
         return Judgement::NotTried("no tool that only reads, and asks nobody else, was called many times".into());
     };
-    let Some((last, ended)) = counts(AT_REST).next() else { return Judgement::Pass };
+    let grows = |kind: usize| counted.windows(2).all(|pair| pair[1].0[kind] >= pair[0].0[kind] + CALLS);
+    let Some((last, ended)) = counts(AT_REST).next() else {
+        return match grows(0) || grows(1) {
+            true => Judgement::Untestable("it was not counted again what the server holds at rest".into()),
+            false => Judgement::Pass,
+        };
+    };
     let mut violations = Vec::new();
     for (kind, what) in ["processes", "open file descriptors"].into_iter().enumerate() {
-        let grows = counted.windows(2).all(|pair| pair[1].0[kind] >= pair[0].0[kind] + CALLS);
-        if grows && last[kind] >= first[kind] + CALLS * ROUNDS {
+        if grows(kind) && last[kind] >= first[kind] + CALLS * ROUNDS {
             let calls = conversation.from_client().filter(|said| said.method() == Some("tools/call"));
             let between: Vec<_> = calls.map(|said| said.frame.id).filter(|frame| *begun <= *frame && *frame < ended).collect();
             let message = format!("after {} calls of a tool there are {} {what}, before them {}", CALLS * ROUNDS, last[kind], first[kind]);
