@@ -13,7 +13,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 /// Starts `mcproof test` on a server that never answers, has children and ignores SIGTERM; ends mcproof with `signal`
 /// once all of that runs; then counts.
-fn check(marker: &str, transports: &str, jobs: &str, servers: usize, signal: Signal) -> ExitStatus {
+fn check(marker: &str, transports: &str, flags: &[&str], servers: usize, signal: Signal) -> ExitStatus {
     // Seconds that nobody else sleeps: they mark the processes of this test.
     let marker = &format!("86{marker}{}", std::process::id());
     let folder = tempfile::tempdir().unwrap();
@@ -27,7 +27,8 @@ fn check(marker: &str, transports: &str, jobs: &str, servers: usize, signal: Sig
     let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"))
         .arg("test")
         .arg(&file)
-        .args(["--transport", transports, "--jobs", jobs])
+        .args(["--transport", transports, "--jobs", "2"])
+        .args(flags)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -42,29 +43,29 @@ fn check(marker: &str, transports: &str, jobs: &str, servers: usize, signal: Sig
 
 #[test]
 fn ctrl_c_ends_the_servers() {
-    assert_eq!(check("1", "stdio,http", "2", 2, Signal::SIGINT).code(), Some(130));
+    assert_eq!(check("1", "stdio,http", &[], 2, Signal::SIGINT).code(), Some(130));
 }
 
 #[test]
 fn sigterm_ends_the_servers() {
-    assert_eq!(check("2", "stdio,http", "2", 2, Signal::SIGTERM).code(), Some(143));
+    assert_eq!(check("2", "stdio,http", &[], 2, Signal::SIGTERM).code(), Some(143));
 }
 
 #[test]
 fn sigkill_ends_the_servers() {
-    assert_eq!(check("3", "stdio,http", "2", 2, Signal::SIGKILL).signal(), Some(9));
+    assert_eq!(check("3", "stdio,http", &[], 2, Signal::SIGKILL).signal(), Some(9));
 }
 
 /// What a panic does in the release profile, which aborts.
 #[test]
 fn an_abort_ends_the_servers() {
-    assert_eq!(check("4", "stdio", "2", 1, Signal::SIGABRT).signal(), Some(6));
+    assert_eq!(check("4", "stdio", &[], 1, Signal::SIGABRT).signal(), Some(6));
 }
 
-/// One case runs; the server of the next one is started ahead.
+/// Two cases run; the servers of the next two are started ahead.
 #[test]
 fn warm_servers_end_as_well() {
-    assert_eq!(check("5", "stdio,http", "1", 2, Signal::SIGINT).code(), Some(130));
-    assert_eq!(check("6", "stdio,http", "1", 2, Signal::SIGTERM).code(), Some(143));
-    assert_eq!(check("7", "stdio,http", "1", 2, Signal::SIGKILL).signal(), Some(9));
+    assert_eq!(check("5", "stdio,http", &["--repeat", "2"], 4, Signal::SIGINT).code(), Some(130));
+    assert_eq!(check("6", "stdio,http", &["--repeat", "2"], 4, Signal::SIGTERM).code(), Some(143));
+    assert_eq!(check("7", "stdio,http", &["--repeat", "2"], 4, Signal::SIGKILL).signal(), Some(9));
 }

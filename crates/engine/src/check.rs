@@ -9,7 +9,7 @@ mod crowd;
 mod features;
 pub(crate) mod fixtures;
 pub(crate) mod growth;
-mod http;
+pub(crate) mod http;
 mod legacy;
 mod modern;
 mod modern_headers;

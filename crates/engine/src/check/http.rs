@@ -8,7 +8,7 @@ mod bodies;
 mod browser;
 mod headers;
 mod methods;
-mod question;
+pub(crate) mod question;
 mod sessions;
 
 use super::visit::Visit;

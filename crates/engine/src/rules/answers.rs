@@ -4,6 +4,7 @@
 use super::conversation::{Conversation, HttpExchange, Said};
 use super::law::Violation;
 use super::robustness::UNREADABLE;
+use crate::check::http::question::POSTED;
 use crate::wording::shortened;
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
 use serde_json::Value;
@@ -261,7 +262,9 @@ impl Guess<'_, '_, '_> {
         }
         let notification = self.notifications.iter().rfind(|(frame, _)| before(*frame)).map(|(frame, _)| *frame);
         let last_request = self.requests.iter().rfind(|request| before(request.frame)).map(|request| request.frame);
-        let pending = (0..self.requests.len()).rfind(open);
+        // Over HTTP+SSE the answer to what was only posted may come when nobody listens any more.
+        let is_awaited = |request: &usize| !self.requests[*request].id().as_str().is_some_and(|id| id.starts_with(POSTED));
+        let pending = (0..self.requests.len()).rfind(|request| open(request) && is_awaited(request));
         match (pending, notification) {
             (_, Some(notification)) if !has_id && Some(notification) > last_request => Meaning::OfNotification { notification },
             (Some(request), _) => Meaning::WrongId { request },

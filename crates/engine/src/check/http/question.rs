@@ -140,9 +140,12 @@ impl Questions {
     }
 }
 
+/// Begins the ids of requests that are posted as they stand: only their HTTP response is waited for.
+pub(crate) const POSTED: &str = "http ";
+
 /// Not used in the conversation before.
 fn fresh_id(visit: &Visit<'_>) -> Value {
-    json!(format!("http {}", visit.tried()))
+    json!(format!("{POSTED}{}", visit.tried()))
 }
 
 /// Where the stream of HTTP+SSE said that messages go.
