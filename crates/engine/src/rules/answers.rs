@@ -262,9 +262,12 @@ impl Guess<'_, '_, '_> {
         }
         let notification = self.notifications.iter().rfind(|(frame, _)| before(*frame)).map(|(frame, _)| *frame);
         let last_request = self.requests.iter().rfind(|request| before(request.frame)).map(|request| request.frame);
-        // Over HTTP+SSE the answer to what was only posted may come when nobody listens any more.
-        let is_awaited = |request: &usize| !self.requests[*request].id().as_str().is_some_and(|id| id.starts_with(POSTED));
-        let pending = (0..self.requests.len()).rfind(|request| open(request) && is_awaited(request));
+        let pending = (0..self.requests.len()).rfind(open);
+        // Over HTTP+SSE the answer to what was only posted may come when nobody listens any more, or be this one.
+        let is_posted = |request: usize| self.requests[request].id().as_str().is_some_and(|id| id.starts_with(POSTED));
+        if pending.is_some_and(is_posted) {
+            return Meaning::Excused;
+        }
         match (pending, notification) {
             (_, Some(notification)) if !has_id && Some(notification) > last_request => Meaning::OfNotification { notification },
             (Some(request), _) => Meaning::WrongId { request },
