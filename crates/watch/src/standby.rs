@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::config::TargetSpec;
 use crate::monitor::{Monitor, keep_passing};
 use crate::notifier::{Notifier, Sent};
-use crate::store::{Store, StoreFailure};
+use crate::store::{Reading, Store, StoreFailure};
 use crate::worker::{Pulse, Worker};
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,8 +50,8 @@ impl Standby {
                 self.monitor.pulse.replace();
                 tell(News::Began);
                 // Without a database in memory there is nobody to stand in.
-                if let Ok(memory) = self.begin(clock, &tell).await {
-                    self.stand_in(&memory, clock, &tell).await;
+                if let Ok((memory, knows_states)) = self.begin(clock, &tell).await {
+                    self.stand_in(&memory, knows_states, clock, &tell).await;
                     tell(News::Ended);
                 }
                 self.monitor.pulse.recovered();
@@ -75,21 +75,24 @@ impl Standby {
         }
     }
 
-    async fn begin(&self, clock: &Clock, tell: &impl Fn(News)) -> Result<Store, StoreFailure> {
+    /// Says also whether what was known of targets could be read.
+    async fn begin(&self, clock: &Clock, tell: &impl Fn(News)) -> Result<(Store, bool), StoreFailure> {
         let memory = Store::in_memory().await?;
         let region = &self.monitor.worker.region;
-        if let Err(failure) = memory.read_from(&self.monitor.store, region).await {
+        let reading = memory.read_from(&self.monitor.store, region).await;
+        let reading = reading.unwrap_or_else(|failure| Reading { knows_states: false, unread: Some(failure) });
+        if let Some(failure) = reading.unread {
             tell(News::Unread(failure.to_string()));
         }
         let plan = Arc::clone(&self.monitor.plan().borrow());
         let is_ours = |spec: &&Arc<TargetSpec>| spec.regions.is_empty() || spec.regions.contains(region);
         let targets: Vec<&TargetSpec> = plan.targets.values().filter(is_ours).map(Arc::as_ref).collect();
         memory.sync_targets(&targets, region, clock.now()).await?;
-        Ok(memory)
+        Ok((memory, reading.knows_states))
     }
 
     /// Probes and tells until everything is in the database.
-    async fn stand_in(&self, memory: &Store, clock: &Clock, tell: &impl Fn(News)) {
+    async fn stand_in(&self, memory: &Store, knows_states: bool, clock: &Clock, tell: &impl Fn(News)) {
         let stirred = Arc::new(Notify::new());
         let pulse = Pulse::default();
         let worker = Worker { store: memory.clone(), pulse, stirred: Arc::clone(&stirred), ..self.monitor.worker.clone() };
@@ -122,7 +125,7 @@ impl Standby {
                 ended.send_replace(true);
             };
             tokio::join!(waiting, worker.run(clock, stopped()), telling, tidying);
-            if self.monitor.store.write_from(memory, clock.now()).await.is_ok() {
+            if self.monitor.store.write_from(memory, knows_states, clock.now()).await.is_ok() {
                 return;
             }
         }

@@ -38,14 +38,19 @@ impl World {
     async fn new(targets: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&sqlite(&folder.path().join("watch.db"))).await.unwrap();
+        let world = Self { store, config: config(), states: BTreeMap::new(), _folder: folder };
+        world.add(targets).await;
+        world
+    }
+
+    async fn add(&self, targets: &[(&str, &str)]) {
         for (name, host) in targets {
             let statement = "INSERT INTO target (name, source, definition, host, every, tags, public, state, availability, surface, since) \
                              VALUES ($1, 'config', '', $2, 60000, '[]', 0, '{}', 'ok', 'ok', 0)";
-            sqlx::query(statement).bind(*name).bind(*host).execute(&store.pool).await.unwrap();
+            sqlx::query(statement).bind(*name).bind(*host).execute(&self.store.pool).await.unwrap();
             let statement = "INSERT INTO schedule (target, region, slot, due) VALUES ($1, 'here', 120000, 120000)";
-            sqlx::query(statement).bind(*name).execute(&store.pool).await.unwrap();
+            sqlx::query(statement).bind(*name).execute(&self.store.pool).await.unwrap();
         }
-        Self { store, config: config(), states: BTreeMap::new(), _folder: folder }
     }
 
     /// One result, folded and written.
@@ -458,4 +463,125 @@ async fn who_acknowledges_a_changed_contract_takes_it_as_it_is() {
     assert_eq!(world.texts("SELECT acknowledged_by FROM incident WHERE resolved IS NOT NULL").await, ["ann"]);
     let told = world.outbox().await;
     assert_eq!(told.last().map(String::as_str), Some(r#"resolve shop contract ["pager","mail"]"#));
+}
+
+impl World {
+    /// What is known of targets is what the database says.
+    async fn remember(&mut self) {
+        let states: Vec<(String, String)> = sqlx::query_as("SELECT name, state FROM target").fetch_all(&self.store.pool).await.unwrap();
+        self.states = states.into_iter().map(|(name, state)| (name, serde_json::from_str(&state).unwrap())).collect();
+    }
+
+    /// Somebody stands in who cannot read one of the tables.
+    async fn stand_in(&self, targets: &[(&str, &str)], unreadable: &str) -> (Self, bool) {
+        let memory = Store::in_memory().await.unwrap();
+        let run =
+            |statement: String| async { drop(sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&self.store.writer).await.unwrap()) };
+        run(format!("ALTER TABLE {unreadable} RENAME TO hidden")).await;
+        let reading = memory.read_from(&self.store, "here").await.unwrap();
+        assert!(reading.unread.is_some());
+        run(format!("ALTER TABLE hidden RENAME TO {unreadable}")).await;
+        let memory = Self { store: memory, config: config(), states: BTreeMap::new(), _folder: tempfile::tempdir().unwrap() };
+        if !reading.knows_states {
+            memory.add(targets).await;
+        }
+        (memory, reading.knows_states)
+    }
+
+    async fn take_over(&mut self, memory: &Self, knows_states: bool, at: i64) {
+        self.store.write_from(&memory.store, knows_states, Moment(at)).await.unwrap();
+        self.remember().await;
+    }
+}
+
+const SHOP: [(&str, &str); 1] = [("shop", "a:1")];
+const INCIDENTS: &str = "SELECT class || ' ' || subject || ' ' || COALESCE(CAST(resolved AS TEXT), 'open') FROM incident ORDER BY id";
+
+#[tokio::test]
+async fn what_was_open_before_an_unread_standby_ends_and_the_next_outage_is_told() {
+    let mut world = World::new(&SHOP).await;
+    world.fail("shop", MINUTE).await;
+    for unreadable in ["target", "schedule", "incident", "outbox"] {
+        let (mut memory, knows_states) = world.stand_in(&SHOP, unreadable).await;
+        assert!(!knows_states, "{unreadable}");
+        memory.recover("shop", 2 * MINUTE).await;
+        world.take_over(&memory, knows_states, 3 * MINUTE).await;
+        assert_eq!(world.outbox().await, [r#"trigger shop availability ["pager","mail"]"#], "{unreadable}");
+        assert_eq!(world.texts("SELECT availability FROM target").await, ["down"]);
+        assert_eq!(world.texts("SELECT CAST(last_result AS TEXT) FROM target").await, ["125000"]);
+    }
+    world.recover("shop", 4 * MINUTE).await;
+    world.fail("shop", 10 * MINUTE).await;
+    let told = ["trigger", "resolve", "trigger"].map(|kind| format!(r#"{kind} shop availability ["pager","mail"]"#));
+    assert_eq!(world.outbox().await, told);
+}
+
+#[tokio::test]
+async fn what_an_unread_standby_told_anew_goes_on_and_what_was_told_before_ends() {
+    let mut world = World::new(&SHOP).await;
+    world.fail("shop", MINUTE).await;
+    // Of this nobody knows in memory: it stays.
+    let statement = "INSERT INTO incident (id, subject, class, severity, title, detail, since, opened) \
+                     VALUES ('z', 'shop', 'contract', 'page', '', '{}', 0, 0)";
+    sqlx::query(statement).execute(&world.store.writer).await.unwrap();
+    let (mut memory, knows_states) = world.stand_in(&SHOP, "incident").await;
+    memory.fail("shop", 10 * MINUTE).await;
+    // Whoever does not hear that it was written writes it once more.
+    for minute in [11, 12] {
+        world.take_over(&memory, knows_states, minute * MINUTE).await;
+        let told = ["trigger", "trigger", "resolve"].map(|kind| format!(r#"{kind} shop availability ["pager","mail"]"#));
+        assert_eq!(world.outbox().await, told);
+        assert_eq!(world.texts(INCIDENTS).await, ["availability shop 660000", "availability shop open", "contract shop open"]);
+        assert_eq!(world.texts("SELECT kind FROM incident_event ORDER BY at").await, ["opened", "opened", "resolved"]);
+    }
+    world.recover("shop", 13 * MINUTE).await;
+    assert_eq!(world.outbox().await[3..], [r#"resolve shop availability ["pager","mail"]"#]);
+    world.fail("shop", 100 * MINUTE).await;
+    assert_eq!(world.outbox().await[4..], [r#"trigger shop availability ["pager","mail"]"#]);
+}
+
+#[tokio::test]
+async fn an_outage_that_began_and_ended_while_nothing_could_be_read_leaves_what_was_known() {
+    let mut world = World::new(&SHOP).await;
+    world.fail("shop", MINUTE).await;
+    let (mut memory, knows_states) = world.stand_in(&SHOP, "incident").await;
+    memory.fail("shop", 10 * MINUTE).await;
+    memory.recover("shop", 11 * MINUTE).await;
+    world.take_over(&memory, knows_states, 12 * MINUTE).await;
+    assert_eq!(world.texts(INCIDENTS).await, ["availability shop open", "availability shop 665000"]);
+    world.recover("shop", 13 * MINUTE).await;
+    assert_eq!(world.texts(INCIDENTS).await, ["availability shop 785000", "availability shop 665000"]);
+}
+
+#[tokio::test]
+async fn a_storm_that_was_told_anew_takes_the_parts_of_the_older_one() {
+    let (mut world, names) = in_a_storm().await;
+    let targets: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "a:1")).collect();
+    let (mut memory, knows_states) = world.stand_in(&targets, "incident").await;
+    for name in &names[6..] {
+        memory.see(name, 10 * MINUTE, |_| ()).await;
+    }
+    memory.fail_together(&names[..6], 10 * MINUTE).await;
+    world.take_over(&memory, knows_states, 11 * MINUTE).await;
+    let told = ["trigger", "trigger", "resolve"].map(|kind| format!(r#"{kind} host:a:1 storm ["pager","mail"]"#));
+    assert_eq!(world.outbox().await, told);
+    for name in &names[..8] {
+        assert_eq!(world.outbox().await.len(), 3, "before {name}");
+        world.recover(name, 20 * MINUTE).await;
+    }
+    assert_eq!(world.outbox().await[3..], [r#"resolve host:a:1 storm ["pager","mail"]"#]);
+    assert!(world.texts(INCIDENTS).await.iter().all(|incident| !incident.ends_with(" open")));
+}
+
+#[tokio::test]
+async fn what_can_be_read_is_used_when_something_else_cannot() {
+    let mut world = World::new(&SHOP).await;
+    world.fail("shop", MINUTE).await;
+    let (mut memory, knows_states) = world.stand_in(&SHOP, "deploy").await;
+    assert!(knows_states);
+    memory.remember().await;
+    memory.recover("shop", 2 * MINUTE).await;
+    world.take_over(&memory, knows_states, 3 * MINUTE).await;
+    let told = ["trigger", "resolve"].map(|kind| format!(r#"{kind} shop availability ["pager","mail"]"#));
+    assert_eq!(world.outbox().await, told);
 }
