@@ -16,6 +16,8 @@ use tokio::time::{Instant, sleep};
 
 /// The database may refuse for so long before somebody stands in for it.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two tries to write what is known at the most; at first it is the patience.
+const LONGEST_REST: Duration = Duration::from_secs(60);
 /// Between two looks at it.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -99,6 +101,7 @@ impl Standby {
         let presence = Presence::new(clock.now());
         let chores = Chores { store: memory.clone(), presence, stirred: Arc::clone(&stirred), ..self.monitor.chores.clone() };
         let notifier = Notifier::new(memory.clone(), self.monitor.plan(), self.carrier.clone());
+        let mut rest = Duration::ZERO;
         loop {
             let (ended, _) = watch::channel(false);
             let stopped = || {
@@ -119,6 +122,7 @@ impl Standby {
             let never = Notify::new();
             let tidying = keep_passing(|now| chores.pass(now), &never, clock, stopped());
             let waiting = async {
+                sleep(rest).await;
                 while self.monitor.store.prove_writable(clock.now()).await.is_err() {
                     sleep(LOOK).await;
                 }
@@ -128,6 +132,7 @@ impl Standby {
             if self.monitor.store.write_from(memory, knows_states, clock.now()).await.is_ok() {
                 return;
             }
+            rest = (rest * 2).clamp(PATIENCE, LONGEST_REST);
         }
     }
 }

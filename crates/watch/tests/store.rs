@@ -63,6 +63,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     a_clock_that_is_set_forward_and_back_hides_no_outage,
     a_restart_believes_no_times_that_have_not_come_yet,
     an_outage_is_told_while_the_database_takes_nothing,
+    what_the_database_does_not_take_is_tried_again_later,
 ];
 
 const CLAIMS_OF_POSTGRES: &[(&str, Claim)] =
