@@ -266,6 +266,7 @@ impl Store {
         let results = RESULT.read(&memory.pool, all).await?;
         let slots = results.iter().map(|row| row.try_get(1).map(Moment)).collect::<Result<Vec<_>, _>>()?;
         self.prepare_days(slots.into_iter()).await?;
+        let first: Option<i64> = sqlx::query_scalar("SELECT MIN(slot) FROM result").fetch_one(&memory.pool).await?;
         let incidents = INCIDENT.read(&memory.pool, all).await?;
         let outbox = OUTBOX.read(&memory.pool, all).await?;
         let mut transaction = self.begin().await?;
@@ -274,6 +275,12 @@ impl Store {
             table.write(&mut transaction, &rows, AS_IT_IS).await?;
         }
         RESULT.write(&mut transaction, &results, AS_IT_IS).await?;
+        if let Some(first) = first {
+            // Whoever counts right now did not see them: its end is nobody's.
+            let anew = "UPDATE chore SET last_run = CASE WHEN last_run > $1 THEN $1 ELSE last_run END, lease_until = 0, holder = '' \
+                 WHERE name = 'count' AND (last_run > $1 OR lease_until > $2)";
+            sqlx::query(anew).bind(first).bind(now.0).execute(&mut *transaction).await?;
+        }
         match knows_states {
             true => write_states(&mut transaction, &memory.pool).await?,
             false => unread::take_over(&mut transaction, &memory.pool, now).await?,

@@ -89,11 +89,16 @@ pub(crate) async fn what_the_database_does_not_take_is_tried_again_later(address
     let tried = async || rows(&address, "SELECT CAST(last_run AS TEXT) FROM chore WHERE name = 'write'").await;
     let story = async {
         refuse_results(&address).await;
-        while !has_begun.get() || tried().await.is_empty() {
+        refuse(&address).await;
+        while !has_begun.get() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        // The first try may be one with nothing to be written.
+        // Until there is something to be written.
         tokio::time::sleep(Duration::from_secs(4)).await;
+        take(&address).await;
+        while tried().await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
         let mut tries = BTreeSet::new();
         for _ in 0..40 {
             tries.insert(tried().await);
@@ -110,10 +115,10 @@ pub(crate) async fn what_the_database_does_not_take_is_tried_again_later(address
 
 async fn refuse_results(address: &str) {
     let statements: &[&str] = match address.starts_with("sqlite") {
-        true => &["CREATE TRIGGER refuse BEFORE INSERT ON result BEGIN SELECT RAISE(ABORT, 'nothing is taken'); END"],
+        true => &["CREATE TRIGGER refuse_results BEFORE INSERT ON result BEGIN SELECT RAISE(ABORT, 'nothing is taken'); END"],
         false => &[
-            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'nothing is taken'; END $$",
-            "CREATE TRIGGER refuse BEFORE INSERT ON result FOR EACH ROW EXECUTE FUNCTION refuse()",
+            "CREATE FUNCTION refuse_results() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'nothing is taken'; END $$",
+            "CREATE TRIGGER refuse_results BEFORE INSERT ON result FOR EACH ROW EXECUTE FUNCTION refuse_results()",
         ],
     };
     run(address, statements).await;

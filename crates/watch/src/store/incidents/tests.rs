@@ -585,3 +585,31 @@ async fn what_can_be_read_is_used_when_something_else_cannot() {
     let told = ["trigger", "resolve"].map(|kind| format!(r#"{kind} shop availability ["pager","mail"]"#));
     assert_eq!(world.outbox().await, told);
 }
+
+#[tokio::test]
+async fn what_is_written_late_is_counted() {
+    let mut world = World::new(&SHOP).await;
+    let (memory, knows_states) = world.stand_in(&SHOP, "incident").await;
+    let statement = "INSERT INTO result (target, slot, region, attempt, at, verdict, duration, phases) \
+                     VALUES ('shop', $1, 'here', 0, $1, 'down', 0, '{}')";
+    for minute in 10..15 {
+        sqlx::query(statement).bind(minute * MINUTE).execute(&memory.store.writer).await.unwrap();
+    }
+    let now = Moment(40 * MINUTE);
+    let none = world.store.take_chore("count", "here", Duration::ZERO, now).await.unwrap().unwrap();
+    let until = world.store.roll_up(none, now).await.unwrap();
+    world.store.end_chore("count", "here", until).await.unwrap();
+    // Somebody counts just now.
+    world.store.take_chore("count", "here", Duration::ZERO, now).await.unwrap().unwrap();
+    world.take_over(&memory, knows_states, 40 * MINUTE).await;
+    world.store.end_chore("count", "here", until).await.unwrap();
+    let since = world.store.take_chore("count", "here", Duration::ZERO, now).await.unwrap().unwrap();
+    assert_eq!(since, Moment(10 * MINUTE));
+    world.store.roll_up(since, now).await.unwrap();
+    let counts = "SELECT start || ' ' || bad FROM rollup WHERE width = 300000 ORDER BY start";
+    assert_eq!(world.texts(counts).await, ["600000 5"]);
+    // What was counted up to before that stays so.
+    sqlx::query("UPDATE chore SET last_run = 1 WHERE name = 'count'").execute(&world.store.writer).await.unwrap();
+    world.take_over(&memory, knows_states, 40 * MINUTE).await;
+    assert_eq!(world.texts("SELECT CAST(last_run AS TEXT) FROM chore WHERE name = 'count'").await, ["1"]);
+}
