@@ -66,8 +66,11 @@ const CLAIMS: &[(&str, Claim)] = claims![
     what_the_database_does_not_take_is_tried_again_later,
 ];
 
-const CLAIMS_OF_POSTGRES: &[(&str, Claim)] =
-    claims![a_worker_that_stalls_in_its_transaction_holds_nobody_up, workers_whose_clocks_differ_go_by_that_of_the_database,];
+const CLAIMS_OF_POSTGRES: &[(&str, Claim)] = claims![
+    a_worker_that_stalls_in_its_transaction_holds_nobody_up,
+    workers_whose_clocks_differ_go_by_that_of_the_database,
+    the_clock_of_a_busy_database_is_right,
+];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
