@@ -241,6 +241,69 @@ async fn what_outlasts_a_storm_is_told_on_its_own() {
 }
 
 #[tokio::test]
+async fn a_storm_of_which_many_are_left_goes_on_however_many_work() {
+    let (mut world, names) = under_maintenance(20, 0..0, 0..0).await;
+    world.fail_together(&names[..15], MINUTE).await;
+    for name in &names[5..15] {
+        world.recover(name, 2 * MINUTE).await;
+    }
+    for name in &names[..5] {
+        world.see(name, 8 * MINUTE, |observation| observation.verdict = Verdict::Down).await;
+    }
+    assert!(!world.ends_storms(9 * MINUTE).await);
+    assert_eq!(world.outbox().await.len(), 1);
+    // Four are not many.
+    world.recover(&names[4], 9 * MINUTE).await;
+    for name in &names[..4] {
+        world.see(name, 15 * MINUTE, |observation| observation.verdict = Verdict::Down).await;
+    }
+    assert!(world.ends_storms(16 * MINUTE).await);
+    assert_eq!(world.outbox().await.len(), 6);
+}
+
+#[tokio::test]
+async fn a_storm_of_which_nobody_recovered_is_over_when_a_few_are_left_of_it() {
+    let (mut world, names) = under_maintenance(8, 0..0, 0..0).await;
+    let down = |observation: &mut Observation| observation.verdict = Verdict::Down;
+    for after in [0, 5_000] {
+        for name in &names[..6] {
+            world.see(name, MINUTE + after, down).await;
+        }
+    }
+    // Only one of them is confirmed.
+    world.see(&names[0], MINUTE + 15_000, down).await;
+    for name in &names[1..6] {
+        world.see(name, MINUTE + 20_000, |_| ()).await;
+    }
+    assert_eq!(world.outbox().await, [r#"trigger host:a:1 storm ["pager","mail"]"#]);
+    world.see(&names[0], 5 * MINUTE, down).await;
+    assert!(!world.ends_storms(6 * MINUTE).await);
+    assert!(world.ends_storms(7 * MINUTE).await);
+    let told = [r#"resolve host:a:1 storm ["pager","mail"]"#, r#"trigger t0 availability ["pager","mail"]"#];
+    assert_eq!(world.outbox().await[1..], told);
+}
+
+#[tokio::test]
+async fn a_second_wave_is_one_page_while_the_first_one_lasts() {
+    let (mut world, names) = under_maintenance(20, 0..0, 0..0).await;
+    let storms = |kinds: &[&str]| kinds.iter().map(|kind| format!(r#"{kind} host:a:1 storm ["pager","mail"]"#)).collect::<Vec<_>>();
+    world.fail_together(&names[..6], MINUTE).await;
+    world.fail_together(&names[6..18], 30 * MINUTE).await;
+    assert_eq!(world.outbox().await, storms(&["trigger", "resolve", "trigger"]));
+    // All of them are parts of the second one.
+    let parents = world.texts("SELECT parent FROM incident WHERE class = 'availability'").await;
+    assert_eq!((parents.len(), parents.iter().collect::<std::collections::BTreeSet<_>>().len()), (18, 1));
+    // One that fails later is told alone, and is nobody's reason for another storm.
+    world.fail(&names[18], 60 * MINUTE).await;
+    assert_eq!(world.outbox().await[3..], [r#"trigger t18 availability ["pager","mail"]"#]);
+    for name in &names[..18] {
+        assert_eq!(world.outbox().await.len(), 4, "before {name}");
+        world.recover(name, 70 * MINUTE).await;
+    }
+    assert_eq!(world.outbox().await[4..], storms(&["resolve"]));
+}
+
+#[tokio::test]
 async fn a_storm_that_goes_on_while_a_few_recover_stays_one() {
     let (mut world, names) = in_a_storm().await;
     world.recover(&names[7], 2 * MINUTE).await;
