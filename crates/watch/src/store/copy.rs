@@ -233,6 +233,14 @@ impl Store {
                 (INCIDENT, open.to_owned()),
                 (OUTBOX, format!("delivered IS NULL OR incident IN (SELECT incident.id FROM incident WHERE {open})")),
                 (INCIDENT, "resolved IS NOT NULL AND id IN (SELECT incident FROM outbox WHERE delivered IS NULL)".to_owned()),
+                // Who may have been told without saying so is told of the end.
+                (
+                    EVENT,
+                    format!(
+                        "kind = 'unconfirmed' AND (incident IN (SELECT incident.id FROM incident WHERE {open}) \
+                         OR incident IN (SELECT incident FROM outbox WHERE delivered IS NULL))"
+                    ),
+                ),
             ],
             vec![(
                 CONTRACT,

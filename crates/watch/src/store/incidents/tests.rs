@@ -676,3 +676,17 @@ async fn what_is_written_late_is_counted() {
     world.take_over(&memory, knows_states, 40 * MINUTE).await;
     assert_eq!(world.texts("SELECT CAST(last_run AS TEXT) FROM chore WHERE name = 'count'").await, ["1"]);
 }
+
+#[tokio::test]
+async fn whoever_may_have_been_told_is_known_in_memory_and_written_back_once() {
+    let mut world = World::new(&SHOP).await;
+    world.fail("shop", MINUTE).await;
+    let statement = "INSERT INTO incident_event (incident, at, kind, text) SELECT id, 90000, 'unconfirmed', 'pager' FROM incident";
+    sqlx::query(statement).execute(&world.store.writer).await.unwrap();
+    let (memory, knows_states) = world.stand_in(&SHOP, "deploy").await;
+    let unsure = "SELECT text FROM incident_event WHERE kind = 'unconfirmed'";
+    assert_eq!(memory.texts(unsure).await, ["pager"]);
+    assert_eq!(memory.texts("SELECT kind FROM incident_event").await, ["unconfirmed"]);
+    world.take_over(&memory, knows_states, 3 * MINUTE).await;
+    assert_eq!(world.texts(unsure).await, ["pager"]);
+}
