@@ -46,7 +46,7 @@ impl World {
     async fn add(&self, targets: &[(&str, &str)]) {
         for (name, host) in targets {
             let statement = "INSERT INTO target (name, source, definition, host, every, tags, public, state, availability, surface, since) \
-                             VALUES ($1, 'config', '', $2, 60000, '[]', 0, '{}', 'ok', 'ok', 0)";
+                             VALUES ($1, 'config', x'', $2, 60000, '[]', 0, '{}', 'ok', 'ok', 0)";
             sqlx::query(statement).bind(*name).bind(*host).execute(&self.store.pool).await.unwrap();
             let statement = "INSERT INTO schedule (target, region, slot, due) VALUES ($1, 'here', 120000, 120000)";
             sqlx::query(statement).bind(*name).execute(&self.store.pool).await.unwrap();
