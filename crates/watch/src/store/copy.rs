@@ -4,15 +4,18 @@
 use super::incidents::unread;
 use super::values::Values;
 use super::{Dialect, Store, StoreFailure};
-use crate::moment::Moment;
+use crate::moment::{DAY, FIVE_MINUTES, Moment, millis};
 use futures_util::future::join_all;
 use sqlx::any::{AnyPoolOptions, AnyRow};
 use sqlx::{Any, AnyPool, AssertSqlSafe, Row as _, Transaction};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Rows in one statement.
 const ROWS: usize = 200;
+/// The results of so long, and their evidence, are in memory twice while they are written.
+const SLICE: Duration = FIVE_MINUTES;
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -271,18 +274,27 @@ impl Store {
     /// states of this one, they stay what they are where nobody was told anything else.
     pub(crate) async fn write_from(&self, memory: &Self, knows_states: bool, now: Moment) -> Result<(), StoreFailure> {
         let all = "1 = 1";
-        let results = RESULT.read(&memory.pool, all).await?;
-        let slots = results.iter().map(|row| row.try_get(1).map(Moment)).collect::<Result<Vec<_>, _>>()?;
-        self.prepare_days(slots.into_iter()).await?;
+        let days = format!("SELECT DISTINCT slot - slot % {} FROM result", millis(DAY));
+        let days: Vec<i64> = sqlx::query_scalar(AssertSqlSafe(days)).fetch_all(&memory.pool).await?;
+        self.prepare_days(days.into_iter().map(Moment)).await?;
         let first: Option<i64> = sqlx::query_scalar("SELECT MIN(slot) FROM result").fetch_one(&memory.pool).await?;
         let incidents = INCIDENT.read(&memory.pool, all).await?;
         let outbox = OUTBOX.read(&memory.pool, all).await?;
         let mut transaction = self.begin().await?;
-        for table in [CONTRACT, EVIDENCE, CHANGE] {
+        for table in [CONTRACT, CHANGE] {
             let rows = table.read(&memory.pool, all).await?;
             table.write(&mut transaction, &rows, AS_IT_IS).await?;
         }
-        RESULT.write(&mut transaction, &results, AS_IT_IS).await?;
+        let mut next = first;
+        while let Some(from) = next {
+            let until = from + millis(SLICE);
+            let slice = format!("slot >= {from} AND slot < {until}");
+            let evidence = EVIDENCE.read(&memory.pool, &format!("id IN (SELECT evidence FROM result WHERE {slice})")).await?;
+            EVIDENCE.write(&mut transaction, &evidence, AS_IT_IS).await?;
+            RESULT.write(&mut transaction, &RESULT.read(&memory.pool, &slice).await?, AS_IT_IS).await?;
+            let statement = "SELECT MIN(slot) FROM result WHERE slot >= $1";
+            next = sqlx::query_scalar(statement).bind(until).fetch_one(&memory.pool).await?;
+        }
         if let Some(first) = first {
             // Whoever counts right now did not see them: its end is nobody's.
             let anew = "UPDATE chore SET last_run = CASE WHEN last_run > $1 THEN $1 ELSE last_run END, lease_until = 0, holder = '' \
