@@ -2,6 +2,7 @@
 //! maintenance, count, and forget. Any number of processes may try; one of them does it.
 
 use crate::clock::TOLERANCE;
+use crate::config::Retention;
 use crate::moment::Moment;
 use crate::store::{Store, StoreFailure, incidents};
 use crate::worker::Plan;
@@ -25,6 +26,8 @@ pub struct Chores {
     pub region: String,
     pub plan: watch::Receiver<Arc<Plan>>,
     pub presence: Presence,
+    /// Results are kept no longer than this, whatever the configuration says.
+    pub longest_raw: Duration,
     /// Notified when there is something to be told.
     pub stirred: Arc<Notify>,
 }
@@ -92,7 +95,8 @@ impl Chores {
             self.store.end_chore("count", &self.name, until).await?;
         }
         if self.store.take_chore("forget", &self.name, FORGET, now).await?.is_some() {
-            self.store.retain(&config.retention, now).await?;
+            let raw = config.retention.raw.min(self.longest_raw);
+            self.store.retain(&Retention { raw, ..config.retention.clone() }, now).await?;
             self.store.end_chore("forget", &self.name, now).await?;
         }
         Ok(Some(now + LOOK))

@@ -102,8 +102,15 @@ impl Monitor {
             stirred: Arc::clone(&stirred),
             pulse: pulse.clone(),
         };
-        let chores =
-            Chores { store: store.clone(), name, region, plan: shown, presence: Presence::new(now), stirred: Arc::clone(&stirred) };
+        let chores = Chores {
+            store: store.clone(),
+            name,
+            region,
+            plan: shown,
+            presence: Presence::new(now),
+            longest_raw: Duration::MAX,
+            stirred: Arc::clone(&stirred),
+        };
         let monitor = Self { store, worker, chores, stirred, pulse, plan: Arc::new(plan), given: Arc::default() };
         monitor.reload(config, now).await?;
         Ok(monitor)

@@ -5,9 +5,10 @@ use crate::channel::Carrier;
 use crate::chores::{Chores, Presence};
 use crate::clock::Clock;
 use crate::config::TargetSpec;
+use crate::moment::Moment;
 use crate::monitor::{Monitor, keep_passing};
 use crate::notifier::{Notifier, Sent};
-use crate::store::{Store, StoreFailure};
+use crate::store::{Reading, Store, StoreFailure};
 use crate::worker::{Pulse, Worker};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,11 @@ use tokio::time::{Instant, sleep};
 
 /// The database may refuse for so long before somebody stands in for it.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two tries to write what is known at the most; at first it is the patience.
+const LONGEST_REST: Duration = Duration::from_secs(60);
+/// Results are kept in memory for so long, and for the time between two looks at what is to be forgotten. What people were told
+/// stays, and so does what is known of targets.
+const LONGEST_RAW: Duration = Duration::from_secs(2 * 3_600);
 /// Between two looks at it.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -50,8 +56,8 @@ impl Standby {
                 self.monitor.pulse.replace();
                 tell(News::Began);
                 // Without a database in memory there is nobody to stand in.
-                if let Ok(memory) = self.begin(clock, &tell).await {
-                    self.stand_in(&memory, clock, &tell).await;
+                if let Ok((memory, knows_states)) = self.begin(clock, &tell).await {
+                    self.stand_in(&memory, knows_states, clock, &tell).await;
                     tell(News::Ended);
                 }
                 self.monitor.pulse.recovered();
@@ -75,27 +81,30 @@ impl Standby {
         }
     }
 
-    async fn begin(&self, clock: &Clock, tell: &impl Fn(News)) -> Result<Store, StoreFailure> {
+    /// Says also whether what was known of targets could be read.
+    async fn begin(&self, clock: &Clock, tell: &impl Fn(News)) -> Result<(Store, bool), StoreFailure> {
         let memory = Store::in_memory().await?;
         let region = &self.monitor.worker.region;
-        if let Err(failure) = memory.read_from(&self.monitor.store, region).await {
+        let reading = memory.read_from(&self.monitor.store, region).await;
+        let reading = reading.unwrap_or_else(|failure| Reading { knows_states: false, unread: Some(failure) });
+        if let Some(failure) = reading.unread {
             tell(News::Unread(failure.to_string()));
         }
         let plan = Arc::clone(&self.monitor.plan().borrow());
         let is_ours = |spec: &&Arc<TargetSpec>| spec.regions.is_empty() || spec.regions.contains(region);
         let targets: Vec<&TargetSpec> = plan.targets.values().filter(is_ours).map(Arc::as_ref).collect();
         memory.sync_targets(&targets, region, clock.now()).await?;
-        Ok(memory)
+        Ok((memory, reading.knows_states))
     }
 
     /// Probes and tells until everything is in the database.
-    async fn stand_in(&self, memory: &Store, clock: &Clock, tell: &impl Fn(News)) {
+    async fn stand_in(&self, memory: &Store, knows_states: bool, clock: &Clock, tell: &impl Fn(News)) {
         let stirred = Arc::new(Notify::new());
         let pulse = Pulse::default();
         let worker = Worker { store: memory.clone(), pulse, stirred: Arc::clone(&stirred), ..self.monitor.worker.clone() };
-        let presence = Presence::new(clock.now());
-        let chores = Chores { store: memory.clone(), presence, stirred: Arc::clone(&stirred), ..self.monitor.chores.clone() };
+        let chores = in_memory(&self.monitor.chores, memory, &stirred, clock.now());
         let notifier = Notifier::new(memory.clone(), self.monitor.plan(), self.carrier.clone());
+        let mut rest = Duration::ZERO;
         loop {
             let (ended, _) = watch::channel(false);
             let stopped = || {
@@ -116,15 +125,63 @@ impl Standby {
             let never = Notify::new();
             let tidying = keep_passing(|now| chores.pass(now), &never, clock, stopped());
             let waiting = async {
+                sleep(rest).await;
                 while self.monitor.store.prove_writable(clock.now()).await.is_err() {
                     sleep(LOOK).await;
                 }
                 ended.send_replace(true);
             };
             tokio::join!(waiting, worker.run(clock, stopped()), telling, tidying);
-            if self.monitor.store.write_from(memory, clock.now()).await.is_ok() {
+            if self.monitor.store.write_from(memory, knows_states, clock.now()).await.is_ok() {
                 return;
             }
+            rest = (rest * 2).clamp(PATIENCE, LONGEST_REST);
+        }
+    }
+}
+
+/// The chores of whoever stands in.
+fn in_memory(chores: &Chores, memory: &Store, stirred: &Arc<Notify>, now: Moment) -> Chores {
+    let (store, stirred) = (memory.clone(), Arc::clone(stirred));
+    Chores { store, stirred, presence: Presence::new(now), longest_raw: LONGEST_RAW, ..chores.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::worker::Plan;
+    use std::collections::BTreeMap;
+
+    #[tokio::test]
+    async fn results_are_not_kept_in_memory_for_long_and_come_back_with_their_evidence() {
+        const HOUR: i64 = 3_600_000;
+        let (memory, store) = (Store::in_memory().await.unwrap(), Store::in_memory().await.unwrap());
+        let run = async |statement: String| drop(sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&memory.writer).await.unwrap());
+        run("INSERT INTO target (name, source, definition, host, every, tags, public, state, availability, surface, since) \
+             VALUES ('shop', 'config', x'', 'a:1', 60000, '[]', 0, '{}', 'ok', 'ok', 0)"
+            .into())
+        .await;
+        let hours: Vec<i64> = (90..100).collect();
+        for slot in hours.iter().map(|hour| hour * HOUR) {
+            run(format!(
+                "INSERT INTO result (target, slot, region, attempt, at, verdict, duration, phases, evidence) \
+                 VALUES ('shop', {slot}, 'here', 0, {slot}, 'down', 0, '{{}}', 'evidence-{slot}')"
+            ))
+            .await;
+            run(format!("INSERT INTO evidence (id, target, at, body) VALUES ('evidence-{slot}', 'shop', {slot}, x'00')")).await;
+        }
+        let (_, plan) = watch::channel(Arc::new(Plan { config: Arc::new(Config::default()), targets: BTreeMap::new() }));
+        let (now, stirred) = (Moment(99 * HOUR), Arc::new(Notify::new()));
+        let presence = Presence::new(now);
+        let (name, region) = ("worker".to_owned(), "here".to_owned());
+        let longest_raw = Duration::MAX;
+        let chores = Chores { store: store.clone(), name, region, plan, presence, longest_raw, stirred: Arc::clone(&stirred) };
+        in_memory(&chores, &memory, &stirred, now).pass(now).await.unwrap();
+        store.write_from(&memory, true, now).await.unwrap();
+        for statement in ["SELECT slot FROM result ORDER BY slot", "SELECT at FROM evidence ORDER BY at"] {
+            let kept: Vec<i64> = sqlx::query_scalar(statement).fetch_all(&store.pool).await.unwrap();
+            assert_eq!(kept, [97, 98, 99].map(|hour| hour * HOUR), "{statement}");
         }
     }
 }

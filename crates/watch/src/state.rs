@@ -123,6 +123,41 @@ impl TargetState {
         self.process.set_back(now);
     }
 
+    /// Takes from another state what these incidents came from, and says of which classes nothing of its own is left.
+    pub(crate) fn take_over(&mut self, other: Self, classes: &[Class]) -> Vec<Class> {
+        let mut taken = Vec::new();
+        let mut take = |part: &[Class]| {
+            let is_taken = part.iter().any(|class| classes.contains(class));
+            if is_taken {
+                taken.extend_from_slice(part);
+            }
+            is_taken
+        };
+        if take(&[Class::Availability, Class::Partial, Class::Flapping, Class::Blind]) {
+            self.course = other.course;
+        }
+        if take(&[Class::Contract, Class::MixedFleet]) {
+            self.surface = other.surface;
+        }
+        if take(&[Class::Certificate]) {
+            self.certificate = other.certificate;
+        }
+        if take(&[Class::Latency]) {
+            self.latency = other.latency;
+        }
+        if take(&[Class::Objective]) {
+            self.objective = other.objective;
+        }
+        if take(&[Class::Memory, Class::Restarts]) {
+            self.process = other.process;
+        }
+        for (region, seen) in other.last {
+            let last = self.last.entry(region).or_insert(seen);
+            *last = seen.max(*last);
+        }
+        taken
+    }
+
     /// A person agrees with the contract as it is now.
     pub fn agree(&mut self) {
         self.surface.agree();

@@ -22,6 +22,7 @@ mod values;
 pub use chores::BLIND_AFTER;
 pub use commit::{Committed, Finished};
 pub use contracts::SeenContract;
+pub(crate) use copy::Reading;
 pub use results::{ProbeEvidence, evidence_id};
 pub use schedule::{Lease, Source, Synced};
 

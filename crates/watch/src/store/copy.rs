@@ -1,16 +1,21 @@
 //! Copies between the real database and one in memory that stands in for it: what is needed to go on there, and what was found out
 //! meanwhile back again.
 
+use super::incidents::unread;
 use super::values::Values;
 use super::{Dialect, Store, StoreFailure};
-use crate::moment::Moment;
+use crate::moment::{DAY, FIVE_MINUTES, Moment, millis};
+use futures_util::future::join_all;
 use sqlx::any::{AnyPoolOptions, AnyRow};
 use sqlx::{Any, AnyPool, AssertSqlSafe, Row as _, Transaction};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Rows in one statement.
 const ROWS: usize = 200;
+/// The results of so long, and their evidence, are in memory twice while they are written.
+const SLICE: Duration = FIVE_MINUTES;
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -189,6 +194,15 @@ impl Table {
 
 const AS_IT_IS: &str = "ON CONFLICT DO NOTHING";
 
+/// What could be read of a database.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    /// Whether what is known of targets is there, with their incidents and what people were told.
+    pub(crate) knows_states: bool,
+    /// Why not everything is there.
+    pub(crate) unread: Option<StoreFailure>,
+}
+
 impl Store {
     /// A database in memory, which ends with its last clone.
     pub(crate) async fn in_memory() -> Result<Self, StoreFailure> {
@@ -210,48 +224,86 @@ impl Store {
         Ok(transaction.commit().await?)
     }
 
-    /// Begins with what is known in another database of the targets that are probed from this region.
-    pub(crate) async fn read_from(&self, other: &Self, region: &str) -> Result<(), StoreFailure> {
+    /// Begins with what is known in another database of the targets that are probed from this region, as far as it can be read.
+    pub(crate) async fn read_from(&self, other: &Self, region: &str) -> Result<Reading, StoreFailure> {
         let mine = format!("SELECT target FROM schedule WHERE region = '{}'", region.replace('\'', "''"));
         let open = "incident.resolved IS NULL";
+        let parts = [
+            // Of these, some without the others would be worse than nothing: ends without a begin, begins without an end.
+            vec![
+                (TARGET, format!("removed IS NULL AND name IN ({mine})")),
+                (SCHEDULE, format!("target IN ({mine})")),
+                (INCIDENT, open.to_owned()),
+                (OUTBOX, format!("delivered IS NULL OR incident IN (SELECT incident.id FROM incident WHERE {open})")),
+                (INCIDENT, "resolved IS NOT NULL AND id IN (SELECT incident FROM outbox WHERE delivered IS NULL)".to_owned()),
+                // Who may have been told without saying so is told of the end.
+                (
+                    EVENT,
+                    format!(
+                        "kind = 'unconfirmed' AND (incident IN (SELECT incident.id FROM incident WHERE {open}) \
+                         OR incident IN (SELECT incident FROM outbox WHERE delivered IS NULL))"
+                    ),
+                ),
+            ],
+            vec![(
+                CONTRACT,
+                "EXISTS (SELECT 1 FROM target WHERE target.name = contract.target AND target.contract = contract.hash)".to_owned(),
+            )],
+            vec![(DEPLOY, "id <> ''".to_owned())],
+            vec![(MAINTENANCE, "id <> ''".to_owned())],
+        ];
+        // Each may wait for a connection as long as the others.
+        let parts = join_all(parts.into_iter().map(|part| read_all(&other.pool, part))).await;
+        let mut reading = Reading { knows_states: parts.first().is_some_and(Result::is_ok), unread: None };
         let mut transaction = self.begin().await?;
-        for (table, condition) in [
-            (TARGET, format!("removed IS NULL AND name IN ({mine})")),
-            (SCHEDULE, format!("target IN ({mine})")),
-            (INCIDENT, open.to_owned()),
-            (OUTBOX, format!("delivered IS NULL OR incident IN (SELECT incident.id FROM incident WHERE {open})")),
-            (INCIDENT, "resolved IS NOT NULL AND id IN (SELECT incident FROM outbox WHERE delivered IS NULL)".to_owned()),
-            (CONTRACT, "EXISTS (SELECT 1 FROM target WHERE target.name = contract.target AND target.contract = contract.hash)".to_owned()),
-            (DEPLOY, "id <> ''".to_owned()),
-            (MAINTENANCE, "id <> ''".to_owned()),
-        ] {
-            let rows = table.read(&other.pool, &condition).await?;
-            table.write(&mut transaction, &rows, AS_IT_IS).await?;
+        for part in parts {
+            match part {
+                Ok(tables) => {
+                    for (table, rows) in tables {
+                        table.write(&mut transaction, &rows, AS_IT_IS).await?;
+                    }
+                }
+                Err(failure) => reading.unread = reading.unread.or(Some(failure.into())),
+            }
         }
-        Ok(transaction.commit().await?)
+        transaction.commit().await?;
+        Ok(reading)
     }
 
-    /// Takes over what was found out in a database that stood in for this one: all of it, or nothing.
-    pub(crate) async fn write_from(&self, memory: &Self, now: Moment) -> Result<(), StoreFailure> {
+    /// Takes over what was found out in a database that stood in for this one: all of it, or nothing. If that did not know the
+    /// states of this one, they stay what they are where nobody was told anything else.
+    pub(crate) async fn write_from(&self, memory: &Self, knows_states: bool, now: Moment) -> Result<(), StoreFailure> {
         let all = "1 = 1";
-        let results = RESULT.read(&memory.pool, all).await?;
-        let slots = results.iter().map(|row| row.try_get(1).map(Moment)).collect::<Result<Vec<_>, _>>()?;
-        self.prepare_days(slots.into_iter()).await?;
+        let days = format!("SELECT DISTINCT slot - slot % {} FROM result", millis(DAY));
+        let days: Vec<i64> = sqlx::query_scalar(AssertSqlSafe(days)).fetch_all(&memory.pool).await?;
+        self.prepare_days(days.into_iter().map(Moment)).await?;
+        let first: Option<i64> = sqlx::query_scalar("SELECT MIN(slot) FROM result").fetch_one(&memory.pool).await?;
         let incidents = INCIDENT.read(&memory.pool, all).await?;
         let outbox = OUTBOX.read(&memory.pool, all).await?;
-        let targets = TARGET.read(&memory.pool, "last_slot > 0").await?;
         let mut transaction = self.begin().await?;
-        for table in [CONTRACT, EVIDENCE, CHANGE] {
+        for table in [CONTRACT, CHANGE] {
             let rows = table.read(&memory.pool, all).await?;
             table.write(&mut transaction, &rows, AS_IT_IS).await?;
         }
-        RESULT.write(&mut transaction, &results, AS_IT_IS).await?;
-        let targets: Vec<&AnyRow> = targets.iter().collect();
-        for some in targets.chunks(ROWS) {
-            let statement = "UPDATE target SET state = v.column2, availability = v.column3, surface = v.column4, \
-                 contract = COALESCE(v.column5, target.contract), last_slot = v.column6, last_result = v.column7, since = v.column8 \
-                 FROM (VALUES {}) AS v WHERE target.name = v.column1 AND v.column6 >= target.last_slot";
-            TARGET.values(self.dialect, some, CHANGED)?.query(statement).execute(&mut *transaction).await?;
+        let mut next = first;
+        while let Some(from) = next {
+            let until = from + millis(SLICE);
+            let slice = format!("slot >= {from} AND slot < {until}");
+            let evidence = EVIDENCE.read(&memory.pool, &format!("id IN (SELECT evidence FROM result WHERE {slice})")).await?;
+            EVIDENCE.write(&mut transaction, &evidence, AS_IT_IS).await?;
+            RESULT.write(&mut transaction, &RESULT.read(&memory.pool, &slice).await?, AS_IT_IS).await?;
+            let statement = "SELECT MIN(slot) FROM result WHERE slot >= $1";
+            next = sqlx::query_scalar(statement).bind(until).fetch_one(&memory.pool).await?;
+        }
+        if let Some(first) = first {
+            // Whoever counts right now did not see them: its end is nobody's.
+            let anew = "UPDATE chore SET last_run = CASE WHEN last_run > $1 THEN $1 ELSE last_run END, lease_until = 0, holder = '' \
+                 WHERE name = 'count' AND (last_run > $1 OR lease_until > $2)";
+            sqlx::query(anew).bind(first).bind(now.0).execute(&mut *transaction).await?;
+        }
+        match knows_states {
+            true => write_states(&mut transaction, &memory.pool).await?,
+            false => unread::take_over(&mut transaction, &memory.pool, now).await?,
         }
         // What ended in memory has to end before something of its kind that began there can be open.
         let columns = INCIDENT.columns.len();
@@ -274,9 +326,45 @@ impl Store {
             .await?;
         end_doubles(&mut transaction, &incidents, now).await?;
         let events = EVENT.read(&memory.pool, all).await?;
-        EVENT.write(&mut transaction, &events, "").await?;
+        write_events(&mut transaction, &events).await?;
         Ok(transaction.commit().await?)
     }
+}
+
+async fn read_all(pool: &AnyPool, tables: Vec<(Table, String)>) -> Result<Vec<(Table, Vec<AnyRow>)>, sqlx::Error> {
+    let mut all = Vec::new();
+    for (table, condition) in tables {
+        let rows = table.read(pool, &condition).await?;
+        all.push((table, rows));
+    }
+    Ok(all)
+}
+
+/// The states that began with those of this database, and went on.
+async fn write_states(transaction: &mut Transaction<'_, Any>, memory: &AnyPool) -> Result<(), sqlx::Error> {
+    let targets = TARGET.read(memory, "last_slot > 0").await?;
+    let targets: Vec<&AnyRow> = targets.iter().collect();
+    let dialect = Dialect::of(transaction);
+    for some in targets.chunks(ROWS) {
+        let statement = "UPDATE target SET state = v.column2, availability = v.column3, surface = v.column4, \
+             contract = COALESCE(v.column5, target.contract), last_slot = v.column6, last_result = v.column7, since = v.column8 \
+             FROM (VALUES {}) AS v WHERE target.name = v.column1 AND v.column6 >= target.last_slot";
+        TARGET.values(dialect, some, CHANGED)?.query(statement).execute(&mut **transaction).await?;
+    }
+    Ok(())
+}
+
+/// Those that are not there yet.
+async fn write_events(transaction: &mut Transaction<'_, Any>, events: &[AnyRow]) -> Result<(), sqlx::Error> {
+    let events: Vec<&AnyRow> = events.iter().collect();
+    let dialect = Dialect::of(transaction);
+    for some in events.chunks(ROWS) {
+        let statement = "INSERT INTO incident_event (incident, at, kind, text) \
+             SELECT v.column1, v.column2, v.column3, v.column4 FROM (VALUES {}) AS v WHERE NOT EXISTS (SELECT 1 FROM incident_event known \
+             WHERE known.incident = v.column1 AND known.at = v.column2 AND known.kind = v.column3 AND known.text = v.column4)";
+        EVENT.values(dialect, some, EVENT.columns.len())?.query(statement).execute(&mut **transaction).await?;
+    }
+    Ok(())
 }
 
 /// What could not be read was paged once more: that page ends, and the one before stays.

@@ -7,6 +7,7 @@
 
 mod drift;
 mod storm;
+pub(super) mod unread;
 
 use super::values::Values;
 use super::{Dialect, Store, StoreFailure, ids};
@@ -227,6 +228,22 @@ impl Scene<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Ends a storm, whatever is left of it. False if it had ended before.
+    async fn end_storm(&self, transaction: &mut Transaction<'_, Any>, storm: &str, reason: &str) -> Result<bool, sqlx::Error> {
+        let statement = "UPDATE incident SET resolved = $1 WHERE id = $2 AND resolved IS NULL";
+        let ended = sqlx::query(statement).bind(self.now.0).bind(storm).execute(&mut **transaction).await?.rows_affected() > 0;
+        if ended {
+            self.ended(transaction, storm, reason).await?;
+        }
+        Ok(ended)
+    }
+
+    /// What is left of one storm is a part of another one.
+    async fn adopt(&self, transaction: &mut Transaction<'_, Any>, older: &str, storm: &str) -> Result<(), sqlx::Error> {
+        let statement = "UPDATE incident SET parent = $1 WHERE parent = $2 AND resolved IS NULL";
+        sqlx::query(statement).bind(storm).bind(older).execute(&mut **transaction).await.map(drop)
     }
 
     /// Tells those who were told of its begin, whichever way each of them was.

@@ -19,9 +19,11 @@ impl Store {
         if self.dialect == Dialect::Sqlite {
             return Ok(None);
         }
+        // The wait for a connection is no part of the way to the database.
+        let mut connection = self.pool.acquire().await?;
         let asked = Instant::now();
         let statement = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
-        let millis: i64 = sqlx::query_scalar(statement).fetch_one(&self.pool).await?;
+        let millis: i64 = sqlx::query_scalar(statement).fetch_one(&mut *connection).await?;
         Ok(Some((Moment(millis), asked + asked.elapsed() / 2)))
     }
 

@@ -7,6 +7,7 @@ use mcproof_watch::config::{Config, Route, TargetSpec};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::monitor::Monitor;
 use mcproof_watch::store::Store;
+use sqlx::AnyPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -113,4 +114,34 @@ pub(crate) async fn workers_whose_clocks_differ_go_by_that_of_the_database(addre
     let (before, now, after) = (right.now(), ahead.now(), right.now());
     let slack = Duration::from_secs(60);
     assert!((before - slack..after + slack).contains(&now), "{before} {now} {after}");
+}
+
+pub(crate) async fn the_clock_of_a_busy_database_is_right(address: String) {
+    #[expect(clippy::disallowed_methods, reason = "the clock of a machine")]
+    let clock = Clock::of_machine(SystemTime::now);
+    let store = Store::open(&address).await.unwrap();
+    let other = AnyPool::connect(&address).await.unwrap();
+    let mut locked = other.begin().await.unwrap();
+    sqlx::query("LOCK TABLE target IN ACCESS EXCLUSIVE MODE").execute(&mut *locked).await.unwrap();
+    // So many connections there are; all of them wait.
+    let waiting: Vec<_> = (0..8)
+        .map(|_| {
+            let store = store.clone();
+            tokio::spawn(async move { store.remove_target("small", START).await.unwrap() })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let release = async {
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        locked.commit().await.unwrap();
+    };
+    let (followed, ()) = tokio::join!(clock.follow(&store), release);
+    followed.unwrap();
+    for one in waiting {
+        one.await.unwrap();
+    }
+    let statement = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
+    let right: i64 = sqlx::query_scalar(statement).fetch_one(&other).await.unwrap();
+    let slack = Duration::from_secs(1);
+    assert!((Moment(right) - slack..Moment(right) + slack).contains(&clock.now()), "{right} {}", clock.now());
 }

@@ -13,6 +13,7 @@ use mcproof_watch::standby::{News, Standby};
 use mcproof_watch::store::Store;
 use sqlx::{AnyConnection, Connection as _, Executor as _};
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,6 +67,61 @@ pub(crate) async fn an_outage_is_told_while_the_database_takes_nothing(address: 
         () = story => {}
         _ = living => {}
     }
+}
+
+/// A database that can be written, but does not take what is known, is tried again now and then.
+pub(crate) async fn what_the_database_does_not_take_is_tried_again_later(address: String) {
+    #[expect(clippy::disallowed_methods, reason = "whoever stands in does so in real time")]
+    let clock = Clock::of_machine(SystemTime::now);
+    let url = small_server(Arc::new(AtomicBool::new(true))).await;
+    let target = TargetSpec { every: Duration::from_secs(1), ..over_http("small", &url) };
+    let config = Config { targets: [("small".to_owned(), target)].into(), ..config() };
+    let store = Store::open(&address).await.unwrap();
+    clock.follow(&store).await.unwrap();
+    let monitor = Monitor::over(store, config, reach("worker"), clock.now()).await.unwrap();
+    let standby = Standby::new(monitor.clone(), Carrier::new(Network::default()));
+    let (has_begun, has_ended) = (Cell::new(false), Cell::new(false));
+    let tell = |news| {
+        has_begun.set(has_begun.get() || matches!(news, News::Began));
+        has_ended.set(has_ended.get() || matches!(news, News::Ended));
+    };
+    let living = async { tokio::join!(monitor.run(Role::Serve, &clock, pending()), standby.run(&clock, tell, pending())) };
+    let tried = async || rows(&address, "SELECT CAST(last_run AS TEXT) FROM chore WHERE name = 'write'").await;
+    let story = async {
+        refuse_results(&address).await;
+        refuse(&address).await;
+        while !has_begun.get() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        // Until there is something to be written.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        take(&address).await;
+        while tried().await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let mut tries = BTreeSet::new();
+        for _ in 0..40 {
+            tries.insert(tried().await);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert!(tries.len() <= 2, "{} tries in four seconds", tries.len());
+        assert!(!has_ended.get());
+    };
+    tokio::select! {
+        () = story => {}
+        _ = living => {}
+    }
+}
+
+async fn refuse_results(address: &str) {
+    let statements: &[&str] = match address.starts_with("sqlite") {
+        true => &["CREATE TRIGGER refuse_results BEFORE INSERT ON result BEGIN SELECT RAISE(ABORT, 'nothing is taken'); END"],
+        false => &[
+            "CREATE FUNCTION refuse_results() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'nothing is taken'; END $$",
+            "CREATE TRIGGER refuse_results BEFORE INSERT ON result FOR EACH ROW EXECUTE FUNCTION refuse_results()",
+        ],
+    };
+    run(address, statements).await;
 }
 
 async fn heard(chat: &Receiver, count: usize) {

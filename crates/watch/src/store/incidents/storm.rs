@@ -77,12 +77,29 @@ pub(super) async fn of(
         }
     }
     for place in places {
-        let failing = failing(transaction, scene, place, states, began).await?;
+        let mut failing = failing(transaction, scene, place, states, began).await?;
+        let open = open_storm(transaction, &place.subject()).await?;
+        let is_earlier = |opened: Moment| since > opened + subject.every.max(WITHIN);
+        let older = open.as_ref().filter(|(_, opened)| is_earlier(*opened)).map(|(storm, _)| storm.as_str());
+        let parts = match older {
+            Some(older) => parts(transaction, scene, older).await?,
+            None => Vec::new(),
+        };
+        // What is known to fail since then is no part of another wave.
+        failing.retain(|(name, _)| parts.iter().all(|(part, _)| part != name));
         if !is_storm(transaction, place, &failing, working_since).await? {
             continue;
         }
+        let mut tags: Vec<Vec<String>> = failing.iter().map(|(_, subject)| subject.tags.clone()).collect();
+        if let (Some((storm, _)), None) = (&open, older) {
+            tell_routes(transaction, scene, storm, &tags).await?;
+            return Ok(Some(storm.clone()));
+        }
+        if let Some(older) = older {
+            scene.end_storm(transaction, older, "more targets fail at once: that is another storm, with what is left of this one").await?;
+            tags.extend(parts.iter().map(|(_, subject)| subject.tags.clone()));
+        }
         let (count, hosts) = (failing.len(), hosts(&failing));
-        let tags: Vec<Vec<String>> = failing.iter().map(|(_, subject)| subject.tags.clone()).collect();
         let members: Vec<String> = failing.into_iter().map(|(name, _)| name).take(MOST_NAMES).collect();
         let what = if class == Class::Blind { "are not seen any more" } else { "fail at once" };
         let (title, hint) = match place {
@@ -104,11 +121,28 @@ pub(super) async fn of(
             evidence: None,
         };
         if let Some(storm) = scene.open(transaction, &opening).await? {
+            if let Some(older) = older {
+                scene.adopt(transaction, older, &storm).await?;
+            }
             tell_routes(transaction, scene, &storm, &tags).await?;
             return Ok(Some(storm));
         }
     }
     Ok(None)
+}
+
+/// Of this storm, those that still fail.
+async fn parts(transaction: &mut Transaction<'_, Any>, scene: &Scene<'_>, storm: &str) -> Result<Vec<(String, Subject)>, sqlx::Error> {
+    let statement = "SELECT target.name, target.host, target.tags, target.every, target.muted_until \
+         FROM incident JOIN target ON target.name = incident.subject WHERE incident.parent = $1 AND incident.resolved IS NULL";
+    let rows = sqlx::query(statement).bind(storm).fetch_all(&mut **transaction).await?;
+    let mut parts = Vec::new();
+    for row in rows {
+        let name: String = row.try_get("name")?;
+        let subject = scene.read_subject(&name, &row)?;
+        parts.push((name, subject));
+    }
+    Ok(parts)
 }
 
 /// Tells everybody who is to be told of one of these members, and was not told yet. Routes that begin with the same channel reach
@@ -153,9 +187,9 @@ async fn is_storm(
 /// # Errors
 /// The database refused.
 pub async fn end_storms(store: &Store, config: &Config, now: Moment) -> Result<bool, sqlx::Error> {
-    let statement = "SELECT id, subject FROM incident WHERE class = 'storm' AND resolved IS NULL ORDER BY id";
+    let statement = "SELECT id, opened FROM incident WHERE class = 'storm' AND resolved IS NULL ORDER BY id";
     // Whoever only reads does not wait for those who write.
-    let storms: Vec<(String, String)> = sqlx::query_as(statement).fetch_all(&store.pool).await?;
+    let storms: Vec<(String, i64)> = sqlx::query_as(statement).fetch_all(&store.pool).await?;
     if storms.is_empty() {
         return Ok(false);
     }
@@ -163,11 +197,14 @@ pub async fn end_storms(store: &Store, config: &Config, now: Moment) -> Result<b
     let planned = maintenance::announced(&mut transaction, now).await?;
     let scene = Scene { config, now, ids: Mutex::new(ContextV7::new()), planned };
     let mut is_any = false;
-    for (storm, name) in &storms {
-        let Some(place) = Place::of_subject(name) else { continue };
+    for (storm, opened) in &storms {
         let statement = "SELECT MAX(resolved) FROM incident WHERE parent = $1";
         let ended: Option<i64> = sqlx::query_scalar(statement).bind(storm).fetch_one(&mut *transaction).await?;
-        let Some(ended) = ended.map(Moment).filter(|ended| *ended + WITHIN <= now) else { continue };
+        // Those that were about to be a part of it may have worked again before they were.
+        let ended = Moment(ended.unwrap_or(*opened));
+        if ended + WITHIN > now {
+            continue;
+        }
         let statement = "SELECT incident.id, incident.subject, incident.class, incident.severity, \
              target.host, target.tags, target.every, target.muted_until, target.last_result \
              FROM incident JOIN target ON target.name = incident.subject WHERE incident.parent = $1 AND incident.resolved IS NULL";
@@ -182,16 +219,15 @@ pub async fn end_storms(store: &Store, config: &Config, now: Moment) -> Result<b
             let subject = scene.read_subject(&name, row)?;
             parts.push((name, subject));
         }
-        if is_open || is_storm(&mut transaction, place, &parts, Moment(0)).await? {
+        // However many others work: each of those that are left would be told of on its own.
+        if is_open || i64::try_from(parts.len()).is_ok_and(|left| left >= LEAST) {
             continue;
         }
         is_any = true;
-        let statement = "UPDATE incident SET resolved = $1 WHERE id = $2 AND resolved IS NULL";
-        let written = sqlx::query(statement).bind(now.0).bind(storm).execute(&mut *transaction).await?;
-        if written.rows_affected() == 0 {
+        let reason = format!("{} of its targets still fail, and are told on their own", parts.len());
+        if !scene.end_storm(&mut transaction, storm, &reason).await? {
             continue;
         }
-        scene.ended(&mut transaction, storm, &format!("{} of its targets still fail, and are told on their own", parts.len())).await?;
         for (row, (_, subject)) in rows.iter().zip(&parts) {
             let id: String = row.try_get("id")?;
             let severity = Severity::of_word(&row.try_get::<String, _>("severity")?).unwrap_or(SEVERITY);
@@ -236,10 +272,6 @@ const HOST: &str = "host:";
 const REGION: &str = "region:";
 
 impl<'a> Place<'a> {
-    fn of_subject(subject: &'a str) -> Option<Self> {
-        subject.strip_prefix(HOST).map(Self::Host).or_else(|| subject.strip_prefix(REGION).map(Self::Region))
-    }
-
     fn condition(self) -> &'static str {
         match self {
             Self::Host(_) => "target.host = $1",

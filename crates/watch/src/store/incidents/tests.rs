@@ -38,14 +38,19 @@ impl World {
     async fn new(targets: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&sqlite(&folder.path().join("watch.db"))).await.unwrap();
+        let world = Self { store, config: config(), states: BTreeMap::new(), _folder: folder };
+        world.add(targets).await;
+        world
+    }
+
+    async fn add(&self, targets: &[(&str, &str)]) {
         for (name, host) in targets {
             let statement = "INSERT INTO target (name, source, definition, host, every, tags, public, state, availability, surface, since) \
-                             VALUES ($1, 'config', '', $2, 60000, '[]', 0, '{}', 'ok', 'ok', 0)";
-            sqlx::query(statement).bind(*name).bind(*host).execute(&store.pool).await.unwrap();
+                             VALUES ($1, 'config', x'', $2, 60000, '[]', 0, '{}', 'ok', 'ok', 0)";
+            sqlx::query(statement).bind(*name).bind(*host).execute(&self.store.pool).await.unwrap();
             let statement = "INSERT INTO schedule (target, region, slot, due) VALUES ($1, 'here', 120000, 120000)";
-            sqlx::query(statement).bind(*name).execute(&store.pool).await.unwrap();
+            sqlx::query(statement).bind(*name).execute(&self.store.pool).await.unwrap();
         }
-        Self { store, config: config(), states: BTreeMap::new(), _folder: folder }
     }
 
     /// One result, folded and written.
@@ -233,6 +238,69 @@ async fn what_outlasts_a_storm_is_told_on_its_own() {
     // The next storm is one.
     world.fail_together(&names, 30 * MINUTE).await;
     assert_eq!(world.outbox().await[4..], [r#"trigger host:a:1 storm ["pager","mail"]"#]);
+}
+
+#[tokio::test]
+async fn a_storm_of_which_many_are_left_goes_on_however_many_work() {
+    let (mut world, names) = under_maintenance(20, 0..0, 0..0).await;
+    world.fail_together(&names[..15], MINUTE).await;
+    for name in &names[5..15] {
+        world.recover(name, 2 * MINUTE).await;
+    }
+    for name in &names[..5] {
+        world.see(name, 8 * MINUTE, |observation| observation.verdict = Verdict::Down).await;
+    }
+    assert!(!world.ends_storms(9 * MINUTE).await);
+    assert_eq!(world.outbox().await.len(), 1);
+    // Four are not many.
+    world.recover(&names[4], 9 * MINUTE).await;
+    for name in &names[..4] {
+        world.see(name, 15 * MINUTE, |observation| observation.verdict = Verdict::Down).await;
+    }
+    assert!(world.ends_storms(16 * MINUTE).await);
+    assert_eq!(world.outbox().await.len(), 6);
+}
+
+#[tokio::test]
+async fn a_storm_of_which_nobody_recovered_is_over_when_a_few_are_left_of_it() {
+    let (mut world, names) = under_maintenance(8, 0..0, 0..0).await;
+    let down = |observation: &mut Observation| observation.verdict = Verdict::Down;
+    for after in [0, 5_000] {
+        for name in &names[..6] {
+            world.see(name, MINUTE + after, down).await;
+        }
+    }
+    // Only one of them is confirmed.
+    world.see(&names[0], MINUTE + 15_000, down).await;
+    for name in &names[1..6] {
+        world.see(name, MINUTE + 20_000, |_| ()).await;
+    }
+    assert_eq!(world.outbox().await, [r#"trigger host:a:1 storm ["pager","mail"]"#]);
+    world.see(&names[0], 5 * MINUTE, down).await;
+    assert!(!world.ends_storms(6 * MINUTE).await);
+    assert!(world.ends_storms(7 * MINUTE).await);
+    let told = [r#"resolve host:a:1 storm ["pager","mail"]"#, r#"trigger t0 availability ["pager","mail"]"#];
+    assert_eq!(world.outbox().await[1..], told);
+}
+
+#[tokio::test]
+async fn a_second_wave_is_one_page_while_the_first_one_lasts() {
+    let (mut world, names) = under_maintenance(20, 0..0, 0..0).await;
+    let storms = |kinds: &[&str]| kinds.iter().map(|kind| format!(r#"{kind} host:a:1 storm ["pager","mail"]"#)).collect::<Vec<_>>();
+    world.fail_together(&names[..6], MINUTE).await;
+    world.fail_together(&names[6..18], 30 * MINUTE).await;
+    assert_eq!(world.outbox().await, storms(&["trigger", "resolve", "trigger"]));
+    // All of them are parts of the second one.
+    let parents = world.texts("SELECT parent FROM incident WHERE class = 'availability'").await;
+    assert_eq!((parents.len(), parents.iter().collect::<std::collections::BTreeSet<_>>().len()), (18, 1));
+    // One that fails later is told alone, and is nobody's reason for another storm.
+    world.fail(&names[18], 60 * MINUTE).await;
+    assert_eq!(world.outbox().await[3..], [r#"trigger t18 availability ["pager","mail"]"#]);
+    for name in &names[..18] {
+        assert_eq!(world.outbox().await.len(), 4, "before {name}");
+        world.recover(name, 70 * MINUTE).await;
+    }
+    assert_eq!(world.outbox().await[4..], storms(&["resolve"]));
 }
 
 #[tokio::test]
@@ -458,4 +526,167 @@ async fn who_acknowledges_a_changed_contract_takes_it_as_it_is() {
     assert_eq!(world.texts("SELECT acknowledged_by FROM incident WHERE resolved IS NOT NULL").await, ["ann"]);
     let told = world.outbox().await;
     assert_eq!(told.last().map(String::as_str), Some(r#"resolve shop contract ["pager","mail"]"#));
+}
+
+impl World {
+    /// What is known of targets is what the database says.
+    async fn remember(&mut self) {
+        let states: Vec<(String, String)> = sqlx::query_as("SELECT name, state FROM target").fetch_all(&self.store.pool).await.unwrap();
+        self.states = states.into_iter().map(|(name, state)| (name, serde_json::from_str(&state).unwrap())).collect();
+    }
+
+    /// Somebody stands in who cannot read one of the tables.
+    async fn stand_in(&self, targets: &[(&str, &str)], unreadable: &str) -> (Self, bool) {
+        let memory = Store::in_memory().await.unwrap();
+        let run =
+            |statement: String| async { drop(sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&self.store.writer).await.unwrap()) };
+        run(format!("ALTER TABLE {unreadable} RENAME TO hidden")).await;
+        let reading = memory.read_from(&self.store, "here").await.unwrap();
+        assert!(reading.unread.is_some());
+        run(format!("ALTER TABLE hidden RENAME TO {unreadable}")).await;
+        let memory = Self { store: memory, config: config(), states: BTreeMap::new(), _folder: tempfile::tempdir().unwrap() };
+        if !reading.knows_states {
+            memory.add(targets).await;
+        }
+        (memory, reading.knows_states)
+    }
+
+    async fn take_over(&mut self, memory: &Self, knows_states: bool, at: i64) {
+        self.store.write_from(&memory.store, knows_states, Moment(at)).await.unwrap();
+        self.remember().await;
+    }
+}
+
+const SHOP: [(&str, &str); 1] = [("shop", "a:1")];
+const INCIDENTS: &str = "SELECT class || ' ' || subject || ' ' || COALESCE(CAST(resolved AS TEXT), 'open') FROM incident ORDER BY id";
+
+#[tokio::test]
+async fn what_was_open_before_an_unread_standby_ends_and_the_next_outage_is_told() {
+    let mut world = World::new(&SHOP).await;
+    world.fail("shop", MINUTE).await;
+    for unreadable in ["target", "schedule", "incident", "outbox"] {
+        let (mut memory, knows_states) = world.stand_in(&SHOP, unreadable).await;
+        assert!(!knows_states, "{unreadable}");
+        memory.recover("shop", 2 * MINUTE).await;
+        world.take_over(&memory, knows_states, 3 * MINUTE).await;
+        assert_eq!(world.outbox().await, [r#"trigger shop availability ["pager","mail"]"#], "{unreadable}");
+        assert_eq!(world.texts("SELECT availability FROM target").await, ["down"]);
+        assert_eq!(world.texts("SELECT CAST(last_result AS TEXT) FROM target").await, ["125000"]);
+    }
+    world.recover("shop", 4 * MINUTE).await;
+    world.fail("shop", 10 * MINUTE).await;
+    let told = ["trigger", "resolve", "trigger"].map(|kind| format!(r#"{kind} shop availability ["pager","mail"]"#));
+    assert_eq!(world.outbox().await, told);
+}
+
+#[tokio::test]
+async fn what_an_unread_standby_told_anew_goes_on_and_what_was_told_before_ends() {
+    let mut world = World::new(&SHOP).await;
+    world.fail("shop", MINUTE).await;
+    // Of this nobody knows in memory: it stays.
+    let statement = "INSERT INTO incident (id, subject, class, severity, title, detail, since, opened) \
+                     VALUES ('z', 'shop', 'contract', 'page', '', '{}', 0, 0)";
+    sqlx::query(statement).execute(&world.store.writer).await.unwrap();
+    let (mut memory, knows_states) = world.stand_in(&SHOP, "incident").await;
+    memory.fail("shop", 10 * MINUTE).await;
+    // Whoever does not hear that it was written writes it once more.
+    for minute in [11, 12] {
+        world.take_over(&memory, knows_states, minute * MINUTE).await;
+        let told = ["trigger", "trigger", "resolve"].map(|kind| format!(r#"{kind} shop availability ["pager","mail"]"#));
+        assert_eq!(world.outbox().await, told);
+        assert_eq!(world.texts(INCIDENTS).await, ["availability shop 660000", "availability shop open", "contract shop open"]);
+        assert_eq!(world.texts("SELECT kind FROM incident_event ORDER BY at").await, ["opened", "opened", "resolved"]);
+    }
+    world.recover("shop", 13 * MINUTE).await;
+    assert_eq!(world.outbox().await[3..], [r#"resolve shop availability ["pager","mail"]"#]);
+    world.fail("shop", 100 * MINUTE).await;
+    assert_eq!(world.outbox().await[4..], [r#"trigger shop availability ["pager","mail"]"#]);
+}
+
+#[tokio::test]
+async fn an_outage_that_began_and_ended_while_nothing_could_be_read_leaves_what_was_known() {
+    let mut world = World::new(&SHOP).await;
+    world.fail("shop", MINUTE).await;
+    let (mut memory, knows_states) = world.stand_in(&SHOP, "incident").await;
+    memory.fail("shop", 10 * MINUTE).await;
+    memory.recover("shop", 11 * MINUTE).await;
+    world.take_over(&memory, knows_states, 12 * MINUTE).await;
+    assert_eq!(world.texts(INCIDENTS).await, ["availability shop open", "availability shop 665000"]);
+    world.recover("shop", 13 * MINUTE).await;
+    assert_eq!(world.texts(INCIDENTS).await, ["availability shop 785000", "availability shop 665000"]);
+}
+
+#[tokio::test]
+async fn a_storm_that_was_told_anew_takes_the_parts_of_the_older_one() {
+    let (mut world, names) = in_a_storm().await;
+    let targets: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "a:1")).collect();
+    let (mut memory, knows_states) = world.stand_in(&targets, "incident").await;
+    for name in &names[6..] {
+        memory.see(name, 10 * MINUTE, |_| ()).await;
+    }
+    memory.fail_together(&names[..6], 10 * MINUTE).await;
+    world.take_over(&memory, knows_states, 11 * MINUTE).await;
+    let told = ["trigger", "trigger", "resolve"].map(|kind| format!(r#"{kind} host:a:1 storm ["pager","mail"]"#));
+    assert_eq!(world.outbox().await, told);
+    for name in &names[..8] {
+        assert_eq!(world.outbox().await.len(), 3, "before {name}");
+        world.recover(name, 20 * MINUTE).await;
+    }
+    assert_eq!(world.outbox().await[3..], [r#"resolve host:a:1 storm ["pager","mail"]"#]);
+    assert!(world.texts(INCIDENTS).await.iter().all(|incident| !incident.ends_with(" open")));
+}
+
+#[tokio::test]
+async fn what_can_be_read_is_used_when_something_else_cannot() {
+    let mut world = World::new(&SHOP).await;
+    world.fail("shop", MINUTE).await;
+    let (mut memory, knows_states) = world.stand_in(&SHOP, "deploy").await;
+    assert!(knows_states);
+    memory.remember().await;
+    memory.recover("shop", 2 * MINUTE).await;
+    world.take_over(&memory, knows_states, 3 * MINUTE).await;
+    let told = ["trigger", "resolve"].map(|kind| format!(r#"{kind} shop availability ["pager","mail"]"#));
+    assert_eq!(world.outbox().await, told);
+}
+
+#[tokio::test]
+async fn what_is_written_late_is_counted() {
+    let mut world = World::new(&SHOP).await;
+    let (memory, knows_states) = world.stand_in(&SHOP, "incident").await;
+    let statement = "INSERT INTO result (target, slot, region, attempt, at, verdict, duration, phases) \
+                     VALUES ('shop', $1, 'here', 0, $1, 'down', 0, '{}')";
+    for minute in 10..15 {
+        sqlx::query(statement).bind(minute * MINUTE).execute(&memory.store.writer).await.unwrap();
+    }
+    let now = Moment(40 * MINUTE);
+    let none = world.store.take_chore("count", "here", Duration::ZERO, now).await.unwrap().unwrap();
+    let until = world.store.roll_up(none, now).await.unwrap();
+    world.store.end_chore("count", "here", until).await.unwrap();
+    // Somebody counts just now.
+    world.store.take_chore("count", "here", Duration::ZERO, now).await.unwrap().unwrap();
+    world.take_over(&memory, knows_states, 40 * MINUTE).await;
+    world.store.end_chore("count", "here", until).await.unwrap();
+    let since = world.store.take_chore("count", "here", Duration::ZERO, now).await.unwrap().unwrap();
+    assert_eq!(since, Moment(10 * MINUTE));
+    world.store.roll_up(since, now).await.unwrap();
+    let counts = "SELECT start || ' ' || bad FROM rollup WHERE width = 300000 ORDER BY start";
+    assert_eq!(world.texts(counts).await, ["600000 5"]);
+    // What was counted up to before that stays so.
+    sqlx::query("UPDATE chore SET last_run = 1 WHERE name = 'count'").execute(&world.store.writer).await.unwrap();
+    world.take_over(&memory, knows_states, 40 * MINUTE).await;
+    assert_eq!(world.texts("SELECT CAST(last_run AS TEXT) FROM chore WHERE name = 'count'").await, ["1"]);
+}
+
+#[tokio::test]
+async fn whoever_may_have_been_told_is_known_in_memory_and_written_back_once() {
+    let mut world = World::new(&SHOP).await;
+    world.fail("shop", MINUTE).await;
+    let statement = "INSERT INTO incident_event (incident, at, kind, text) SELECT id, 90000, 'unconfirmed', 'pager' FROM incident";
+    sqlx::query(statement).execute(&world.store.writer).await.unwrap();
+    let (memory, knows_states) = world.stand_in(&SHOP, "deploy").await;
+    let unsure = "SELECT text FROM incident_event WHERE kind = 'unconfirmed'";
+    assert_eq!(memory.texts(unsure).await, ["pager"]);
+    assert_eq!(memory.texts("SELECT kind FROM incident_event").await, ["unconfirmed"]);
+    world.take_over(&memory, knows_states, 3 * MINUTE).await;
+    assert_eq!(world.texts(unsure).await, ["pager"]);
 }
