@@ -157,7 +157,9 @@ mod tests {
     async fn results_are_not_kept_in_memory_for_long_and_come_back_with_their_evidence() {
         const HOUR: i64 = 3_600_000;
         let (memory, store) = (Store::in_memory().await.unwrap(), Store::in_memory().await.unwrap());
-        let run = async |statement: String| drop(sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&memory.writer).await.unwrap());
+        let run = async |statement: String| {
+            sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&memory.writer).await.unwrap();
+        };
         run("INSERT INTO target (name, source, definition, host, every, tags, public, state, availability, surface, since) \
              VALUES ('shop', 'config', x'', 'a:1', 60000, '[]', 0, '{}', 'ok', 'ok', 0)"
             .into())

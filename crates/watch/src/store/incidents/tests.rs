@@ -538,8 +538,9 @@ impl World {
     /// Somebody stands in who cannot read one of the tables.
     async fn stand_in(&self, targets: &[(&str, &str)], unreadable: &str) -> (Self, bool) {
         let memory = Store::in_memory().await.unwrap();
-        let run =
-            |statement: String| async { drop(sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&self.store.writer).await.unwrap()) };
+        let run = |statement: String| async {
+            sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&self.store.writer).await.unwrap();
+        };
         run(format!("ALTER TABLE {unreadable} RENAME TO hidden")).await;
         let reading = memory.read_from(&self.store, "here").await.unwrap();
         assert!(reading.unread.is_some());
