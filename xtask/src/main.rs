@@ -32,6 +32,8 @@ usage: cargo xtask <chore>
   mutations [--place 'TRANSPORT ERA'] [--only TEXT] [--sample N] [--list] [--with-legal]
                   changes one thing at a time in what a correct server says, and checks that no check of it is green; all of
                   them take about an hour, and write docs/mutations.md
+  hostile [TEXT]  every command on every hostile server of the testkit (or those with TEXT in their name), and writes
+                  docs/hostile.md; half an hour
   requirements [--update | --show] FOLDER
                   compares the table of normative sentences with the specification's sources: FOLDER holds the
                   repositories of the organization (modelcontextprotocol, ext-tasks, ext-auth, ext-apps) side by side;
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         ["fuzz", arguments @ ..] => told(fuzz::parse(arguments).and_then(|plan| fuzz::fuzz(root(), &plan))),
         ["bindings", arguments @ ..] => told(bindings::bindings(root(), arguments)),
         ["mutations", words @ ..] => mutations(words),
+        ["hostile", words @ ..] => test_program("hostile", "--verbs", words),
         ["requirements", arguments @ ..] => {
             told(requirements::parse(arguments).and_then(|plan| requirements::compare(root(), &plan)).map(|report| print!("{report}")))
         }
@@ -94,12 +97,14 @@ fn told(outcome: Result<(), String>) -> bool {
 
 /// A part of them says what came of each; only the whole is worth a page.
 fn mutations(words: &[&str]) -> bool {
-    let mut arguments = vec!["test", "--package", "mcproof-cli", "--test", "zoo", "--", "--mutations"];
-    arguments.extend(words);
-    if words.is_empty() {
-        arguments.push("--write");
-    }
-    let status = Command::new("cargo").args(arguments).current_dir(root()).status();
+    let all: &[&str] = if words.is_empty() { &["--write"] } else { &[] };
+    test_program("zoo", "--mutations", &[words, all].concat())
+}
+
+/// Starts a test program of the command line for what it does beside its tests.
+fn test_program(name: &str, chore: &str, words: &[&str]) -> bool {
+    let program = ["test", "--package", "mcproof-cli", "--test", name, "--", chore];
+    let status = Command::new("cargo").args(program).args(words).current_dir(root()).status();
     match status {
         Ok(status) => status.success(),
         Err(error) => {

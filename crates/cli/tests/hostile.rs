@@ -8,6 +8,8 @@
 
 #[path = "hostile/measured.rs"]
 mod measured;
+#[path = "hostile/verbs.rs"]
+mod verbs;
 #[path = "hostile/verdicts.rs"]
 mod verdicts;
 
@@ -34,6 +36,9 @@ fn main() -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
+    if let Some(("--verbs", only)) = words.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return verbs::table(&verb_rows(), only.first().map(String::as_str), PEAK);
+    }
     let table = Arc::new(Mutex::new(Vec::new()));
     let rows = peers().iter().flat_map(|peer| peer.transports.iter().map(|transport| (peer.name, *transport)));
     let mut trials: Vec<Trial> = rows
@@ -49,6 +54,11 @@ fn main() -> ExitCode {
     let conclusion = libtest_mimic::run(&arguments, trials);
     write_table(&mut table.lock().unwrap());
     conclusion.exit_code()
+}
+
+fn verb_rows() -> Vec<verbs::Row> {
+    let rows = VERDICTS.iter().flat_map(|row| row.on.iter().map(move |transport| (row, *transport)));
+    rows.map(|(row, transport)| verbs::Row { peer: row.peer, transport, sound: row.verdict == "pass" }).collect()
 }
 
 fn every_verdict_has_a_peer() -> Result<(), Failed> {

@@ -496,8 +496,11 @@ fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
                 }
                 (Some(400..), _) => continue,
                 (_, ProbeOutcome::Silent) => {
-                    let end = conversation.elapsed(request.frame, FrameId(probed.end.0.saturating_sub(1))).unwrap_or_default();
-                    format!("got no answer within {:.1} s", end.as_secs_f64())
+                    // The last frame may be one of those that there was no room for.
+                    match conversation.elapsed(request.frame, FrameId(probed.end.0.saturating_sub(1))) {
+                        Some(waited) => format!("got no answer within {:.1} s", waited.as_secs_f64()),
+                        None => "got no answer in time".to_owned(),
+                    }
                 }
                 _ => continue,
             };

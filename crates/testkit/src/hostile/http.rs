@@ -14,36 +14,41 @@ pub(super) enum Kind {
     Sse,
 }
 
-/// HTTP+SSE: the event stream that brings every answer.
-type Stream = Arc<Mutex<Option<TcpStream>>>;
+/// HTTP+SSE: the event streams that bring the answers, each to what is posted to `/messages?` and its place.
+type Streams = Arc<Mutex<Vec<TcpStream>>>;
 
 pub(super) fn serve(peer: &'static Peer, port: u16, kind: Kind) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-    let stream = Stream::default();
+    let streams = Streams::default();
     for connection in listener.incoming() {
-        let (connection, stream) = (connection?, Arc::clone(&stream));
+        let (connection, streams) = (connection?, Arc::clone(&streams));
         // Ends with an error when the client goes, as it does sooner or later.
-        thread::spawn(move || converse(peer, connection, kind, &stream));
+        thread::spawn(move || converse(peer, connection, kind, &streams));
     }
     Ok(())
 }
 
-fn converse(peer: &Peer, connection: TcpStream, kind: Kind, stream: &Stream) -> io::Result<()> {
+fn converse(peer: &Peer, connection: TcpStream, kind: Kind, streams: &Streams) -> io::Result<()> {
     let mut reader = BufReader::new(connection.try_clone()?);
     let mut writer = connection;
     writer.set_nodelay(true)?;
     while let Some(request) = raw_http::read(&mut reader, &mut writer)? {
         if request.method == "GET" && kind == Kind::Sse {
-            *stream.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer.try_clone()?);
-            writer.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: endpoint\ndata: /messages\n\n")?;
+            let mut streams = streams.lock().unwrap_or_else(PoisonError::into_inner);
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+            write!(writer, "{head}event: endpoint\ndata: /messages?{}\n\n", streams.len())?;
+            streams.push(writer.try_clone()?);
             continue;
         }
-        if request.method != "POST" {
+        let events = match request.target.strip_prefix("/messages?").and_then(|place| place.parse::<usize>().ok()) {
+            Some(place) => streams.lock().unwrap_or_else(PoisonError::into_inner).get(place).map(TcpStream::try_clone).transpose()?,
+            None => None,
+        };
+        if request.method != "POST" || kind == Kind::Sse && events.is_none() {
             writer.write_all(b"HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n")?;
             continue;
         }
         let deed = deed(peer, &request.body);
-        let events = stream.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(TcpStream::try_clone).transpose()?;
         let mut wire = match events {
             Some(events) => Wire::new(Box::new(events), Framing::Events),
             None => Wire::new(Box::new(writer.try_clone()?), Framing::Response),

@@ -1,0 +1,176 @@
+//! Every verb that talks to a server, on every hostile server, in the form that a person types: no flag, no suite of ours. The chore
+//! `cargo xtask hostile` runs all of them and writes `docs/hostile.md`.
+
+use super::measured::{Measured, run};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Those that judge a server; the others use it, and get along with some of what these have to tell.
+const JUDGES: [&str; 2] = ["check", "test"];
+/// What a client gets along with, although it is odd, or that is only unpleasant.
+const USABLE: [&str; 5] = ["large-answer", "answer-before-request", "duplicate-answer", "wrong-id-type", "escapes-in-names"];
+const VERBS: [&str; 8] = ["tools", "call", "probe", "check", "init", "lock", "test", "watch"];
+/// By when each has to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Most of the time is waiting for deadlines.
+const AT_ONCE: usize = 4;
+
+pub(crate) struct Row {
+    pub(crate) peer: &'static str,
+    pub(crate) transport: &'static str,
+    /// Whether a test of it passes.
+    pub(crate) sound: bool,
+}
+
+/// What one verb did with one server.
+struct Cell {
+    code: Option<i32>,
+    took: Duration,
+    peak: u64,
+    /// Why it is not as it should be.
+    wrong: Vec<String>,
+}
+
+impl Cell {
+    fn shown(&self) -> String {
+        let code = self.code.map_or_else(|| "killed".to_owned(), |code| code.to_string());
+        let mark = if self.wrong.is_empty() { "" } else { " **!**" };
+        format!("{code}, {:.1} s, {} MB{mark}", self.took.as_secs_f64(), self.peak / 1_000_000)
+    }
+}
+
+/// Runs all verbs on those whose name holds `only`, and writes the page if that is all of them.
+pub(crate) fn table(rows: &[Row], only: Option<&str>, most: u64) -> ExitCode {
+    let rows: Vec<&Row> = rows.iter().filter(|row| only.is_none_or(|only| row.peer.contains(only))).collect();
+    let jobs: Vec<(usize, &str)> = (0..rows.len()).flat_map(|row| VERBS.map(|verb| (row, verb))).collect();
+    let (next, cells) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some((row, verb)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let cell = tried(rows[*row], verb, most);
+                    eprintln!("{} {} {verb}: {}", rows[*row].peer, rows[*row].transport, cell.shown());
+                    for wrong in &cell.wrong {
+                        eprintln!("    {wrong}");
+                    }
+                    cells.lock().unwrap().insert((*row, *verb), cell);
+                }
+            });
+        }
+    });
+    let cells = cells.into_inner().unwrap();
+    if only.is_none() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/hostile.md");
+        fs::write(page, rendered(&rows, &cells, most)).unwrap();
+    }
+    let wrong = cells.values().filter(|cell| !cell.wrong.is_empty()).count();
+    eprintln!("{} runs, {wrong} not as they should be", cells.len());
+    if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn tried(row: &Row, verb: &str, most: u64) -> Cell {
+    let folder = tempfile::tempdir().unwrap();
+    let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
+    mcproof.current_dir(folder.path()).env("HOME", folder.path()).env("NO_COLOR", "1");
+    command(&mut mcproof, row, verb, folder.path());
+    let began = Instant::now();
+    let ran = run(&mut mcproof);
+    let took = began.elapsed();
+    Cell { code: ran.code, took, peak: ran.peak, wrong: wrong(may_be_green(row, verb), &ran, took, most) }
+}
+
+fn command(mcproof: &mut Command, row: &Row, verb: &str, folder: &Path) {
+    let this = std::env::current_exe().unwrap().display().to_string();
+    let url = (row.transport != "stdio").then_some("http://127.0.0.1:${port}/");
+    let mut server = vec![this, "--peer".to_owned(), row.peer.to_owned(), format!("--{}", row.transport)];
+    server.extend(url.map(|_| "${port}".to_owned()));
+    match verb {
+        "test" => {
+            let started = started(server, url);
+            let suite = json!({ "server": { row.transport: started }, "tests": [
+                { "name": "lists its tools", "steps": [{ "tools": [] }] },
+                { "name": "calls one", "steps": [{ "call": "t" }] },
+            ] });
+            fs::write(folder.join("a.mcproof.yaml"), suite.to_string()).unwrap();
+            mcproof.args(["test", "a.mcproof.yaml"]);
+        }
+        "watch" => {
+            let file = json!({ "targets": { "a": { row.transport: started(server, url) } }, "database": "sqlite:monitor.db" });
+            fs::write(folder.join("monitor.yaml"), file.to_string()).unwrap();
+            mcproof.args(["watch", "monitor.yaml", "--once"]);
+        }
+        _ => {
+            mcproof.arg(verb).args(url).args((verb == "call").then_some("t")).arg("--").args(server);
+        }
+    }
+}
+
+/// A server as suites and the monitor's configuration have it.
+fn started(command: Vec<String>, url: Option<&str>) -> Value {
+    let mut server = json!({ "command": command });
+    if let Some(url) = url {
+        server["url"] = json!(url);
+    }
+    server
+}
+
+fn may_be_green(row: &Row, verb: &str) -> bool {
+    row.sound || !JUDGES.contains(&verb) && USABLE.contains(&row.peer)
+}
+
+fn wrong(may_be_green: bool, ran: &Measured, took: Duration, most: u64) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if !ran.ended || took > PATIENCE {
+        wrong.push(format!("took {:.0} s", took.as_secs_f64()));
+    }
+    if ran.peak > most {
+        wrong.push(format!("had {} MB in memory", ran.peak / 1_000_000));
+    }
+    if !ran.orphans.is_empty() {
+        wrong.push(format!("left {}", ran.orphans.join(", ")));
+    }
+    match ran.code {
+        Some(0) if !may_be_green => wrong.push("is green".to_owned()),
+        Some(0 | 1 | 3) => {}
+        code => wrong.push(format!("ended with {code:?}")),
+    }
+    if ran.stdout.trim().is_empty() && ran.stderr.trim().is_empty() {
+        wrong.push("said nothing".to_owned());
+    }
+    if !wrong.is_empty() {
+        let said = ran.stderr.lines().chain(ran.stdout.lines()).filter(|line| !line.trim().is_empty()).take(3);
+        wrong.extend(said.map(|line| line.chars().take(160).collect()));
+    }
+    wrong
+}
+
+fn rendered(rows: &[&Row], cells: &BTreeMap<(usize, &str), Cell>, most: u64) -> String {
+    let mut text = format!(
+        "# Hostile servers\n\nWhat each command makes of each hostile server of the testkit: exit code, time to the end, most memory that \
+         mcproof had. The commands run as a person types them, without flags; {AT_ONCE} at a time. All have to end within {} s and {} MB, \
+         leave no process behind, and be green only where a client gets through. Written by `cargo xtask hostile`.\n\n| server | transport |",
+        PATIENCE.as_secs(),
+        most / 1_000_000,
+    );
+    for verb in VERBS {
+        let _ = write!(text, " {verb} |");
+    }
+    text.push_str("\n|---|---|");
+    text.push_str(&"---|".repeat(VERBS.len()));
+    for (index, row) in rows.iter().enumerate() {
+        let _ = write!(text, "\n| {} | {} |", row.peer, row.transport);
+        for verb in VERBS {
+            let _ = write!(text, " {} |", cells[&(index, verb)].shown());
+        }
+    }
+    text.push('\n');
+    text
+}
