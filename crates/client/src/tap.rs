@@ -68,8 +68,9 @@ impl Default for TapBounds {
     }
 }
 
-/// Rough cost of a frame besides its bytes, so that a flood of empty lines is bounded as well.
-const FRAME_OVERHEAD: usize = 256;
+/// Rough cost of a frame besides its bytes, for the frame and for what whoever reads it makes of it, so that a flood of small ones is
+/// bounded as well.
+const FRAME_OVERHEAD: usize = 1024;
 
 impl Tap {
     pub fn new() -> Self {

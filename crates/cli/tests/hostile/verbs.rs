@@ -95,10 +95,7 @@ fn command(mcproof: &mut Command, row: &Row, verb: &str, folder: &Path) {
     match verb {
         "test" => {
             let started = started(server, url);
-            let suite = json!({ "server": { row.transport: started }, "tests": [
-                { "name": "lists its tools", "steps": [{ "tools": [] }] },
-                { "name": "calls one", "steps": [{ "call": "t" }] },
-            ] });
+            let suite = json!({ "server": { row.transport: started }, "tests": [{ "name": "a", "steps": [{ "tools": [] }] }] });
             fs::write(folder.join("a.mcproof.yaml"), suite.to_string()).unwrap();
             mcproof.args(["test", "a.mcproof.yaml"]);
         }

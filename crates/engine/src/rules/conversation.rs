@@ -13,6 +13,8 @@ pub struct Conversation<'a> {
     /// Every JSON value that either side sent, in order. What is no JSON is only among the frames.
     pub said: Vec<Said<'a>>,
     pub exchanges: BTreeMap<ExchangeId, HttpExchange<'a>>,
+    /// Messages of ours, positions in `said`. They are few, also where a server floods.
+    ours: Vec<usize>,
     /// Answers of the server by their id as JSON, positions in `said`. Long conversations are asked for them again and again.
     answers: BTreeMap<String, Vec<usize>>,
     /// Answers without an id, by the exchange that brought them.
@@ -137,6 +139,7 @@ impl<'a> Conversation<'a> {
             take,
             said: Vec::new(),
             exchanges: BTreeMap::new(),
+            ours: Vec::new(),
             answers: BTreeMap::new(),
             nameless: BTreeMap::new(),
             questions: BTreeMap::new(),
@@ -150,6 +153,9 @@ impl<'a> Conversation<'a> {
 
     fn index(&mut self) {
         for (position, said) in self.said.iter().enumerate() {
+            if !said.is_from_server() {
+                self.ours.push(position);
+            }
             let id = said.value.get("id");
             let known = match (said.is_from_server(), id) {
                 (true, Some(_)) if said.is_answer() => Some(&mut self.answers),
@@ -257,12 +263,12 @@ impl<'a> Conversation<'a> {
     }
 
     /// Messages of ours.
-    pub fn from_client(&self) -> impl Iterator<Item = &Said<'a>> {
-        self.said.iter().filter(|said| !said.is_from_server())
+    pub fn from_client(&self) -> impl DoubleEndedIterator<Item = &Said<'a>> {
+        self.ours.iter().map(|position| &self.said[*position])
     }
 
     /// Our requests, each with its answer.
-    pub fn requests(&self) -> impl Iterator<Item = (&Said<'a>, Option<&Said<'a>>)> {
+    pub fn requests(&self) -> impl DoubleEndedIterator<Item = (&Said<'a>, Option<&Said<'a>>)> {
         self.from_client().filter(|said| said.is_request()).map(|said| (said, self.answer_to(said)))
     }
 
@@ -322,7 +328,8 @@ impl<'a> Conversation<'a> {
 
     /// Whether we closed an event stream before its end: what is missing may have been under way. A note tells it.
     pub(super) fn was_cut(&self, http: &HttpExchange<'_>) -> bool {
-        let note = |end: FrameId| self.frames().iter().any(|frame| frame.id.0 + 1 == end.0 && matches!(frame.body, FrameBody::Note { .. }));
+        let before = |end: FrameId| self.frame(FrameId(end.0.checked_sub(1)?));
+        let note = |end| before(end).is_some_and(|frame| matches!(frame.body, FrameBody::Note { .. }));
         !http.events.is_empty() && http.end.is_some_and(|(frame, _)| note(frame.id))
     }
 
@@ -376,7 +383,7 @@ impl<'a> Conversation<'a> {
     /// The result of the handshake: of `initialize`, or of `server/discover`.
     pub fn handshake(&self) -> Option<(&Value, FrameId)> {
         let method = if self.is_modern() { "server/discover" } else { "initialize" };
-        let (_, answer) = self.requests().filter(|(request, _)| request.method() == Some(method)).last()?;
+        let (_, answer) = self.requests().rfind(|(request, _)| request.method() == Some(method))?;
         let answer = answer?;
         Some((answer.value.get("result")?, answer.frame.id))
     }
@@ -395,8 +402,12 @@ impl<'a> Conversation<'a> {
 
     /// Between two frames.
     pub fn elapsed(&self, from: FrameId, to: FrameId) -> Option<Duration> {
-        let at = |id| self.frames().iter().find(|frame| frame.id == id).map(|frame| frame.at);
-        Some(at(to)?.saturating_sub(at(from)?))
+        Some(self.frame(to)?.at.saturating_sub(self.frame(from)?.at))
+    }
+
+    fn frame(&self, id: FrameId) -> Option<&'a Frame> {
+        let frames = self.frames();
+        frames.binary_search_by_key(&id, |frame| frame.id).ok().map(|place| &frames[place])
     }
 }
 
