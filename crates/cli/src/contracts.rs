@@ -5,7 +5,7 @@ use crate::conversation::{self, Interrupts, Watching};
 use crate::diagnosis;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::one_shot::warn_of_faults;
+use crate::oddities;
 use crate::target::{Resolved, TargetArgs};
 use mcproof_client::{
     CallFailure, ConnectFailure, Era, EraChoice, Patience, Session, Tap, Target, TransportKind, Unanswered, open_session,
@@ -162,10 +162,12 @@ async fn visit_all(
         let captured = captured(&session, spoken, resolved).await;
         // Told once: it is the same server for all kinds of clients.
         if contracts.is_empty() && captured.is_ok() {
-            warn_of_faults(&session);
+            oddities::tell(&session);
         }
+        let conforms = oddities::judge(&session, resolved.oddities);
         session.close_within(Patience::default()).await;
         let Captured { contract, transport: kind } = captured?;
+        conforms?;
         transport = Some(kind);
         contracts.insert(visitor.key(identity), contract);
         if matches!(effort, Effort::FirstLists | Effort::FirstWhole) {

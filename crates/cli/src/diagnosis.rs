@@ -3,9 +3,9 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::target::Resolved;
-use mcproof_client::{ConnectFailure, Fault, Session, Tap};
+use mcproof_client::{ConnectFailure, Session, Tap};
 use mcproof_engine::diagnosis::{self, Asker, Scene};
-use mcproof_record::{Diagnostic, Severity, Transcript};
+use mcproof_record::Diagnostic;
 
 /// Why no session could be opened.
 pub(crate) fn of_connect_failure(failure: &ConnectFailure, tap: &Tap, resolved: &Resolved) -> Failure {
@@ -32,9 +32,4 @@ pub(crate) fn exit_of(failure: &ConnectFailure) -> Exit {
 /// What is known besides a failed request.
 pub(crate) async fn scene(session: &Session) -> Scene {
     Scene::of(session, session.tap(), Asker::CommandLine).await
-}
-
-/// Something that the server sent and should not have, next to an answer that came all the same.
-pub(crate) fn of_fault(fault: &Fault, transcript: &Transcript) -> Diagnostic {
-    Diagnostic { severity: Severity::Warning, evidence: None, ..diagnosis::of_fault(fault, transcript, Asker::CommandLine) }
 }

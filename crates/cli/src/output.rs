@@ -69,6 +69,11 @@ pub(crate) fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
+/// Whether a line on stderr can be written over.
+pub(crate) fn stderr_takes_cursor() -> bool {
+    stderr_is_terminal() && anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never
+}
+
 /// A reader that has seen enough, such as `head`, is no failure.
 pub(crate) fn written(outcome: io::Result<()>) -> Result<(), Failure> {
     match outcome {

@@ -3,10 +3,12 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::oddities::StrictArgs;
 use crate::output;
 use crate::present;
 use crate::settings;
 use base64::Engine as _;
+use mcproof_engine::oddities::Oddities;
 use mcproof_report::{diagnostic, escape_block};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -24,9 +26,8 @@ pub(crate) struct OutputArgs {
     /// No warnings, only the result or the error
     #[arg(short, long)]
     quiet: bool,
-    /// Fail if the server sends what not every client takes, in place of a warning
-    #[arg(long)]
-    strict: bool,
+    #[command(flatten)]
+    strict: StrictArgs,
     /// Write the result to this file instead of stdout
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -61,7 +62,7 @@ pub(crate) enum Form {
 pub(crate) struct Printer {
     pub(crate) form: Form,
     pub(crate) quiet: bool,
-    pub(crate) strict: bool,
+    pub(crate) oddities: Oddities,
     file: Option<(PathBuf, FileFormat)>,
 }
 
@@ -73,7 +74,7 @@ impl OutputArgs {
             _ => Form::Json,
         };
         let file = self.output.clone().map(|path| (path, self.output_format.unwrap_or(FileFormat::Json)));
-        Printer { form, quiet: self.quiet, strict: self.strict, file }
+        Printer { form, quiet: self.quiet, oddities: self.strict.oddities(), file }
     }
 }
 

@@ -144,6 +144,11 @@ fn charset() -> Charset {
     }
 }
 
+/// Columns of the terminal on stderr.
+pub(crate) fn stderr_width() -> usize {
+    terminal_size::terminal_size_of(std::io::stderr()).map_or(WIDTH, |(width, _)| usize::from(width.0).max(40))
+}
+
 fn width() -> usize {
     if !output::stdout_is_terminal() {
         return WIDTH;

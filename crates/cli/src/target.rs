@@ -8,12 +8,14 @@ use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::network::NetworkArgs;
+use crate::oddities::StrictArgs;
 use crate::settings;
 use crate::suggest;
 use clap::{Args as _, FromArgMatches as _};
 use config::{Folder, Known};
 use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Guardian, Launch, Reading, Startup, TapBounds, Target, TransportKind};
 use mcproof_engine::diagnosis::Asker;
+use mcproof_engine::oddities::Oddities;
 use mcproof_engine::offer::flaw_of_offer;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -107,6 +109,8 @@ pub(crate) struct Resolved {
     pub(crate) trace: Option<PathBuf>,
     /// What is kept of the wire.
     pub(crate) tap: TapBounds,
+    /// What becomes of what not every client takes.
+    pub(crate) oddities: Oddities,
 }
 
 /// How a server is named on a command line.
@@ -133,6 +137,11 @@ pub(crate) enum Words {
 }
 
 impl Resolved {
+    /// As strict as the flags say.
+    pub(crate) fn judged(self, strict: StrictArgs) -> Self {
+        Self { oddities: strict.oddities(), ..self }
+    }
+
     /// What to do if a server fails at its start, because it was started as by a host.
     pub(crate) fn host_hint(&self) -> Option<String> {
         match &self.target {
@@ -200,7 +209,7 @@ impl TargetArgs {
         options.answers.roots = (!self.root.is_empty()).then(|| self.root.clone());
         let secrets = target.secrets();
         let tap = self.network.limits().tap_bounds();
-        Ok(Resolved { target, options, secrets, timeout: self.timeout, trace: self.trace.clone(), tap })
+        Ok(Resolved { target, options, secrets, timeout: self.timeout, trace: self.trace.clone(), tap, oddities: Oddities::Told })
     }
 
     fn named<'a>(&'a self, words: &'a [String], meaning: Words) -> Result<Named<'a>, Failure> {

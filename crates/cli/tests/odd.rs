@@ -285,14 +285,65 @@ fn a_server_is_ready_when_it_has_answered() {
     }
 }
 
+/// The verbs that use a server, as a person would type them; a lock is there for those that compare.
+const USING: &[(&[&str], &str)] = &[
+    (&["tools"], "echo"),
+    (&["call", "echo"], "said again"),
+    (&["ping"], ""),
+    (&["inspect", "--method", "tools/list"], "echo"),
+    (&["init", "--force"], "is called"),
+    (&["lock", "--output", "new.lock"], "is written"),
+    (&["lock", "--verify"], ""),
+    (&["diff", "mcproof.lock"], ""),
+    (&["hash"], "sha256:"),
+    (&["probe"], "1 tool"),
+];
+
+/// Each verb works and says what was odd; with `--strict` it says so and fails, and writes nothing.
 #[test]
 fn who_is_strict_fails_for_what_is_odd() {
-    let words = odd("stdio", "noise");
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let ran = run(Path::new("."), &[&["tools", "--strict"], &words[..]].concat());
-    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
-    assert!(ran.stderr.contains("not every client takes"), "{}", ran.stderr);
-    let words = odd("stdio", "sound");
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    assert_eq!(run(Path::new("."), &[&["tools", "--strict"], &words[..]].concat()).code, Some(0));
+    let folder = tempfile::tempdir().unwrap();
+    let ran = |words: &[&str], oddity: &str| {
+        let of_server = odd("stdio", oddity);
+        let of_server: Vec<&str> = of_server.iter().map(String::as_str).collect();
+        // A command comes last; the words of one that is called follow the target's flags all the same.
+        run(folder.path(), &[words, &of_server].concat())
+    };
+    assert_eq!(ran(&["lock"], "sound").code, Some(0));
+    for (words, shown) in USING {
+        for (oddity, said) in [("noise", "a line on stdout that is no message"), ("string-id", "where the request had the number")] {
+            let used = ran(words, oddity);
+            let text = format!("{words:?} {oddity}: {:?}\n{}{}", used.code, used.stdout, used.stderr);
+            assert_eq!(used.code, Some(0), "{text}");
+            assert!(used.stdout.contains(shown) && used.stderr.contains(said), "{text}");
+        }
+        let strict = [words, &["--strict"][..]].concat();
+        let sound = ran(&strict, "sound");
+        assert_eq!(sound.code, Some(0), "{words:?}: {}{}", sound.stdout, sound.stderr);
+        for file in ["new.lock", "odd.mcproof.yaml"] {
+            let _ = std::fs::remove_file(folder.path().join(file));
+        }
+        let refused = ran(&strict, "noise");
+        let text = format!("{strict:?}: {:?}\n{}{}", refused.code, refused.stdout, refused.stderr);
+        assert_eq!(refused.code, Some(1), "{text}");
+        assert!(refused.stderr.contains("a line on stdout that is no message"), "{text}");
+        assert_eq!(words[0] != "probe", refused.stderr.contains("not every client takes"), "{text}");
+        for file in ["new.lock", "odd.mcproof.yaml"] {
+            assert!(!folder.path().join(file).exists(), "{text}");
+        }
+    }
+}
+
+/// A monitor warns of a server that is odd, and pages where its target is strict.
+#[test]
+fn a_strict_target_of_a_monitor_is_down_when_it_is_odd() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = server().display().to_string();
+    for (key, word, code) in [("", "warning", 0), (", strict: true", "down", 1)] {
+        let text = format!("targets:\n  odd: {{ stdio: python3 {program} noise{key} }}\n");
+        std::fs::write(folder.path().join("mcproof.watch.yaml"), text).unwrap();
+        let ran = run(folder.path(), &["watch", "mcproof.watch.yaml", "--once"]);
+        assert_eq!(ran.code, Some(code), "{key}: {}{}", ran.stdout, ran.stderr);
+        assert!(format!("{}{}", ran.stdout, ran.stderr).contains(word), "{key}: {}{}", ran.stdout, ran.stderr);
+    }
 }

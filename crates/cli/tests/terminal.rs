@@ -11,9 +11,15 @@ use std::process::Command;
 const PATIENCE_MILLIS: u64 = 60_000;
 
 fn start(folder: &Path, arguments: &[&str]) -> PtySession {
-    let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
-    mcproof.current_dir(folder).env("XDG_STATE_HOME", folder.join(".state")).env("NO_COLOR", "1").env("COLUMNS", "100").args(arguments);
+    let mut mcproof = plain(folder, arguments);
+    mcproof.env("NO_COLOR", "1");
     spawn_command(mcproof, Some(PATIENCE_MILLIS)).unwrap()
+}
+
+fn plain(folder: &Path, arguments: &[&str]) -> Command {
+    let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
+    mcproof.current_dir(folder).env("XDG_STATE_HOME", folder.join(".state")).env("COLUMNS", "100").args(arguments);
+    mcproof
 }
 
 /// Waits until the screen shows this.
@@ -155,4 +161,22 @@ fn ctrl_c_in_the_middle_of_a_watched_run_ends_it_with_its_servers() {
     shows(&mut terminal, "1 cancelled");
     ends_with_code(&mut terminal, 130);
     assert!(nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None).is_err(), "the server still runs");
+}
+
+#[test]
+fn a_first_suite_shows_which_tool_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/odd.py").display().to_string();
+    let words = ["init", "--", "python3", &server, "sound"];
+    let mut mcproof = plain(folder.path(), &words);
+    mcproof.env("TERM", "xterm").env_remove("NO_COLOR");
+    let mut terminal = spawn_command(mcproof, Some(PATIENCE_MILLIS)).unwrap();
+    for line in ["asking the server", "\r\u{1b}[2K1/2 echo", "\r\u{1b}[2K2/2 ", "\r\u{1b}[2K", "again", "\u{1b}[2K2/2 echo", "next: "] {
+        shows(&mut terminal, line);
+    }
+    ends_with_code(&mut terminal, 0);
+    // Nothing of it is for a pipe.
+    let output = plain(folder.path(), &[&["init", "--force"], &words[1..]].concat()).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && text.contains("asking the server") && !text.contains("1/2") && !text.contains('\r'), "{text}");
 }

@@ -5,6 +5,7 @@ pub mod contract;
 pub mod diagnosis;
 mod json_schema;
 pub mod judge;
+pub mod oddities;
 pub mod offer;
 pub mod probe;
 pub mod requirements;

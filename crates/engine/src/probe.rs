@@ -11,9 +11,10 @@ pub use replay::take_of;
 
 use crate::contract::{ToolsSeen, changes_told, tools_hash};
 use crate::diagnosis::{self, Asker, Scene};
+use crate::oddities::{Odd, Oddities};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use mcproof_client::{ConnectFailure, ConnectOptions, Handshake, Patience, Reading, Session, StartFailure, Tap, Target, open_session};
-use mcproof_record::{Contract, Diagnostic, ProbeReport, ProbeVerdict, ProbedHandshake, Severity};
+use mcproof_record::{Contract, Diagnostic, ProbeReport, ProbeVerdict, ProbedHandshake};
 use phases::Course;
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
@@ -33,6 +34,8 @@ pub struct ProbePlan {
     /// What the server has promised; it is looked at as the client that the promise is for.
     pub promise: Option<Promise>,
     pub extent: ProbeExtent,
+    /// What becomes of what not every client takes.
+    pub oddities: Oddities,
     /// Whose words a next step has to use.
     pub asker: Asker,
 }
@@ -56,8 +59,8 @@ pub struct Probed {
     pub contract: Option<Contract>,
 }
 
-/// Frames that tell noise from a session are told one by one up to here.
-const MOST_FAULTS: usize = 3;
+/// Kinds of what is odd that are told.
+const MOST_KINDS: usize = 3;
 
 /// Probes once. The tap is a fresh one, whose clock is that of the phases; a session that a server keeps is ended.
 pub async fn probe(plan: &ProbePlan, tap: &Tap, now: SystemTime) -> Probed {
@@ -73,7 +76,7 @@ pub async fn probe(plan: &ProbePlan, tap: &Tap, now: SystemTime) -> Probed {
 pub async fn visit(plan: &ProbePlan, earlier: Option<Session>, tap: &Tap, now: SystemTime) -> (Probed, Option<Session>) {
     let mut report = ProbeReport::new(tap.redacted(plan.name.clone()));
     let options = plan.promise.as_ref().map_or_else(|| plan.options.clone(), |promise| promise.options(&plan.options));
-    // What clients get along with is told as a warning, below.
+    // What clients get along with is told below.
     let options = ConnectOptions { reading: Reading::Tolerant, ..options };
     let (mut course, mut contract) = (Course::default(), None);
     let is_earlier = earlier.is_some();
@@ -93,10 +96,8 @@ pub async fn visit(plan: &ProbePlan, earlier: Option<Session>, tap: &Tap, now: S
                     (None, ProbeExtent::Tools) => None,
                 };
             }
-            for fault in session.faults().iter().take(MOST_FAULTS) {
-                let fault = diagnosis::of_fault(fault, &tap.transcript(), plan.asker);
-                // It works all the same; other clients may break on it.
-                report.blame(Diagnostic { severity: Severity::Warning, ..fault }, ProbeVerdict::Warning);
+            for odd in Odd::of(&session, plan.asker, plan.oddities).kinds.into_iter().take(MOST_KINDS) {
+                report.blame(odd, plan.oddities.verdict());
             }
             (None, Some(session))
         }

@@ -8,7 +8,7 @@ mod now;
 mod reaching;
 mod yaml;
 
-pub use interview::{Interview, Interviewed, interview, interview_again};
+pub use interview::{Interview, Interviewed, Stage, interview, interview_again};
 pub use reaching::{Reaching, Started, reach};
 
 use crate::suite::{Environment, load};

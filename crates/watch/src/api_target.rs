@@ -3,6 +3,7 @@
 
 use crate::config::{Config, NAMES, TargetKind, TargetSpec, is_name};
 use mcproof_client::{Destinations, EraChoice, TransportKind};
+use mcproof_engine::oddities::Oddities;
 use mcproof_engine::suite::plan::{Binding, Reach, Server};
 use mcproof_record::Place;
 use serde::{Deserialize, Serialize};
@@ -136,6 +137,7 @@ impl Definition {
             suite: None,
             objective: self.objective,
             keep: false,
+            oddities: Oddities::Told,
             public: self.public,
         })
     }

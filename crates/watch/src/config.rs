@@ -17,6 +17,7 @@ pub use window::{When, Window};
 use crate::incident::Severity;
 use crate::seal::SealKey;
 pub use crate::secret::Secret;
+use mcproof_engine::oddities::Oddities;
 use mcproof_engine::suite::plan::Server;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -105,6 +106,8 @@ pub struct TargetSpec {
     pub objective: Option<f64>,
     /// The process of a stdio server lives on between probes.
     pub keep: bool,
+    /// What becomes of what not every client takes.
+    pub oddities: Oddities,
     /// On the public status page.
     pub public: bool,
 }

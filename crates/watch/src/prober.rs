@@ -206,6 +206,7 @@ impl Prober {
             least_days: None,
             promise: prepared.promise.clone().unwrap_or_default(),
             extent: ProbeExtent::Contract,
+            oddities: prepared.spec.oddities,
             asker: Asker::Monitor,
         };
         let time = UNIX_EPOCH + Duration::from_millis(now.0.unsigned_abs());

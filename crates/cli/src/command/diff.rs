@@ -5,6 +5,7 @@ use crate::contracts::{self, Contracts, Effort, Saved, Taken, VisitorArgs};
 use crate::conversation::Watching;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::oddities::StrictArgs;
 use crate::target::{TargetArgs, Words};
 use crate::{output, settings};
 use mcproof_client::TransportKind;
@@ -43,6 +44,8 @@ pub(crate) struct Arguments {
     deny: Deny,
     #[command(flatten)]
     format: FormatArgs,
+    #[command(flatten)]
+    strict: StrictArgs,
     #[command(flatten)]
     clients: VisitorArgs,
     #[command(flatten)]
@@ -208,7 +211,7 @@ impl Arguments {
             Typed::Command(_) => server.header.clear(),
             Typed::File(_) | Typed::Word(_) | Typed::Started(..) => {}
         }
-        let resolved = server.resolve(&words, Words::Name)?;
+        let resolved = server.resolve(&words, Words::Name)?.judged(self.strict);
         let identity = self.clients.identity.as_deref();
         Ok(contracts::take(&resolved, visitors, identity, *effort, watching)?.map(|Taken { contracts, transport }| Shown {
             name,

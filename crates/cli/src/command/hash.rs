@@ -4,6 +4,7 @@ use crate::contracts::{self, Effort, VisitorArgs};
 use crate::conversation::Watching;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::oddities::StrictArgs;
 use crate::output;
 use crate::target::{TargetArgs, Words};
 use serde_json::json;
@@ -31,6 +32,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    strict: StrictArgs,
+    #[command(flatten)]
     clients: VisitorArgs,
     #[command(flatten)]
     server: TargetArgs,
@@ -38,7 +41,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     let visitors = arguments.clients.visitors(&arguments.server)?;
-    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?;
+    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?.judged(arguments.strict);
     let effort = match (arguments.clients.clients.is_empty(), arguments.full || arguments.json) {
         (false, _) => Effort::Whole,
         (true, true) => Effort::FirstWhole,

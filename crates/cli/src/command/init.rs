@@ -7,14 +7,16 @@ use crate::conversation::{self, Watching};
 use crate::diagnosis;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::oddities::{self, StrictArgs};
+use crate::status::Status;
 use crate::target::{Resolved, TargetArgs, Words, host};
-use crate::{one_shot, output, printing, settings};
+use crate::{output, printing, settings};
 use files::{Planned, Scaffold};
 use mcproof_client::{Handshake, Launch, Target};
 use mcproof_engine::check::Permission;
 use mcproof_engine::contract;
 use mcproof_engine::diagnosis as engine;
-use mcproof_engine::starter::{self, Interview, Interviewed, Reaching, Started, StarterSuite, Surroundings};
+use mcproof_engine::starter::{self, Interview, Interviewed, Reaching, Stage, Started, StarterSuite, Surroundings};
 use mcproof_engine::suite::schema::suite_schema;
 use mcproof_record::{ContractLock, Diagnostic};
 use mcproof_report::diagnostic;
@@ -44,6 +46,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TOOLS", value_parser = |text: &str| text.parse::<Permission>())]
     call: Option<Permission>,
     #[command(flatten)]
+    strict: StrictArgs,
+    #[command(flatten)]
     server: TargetArgs,
 }
 
@@ -68,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         let failure = Failure::bad_input("bad-flag", "`--launch host` cannot be written into a suite, which is started as from a shell");
         return Err(failure.hint("leave it out, and give it to `mcproof test`"));
     }
-    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?;
+    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?.judged(arguments.strict);
     let interview =
         Interview { calls: arguments.call.clone().unwrap_or_default(), timeout: resolved.timeout, paths: paths(&resolved.target) };
     let interviewed = match visit_twice(resolved, &interview, watching)? {
@@ -128,22 +132,28 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
 fn visit_twice(resolved: Resolved, interview: &Interview, watching: Watching) -> Result<Result<(Resolved, Interviewed), Exit>, Failure> {
     let mut said: Option<Interviewed> = None;
     output::talk("asking the server what it offers, and for an answer of each tool that may be called …\n");
-    let exit = conversation::hold(&resolved, watching, async |session| match starter::interview(session, interview).await {
-        Ok(interviewed) => {
-            one_shot::warn_of_faults(session);
-            session.settle().await;
-            if let Some(closed) = session.closed_because() {
-                let message = format!("{closed} while it was asked: what it has not answered is only listed");
-                let warning = Diagnostic::warning("server-gone", message).hint("`mcproof call` shows which tool it does not survive");
-                let evidence = engine::evidence(&session.tap().transcript(), None);
-                output::talk(&diagnostic::render(&warning.evidence(evidence), &settings::style()));
+    let mut status = Status::new(watching);
+    let exit = conversation::hold(&resolved, watching, async |session| {
+        let asked = starter::interview(session, interview, &mut told(&mut status)).await;
+        status.end();
+        match asked {
+            Ok(interviewed) => {
+                oddities::tell(session);
+                oddities::judge(session, resolved.oddities)?;
+                session.settle().await;
+                if let Some(closed) = session.closed_because() {
+                    let message = format!("{closed} while it was asked: what it has not answered is only listed");
+                    let warning = Diagnostic::warning("server-gone", message).hint("`mcproof call` shows which tool it does not survive");
+                    let evidence = engine::evidence(&session.tap().transcript(), None);
+                    output::talk(&diagnostic::render(&warning.evidence(evidence), &settings::style()));
+                }
+                said = Some(interviewed);
+                Ok(Exit::Passed)
             }
-            said = Some(interviewed);
-            Ok(Exit::Passed)
-        }
-        Err((method, failure)) => {
-            let scene = diagnosis::scene(session).await;
-            Err(Failure::new(Exit::Failed, engine::of_list_failure(&failure, method, &scene)))
+            Err((method, failure)) => {
+                let scene = diagnosis::scene(session).await;
+                Err(Failure::new(Exit::Failed, engine::of_list_failure(&failure, method, &scene)))
+            }
         }
     })?;
     let (Some(mut interviewed), Exit::Passed) = (said, exit) else { return Ok(Err(exit)) };
@@ -151,10 +161,16 @@ fn visit_twice(resolved: Resolved, interview: &Interview, watching: Watching) ->
     std::thread::sleep(PAUSE);
     let resolved = Resolved { trace: None, ..resolved };
     let exit = conversation::hold(&resolved, watching, async |session| {
-        starter::interview_again(session, &mut interviewed, interview.timeout).await;
+        starter::interview_again(session, &mut interviewed, interview.timeout, &mut told(&mut status)).await;
+        status.end();
         Ok(Exit::Passed)
     })?;
     Ok(if exit == Exit::Passed { Ok((resolved, interviewed)) } else { Err(exit) })
+}
+
+/// Shows how far the questions are.
+fn told(status: &mut Status) -> impl FnMut(Stage<'_>) {
+    |Stage { subject, number, of }| status.show(&format!("{number}/{of} {subject}"))
 }
 
 struct Locked {

@@ -5,6 +5,7 @@ use crate::contracts::{self, Contracts, Effort, Taken, VisitorArgs};
 use crate::conversation::Watching;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::oddities::StrictArgs;
 use crate::target::{Resolved, TargetArgs, Words};
 use crate::{output, settings};
 use mcproof_client::{Era, TransportKind};
@@ -47,6 +48,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     format: FormatArgs,
     #[command(flatten)]
+    strict: StrictArgs,
+    #[command(flatten)]
     clients: VisitorArgs,
     #[command(flatten)]
     server: TargetArgs,
@@ -69,7 +72,7 @@ fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
         Err(error) => return Err(Failure::bad_input("cannot-read", format!("{} cannot be read: {error}", path.display()))),
     };
     let visitors = arguments.clients.visitors(&arguments.server)?;
-    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?;
+    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?.judged(arguments.strict);
     let Taken { contracts: taken, .. } = match contracts::take(&resolved, &visitors, identity, Effort::Whole, watching)? {
         Ok(taken) => taken,
         Err(exit) => return Ok(exit),
@@ -144,6 +147,7 @@ fn verify(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     }
     let visitors = visitors_of(&promised)?;
     let (resolved, name) = arguments.resolve(lock.target.as_ref(), &shown)?;
+    let resolved = resolved.judged(arguments.strict);
     let Taken { contracts: taken, transport } = match contracts::take(&resolved, &visitors, identity, Effort::Again, watching)? {
         Ok(taken) => taken,
         Err(exit) => return Ok(exit),

@@ -5,6 +5,7 @@ mod replay;
 use crate::conversation::{self, Interrupts, Watching};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::oddities::StrictArgs;
 use crate::target::{Resolved, TargetArgs, Words};
 use crate::{contracts, diagnosis, duration, output, settings};
 use mcproof_client::{ConnectOptions, Startup, Tap, Target};
@@ -49,11 +50,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
     /// Judge a saved probe again, without the server: what --trace wrote, or the evidence of an incident
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "retry", "deadline", "min_days", "lock", "command", "server_url", "server"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "retry", "deadline", "min_days", "lock", "command", "server_url", "server", "strict"])]
     replay: Option<PathBuf>,
     /// Print all that is known as JSON; `mcproof schema probe` prints its schema
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    strict: StrictArgs,
     #[command(flatten)]
     server: TargetArgs,
 }
@@ -133,6 +136,7 @@ impl Arguments {
             least_days: self.min_days,
             promise: self.lock.as_deref().map(|path| promise(path, resolved)).transpose()?,
             extent: ProbeExtent::Tools,
+            oddities: self.strict.oddities(),
             asker: Asker::CommandLine,
         })
     }

@@ -33,6 +33,16 @@ pub struct Interview {
     pub paths: Vec<String>,
 }
 
+/// How far a session of questions is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stage<'a> {
+    /// What is being asked about: the name of a tool, a resource or a prompt.
+    pub subject: &'a str,
+    /// Counted from 1.
+    pub number: usize,
+    pub of: usize,
+}
+
 /// What a server said in one session or in two.
 pub struct Interviewed {
     pub(super) handshake: Handshake,
@@ -89,6 +99,16 @@ pub(super) enum Subject {
     UnknownPrompt,
 }
 
+impl Subject {
+    fn name(&self) -> &str {
+        match self {
+            Self::Tool(name) | Self::Resource(name) | Self::Prompt(name) | Self::ToolWithout { tool: name, .. } => name,
+            Self::UnknownTool | Self::UnknownPrompt => NOBODY,
+            Self::UnknownResource => NOWHERE,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) subject: Subject,
@@ -99,6 +119,10 @@ pub(super) struct Asked {
 }
 
 impl Asked {
+    fn was_answered(&self) -> bool {
+        !matches!(self.first, Outcome::Nothing)
+    }
+
     pub(super) fn arguments(&self) -> Value {
         self.params.get("arguments").cloned().unwrap_or_else(|| json!({}))
     }
@@ -128,11 +152,15 @@ const LISTS: [(&str, &str, &str, &str); 4] = [
     ("resources/templates/list", "resourceTemplates", "resources", "uriTemplate"),
 ];
 
-/// The first session.
+/// The first session. `told` hears of each subject before it is asked about.
 ///
 /// # Errors
 /// The method of a list that could not be had, and why.
-pub async fn interview(session: &Session, interview: &Interview) -> Result<Interviewed, (&'static str, ListFailure)> {
+pub async fn interview(
+    session: &Session,
+    interview: &Interview,
+    told: &mut dyn FnMut(Stage<'_>),
+) -> Result<Interviewed, (&'static str, ListFailure)> {
     let mut lists = [List::None, List::None, List::None, List::None];
     for (list, (method, key, capability, name)) in lists.iter_mut().zip(LISTS) {
         if session.handshake().capabilities.get(capability).is_some_and(Value::is_object) {
@@ -148,14 +176,14 @@ pub async fn interview(session: &Session, interview: &Interview) -> Result<Inter
     let handshake = session.handshake().clone();
     let mut interviewed =
         Interviewed { handshake, tools, prompts, resources, templates, asked: Vec::new(), calls: interview.calls.clone() };
-    let mut asking = Asking { session, until: Instant::now() + BUDGET };
+    let mut asking = Asking { session, until: Instant::now() + BUDGET, told, number: 0, of: subjects(&interviewed, interview) };
     let asked = asking.everything(&interviewed, interview).await;
     interviewed.asked = asked;
     Ok(interviewed)
 }
 
 /// The second session: the same questions.
-pub async fn interview_again(session: &Session, interviewed: &mut Interviewed, timeout: Duration) {
+pub async fn interview_again(session: &Session, interviewed: &mut Interviewed, timeout: Duration, told: &mut dyn FnMut(Stage<'_>)) {
     let Interviewed { tools, prompts, resources, templates, asked, .. } = interviewed;
     for (list, (method, key, _, name)) in [tools, prompts, resources, templates].into_iter().zip(LISTS) {
         if let List::Items { again, .. } = list
@@ -165,8 +193,10 @@ pub async fn interview_again(session: &Session, interviewed: &mut Interviewed, t
             *again = Some(names.collect());
         }
     }
-    let mut asking = Asking { session, until: Instant::now() + BUDGET };
-    for question in asked.iter_mut().rev().filter(|question| !matches!(question.first, Outcome::Nothing)) {
+    let of = asked.iter().filter(|question| question.was_answered()).count();
+    let mut asking = Asking { session, until: Instant::now() + BUDGET, told, number: 0, of };
+    for question in asked.iter_mut().rev().filter(|question| question.was_answered()) {
+        asking.turn_to(question.subject.name());
         question.second = asking.ask(question.method, &question.params).await;
     }
 }
@@ -177,27 +207,45 @@ fn named(items: Vec<Value>, name: &str) -> List {
     if items.iter().all(is_named) { List::Items { items, again: None } } else { List::Bad }
 }
 
+/// What the first session asks about.
+fn subjects(known: &Interviewed, interview: &Interview) -> usize {
+    let (resources, prompts) = (known.resources.items().len(), known.prompts.items().len());
+    let tools = known.tools.items().iter().filter(|tool| may_be_called(tool, &interview.calls)).count();
+    let unknown = [!known.tools.items().is_empty(), resources > 0 || !known.templates.items().is_empty(), prompts > 0];
+    tools + resources.min(MOST_READ) + prompts.min(MOST_READ) + unknown.into_iter().filter(|is_asked| *is_asked).count()
+}
+
 struct Asking<'a> {
     session: &'a Session,
     until: Instant,
+    told: &'a mut dyn FnMut(Stage<'_>),
+    /// Subjects so far.
+    number: usize,
+    of: usize,
 }
 
 impl Asking<'_> {
+    fn turn_to(&mut self, subject: &str) {
+        self.number += 1;
+        (self.told)(Stage { subject, number: self.number, of: self.of });
+    }
+
     async fn everything(&mut self, known: &Interviewed, interview: &Interview) -> Vec<Asked> {
         let mut asked = Vec::new();
         for tool in known.tools.items().iter().filter(|tool| may_be_called(tool, &interview.calls)) {
+            self.turn_to(tool["name"].as_str().unwrap_or_default());
             self.tool(tool, known, interview, &mut asked).await;
         }
         let name = |name: &str| Map::from_iter([("name".to_owned(), json!(name))]);
         let uri = |uri: &str| Map::from_iter([("uri".to_owned(), json!(uri))]);
         if !known.tools.items().is_empty() {
-            asked.push(self.question(Subject::UnknownTool, "tools/call", call(NOBODY, &json!({}))).await);
+            asked.push(self.subject(Subject::UnknownTool, "tools/call", call(NOBODY, &json!({}))).await);
         }
         for resource in known.resources.items().iter().take(MOST_READ).filter_map(|resource| resource["uri"].as_str()) {
-            asked.push(self.question(Subject::Resource(resource.to_owned()), "resources/read", uri(resource)).await);
+            asked.push(self.subject(Subject::Resource(resource.to_owned()), "resources/read", uri(resource)).await);
         }
         if !known.resources.items().is_empty() || !known.templates.items().is_empty() {
-            asked.push(self.question(Subject::UnknownResource, "resources/read", uri(NOWHERE)).await);
+            asked.push(self.subject(Subject::UnknownResource, "resources/read", uri(NOWHERE)).await);
         }
         for prompt in known.prompts.items().iter().take(MOST_READ) {
             let called = prompt["name"].as_str().unwrap_or_default();
@@ -208,10 +256,10 @@ impl Asking<'_> {
             if !given.is_empty() {
                 params.insert("arguments".into(), Value::Object(given));
             }
-            asked.push(self.question(Subject::Prompt(called.to_owned()), "prompts/get", params).await);
+            asked.push(self.subject(Subject::Prompt(called.to_owned()), "prompts/get", params).await);
         }
         if !known.prompts.items().is_empty() {
-            asked.push(self.question(Subject::UnknownPrompt, "prompts/get", name(NOBODY)).await);
+            asked.push(self.subject(Subject::UnknownPrompt, "prompts/get", name(NOBODY)).await);
         }
         asked
     }
@@ -238,6 +286,11 @@ impl Asking<'_> {
             asked.push(self.question(subject, "tools/call", call(name, &arguments)).await);
         }
         asked.push(chosen);
+    }
+
+    async fn subject(&mut self, subject: Subject, method: &'static str, params: Map<String, Value>) -> Asked {
+        self.turn_to(subject.name());
+        self.question(subject, method, params).await
     }
 
     async fn question(&mut self, subject: Subject, method: &'static str, params: Map<String, Value>) -> Asked {

@@ -4,6 +4,7 @@
 use super::leaves::{Read, check_url, optional, read_at_least, read_path, read_percentage, read_texts};
 use super::{TargetKind, TargetSpec, load_read_only};
 use mcproof_client::Tls;
+use mcproof_engine::oddities::Oddities;
 use mcproof_engine::suite::auth::{AUTH, AUTH_DOC};
 use mcproof_engine::suite::document::{Entry, Key as Written, Kind, Node};
 use mcproof_engine::suite::format::{Fault, Key, Object, Shape};
@@ -25,6 +26,7 @@ pub(super) struct Habits {
     tags: Option<Vec<String>>,
     objective: Option<f64>,
     keep: Option<bool>,
+    strict: Option<bool>,
     public: Option<bool>,
 }
 
@@ -38,6 +40,7 @@ const REGIONS_DOC: &str = "who probes it: regions of monitors that share a datab
 const TAGS_DOC: &str = "words by which routes and maintenance windows find it";
 const OBJECTIVE_DOC: &str = "the share of good minutes that is promised, in percent, such as 99.9";
 const KEEP_DOC: &str = "`true` to let the process of a stdio server live on between probes";
+const STRICT_DOC: &str = "`true` if what not every client takes counts as an outage, in place of a warning";
 const PUBLIC_DOC: &str = "`true` to show it on the public status page";
 
 /// `defaults:`
@@ -50,6 +53,7 @@ pub(super) static DEFAULTS: Object<Habits> = Object {
         optional("tags", TAGS_DOC, Shape::TextOrTexts, tags),
         optional("objective", OBJECTIVE_DOC, Shape::Percentage, objective),
         optional("keep", KEEP_DOC, Shape::Flag, keep),
+        optional("strict", STRICT_DOC, Shape::Flag, strict),
         optional("public", PUBLIC_DOC, Shape::Flag, public),
     ],
     later: &[],
@@ -111,6 +115,10 @@ pub(super) static TARGET: Object<TargetDraft> = Object {
         optional("keep", KEEP_DOC, Shape::Flag, |reader, node, draft| {
             draft.keep_key = Some(reader.key);
             keep(reader, node, &mut draft.habits)
+        }),
+        optional("strict", STRICT_DOC, Shape::Flag, |reader, node, draft| {
+            draft.of_server.push(("strict", reader.key));
+            strict(reader, node, &mut draft.habits)
         }),
         optional("public", PUBLIC_DOC, Shape::Flag, |reader, node, draft| public(reader, node, &mut draft.habits)),
         optional(
@@ -189,6 +197,11 @@ fn objective(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result
 
 fn keep(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result<(), Fault> {
     draft.keep = Some(reader.flag(node)?);
+    Ok(())
+}
+
+fn strict(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result<(), Fault> {
+    draft.strict = Some(reader.flag(node)?);
     Ok(())
 }
 
@@ -283,8 +296,13 @@ fn spec(reader: &mut Reader<'_>, name: &str, kind: TargetKind, draft: TargetDraf
         suite: suite.map(|(path, _)| path),
         objective: habits.objective.or(defaults.objective),
         keep: over_stdio && habits.keep.or(defaults.keep).unwrap_or(false),
+        oddities: oddities(habits.strict.or(defaults.strict)),
         public: habits.public.or(defaults.public).unwrap_or(false),
     }
+}
+
+fn oddities(strict: Option<bool>) -> Oddities {
+    if strict == Some(true) { Oddities::Refused } else { Oddities::Told }
 }
 
 /// A server that another file names, with what `defaults:` says.
@@ -302,6 +320,7 @@ pub(super) fn imported(name: &str, server: Server, defaults: &Habits) -> TargetS
         suite: None,
         objective: defaults.objective,
         keep: over_stdio && defaults.keep.unwrap_or(false),
+        oddities: oddities(defaults.strict),
         public: defaults.public.unwrap_or(false),
     }
 }

@@ -1,6 +1,7 @@
 //! What all tests of the store start from.
 
 use mcproof_client::{EraChoice, TransportKind};
+use mcproof_engine::oddities::Oddities;
 use mcproof_engine::suite::plan::{Binding, Reach, Server};
 use mcproof_record::Place;
 use mcproof_watch::config::{Config, TargetKind, TargetSpec};
@@ -29,6 +30,7 @@ pub(crate) fn target(name: &str) -> TargetSpec {
         suite: None,
         objective: None,
         keep: false,
+        oddities: Oddities::Told,
         public: false,
     }
 }

@@ -1,5 +1,6 @@
 //! What a configuration comes to, for people and as JSON. Secrets are not in it.
 
+use mcproof_engine::oddities::Oddities;
 use mcproof_report::escape;
 use mcproof_watch::config::{Config, Route, TargetKind, TargetSpec, When};
 use serde_json::{Value, json};
@@ -48,6 +49,7 @@ pub(super) fn json(config: &Config) -> String {
             "tags": target.tags,
             "objective": target.objective,
             "keep": target.keep,
+            "strict": target.oddities == Oddities::Refused,
             "public": target.public,
         })
     });
@@ -96,6 +98,7 @@ fn told(target: &TargetSpec) -> String {
     parts.extend(target.objective.map(|objective| format!("objective {objective} %")));
     let flags = [
         (target.keep, "kept running"),
+        (target.oddities == Oddities::Refused, "strict"),
         (target.public, "public"),
         (target.lock.is_some(), "locked"),
         (target.suite.is_some(), "with a suite"),

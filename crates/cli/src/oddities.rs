@@ -1,0 +1,53 @@
+//! What a server sent that not every client takes: told by every command that uses one, and a failure with `--strict`.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use crate::settings;
+use mcproof_client::Session;
+use mcproof_engine::diagnosis::Asker;
+use mcproof_engine::oddities::{Odd, Oddities};
+use mcproof_record::Diagnostic;
+use mcproof_report::diagnostic;
+
+/// Kinds that are told; a flood of noise is counted.
+const KINDS_TOLD: usize = 5;
+
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct StrictArgs {
+    /// Fail if the server sends what not every client takes, in place of a warning
+    #[arg(long)]
+    strict: bool,
+}
+
+impl StrictArgs {
+    pub(crate) fn oddities(self) -> Oddities {
+        if self.strict { Oddities::Refused } else { Oddities::Told }
+    }
+}
+
+/// Tells what was odd so far.
+pub(crate) fn tell(session: &Session) {
+    let Odd { kinds, count } = Odd::of(session, Asker::CommandLine, Oddities::Told);
+    let (style, told) = (settings::style(), kinds.len().min(KINDS_TOLD));
+    for kind in kinds.into_iter().take(told) {
+        let kind = kind.map_text(|text| session.tap().redacted(text));
+        output::talk(&diagnostic::render(&Diagnostic { evidence: None, ..kind }, &style));
+    }
+    if count > told {
+        output::talk(&format!("… and {} more that fit no conversation; --trace FILE keeps them all\n", count - told));
+    }
+}
+
+/// # Errors
+/// Something was odd, and who asks is strict.
+pub(crate) fn judge(session: &Session, oddities: Oddities) -> Result<(), Failure> {
+    let count = if oddities == Oddities::Refused { session.faults().len() } else { 0 };
+    let message = match count {
+        0 => return Ok(()),
+        1 => "the server sent something that not every client takes".to_owned(),
+        count => format!("the server sent {count} things that not every client takes"),
+    };
+    Err(Failure::new(Exit::Failed, Diagnostic::error("not-strict", message)))
+}
