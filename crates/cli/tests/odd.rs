@@ -47,9 +47,16 @@ const USED: &[(&str, &str, i32, &str)] = &[
     ("stdio", "crlf", 0, ""),
     ("stdio", "padded", 0, ""),
     ("stdio", "string-id", 0, "where the request had the number"),
-    ("stdio", "no-jsonrpc", 3, "`jsonrpc` is not \"2.0\""),
+    ("stdio", "float-id", 0, "`id` is no integer"),
+    ("stdio", "null-error", 0, "both `result` and `error`"),
+    ("stdio", "batch", 0, "found an array"),
+    ("stdio", "no-jsonrpc", 0, "`jsonrpc` is not \"2.0\""),
+    ("stdio", "jsonrpc-1", 0, "`jsonrpc` is not \"2.0\""),
+    ("stdio", "bom", 3, "byte order mark"),
     ("stdio", "pretty", 3, "JSON that is pretty-printed breaks into many"),
-    ("stdio", "unknown-version", 3, "2031-01-01"),
+    ("stdio", "unknown-version", 0, "the revision \"2031-01-01\", which does not exist"),
+    ("stdio", "no-server-info", 3, "serverInfo"),
+    ("stdio", "no-capabilities", 3, "capabilities"),
     ("http", "sound", 0, ""),
     ("http", "charset", 0, ""),
     ("http", "upper-type", 0, ""),
@@ -63,7 +70,11 @@ const USED: &[(&str, &str, i32, &str)] = &[
     ("http", "json-as-events", 3, "answer with plain JSON as"),
     ("http", "events-as-json", 3, "announce it as `Content-Type: text/event-stream`"),
     ("http", "events-as-text", 3, "announce it as `Content-Type: text/event-stream`"),
-    ("http", "text-plain", 3, "announce it as `Content-Type: application/json`"),
+    ("http", "text-plain", 0, "`Content-Type: text/plain`, where clients expect `application/json`"),
+    ("http", "rpc-type", 0, "`Content-Type: application/json-rpc`, where clients expect"),
+    ("http", "no-type", 0, "no `Content-Type`, where clients expect"),
+    ("http", "bom", 0, "byte order mark"),
+    ("http", "batch", 0, "found an array"),
     ("sse", "sound", 0, ""),
     ("sse", "event-missing", 0, ""),
     ("sse", "answer-in-post", 3, "send the message on the event stream"),
@@ -233,12 +244,12 @@ fn the_page_tells_what_is_tested() {
             (0, false) => "works, and says so",
             _ => "fails",
         };
-        assert_eq!(cells[7], expected, "{transport} {oddity}");
+        assert_eq!(cells[9], expected, "{transport} {oddity}");
         compared += 1;
     }
     for (transport, oddity, told) in TESTED {
         let Some(cells) = row(transport, oddity) else { continue };
-        assert_eq!(cells[8], if told.is_none() { "passes" } else { "fails" }, "{transport} {oddity}");
+        assert_eq!(cells[10], if told.is_none() { "passes" } else { "fails" }, "{transport} {oddity}");
         compared += 1;
     }
     assert!(compared > 40, "{compared}");

@@ -128,6 +128,37 @@ pub fn parse_within(bytes: &[u8], limits: JsonLimits) -> Result<Message, Malform
     message.map_err(|reason| Malformed { flaw: Flaw::NotAMessage(reason), answers })
 }
 
+/// The responses that clients which put up with more find in bytes that are no message: in an array, with any `jsonrpc`, with a number
+/// such as `1.0` as their id, with an `error` that is `null`.
+pub(crate) fn responses_of_the_tolerant(bytes: &[u8], limits: JsonLimits) -> Vec<(RequestId, Result<Json, RpcError>)> {
+    if !matches!(parse_members(bytes, limits), Ok(_) | Err(Flaw::NotAnObject(_))) {
+        return Vec::new();
+    }
+    let all = match serde_json::from_slice(bytes) {
+        Ok(Value::Array(all)) => all,
+        Ok(one) => vec![one],
+        Err(_) => return Vec::new(),
+    };
+    let mended = all.into_iter().filter_map(|mut value| {
+        let members = value.as_object_mut()?;
+        members.insert("jsonrpc".into(), "2.0".into());
+        if members.contains_key("result") && members.get("error") == Some(&Value::Null) {
+            members.remove("error");
+        }
+        if let Some(number) = members.get("id").and_then(Value::as_f64).filter(|number| number.fract() == 0.0 && number.abs() < LARGEST_EXACT) {
+            members.insert("id".into(), Value::from(number as i64));
+        }
+        match parse_within(&serde_json::to_vec(&value).ok()?, limits) {
+            Ok(Message::Response { id: Some(id), answer }) => Some((id, answer)),
+            _ => None,
+        }
+    });
+    mended.collect()
+}
+
+/// Up to here a floating-point number is the integer that it shows.
+const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
+
 fn parse_members(bytes: &[u8], limits: JsonLimits) -> Result<Members, Flaw> {
     let text = std::str::from_utf8(bytes).map_err(|error| Flaw::NotUtf8(error.valid_up_to()))?;
     if text.starts_with('\u{feff}') {

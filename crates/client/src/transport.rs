@@ -179,6 +179,9 @@ pub(crate) trait Inbox: Send + Sync + 'static {
     /// [`Inbox::message`].
     fn lost(&self, frame: FrameId, kind: FaultKind, content: &[u8], request: Option<&RequestId>);
 
+    /// Whether what one client or another takes is an answer.
+    fn is_tolerant(&self) -> bool;
+
     /// Something that no conforming server sends.
     fn fault(&self, frame: FrameId, kind: FaultKind);
 
@@ -211,6 +214,10 @@ pub enum FaultKind {
     UnfinishedEvent,
     #[error("a message in an event stream outside of `data:`, which clients drop: `{0}`")]
     EventWithoutData(String),
+    #[error("the revision {0:?}, which does not exist")]
+    UnknownRevision(String),
+    #[error("a message with {0}, where clients expect `application/json`")]
+    OtherMediaType(String),
     #[error("a message in the response to a POST, where clients of HTTP+SSE read the event stream only")]
     AnswerOffStream,
     #[error("the beginning of a line without a line feed, which no client reads")]
@@ -234,6 +241,8 @@ impl FaultKind {
             Self::NotWaitedFor(known) => Self::NotWaitedFor(id(known)),
             Self::NoId(text) => Self::NoId(beginning(text)),
             Self::OtherEvent(name) => Self::OtherEvent(beginning(name)),
+            Self::UnknownRevision(name) => Self::UnknownRevision(beginning(name)),
+            Self::OtherMediaType(name) => Self::OtherMediaType(beginning(name)),
             Self::EventWithoutData(line) => Self::EventWithoutData(beginning(line)),
             other => other,
         }

@@ -358,6 +358,8 @@ fn code_of_kind(kind: &FaultKind) -> &'static str {
         FaultKind::UnfinishedEvent => "sse-event-unfinished",
         FaultKind::EventWithoutData(_) => "event-without-data",
         FaultKind::AnswerOffStream => "answer-off-stream",
+        FaultKind::OtherMediaType(_) => "other-media-type",
+        FaultKind::UnknownRevision(_) => "unknown-revision",
         FaultKind::UnfinishedLine => "line-unfinished",
         FaultKind::NotificationRefused { .. } => "notification-refused",
         FaultKind::TooManyRequests { .. } => "too-many-requests",
@@ -420,6 +422,8 @@ fn kind_hint(kind: &FaultKind) -> Option<&'static str> {
         FaultKind::EventWithoutData(_) => {
             "begin the line with `data: `, in lower case: an event stream knows the fields data, event, id and retry"
         }
+        FaultKind::UnknownRevision(_) => "answer `initialize` with a revision that the client may know, best the one that it offers",
+        FaultKind::OtherMediaType(_) => "announce it as `Content-Type: application/json`",
         FaultKind::AnswerOffStream => "answer the POST with 202 and no body, and send the message on the event stream",
         FaultKind::UnfinishedLine => "end each message with a line feed, and flush it",
         FaultKind::NotificationRefused { .. } => "answer a notification with 202 and no body",

@@ -297,6 +297,24 @@ impl Dispatcher {
         state.pending.remove(&id)
     }
 
+    /// Takes the answers in what is no message, as far as clients take them, where nobody is strict. Whether there were any.
+    fn takes(&self, bytes: &[u8], frame: FrameId, head: Option<&Arc<HttpHead>>) -> bool {
+        if self.reading == Reading::Strict {
+            return false;
+        }
+        // Whoever decodes a body as the Fetch standard has it drops the mark.
+        let bytes = if head.is_some() { bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes) } else { bytes };
+        let mut is_any = false;
+        for (id, answer) in jsonrpc::responses_of_the_tolerant(bytes, self.limits) {
+            let pending = self.state().pending.remove(&id);
+            if let Some(pending) = pending {
+                pending.take(answer, false, frame, head);
+                is_any = true;
+            }
+        }
+        is_any
+    }
+
     /// A response came that fits no request that is open.
     fn stray(&self, state: &mut State, id: &RequestId) {
         if self.misled.is_none() || state.given_up.remove(id) {
@@ -325,6 +343,15 @@ impl Dispatcher {
         self.notifications.keep(notification, bytes);
     }
 
+    /// A revision that does not exist is no reason for some clients to leave. Whether it is one here.
+    pub(super) fn takes_revision(&self, version: &str, frame: FrameId) -> bool {
+        let is_taken = self.reading == Reading::Tolerant;
+        if is_taken {
+            self.fault(frame, FaultKind::UnknownRevision(version.to_owned()));
+        }
+        is_taken
+    }
+
     pub(super) fn closed_because(&self) -> Option<Closed> {
         self.state().closed.clone()
     }
@@ -340,6 +367,8 @@ impl Dispatcher {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 impl Inbox for Dispatcher {
     fn line_begun(&self, note: &dyn Fn() -> FrameId) {
@@ -379,6 +408,7 @@ impl Inbox for Dispatcher {
             // A refused request may be explained in any form; the status says it all (2025-11-25, transports, sending
             // messages: the body of an error status may, not must, be a JSON-RPC error).
             Err(_) if head.is_some_and(|head| head.status >= 400) => {}
+            Err(malformed) if self.takes(bytes, frame, head) => self.fault(frame, FaultKind::Malformed(malformed)),
             Err(malformed) => {
                 if let Some(pending) = self.meant(&malformed, bytes, request) {
                     let _ = pending.answer.send(Err(CallFailure::NotAnAnswer(malformed.clone())));
@@ -428,6 +458,10 @@ impl Inbox for Dispatcher {
                 pending.take(answer, anonymous, frame, head);
             }
         }
+    }
+
+    fn is_tolerant(&self) -> bool {
+        self.reading == Reading::Tolerant
     }
 
     fn fault(&self, frame: FrameId, kind: FaultKind) {

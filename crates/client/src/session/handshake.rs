@@ -61,6 +61,7 @@ pub(super) async fn initialize(
     // Kept before anything is found wrong with the answer: a session that was begun has to be ended.
     let session = reply.http.as_ref().and_then(|head| head.header(SESSION_HEADER)).map(|id| (SESSION_HEADER.to_owned(), id.to_owned()));
     wire.set_headers(session.iter().cloned().collect());
+    let answered = reply.frame;
     let result = reply.answer.map_err(|error| ConnectFailure::Refused { method: INITIALIZE, error })?;
     let bad = |reason: &str| ConnectFailure::BadResult { method: INITIALIZE, reason: reason.to_owned() };
     let version = result.get("protocolVersion").and_then(Value::as_str).ok_or_else(|| bad("has no `protocolVersion`"))?.to_owned();
@@ -73,7 +74,7 @@ pub(super) async fn initialize(
     }
     match pinned.filter(|_| offer.insists) {
         Some(wanted) if wanted != version => return Err(ConnectFailure::OtherVersion { wanted: wanted.to_owned(), found: version }),
-        None if Era::of(&version).is_none() => return Err(ConnectFailure::UnknownVersion { found: version }),
+        None if Era::of(&version).is_none() && !dispatcher.takes_revision(&version, answered) => return Err(ConnectFailure::UnknownVersion { found: version }),
         _ => {}
     }
     let mut headers = Vec::new();

@@ -57,7 +57,7 @@ pub enum Reading {
     /// It fails its request: whoever tests a server wants to know.
     #[default]
     Strict,
-    /// It is taken where the SDKs of TypeScript and Python both take it: whoever uses a server wants its answer.
+    /// It is taken where one of the clients that many people use takes it: whoever uses a server wants its answer.
     Tolerant,
 }
 

@@ -506,6 +506,11 @@ pub(crate) fn is_json(media_type: &str) -> bool {
     media_type == "application/json" || media_type.ends_with("+json")
 }
 
+/// JSON of any announced type: some clients look at the body.
+fn is_like_a_message(bytes: &[u8]) -> bool {
+    matches!(bytes.trim_ascii(), [b'{', .., b'}']) && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+}
+
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
 /// A connection to a Streamable HTTP endpoint.
@@ -701,6 +706,10 @@ impl Shared {
         }
         let (bytes, broken, frame) = self.exchanger.body(open).await;
         if is_json(&media_type) && broken.is_none() && !bytes.is_empty() {
+            self.inbox.message(&bytes, frame, Some(&head), request);
+        } else if self.inbox.is_tolerant() && broken.is_none() && head.status < 300 && is_like_a_message(&bytes) {
+            let named = if media_type.is_empty() { "no `Content-Type`".to_owned() } else { format!("`Content-Type: {media_type}`") };
+            self.inbox.fault(frame, FaultKind::OtherMediaType(named));
             self.inbox.message(&bytes, frame, Some(&head), request);
         }
         Unanswered::Response { head, excerpt: excerpt(&bytes), broken }
