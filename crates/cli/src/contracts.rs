@@ -159,7 +159,7 @@ async fn visit_all(
             versions.insert(visitor.era, spoken);
         }
         let spoken = versions.get(&visitor.era).map(Vec::as_slice).unwrap_or_default();
-        let captured = captured(&session, spoken, resolved).await;
+        let captured = captured(&session, spoken, resolved).await.map_err(|failure| failure.redacted(&of_session));
         // Told once: it is the same server for all kinds of clients.
         if contracts.is_empty() && captured.is_ok() {
             oddities::tell(&session);

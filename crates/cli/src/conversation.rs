@@ -124,6 +124,7 @@ async fn converse(resolved: &Resolved, tap: &Tap, work: impl AsyncFnOnce(&Sessio
         outcome = work(&session) => (outcome, Patience::default()),
         exit = interrupts.next() => (Ok(exit), Patience::SHORT),
     };
+    let outcome = outcome.map_err(|failure| failure.redacted(tap));
     tokio::select! {
         _ = session.close_within(patience) => outcome,
         exit = interrupts.next() => Ok(exit),

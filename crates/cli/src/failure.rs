@@ -1,6 +1,7 @@
 //! Why a command could not do what it was asked: a diagnosis and an exit code. Knows no rendering.
 
 use crate::exit::Exit;
+use mcproof_client::Tap;
 use mcproof_record::{Diagnostic, Place};
 use serde_json::Value;
 use std::io;
@@ -39,6 +40,13 @@ impl Failure {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.diagnostic.hint = Some(hint.into());
         self
+    }
+
+    /// A server may repeat what it was given, in whatever it is told by.
+    #[must_use]
+    pub(crate) fn redacted(self, tap: &Tap) -> Self {
+        let diagnostic = Box::new(self.diagnostic.map_text(|text| tap.redacted(text)));
+        Self { diagnostic, wire: self.wire.map(|wire| Box::new(tap.redacted_value(*wire))), ..self }
     }
 
     #[must_use]

@@ -8,7 +8,6 @@ use crate::output;
 use crate::printing::{Form, Printer};
 use crate::request::{self, Answer, Request};
 use crate::target::Resolved;
-use mcproof_client::Session;
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_record::Diagnostic;
 use mcproof_report::escape;
@@ -44,7 +43,7 @@ pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, wat
                 oddities::judge(session, printer.oddities).map(|()| Exit::Passed)
             }
             Ok(result) => {
-                printer.print(&method, &result)?;
+                printer.print(&method, &session.tap().redacted_value(result.clone()))?;
                 match result.get("isError") {
                     Some(serde_json::Value::Bool(true)) if method == "tools/call" => {
                         let mut failure = tool_error(request);

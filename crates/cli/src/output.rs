@@ -20,6 +20,11 @@ pub(crate) fn data(bytes: &[u8]) -> Result<(), Failure> {
     written(stdout.write_all(bytes).and_then(|()| stdout.flush()))
 }
 
+/// JSON on stdout, in which nothing hides or steers a terminal, whatever a server wrote.
+pub(crate) fn json(text: &str) -> Result<(), Failure> {
+    data(mcproof_report::escape_json(text).as_bytes())
+}
+
 /// Takes from the front of data what a pipe on stdout takes without waiting for whoever reads it.
 pub(crate) fn data_at_once(bytes: &mut Vec<u8>) {
     let stdout = io::stdout();

@@ -9,7 +9,7 @@ use crate::present;
 use crate::settings;
 use base64::Engine as _;
 use mcproof_engine::oddities::Oddities;
-use mcproof_report::{diagnostic, escape_block};
+use mcproof_report::{diagnostic, escape_json};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -90,8 +90,8 @@ impl Printer {
         }
         match self.form {
             Form::Readable => output::show(&present::result(method, result, &settings::style())),
-            Form::Json => output::data(for_stdout(format!("{result:#}\n")).as_bytes()),
-            Form::Envelope => output::data(for_stdout(format!("{}\n", json!({ "result": result }))).as_bytes()),
+            Form::Json => output::json(&format!("{result:#}\n")),
+            Form::Envelope => output::json(&format!("{}\n", json!({ "result": result }))),
         }
     }
 
@@ -103,7 +103,7 @@ impl Printer {
                     Some(error) => *error,
                     None => json!({ "code": failure.diagnostic.code, "message": failure.diagnostic.message }),
                 };
-                output::talk(&format!("{}\n", safe_json(&json!({ "error": error }).to_string())));
+                output::talk(&format!("{}\n", escape_json(&json!({ "error": error }).to_string())));
                 Ok(failure.exit)
             }
             other => other,
@@ -114,29 +114,6 @@ impl Printer {
 /// Tells a person of a failure.
 pub(crate) fn tell(failure: &Failure) {
     output::talk(&diagnostic::render(&failure.diagnostic, &settings::style()));
-}
-
-/// A pipe gets the JSON as it is; a terminal must not be steered by what a server wrote into it.
-fn for_stdout(json: String) -> String {
-    if output::stdout_is_terminal() { safe_json(&json) } else { json }
-}
-
-/// The same JSON with everything escaped that a terminal would obey or hide.
-fn safe_json(json: &str) -> String {
-    let mut safe = String::with_capacity(json.len());
-    let mut buffer = [0; 4];
-    for character in json.chars() {
-        let text: &str = character.encode_utf8(&mut buffer);
-        if character.is_ascii() && character != '\u{7f}' || escape_block(text) == text {
-            safe.push(character);
-        } else {
-            let mut units = [0; 2];
-            for unit in character.encode_utf16(&mut units) {
-                safe += &format!("\\u{unit:04x}");
-            }
-        }
-    }
-    safe
 }
 
 /// The text of a result, or the bytes of its one binary part.
@@ -161,20 +138,6 @@ fn raw(result: &Value) -> Result<Vec<u8>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn json_for_a_terminal_stays_json() {
-        let check = |text: &str, expected: &str| {
-            let json = Value::from(text).to_string();
-            let safe = safe_json(&json);
-            assert_eq!(safe, expected);
-            assert_eq!(serde_json::from_str::<Value>(&safe).unwrap(), text);
-        };
-        check("naïve 日本", "\"naïve 日本\"");
-        check("\u{1b}[31m", r#""\u001b[31m""#);
-        check("a\u{202e}b\u{9b}\u{7f}", r#""a\u202eb\u009b\u007f""#);
-        check("\u{e0041}", r#""\udb40\udc41""#);
-    }
 
     #[test]
     fn raw_is_the_text_or_the_one_binary() {

@@ -13,7 +13,10 @@ use crate::settings;
 use crate::suggest;
 use clap::{Args as _, FromArgMatches as _};
 use config::{Folder, Known};
-use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Guardian, Launch, Reading, Startup, TapBounds, Target, TransportKind};
+use mcproof_client::{
+    ConnectOptions, Endpoint, EraChoice, Guardian, Launch, Reading, Startup, TapBounds, Target, TransportKind, inherited_secrets,
+};
+use mcproof_engine::check::{Budget, Inquiry, Permission};
 use mcproof_engine::diagnosis::Asker;
 use mcproof_engine::oddities::Oddities;
 use mcproof_engine::offer::flaw_of_offer;
@@ -142,6 +145,22 @@ impl Resolved {
         Self { oddities: strict.oddities(), ..self }
     }
 
+    /// A check of it: what is out of order is told, not waited for; what is odd is judged, not put up with.
+    pub(crate) fn inquiry(self, calls: Permission) -> Inquiry {
+        let Self { target, options, secrets, timeout, tap, .. } = self;
+        Inquiry {
+            target,
+            options: ConnectOptions { startup: Startup::Over, reading: Reading::Strict, ..options },
+            secrets,
+            tap,
+            timeout,
+            budget: Budget::default(),
+            calls,
+            as_browser: false,
+            replicas: Vec::new(),
+        }
+    }
+
     /// What to do if a server fails at its start, because it was started as by a host.
     pub(crate) fn host_hint(&self) -> Option<String> {
         match &self.target {
@@ -207,7 +226,10 @@ impl TargetArgs {
             options.client.capabilities = capabilities.clone();
         }
         options.answers.roots = (!self.root.is_empty()).then(|| self.root.clone());
-        let secrets = target.secrets();
+        let mut secrets = target.secrets();
+        if let Target::Stdio(_) | Target::Http { launch: Some(_), .. } = &target {
+            secrets.extend(inherited_secrets(&settings::variables()));
+        }
         let tap = self.network.limits().tap_bounds();
         Ok(Resolved { target, options, secrets, timeout: self.timeout, trace: self.trace.clone(), tap, oddities: Oddities::Told })
     }

@@ -145,7 +145,9 @@ pub(crate) fn responses_of_the_tolerant(bytes: &[u8], limits: JsonLimits) -> Vec
         if members.contains_key("result") && members.get("error") == Some(&Value::Null) {
             members.remove("error");
         }
-        if let Some(number) = members.get("id").and_then(Value::as_f64).filter(|number| number.fract() == 0.0 && number.abs() < LARGEST_EXACT) {
+        if let Some(number) =
+            members.get("id").and_then(Value::as_f64).filter(|number| number.fract() == 0.0 && number.abs() < LARGEST_EXACT)
+        {
             members.insert("id".into(), Value::from(number as i64));
         }
         match parse_within(&serde_json::to_vec(&value).ok()?, limits) {

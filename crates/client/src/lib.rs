@@ -4,6 +4,7 @@
 mod answers;
 pub mod auth;
 pub mod jsonrpc;
+pub mod redaction;
 pub mod revision;
 mod secrets;
 pub mod session;
@@ -12,6 +13,7 @@ pub mod transport;
 
 pub use answers::{Answers, Callback, Consulted, Elicitation, HostedTasks, Sampling};
 pub use revision::{Era, EraChoice, ParseChoiceError, TransportKind};
+pub use secrets::inherited_secrets;
 pub use session::{
     CallFailure, Called, Cancellation, Canceller, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Farewell, Fault, Handshake,
     Headers, HttpAnswer, HttpQuestion, ListFailure, Listed, ListenFailure, Locate, Notification, NotificationFailure, Reading, Reads,

@@ -24,6 +24,26 @@ impl Target {
     }
 }
 
+/// Names of variables end with these that hold credentials, whoever set them.
+const CREDENTIALS: [&str; 9] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIALS", "API_KEY", "APIKEY", "ACCESS_KEY", "PRIVATE_KEY"];
+/// What is shorter is seldom a credential, and often a word.
+const SHORTEST_CREDENTIAL: usize = 12;
+
+/// The credentials in an environment that a server inherits. Nobody named these: what looks like a path, an address or a sentence
+/// is none.
+pub fn inherited_secrets<'a>(variables: impl IntoIterator<Item = (&'a String, &'a String)>) -> Vec<String> {
+    let is_credential = |(name, value): &(&String, &String)| {
+        let name = name.to_ascii_uppercase();
+        let is_named = CREDENTIALS.iter().any(|ending| name.ends_with(ending));
+        is_named
+            && value.len() >= SHORTEST_CREDENTIAL
+            && !value.starts_with(['/', '.', '~'])
+            && !value.contains("://")
+            && !value.contains(' ')
+    };
+    variables.into_iter().filter(is_credential).map(|(_, value)| value.clone()).collect()
+}
+
 fn take(name: &str, value: &str, secrets: &mut Vec<String>) {
     let folded = name.to_ascii_lowercase().replace('_', "-");
     if TELLTALES.iter().any(|telltale| folded.contains(telltale)) {
@@ -60,6 +80,20 @@ mod tests {
 
     fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn what_is_inherited_is_a_secret_only_if_it_looks_like_one() {
+        let variables = pairs(&[
+            ("GITHUB_TOKEN", "ghp_0123456789abcdef"),
+            ("MY_API_KEY", "0123456789abcdef"),
+            ("API_KEY", "short"),
+            ("SSH_PRIVATE_KEY", "/home/me/.ssh/id_ed25519"),
+            ("KEYCLOAK_URL", "http://localhost:8080/"),
+            ("TOKEN_LIMIT", "0123456789abcdef"),
+        ]);
+        let found = inherited_secrets(variables.iter().map(|(name, value)| (name, value)));
+        assert_eq!(found, ["ghp_0123456789abcdef", "0123456789abcdef"]);
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! The tap: every byte of a session passes it on its way, below JSON, and is kept as a frame with its time.
 //! Knows no messages.
 
+use crate::redaction::{Redactor, Tail};
 use crate::transport::Dialed;
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Raw, Transcript};
+use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 type Observer = Box<dyn Fn(&Frame) + Send + Sync>;
@@ -26,7 +29,9 @@ struct Inner {
     /// Sees each frame as it is recorded, also those that are later dropped.
     observer: Option<Observer>,
     bounds: TapBounds,
-    secrets: RwLock<Vec<String>>,
+    secrets: RwLock<Redactor>,
+    /// What each stream of lines ended with last.
+    tails: Mutex<[Tail; STREAMS]>,
     /// HTTP exchanges begun so far, on whatever connection.
     exchanges: AtomicU64,
     excused: Mutex<Excused>,
@@ -85,31 +90,30 @@ impl Tap {
             observer,
             bounds,
             secrets: RwLock::default(),
+            tails: Mutex::default(),
             exchanges: AtomicU64::new(0),
             excused: Mutex::default(),
             dialed: Mutex::default(),
             is_disturbed: AtomicBool::new(false),
         };
         let tap = Self { shared: Arc::new(shared), find_secrets: None };
-        secrets.into_iter().for_each(|secret| tap.keep_secret(secret));
+        secrets.iter().for_each(|secret| tap.keep_secret(secret));
         tap
     }
 
-    /// From now on this is replaced before anything is recorded. Values of fewer than four bytes are not: they would
-    /// blank out half of a transcript without hiding anything worth hiding.
-    pub fn keep_secret(&self, secret: String) {
-        let mut secrets = self.shared.secrets.write().unwrap_or_else(PoisonError::into_inner);
-        if secret.len() >= SHORTEST_SECRET && !secrets.contains(&secret) {
-            secrets.push(secret);
-            // One secret may be part of another: the longer one has to go first, or its rest would stay.
-            secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        }
+    /// From now on this is replaced before anything is recorded, in whatever form it comes, unless it is too short to be one.
+    pub fn keep_secret(&self, secret: &str) {
+        self.shared.secrets.write().unwrap_or_else(PoisonError::into_inner).add(secret);
     }
 
     /// From here on also those that another one knows by now.
     pub fn keep_secrets_of(&self, other: &Self) {
-        let secrets = other.shared.secrets.read().unwrap_or_else(PoisonError::into_inner).clone();
-        secrets.into_iter().for_each(|secret| self.keep_secret(secret));
+        let secrets = other.secrets().secrets().to_vec();
+        secrets.iter().for_each(|secret| self.keep_secret(secret));
+    }
+
+    fn secrets(&self) -> RwLockReadGuard<'_, Redactor> {
+        self.shared.secrets.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same transcript, for frames that may tell secrets which are not known before they are seen.
@@ -161,24 +165,38 @@ impl Tap {
 
     /// What was recorded elsewhere, without the secrets that are known here by now.
     pub fn redacted_transcript(&self, mut transcript: Transcript) -> Transcript {
-        let secrets = self.shared.secrets.read().unwrap_or_else(PoisonError::into_inner);
+        let (secrets, mut tails) = (self.secrets(), Default::default());
         let frames = std::mem::take(&mut transcript.frames);
-        transcript.frames = frames.into_iter().map(|frame| Frame { body: redact(frame.body, &secrets), ..frame }).collect();
+        let clean = |frame: Frame| Frame { body: redact(frame.body, frame.direction, &secrets, &mut tails), ..frame };
+        transcript.frames = frames.into_iter().map(clean).collect();
         transcript
     }
 
     /// A text without the secrets that are known by now.
     pub fn redacted(&self, text: String) -> String {
-        without(text, &self.shared.secrets.read().unwrap_or_else(PoisonError::into_inner))
+        without(text, &self.secrets())
+    }
+
+    /// A value without the secrets that are known by now.
+    pub fn redacted_value(&self, mut value: Value) -> Value {
+        let secrets = self.secrets();
+        if !secrets.is_empty() {
+            clean(&mut value, &secrets);
+        }
+        value
     }
 
     pub fn record(&self, direction: Direction, body: FrameBody) -> FrameId {
         if let Some(find_secrets) = self.find_secrets {
-            find_secrets(&body).into_iter().for_each(|secret| self.keep_secret(secret));
+            find_secrets(&body).iter().for_each(|secret| self.keep_secret(secret));
         }
         let is_excused = self.is_disturbed() && self.takes_excuse(&body);
-        let secrets = self.shared.secrets.read().unwrap_or_else(PoisonError::into_inner);
-        let body = if secrets.is_empty() { body } else { redact(body, &secrets) };
+        let secrets = self.secrets();
+        let body = if secrets.is_empty() {
+            body
+        } else {
+            redact(body, direction, &secrets, &mut self.shared.tails.lock().unwrap_or_else(PoisonError::into_inner))
+        };
         drop(secrets);
         let mut state = self.state();
         // The clock is read under the lock: frames are ordered by id and by time alike.
@@ -302,48 +320,65 @@ const MOST_DIALED: usize = 32;
 /// Messages that were disturbed and have not come yet.
 const MOST_EXPECTED: usize = 1000;
 
-const REDACTED: &str = "[redacted]";
-const SHORTEST_SECRET: usize = 4;
+/// Streams of lines: messages, stdout that is none, stderr.
+const STREAMS: usize = 3;
 
-fn without(text: String, secrets: &[String]) -> String {
-    secrets.iter().fold(text, |text, secret| if text.contains(secret.as_str()) { text.replace(secret.as_str(), REDACTED) } else { text })
+fn without(text: String, secrets: &Redactor) -> String {
+    let clean = changed(secrets.text(&text));
+    clean.unwrap_or(text)
 }
 
 /// On bytes, because a secret in a frame that is no UTF-8 is a secret all the same.
-fn without_raw(raw: Raw, secrets: &[String]) -> Raw {
-    secrets.iter().fold(raw, |raw, secret| {
-        let bytes = raw.as_bytes();
-        let mut places = memchr::memmem::find_iter(bytes, secret).peekable();
-        if places.peek().is_none() {
-            return raw;
-        }
-        let mut clean = Vec::with_capacity(bytes.len());
-        let mut rest = 0;
-        for place in places {
-            clean.extend_from_slice(&bytes[rest..place]);
-            clean.extend_from_slice(REDACTED.as_bytes());
-            rest = place + secret.len();
-        }
-        clean.extend_from_slice(&bytes[rest..]);
-        clean.as_slice().into()
-    })
+fn without_raw(raw: Raw, secrets: &Redactor) -> Raw {
+    let clean = changed(secrets.bytes(raw.as_bytes()));
+    clean.map_or(raw, |clean| clean.as_slice().into())
 }
 
-fn redact(body: FrameBody, secrets: &[String]) -> FrameBody {
+/// A line, in which a secret may go on that began in the line before.
+fn without_line(raw: Raw, secrets: &Redactor, tail: &mut Tail) -> Raw {
+    let clean = changed(secrets.piece(raw.as_bytes(), tail));
+    clean.map_or(raw, |clean| clean.as_slice().into())
+}
+
+fn changed<T: ToOwned + ?Sized>(text: Cow<'_, T>) -> Option<T::Owned> {
+    match text {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(changed) => Some(changed),
+    }
+}
+
+fn clean(value: &mut Value, secrets: &Redactor) {
+    match value {
+        Value::String(text) => *text = without(std::mem::take(text), secrets),
+        Value::Array(items) => items.iter_mut().for_each(|item| clean(item, secrets)),
+        Value::Object(members) => {
+            for (name, mut member) in std::mem::take(members) {
+                clean(&mut member, secrets);
+                members.insert(without(name, secrets), member);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn redact(body: FrameBody, direction: Direction, secrets: &Redactor, tails: &mut [Tail; STREAMS]) -> FrameBody {
     let text = |value: String| without(value, secrets);
     let raw = |value: Raw| without_raw(value, secrets);
     let pairs = |values: Vec<(String, String)>| values.into_iter().map(|(name, value)| (name, text(value))).collect();
     match body {
+        FrameBody::Line { bytes, unterminated } if direction == Direction::FromServer => {
+            FrameBody::Line { bytes: without_line(bytes, secrets, &mut tails[0]), unterminated }
+        }
         FrameBody::Line { bytes, unterminated } => FrameBody::Line { bytes: raw(bytes), unterminated },
-        FrameBody::Stderr { bytes } => FrameBody::Stderr { bytes: raw(bytes) },
-        FrameBody::Stdout { bytes } => FrameBody::Stdout { bytes: raw(bytes) },
+        FrameBody::Stdout { bytes } => FrameBody::Stdout { bytes: without_line(bytes, secrets, &mut tails[1]) },
+        FrameBody::Stderr { bytes } => FrameBody::Stderr { bytes: without_line(bytes, secrets, &mut tails[2]) },
         FrameBody::HttpRequest { exchange, method, url, headers, body } => {
             FrameBody::HttpRequest { exchange, method, url: text(url), headers: pairs(headers), body: raw(body) }
         }
         FrameBody::HttpResponse { exchange, status, headers } => FrameBody::HttpResponse { exchange, status, headers: pairs(headers) },
         FrameBody::HttpBody { exchange, bytes } => FrameBody::HttpBody { exchange, bytes: raw(bytes) },
         FrameBody::SseEvent { exchange, bytes, event, id, data } => {
-            FrameBody::SseEvent { exchange, bytes: raw(bytes), event, id, data: data.map(raw) }
+            FrameBody::SseEvent { exchange, bytes: raw(bytes), event: event.map(text), id: id.map(text), data: data.map(raw) }
         }
         FrameBody::HttpEnd { exchange, error } => FrameBody::HttpEnd { exchange, error: error.map(text) },
         FrameBody::Spawned { pid, command } => FrameBody::Spawned { pid, command: command.into_iter().map(text).collect() },
@@ -355,6 +390,7 @@ fn redact(body: FrameBody, secrets: &[String]) -> FrameBody {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::redaction::REDACTED;
 
     fn line(text: &str) -> FrameBody {
         FrameBody::Line { bytes: text.into(), unterminated: false }
@@ -420,9 +456,9 @@ mod tests {
             _ => Vec::new(),
         };
         let tap = Tap::new();
-        tap.keep_secret("abc".into());
-        tap.keep_secret("inner".into());
-        tap.keep_secret("outer-inner-outer".into());
+        tap.keep_secret("abc");
+        tap.keep_secret("inner");
+        tap.keep_secret("outer-inner-outer");
         tap.finding(find).note("token=hunter2 abc");
         tap.note("a hunter2 outer-inner-outer inner");
         let bytes = [b"\xff hunter2 hunter2 \xff".as_slice(), b"hunter"].concat();
@@ -433,6 +469,29 @@ mod tests {
         let FrameBody::Note { text } = &frames[1].body else { panic!() };
         assert_eq!(text, "a [redacted] [redacted] [redacted]");
         let FrameBody::Line { bytes, .. } = &frames[2].body else { panic!() };
-        assert_eq!(bytes.as_bytes(), b"\xff [redacted] [redacted] \xffhunter");
+        assert_eq!(bytes.as_bytes(), b"\xff [redacted] [redacted] \xff[redacted]");
+    }
+
+    #[test]
+    fn a_secret_that_goes_on_in_the_next_line_is_hidden_there_as_well() {
+        let tap = Tap::with(TapBounds::default(), vec!["correct horse battery".into()], None);
+        for piece in ["said correct hor", "se batt", "ery and more", "se batt"] {
+            tap.record(Direction::FromServer, FrameBody::Stderr { bytes: piece.into() });
+            tap.record(Direction::Local, FrameBody::Note { text: "between".into() });
+        }
+        let frames = tap.transcript().frames;
+        let lines: Vec<String> = frames
+            .into_iter()
+            .filter_map(|frame| if let FrameBody::Stderr { bytes } = frame.body { Some(bytes.to_text().into_owned()) } else { None })
+            .collect();
+        assert_eq!(lines, ["said [redacted]", "[redacted]", "[redacted] and more", "se batt"]);
+    }
+
+    #[test]
+    fn a_value_is_cleaned_with_its_names() {
+        let tap = Tap::with(TapBounds::default(), vec!["hunter2".into()], None);
+        let value = serde_json::json!({ "aHVudGVyMg==": ["Hunter2", 7, { "a": "%68unter2" }] });
+        let expected = serde_json::json!({ "[redacted]": ["[redacted]", 7, { "a": "[redacted]" }] });
+        assert_eq!(tap.redacted_value(value), expected);
     }
 }

@@ -14,7 +14,7 @@ use crate::diagnosis::{self, Asker, Scene};
 use crate::oddities::{Odd, Oddities};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use mcproof_client::{ConnectFailure, ConnectOptions, Handshake, Patience, Reading, Session, StartFailure, Tap, Target, open_session};
-use mcproof_record::{Contract, Diagnostic, ProbeReport, ProbeVerdict, ProbedHandshake};
+use mcproof_record::{Contract, ProbeReport, ProbeVerdict, ProbedHandshake};
 use phases::Course;
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
@@ -86,7 +86,8 @@ pub async fn visit(plan: &ProbePlan, earlier: Option<Session>, tap: &Tap, now: S
     };
     let (failure, session) = match opened {
         Ok(session) => {
-            report.handshake = Some(shaken(session.handshake()));
+            let shaken = shaken(session.handshake());
+            report.handshake = Some(ProbedHandshake { server: shaken.server.map(|server| tap.redacted(server)), ..shaken });
             let seen = list(plan, &session, &mut course, &mut report).await;
             // The time of this is not the server's: it lists more than a client needs.
             if report.verdict.is_up() {
@@ -129,7 +130,8 @@ async fn list(plan: &ProbePlan, session: &Session, course: &mut Course, report: 
     match session.list("tools/list", "tools", plan.timeout).await {
         Ok(listed) => {
             course.list = Some((began, session.tap().elapsed()));
-            let all: Vec<Value> = listed.items.into_iter().chain(listed.rejected.into_iter().map(|(tool, _)| tool)).collect();
+            let all = listed.items.into_iter().chain(listed.rejected.into_iter().map(|(tool, _)| tool));
+            let all: Vec<Value> = all.map(|tool| session.tap().redacted_value(tool)).collect();
             report.tools = Some(all.len());
             let hash = tools_hash(&all);
             report.contract = Some(promise::found(session, plan, hash.clone()));

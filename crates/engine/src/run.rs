@@ -80,6 +80,8 @@ pub struct RunOptions {
     pub snapshots: Snapshots,
     /// Every request is written down there, and not where a suite says.
     pub audit: Option<PathBuf>,
+    /// What servers inherit and nobody is to see, besides what their targets hold.
+    pub secrets: Vec<String>,
     /// The time of day.
     pub began: SystemTime,
 }

@@ -13,7 +13,9 @@ pub use reaching::{Reaching, Started, reach};
 
 use crate::suite::{Environment, load};
 use cases::Case;
+use mcproof_client::redaction::Redactor;
 use now::Now;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::SystemTime;
@@ -23,8 +25,16 @@ pub struct Surroundings {
     pub now: SystemTime,
     /// Secrets, and folders of this machine: an answer that holds one of them is matched by its type.
     pub private: Vec<String>,
+    /// What no answer may hold in any form.
+    pub secrets: Redactor,
     /// The environment, which is another one elsewhere: no value of it is expected.
     pub environment: BTreeMap<String, String>,
+}
+
+impl Surroundings {
+    fn holds_secret(&self, text: &str) -> bool {
+        matches!(self.secrets.text(text), Cow::Owned(_))
+    }
 }
 
 /// A suite as text.

@@ -65,6 +65,29 @@ pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(|character| character.width().unwrap_or(0)).sum()
 }
 
+/// JSON that says the same, with everything escaped that a terminal would obey or hide: it may be shown on one, through any pipe.
+pub fn escape_json(json: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t' | b'\r');
+    if json.bytes().all(is_plain) {
+        return Cow::Borrowed(json);
+    }
+    let mut safe = String::with_capacity(json.len());
+    let mut before = None;
+    for character in json.chars() {
+        let follows = before.replace(character);
+        let is_written_so = matches!(character, '\u{fe0e}' | '\u{fe0f}') && follows.is_some_and(is_pictograph);
+        // Controls of ASCII stand between values only.
+        if (character.is_ascii() && character != '\u{7f}') || is_written_so || !is_unsafe(character) {
+            safe.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                write!(safe, "\\u{unit:04x}").expect("a String takes all text");
+            }
+        }
+    }
+    Cow::Owned(safe)
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lines {
     One,
@@ -145,6 +168,20 @@ mod tests {
     fn check(text: &str, one: &str, many: &str) {
         assert_eq!(escape(text), one, "{text:?} in one line");
         assert_eq!(escape_block(text), many, "{text:?} as a block");
+    }
+
+    #[test]
+    fn json_for_a_terminal_stays_json() {
+        let check = |text: &str, expected: &str| {
+            let json = serde_json::Value::from(text).to_string();
+            let safe = escape_json(&json);
+            assert_eq!(safe, expected);
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), text);
+        };
+        check("naïve 日本 ⚠\u{fe0f}", "\"naïve 日本 ⚠\u{fe0f}\"");
+        check("\u{1b}[31m", r#""\u001b[31m""#);
+        check("a\u{202e}b\u{9b}\u{7f}", r#""a\u202eb\u009b\u007f""#);
+        check("\u{e0041}", r#""\udb40\udc41""#);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The events of a run as JSON lines, for programs. Knows nothing of what they say.
 
-use crate::Reporter;
+use crate::{Reporter, escape_json};
 use mcproof_record::Event;
 use std::io::{self, BufWriter, Write};
 
@@ -24,8 +24,25 @@ impl<W: Write> Reporter for JsonLines<W> {
     /// memory first: a transcript may be large.
     fn event(&mut self, event: &Event) -> io::Result<()> {
         let mut writer = BufWriter::new(&mut self.writer);
-        serde_json::to_writer(&mut writer, event)?;
+        serde_json::to_writer(Visible(&mut writer), event)?;
         writer.write_all(b"\n")?;
         writer.flush()
+    }
+}
+
+/// Writes JSON so that nothing in it hides or steers, wherever it is shown. For a serializer, which writes whole characters.
+pub struct Visible<W>(pub W);
+
+impl<W: Write> Write for Visible<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match std::str::from_utf8(bytes) {
+            Ok(json) => self.0.write_all(escape_json(json).as_bytes())?,
+            Err(_) => self.0.write_all(bytes)?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }

@@ -21,7 +21,7 @@ pub mod tap;
 pub mod terminal;
 mod words;
 
-pub use escape::{escape, escape_block, escape_line};
+pub use escape::{escape, escape_block, escape_json, escape_line};
 pub use repeat::Repeat;
 pub use reporter::Reporter;
 pub use style::{Charset, Color, Style};

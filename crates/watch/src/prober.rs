@@ -10,7 +10,9 @@ use crate::moment::Moment;
 use crate::state::{Observation, Policy, ProcessFacts, Verdict};
 use crate::store::{Finished, Lease, ProbeEvidence, SeenContract};
 use kept::{Earlier, Kept};
-use mcproof_client::{ConnectOptions, Endpoint, Guardian, HttpQuestion, Network, Patience, Tap, TapBounds, Target, ask_elsewhere};
+use mcproof_client::{
+    ConnectOptions, Endpoint, Guardian, HttpQuestion, Network, Patience, Tap, TapBounds, Target, ask_elsewhere, inherited_secrets,
+};
 use mcproof_engine::contract;
 use mcproof_engine::diagnosis::Asker;
 use mcproof_engine::probe::{ProbeExtent, ProbePlan, Probed, Promise, visit};
@@ -18,7 +20,6 @@ use mcproof_engine::run::target_of;
 use mcproof_engine::suite::plan::{Binding, Server};
 use mcproof_record::{Diagnostic, Phase, ProbeReport, ProbeVerdict, Severity};
 use ours::Canaries;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -195,8 +196,9 @@ impl Prober {
         tap: &Tap,
         now: Moment,
     ) -> Outcome {
-        for secret in target.secrets() {
-            tap.keep_secret(secret);
+        target.secrets().iter().for_each(|secret| tap.keep_secret(secret));
+        if binding.launch.is_some() {
+            inherited_secrets(&*self.variables).iter().for_each(|secret| tap.keep_secret(secret));
         }
         let plan = ProbePlan {
             name: prepared.spec.name.clone(),
@@ -265,9 +267,8 @@ impl Prober {
             return not_ours(&prepared.spec, Diagnostic::error("bad-url", format!("`{url}` is no URL")));
         };
         let endpoint = Endpoint { url: url.clone(), headers: Vec::new() };
-        for secret in (Target::Http { endpoint, kind: None, launch: None, locate: None }).secrets() {
-            tap.keep_secret(secret);
-        }
+        let target = Target::Http { endpoint, kind: None, launch: None, locate: None };
+        target.secrets().iter().for_each(|secret| tap.keep_secret(secret));
         let question = HttpQuestion { method: "GET".into(), ..HttpQuestion::default() };
         let asked = ask_elsewhere(&url, &question, &prepared.options, tap, prepared.spec.timeout).await;
         report.duration = tap.elapsed();
@@ -304,7 +305,7 @@ impl Prober {
 
     fn finished(&self, prepared: &Prepared, lease: &Lease, now: Moment, outcome: Outcome, tap: &Tap) -> Finished {
         let Outcome { verdict, layer, report, contract, process } = outcome;
-        let report = if verdict.is_up() { report } else { without_secrets(report, tap) };
+        let report = without_secrets(report, tap);
         let cause = cause_of(&report);
         let hash = contract.as_ref().map(|contract| contract.hashes.full.clone());
         let is_new = hash.is_some() && lock(&self.written).get(&lease.target) != hash.as_ref();
@@ -338,16 +339,7 @@ impl Prober {
 
 /// A server may repeat in its errors what it was sent.
 fn without_secrets(report: ProbeReport, tap: &Tap) -> ProbeReport {
-    fn clean(value: &mut Value, tap: &Tap) {
-        match value {
-            Value::String(text) => *text = tap.redacted(std::mem::take(text)),
-            Value::Array(items) => items.iter_mut().for_each(|item| clean(item, tap)),
-            Value::Object(members) => members.values_mut().for_each(|member| clean(member, tap)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
-    let mut value = serde_json::to_value(&report).expect("a report has text keys only");
-    clean(&mut value, tap);
+    let value = tap.redacted_value(serde_json::to_value(&report).expect("a report has text keys only"));
     serde_json::from_value(value).unwrap_or(report)
 }
 

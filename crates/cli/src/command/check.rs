@@ -5,11 +5,11 @@ use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporters::{ReporterArgs, Written};
-use crate::target::{Resolved, TargetArgs, Words};
+use crate::target::{TargetArgs, Words};
 use crate::typed::Typed;
 use crate::{output, settings};
 use clap::Args as _;
-use mcproof_client::{ConnectOptions, Reading, Startup};
+use mcproof_client::redaction::Redactor;
 use mcproof_engine::check::{Budget, Explored, Inquiry, Permission, explore};
 use mcproof_engine::diagnosis::{self, Asker};
 use mcproof_engine::rules::{self, UnknownRule, hosts};
@@ -148,22 +148,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 impl Arguments {
     /// Holds the conversations. Gives the name of the server and the takes, or how the user ended it.
     fn talk(&self) -> Result<Result<(String, Vec<Take>), Exit>, Failure> {
-        let Resolved { target, options, secrets, timeout, tap, .. } = self.server.resolve(self.target.as_slice(), Words::Name)?;
+        let resolved = self.server.resolve(self.target.as_slice(), Words::Name)?;
         let name = self.target.clone().or_else(|| self.server.server.clone()).unwrap_or_else(|| self.server.command.join(" "));
-        let calls = self.rules.call.clone().unwrap_or_default();
-        let replicas = self.rules.replica.clone();
-        // What is out of order is told, not waited for; what is odd is judged, not put up with.
-        let options = ConnectOptions { startup: Startup::Over, reading: Reading::Strict, ..options };
         let inquiry = Inquiry {
-            target,
-            options,
-            secrets,
-            tap,
-            timeout,
             budget: Budget::of(self.rules.deadline),
-            calls,
             as_browser: self.rules.browser,
-            replicas,
+            replicas: self.rules.replica.clone(),
+            ..resolved.inquiry(self.rules.call.clone().unwrap_or_default())
         };
         let explored = conversation::run(async {
             let mut interrupts = Interrupts::new()?;
@@ -178,7 +169,8 @@ impl Arguments {
             Ok(Explored { takes, unreachable: Some(failure) }) => {
                 let transcript = takes.into_iter().next().map(|take| take.transcript).unwrap_or_default();
                 let diagnostic = diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, Asker::CommandLine);
-                Err(Failure::new(Exit::Unreachable, diagnostic))
+                let secrets = Redactor::new(inquiry.secrets);
+                Err(Failure::new(Exit::Unreachable, diagnostic.map_text(|text| secrets.text(&text).into_owned())))
             }
         }
     }

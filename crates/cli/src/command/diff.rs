@@ -137,7 +137,7 @@ pub(super) fn judge(found: &ContractDiff, deny: Deny, format: &FormatArgs) -> Re
     match (format.json, format.markdown) {
         (true, _) => {
             let text = serde_json::to_string_pretty(found).expect("a diff has text keys only");
-            output::data(format!("{text}\n").as_bytes())?;
+            output::json(&format!("{text}\n"))?;
         }
         (_, true) => output::data(contract::markdown(found).as_bytes())?,
         _ => output::show(&contract::terminal(found, &settings::style()))?,

@@ -12,6 +12,7 @@ use crate::status::Status;
 use crate::target::{Resolved, TargetArgs, Words, host};
 use crate::{output, printing, settings};
 use files::{Planned, Scaffold};
+use mcproof_client::redaction::Redactor;
 use mcproof_client::{Handshake, Launch, Target};
 use mcproof_engine::check::Permission;
 use mcproof_engine::contract;
@@ -85,8 +86,13 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     let kind = interviewed.handshake().transport;
     let reaching = starter::reach(&resolved.target, &resolved.options, kind, arguments.started(), &arguments.dir, &here);
     let environment = settings::variables();
-    let surroundings = Surroundings { now: settings::now(), private: private(&resolved, &environment, &here), environment };
-    let suite = starter::write(&interviewed, &reaching, &surroundings, files::SCHEMA);
+    let all = environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let secrets = Target::Stdio(Launch { env: all, ..Launch::default() }).secrets();
+    let secrets = Redactor::new(secrets.into_iter().chain(resolved.secrets.iter().cloned()));
+    let private = private(&resolved, &environment, &here);
+    let surroundings = Surroundings { now: settings::now(), private, secrets, environment };
+    let mut suite = starter::write(&interviewed, &reaching, &surroundings, files::SCHEMA);
+    suite.text = surroundings.secrets.text(&suite.text).into_owned();
     if suite.tests == 0 {
         let diagnostic = Diagnostic::error("no-test", "no test could be written: a suite cannot reach the server as it was reached now");
         return Err(Failure::new(

@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     let style = settings::style();
     if arguments.json {
         let text = serde_json::to_string_pretty(&report).expect("a report has text keys only");
-        output::data(format!("{text}\n").as_bytes())?;
+        output::json(&format!("{text}\n"))?;
     } else {
         output::show(&lines::line(&report, &style))?;
     }

@@ -190,6 +190,7 @@ impl Arguments {
             transcripts: if self.reports.show_every_wire() { Transcripts::OfAll } else { Transcripts::OfFailures },
             coverage: if self.coverage { Covering::Servers } else { Covering::Off },
             audit: self.audit.clone(),
+            secrets: mcproof_client::inherited_secrets(&settings::variables()),
             began: settings::now(),
             snapshots: if self.update_snapshots { Snapshots::Update } else { Snapshots::Compare },
         }

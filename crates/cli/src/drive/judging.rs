@@ -6,9 +6,7 @@ use super::trouble::Trouble;
 use super::{Context, Drive};
 use crate::command::unknown_rule;
 use crate::contracts::{self, Saved};
-use crate::target::Resolved;
-use mcproof_client::{ConnectOptions, Startup};
-use mcproof_engine::check::{Budget, Explored, Inquiry, Permission, explore, take_of};
+use mcproof_engine::check::{Explored, Inquiry, Permission, explore, take_of};
 use mcproof_engine::contract::{self, CaptureFailure};
 use mcproof_engine::diagnosis::{self, Asker, Scene};
 use mcproof_engine::judge::{self, Payload};
@@ -125,22 +123,10 @@ impl Drive {
             ));
         }
         let address = target.spawned.as_ref().map(|spawned| self.servers.address(spawned, target.path.as_deref())).transpose()?;
-        let Resolved { target, options, secrets, timeout, tap, .. } =
-            self.targets.resolve(target, address, EraName::Auto, None, &params.timeouts)?;
+        let resolved = self.targets.resolve(target, address, EraName::Auto, None, &params.timeouts)?;
         let permission = params.call.as_deref().map(str::parse::<Permission>).transpose();
         let calls = permission.map_err(|error| Trouble::bad("bad-params", format!("`call`: {error}")))?.unwrap_or_default();
-        let options = ConnectOptions { startup: Startup::Over, ..options };
-        let inquiry = Inquiry {
-            target,
-            options,
-            secrets,
-            tap,
-            timeout,
-            budget: Budget::default(),
-            calls,
-            as_browser: params.browser,
-            replicas: Vec::new(),
-        };
+        let inquiry = Inquiry { as_browser: params.browser, ..resolved.inquiry(calls) };
         match explore(&inquiry).await {
             Explored { takes, unreachable: None } => Ok(takes),
             Explored { takes, unreachable: Some(failure) } => {

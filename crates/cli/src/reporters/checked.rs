@@ -5,6 +5,7 @@ use super::{Form, ReporterArgs, Writer, Written, all, reporter, settle};
 use crate::failure::Failure;
 use crate::{output, settings};
 use mcproof_record::{CheckReport, Conclusion};
+use mcproof_report::json::Visible;
 use mcproof_report::terminal::Detail;
 use mcproof_report::{Color, Repeat, Reporter, Style, agent, check, sarif};
 use std::io::{self, Write as _};
@@ -83,7 +84,7 @@ impl CheckReporters {
 }
 
 fn document(mut writer: Writer, value: &impl serde::Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut writer, value)?;
+    serde_json::to_writer(Visible(&mut writer), value)?;
     writer.write_all(b"\n")?;
     writer.flush()
 }

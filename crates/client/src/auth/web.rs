@@ -59,9 +59,9 @@ impl Web {
         self.exchange(Method::POST, url, headers, document.to_string().into_bytes()).await
     }
 
-    /// Hides a value that we are about to send, in each of its spellings.
+    /// Hides a value that we are about to send.
     pub(super) fn keep_secret(&self, secret: &str) {
-        sieve::spellings(secret).into_iter().for_each(|spelling| self.tap.keep_secret(spelling));
+        self.tap.keep_secret(secret);
     }
 
     /// What a server said, for a sentence that people read.

@@ -74,7 +74,9 @@ pub(super) async fn initialize(
     }
     match pinned.filter(|_| offer.insists) {
         Some(wanted) if wanted != version => return Err(ConnectFailure::OtherVersion { wanted: wanted.to_owned(), found: version }),
-        None if Era::of(&version).is_none() && !dispatcher.takes_revision(&version, answered) => return Err(ConnectFailure::UnknownVersion { found: version }),
+        None if Era::of(&version).is_none() && !dispatcher.takes_revision(&version, answered) => {
+            return Err(ConnectFailure::UnknownVersion { found: version });
+        }
         _ => {}
     }
     let mut headers = Vec::new();

@@ -99,7 +99,15 @@ pub async fn complete(
         }
     }
     let [tools, prompts, resources, resource_templates] = <[Option<Vec<Value>>; 4]>::try_from(lists).expect("there are four lists");
-    let mut contract = in_order(handshake_of(handshake, versions), tools, prompts, resources, resource_templates);
+    // A contract is written down, and a server may tell in its texts what it was given.
+    let clean = |items: Option<Vec<Value>>| items.map(|items| items.into_iter().map(|item| session.tap().redacted_value(item)).collect());
+    let shaken = handshake_of(handshake, versions);
+    let shaken = Contract {
+        server: shaken.server.map(|server| session.tap().redacted_value(server)),
+        instructions: shaken.instructions.map(|text| session.tap().redacted(text)),
+        ..shaken
+    };
+    let mut contract = in_order(shaken, clean(tools), clean(prompts), clean(resources), clean(resource_templates));
     let tools = hash.unwrap_or_else(|| tools_hash(contract.tools.as_deref().unwrap_or_default()));
     contract.hashes = ContractHashes { tools, full: full_hash(&contract) };
     Ok(Captured { contract, transport: handshake.transport })

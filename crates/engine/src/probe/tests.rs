@@ -13,7 +13,17 @@ fn check(last_day: (u8, u8), least_days: Option<u32>, expected: (Option<Severity
     let mut tls = ProbedTls { protocol: "TLS 1.3".into(), verified: true, certificate: read(&der) };
     let target = Target::Stdio(Launch::default());
     let (options, extent, asker) = (ConnectOptions::default(), ProbeExtent::Tools, Asker::CommandLine);
-    let plan = ProbePlan { name: "s".into(), target, options, timeout: Duration::ZERO, least_days, promise: None, extent, oddities: Oddities::Told, asker };
+    let plan = ProbePlan {
+        name: "s".into(),
+        target,
+        options,
+        timeout: Duration::ZERO,
+        least_days,
+        promise: None,
+        extent,
+        oddities: Oddities::Told,
+        asker,
+    };
     let now: SystemTime = "2026-08-01T00:00:00Z".parse::<jiff::Timestamp>().unwrap().into();
     let found = judge(&mut tls, &plan, now).map(|diagnostic| diagnostic.severity);
     assert_eq!((found, tls.certificate.unwrap().days_left), expected, "until {last_day:?}, at least {least_days:?}");

@@ -3,7 +3,8 @@
 
 use super::Conversation;
 use super::answers::{Pairing, death, died_of_abuse, first_abuse};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::jsonrpc::RESPONSES;
+use super::law::{Area, Judge, Judgement, On, Rule, Violation};
 use crate::check::FLOCK_TOKEN;
 use mcproof_record::{Finding, FrameBody, FrameId, Judged, Opened, ProbeOutcome, Ruling, Severity};
 use serde_json::Value;
@@ -26,10 +27,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     id: GOES_ON,
     area: Area::Lifecycle,
     law: "a server goes on serving ordinary requests",
-    laws: &[
-        Law { revisions: revisions::FIRST, keyword: Keyword::Must, source: "basic/messages#responses" },
-        Law { revisions: revisions::SINCE_2025_03, keyword: Keyword::Must, source: "basic#responses" },
-    ],
+    laws: RESPONSES,
     on: On::Any,
     lenience: None,
     judge: Judge::Together(goes_on),

@@ -7,7 +7,7 @@ use crate::wording::excerpt;
 use mcproof_record::FrameId;
 use serde_json::Value;
 
-const SENDING: &[Law] = &[
+pub(super) const SENDING: &[Law] = &[
     Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports#sending-messages-to-the-server" },
     Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/streamable-http#sending-messages" },
 ];

@@ -4,16 +4,12 @@
 use super::Conversation;
 use super::answers::{Heard, messages};
 use super::conversation::HttpExchange;
+use super::http::SENDING;
 use super::http::json_body_is_json;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use crate::wording::excerpt;
 use mcproof_record::FrameId;
 use serde_json::Value;
-
-const SENDING: &[Law] = &[
-    Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports#sending-messages-to-the-server" },
-    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/streamable-http#sending-messages" },
-];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {

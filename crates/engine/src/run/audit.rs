@@ -4,6 +4,7 @@ use super::expand::Work;
 use super::sessions::Open;
 use crate::suite::plan::Audit;
 use jiff::Timestamp;
+use mcproof_client::redaction::{REDACTED, Redactor};
 use mcproof_record::{AuditLine, Diagnostic, Exchange, FORMAT_VERSION, FrameBody, StepOutcome};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -32,9 +33,6 @@ pub(super) struct CaseAudit {
 
 /// Bytes of a result that are written down.
 const MOST_OF_RESULT: usize = 16 << 10;
-const REDACTED: &str = "[redacted]";
-/// Shorter values would blank out half of a result without hiding anything worth hiding.
-const SHORTEST_SECRET: usize = 4;
 
 impl Audits {
     /// `began`: the time of day at which the run began.
@@ -94,8 +92,8 @@ impl Audits {
         let mut hidden = Vec::new();
         let mut arguments = Value::Object(exchange.arguments.clone());
         hide(&mut arguments, &audit.redact, &mut hidden);
-        let clean =
-            |text: String| hidden.iter().fold((target.redacted)(text), |text, secret: &String| text.replace(secret.as_str(), REDACTED));
+        let hidden = Redactor::new(hidden);
+        let clean = |text: String| hidden.text(&(target.redacted)(text)).into_owned();
         let arguments = match rewrite(arguments, &clean) {
             Value::Object(arguments) => arguments,
             _ => Map::new(),
@@ -170,7 +168,7 @@ fn hide(value: &mut Value, names: &[String], hidden: &mut Vec<String>) {
         Value::Object(object) => {
             for (name, value) in object {
                 if names.contains(name) {
-                    hidden.extend(value.as_str().filter(|text| text.len() >= SHORTEST_SECRET).map(str::to_owned));
+                    hidden.extend(value.as_str().map(str::to_owned));
                     *value = Value::from(REDACTED);
                 } else {
                     hide(value, names, hidden);
@@ -186,7 +184,7 @@ pub(super) fn rewrite(value: Value, clean: &impl Fn(String) -> String) -> Value 
     match value {
         Value::String(text) => Value::String(clean(text)),
         Value::Array(items) => items.into_iter().map(|item| rewrite(item, clean)).collect(),
-        Value::Object(object) => object.into_iter().map(|(name, value)| (name, rewrite(value, clean))).collect(),
+        Value::Object(object) => object.into_iter().map(|(name, value)| (clean(name), rewrite(value, clean))).collect(),
         other => other,
     }
 }
@@ -220,7 +218,7 @@ mod tests {
         };
         check(json!({"password": "hunter2", "user": "ann"}), json!({"password": REDACTED, "user": "ann"}), &["hunter2"]);
         check(json!({"a": [{"password": 7}]}), json!({"a": [{"password": REDACTED}]}), &[]);
-        check(json!({"password": "abc"}), json!({"password": REDACTED}), &[]);
+        check(json!({"password": "abc"}), json!({"password": REDACTED}), &["abc"]);
     }
 
     #[test]

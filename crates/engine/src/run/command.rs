@@ -24,7 +24,7 @@ pub(super) async fn run(
     keeper: &Tap,
 ) -> Result<Payload, Diagnostic> {
     let launch = fill_launch(launch, own_binary, scope)?;
-    Target::Stdio(launch.clone()).secrets().into_iter().for_each(|secret| keeper.keep_secret(secret));
+    Target::Stdio(launch.clone()).secrets().iter().for_each(|secret| keeper.keep_secret(secret));
     let shown = diagnosis::shell_line(&launch.command);
     let tap = Tap::new();
     let ended = run_command(&launch, guardian, &tap, limit).await.map_err(|failure| {

@@ -16,7 +16,7 @@ use crate::suite::{TMP, interpolate_text};
 use mcproof_client::auth::{Authorization, TokenStore};
 use mcproof_client::{
     Answers, ConnectFailure, ConnectOptions, Deadline, Destinations, Endpoint, Era, EraChoice, Farewell, FaultInjector, FaultRule, Launch,
-    Network, Patience, Proxies, Session, Tap, Target, open_session,
+    Network, Patience, Proxies, Session, Tap, TapBounds, Target, open_session,
 };
 use mcproof_record::{Diagnostic, Exchange, FrameId, SessionTranscript, Transcript};
 use serde_json::{Map, Value, json};
@@ -123,7 +123,7 @@ impl<'a> Sessions<'a> {
     ) -> Self {
         let (options, addresses, audits) = (&world.options, world.addresses.clone(), world.audits.clone());
         let (past, injectors) = (Vec::new(), BTreeMap::new());
-        let keeper = Tap::new();
+        let keeper = Tap::with(TapBounds::default(), options.secrets.clone(), None);
         Self { work, options, addresses, open, past, tmp, warm, audits, injects: true, injectors, keeper }
     }
 

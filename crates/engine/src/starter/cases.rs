@@ -274,7 +274,7 @@ fn given(asked: &Asked) -> Option<(&'static str, Value)> {
 }
 
 fn is_private(text: &str, surroundings: &Surroundings) -> bool {
-    surroundings.private.iter().any(|private| text.contains(private))
+    surroundings.private.iter().any(|private| text.contains(private)) || surroundings.holds_secret(text)
 }
 
 /// A test that something is refused, as it was both times.

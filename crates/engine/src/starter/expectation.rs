@@ -38,7 +38,7 @@ impl Known<'_> {
     fn is_private(&self, text: &str) -> bool {
         let Surroundings { private, environment, .. } = self.surroundings;
         let is_value = text.len() >= SHORTEST_VALUE && environment.values().any(|value| value == text);
-        is_value || private.iter().any(|private| text.contains(private))
+        is_value || private.iter().any(|private| text.contains(private)) || self.surroundings.holds_secret(text)
     }
 }
 

@@ -13,7 +13,7 @@ fn now() -> Now {
 
 fn surroundings() -> Surroundings {
     let environment = [("SHELL", "/bin/fish"), ("LEVEL", "3")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-    Surroundings { now: UNIX_EPOCH, private: vec!["/home/me".to_owned()], environment: environment.into() }
+    Surroundings { now: UNIX_EPOCH, private: vec!["/home/me".to_owned()], environment: environment.into(), secrets: Redactor::default() }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{Prepared, Prober};
 use crate::config::load_read_only;
-use mcproof_client::{Patience, Startup, Tls};
+use mcproof_client::{Patience, Startup, Tls, inherited_secrets};
 use mcproof_engine::run::{Covering, RunOptions, Selection, Snapshots, Start, Transcripts, plan, run};
 use mcproof_engine::suite::plan::Server;
 use mcproof_record::{Diagnostic, Event, Severity, Verdict};
@@ -57,6 +57,7 @@ impl Prober {
             coverage: Covering::Off,
             snapshots: Snapshots::Compare,
             audit: None,
+            secrets: inherited_secrets(&*self.variables),
             began: now,
         };
         let stop = tokio::time::sleep(prepared.spec.suite_time());

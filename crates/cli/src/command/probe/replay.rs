@@ -26,7 +26,7 @@ pub(super) fn run(path: &Path, as_json: bool) -> Result<Exit, Failure> {
     let style = settings::style();
     if as_json {
         let document = json!({ "version": FORMAT_VERSION, "report": report, "rulings": broken });
-        output::data(format!("{document:#}\n").as_bytes())?;
+        output::json(&format!("{document:#}\n"))?;
     } else {
         if let Some(report) = &report {
             output::show(&lines::line(report, &style))?;
