@@ -2,7 +2,7 @@ use super::certificate::{judge, read};
 use super::*;
 use crate::diagnosis::Asker;
 use mcproof_client::Launch;
-use mcproof_record::ProbedTls;
+use mcproof_record::{ProbedTls, Severity};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 
 /// A certificate of 2026 that lives from the first of June to this day; the severity and the days left on the first of August.
