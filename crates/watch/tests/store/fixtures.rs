@@ -6,7 +6,7 @@ use mcproof_record::Place;
 use mcproof_watch::config::{Config, TargetKind, TargetSpec};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::monitor;
-use mcproof_watch::state::{Observation, Policy, Verdict};
+use mcproof_watch::state::{Observation, Policy, Thresholds, Verdict};
 use mcproof_watch::store::{Committed, Finished, Lease, Store};
 use sqlx::Row as _;
 use std::collections::BTreeMap;
@@ -30,6 +30,7 @@ pub(crate) fn target(name: &str) -> TargetSpec {
         objective: None,
         keep: false,
         public: false,
+        thresholds: Thresholds::default(),
     }
 }
 
