@@ -6,7 +6,6 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up fails by panicking")]
-#![expect(clippy::disallowed_methods, reason = "it says how long it took")]
 
 #[path = "load/figures.rs"]
 #[expect(dead_code, reason = "the bench of the load needs more of it")]
