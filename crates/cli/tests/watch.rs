@@ -81,13 +81,14 @@ const WHOLE: &str = "
 listen: 127.0.0.1:7130
 public_url: https://status.example.com
 targets:
-  shop: { http: 'https://ann:secret@mcp.example.com/mcp?key=secret', every: 2m, tags: paid, objective: 99.9 }
+  shop: { http: 'https://ann:secret@mcp.example.com/mcp?key=secret', every: 2m, tags: paid, objective: 99.9, failures: 2, recoveries: 1 }
+  backup: { push: { token: 'env:WATCH_KEY', cron: '0 3 * * *', lasts: 2h } }
   tools: { stdio: 'mcproof demo shop', keep: true }
 channels:
   on-call: { pagerduty: 'env:WATCH_KEY' }
   chat: { webhook: 'http://127.0.0.1:9/' }
 routes:
-  - { severities: [page, security], channels: [on-call, chat], remind_every: 30m }
+  - { severities: [page, security], channels: [on-call, chat], remind_every: 30m, escalate: [{ after: 10m, channels: chat }], repeat: 2 }
   - { channels: chat }
 maintenance: [{ name: backups, cron: '0 3 * * *', lasts: 1h }]
 ";
@@ -100,11 +101,12 @@ fn check_says_what_it_would_do_and_no_secrets() {
 database    postgres://ann:***@db/watch
 region      local
 dashboard   http://127.0.0.1:7130, as https://status.example.com
-targets     shop: http https://mcp.example.com/mcp?…, every 2m, timeout 10s, tagged paid, objective 99.9 %
+targets     backup: push at 0 3 * * * (UTC), grace 5m, takes up to 2h, every 1m, timeout 10s
+            shop: http https://mcp.example.com/mcp?…, every 2m, timeout 10s, tagged paid, down after 5s, up after 1 good probe, objective 99.9 %
             tools: stdio mcproof …, every 1m, timeout 10s, kept running
 channels    chat: webhook
             on-call: pagerduty
-routes      page, security: on-call, then chat, again every 30m
+routes      page, security: on-call, then chat, again every 30m, after 10m chat, 2 times more
             everything: chat
 maintenance backups: 0 3 * * * (UTC), for 1h
 ";
@@ -113,7 +115,7 @@ maintenance backups: 0 3 * * * (UTC), for 1h
     assert_eq!((of_worker.code, of_worker.stderr.as_str()), (Some(0), ""));
     let ran = run(folder.path(), &["watch", "watch.yaml", "--check", "--json", "--region", "eu"]);
     let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!((shown["region"].as_str(), shown["targets"][1]["transport"].as_str()), (Some("eu"), Some("stdio")));
+    assert_eq!((shown["region"].as_str(), shown["targets"][2]["transport"].as_str()), (Some("eu"), Some("stdio")));
     assert!(!ran.stdout.contains("from-the-environment"));
     assert!(!folder.path().join("watch.db").exists());
 }
@@ -214,6 +216,93 @@ fn once_probes_everything_and_tells_what_is_down() {
     assert_eq!(run(folder.path(), &["watch", "status", "watch.yaml"]).code, Some(0));
     let ran = run(folder.path(), &["watch", "incidents", "watch.yaml"]);
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.lines().last()), (Some(0), "", Some("nothing is open")));
+}
+
+#[test]
+fn what_is_silenced_is_told_to_nobody_until_the_silence_ends() {
+    let pager = Service::answering(202);
+    let config = format!(
+        "targets: {{ shop-eu: {{ http: 'http://127.0.0.1:1/mcp', timeout: 2s, tags: paid, failures: 1 }} }}\nchannels: {{ pager: {{ webhook: '{}' }} }}\n",
+        pager.url
+    );
+    let good = config.replace("http: 'http://127.0.0.1:1/mcp'", "stdio: 'mcproof demo shop'");
+    let folder = folder_with(&[("watch.yaml", &good)]);
+    let watch = |words: &[&str]| run(folder.path(), &[&["watch"], words].concat());
+    assert_eq!(watch(&["watch.yaml", "--once"]).code, Some(0));
+    for (words, part) in [
+        (&["silence", "watch.yaml", "--reason", "x"][..], "--name <PATTERN>"),
+        (&["silence", "watch.yaml", "--name", "*"], "--reason <TEXT>"),
+        (&["silence", "watch.yaml", "--name", "*", "--reason", " "], "it gives no reason"),
+        (&["unsilence", "watch.yaml", "nothing"], "there is no silence `nothing`"),
+    ] {
+        let ran = watch(words);
+        assert!(ran.code == Some(2) && ran.stderr.contains(part), "{words:?}: {}", ran.stderr);
+    }
+    let made = watch(&["silence", "watch.yaml", "--name", "shop-*", "--tag", "pa?d", "--reason", "it moves", "--for", "2h", "--by", "ann"]);
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    let id = made.stdout.split(':').next().unwrap().to_owned();
+    let listed = watch(&["silences", "watch.yaml"]).stdout;
+    for part in [id.as_str(), "shop-*", "pa?d", "ann", "it moves", "in 1 h 59 min"] {
+        assert!(listed.contains(part), "{part}: {listed}");
+    }
+    let listed: Value = serde_json::from_str(&watch(&["silences", "watch.yaml", "--json"]).stdout).unwrap();
+    assert_eq!((&listed["silences"][0]["author"], &listed["silences"][0]["reason"]), (&"ann".into(), &"it moves".into()));
+    std::fs::write(folder.path().join("watch.yaml"), &config).unwrap();
+    assert_eq!(watch(&["watch.yaml", "--once"]).code, Some(1));
+    assert_eq!(pager.kinds(), Vec::<String>::new());
+    let incidents: Value = serde_json::from_str(&watch(&["incidents", "watch.yaml", "--json"]).stdout).unwrap();
+    assert_eq!(incidents["incidents"][0]["subject"], "shop-eu", "it is written down");
+    assert_eq!(watch(&["unsilence", "watch.yaml", &id]).code, Some(0));
+    let listed = watch(&["silences", "watch.yaml"]);
+    assert_eq!((listed.stdout.as_str(), listed.stderr.as_str()), ("", "nothing is silenced\n"));
+    let monitor = Monitor::start(folder.path());
+    while pager.kinds().is_empty() {
+        thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(pager.kinds(), ["trigger"]);
+    drop(monitor);
+}
+
+/// What a process had in memory at the most since that was forgotten last, in KiB.
+fn peak(process: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn two_hundred_readers_of_the_status_page_cost_no_more_than_a_few() {
+    const READERS: usize = 200;
+    const MOST: u64 = 48 * 1024;
+    let targets: String = (0..2_000).map(|number| format!("  svc-{number:04}: {{ monitor: 'http://127.0.0.1:1/healthz' }}\n")).collect();
+    let config =
+        format!("listen: 127.0.0.1:0\ndefaults: {{ every: 1h, public: true }}\nstorm: 1000000\nchannels: {{}}\ntargets:\n{targets}");
+    let folder = folder_with(&[("watch.yaml", &config)]);
+    let mut monitor = Monitor::start(folder.path());
+    let at = monitor.says("dashboard")["at"].as_str().unwrap().to_owned();
+    let process = monitor.process.id();
+    // All of them are known once each of them was probed.
+    while get(&at, "/api/targets").1.matches("\"unknown\"").count() > 2_000 {
+        thread::sleep(std::time::Duration::from_millis(500));
+    }
+    let (status, page) = get(&at, "/status");
+    assert!(status.contains("200") && page.contains("Page 1 of 40") && page.matches("class=\"public\"").count() == 50, "{status}");
+    std::fs::write(format!("/proc/{process}/clear_refs"), "5").unwrap();
+    let before = peak(process);
+    // All of them have asked before the first one reads.
+    let mut readers: Vec<TcpStream> = (0..READERS).map(|_| TcpStream::connect(at.trim_start_matches("http://")).unwrap()).collect();
+    for (number, reader) in readers.iter_mut().enumerate() {
+        let (page, accept) = (number % 40 + 1, if number % 2 == 0 { "accept-encoding: gzip\r\n" } else { "" });
+        write!(reader, "GET /status?page={page} HTTP/1.1\r\nhost: localhost\r\n{accept}connection: close\r\n\r\n").unwrap();
+    }
+    thread::sleep(std::time::Duration::from_secs(3));
+    for reader in &mut readers {
+        let mut answer = Vec::new();
+        reader.read_to_end(&mut answer).unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 200") && answer.len() > 10_000, "{} bytes", answer.len());
+    }
+    let grown = peak(process) - before.min(peak(process));
+    assert!(grown < MOST, "{grown} KiB for {READERS} readers, {before} KiB before");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! over the network only: a command would run on our machine.
 
 use crate::config::{Config, NAMES, TargetKind, TargetSpec, is_name};
+use crate::state::Thresholds;
 use mcproof_client::{Destinations, EraChoice, TransportKind};
 use mcproof_engine::oddities::Oddities;
 use mcproof_engine::suite::plan::{Binding, Reach, Server};
@@ -139,6 +140,7 @@ impl Definition {
             keep: false,
             oddities: Oddities::Told,
             public: self.public,
+            thresholds: Thresholds::default(),
         })
     }
 
@@ -191,7 +193,10 @@ impl Definition {
 /// Makes a target of what the store keeps of it, with the key and the rules of a configuration.
 pub fn decode(config: &Config, name: &str, sealed: &[u8]) -> Option<TargetSpec> {
     let plain = config.seal.as_ref()?.open(sealed).ok()?;
-    serde_json::from_slice::<Definition>(&plain).ok()?.spec(name, allowed(config)).ok()
+    serde_json::from_slice::<Definition>(&plain).ok()?.spec(name, allowed(config)).ok().map(|spec| {
+        // As all other targets that do not say otherwise.
+        TargetSpec { thresholds: config.thresholds.clone(), ..spec }
+    })
 }
 
 /// Where targets of the API may be.

@@ -4,12 +4,18 @@
 mod alertmanager;
 mod carrier;
 mod discord;
+mod google_chat;
 mod jira;
 mod mail;
+mod matrix;
 mod message;
+mod ntfy;
 mod pagerduty;
+mod pushover;
 mod slack;
 mod teams;
+mod telegram;
+mod webex;
 mod webhook;
 
 pub use carrier::{Carrier, Setback};
@@ -30,9 +36,10 @@ pub enum Parcel {
     Nothing,
 }
 
-/// A POST of JSON.
+/// JSON that is posted, or put where that is the service's way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Post {
+    pub method: &'static str,
     /// It may hold a secret.
     pub url: Secret,
     pub headers: Vec<(String, Secret)>,
@@ -43,7 +50,7 @@ pub struct Post {
 
 impl Post {
     fn json(url: &str, body: &Value) -> Self {
-        Self { url: Secret(url.to_owned()), headers: Vec::new(), body: body.to_string().into_bytes(), hidden: Vec::new() }
+        Self { method: "POST", url: Secret(url.to_owned()), headers: Vec::new(), body: body.to_string().into_bytes(), hidden: Vec::new() }
     }
 
     #[must_use]
@@ -79,6 +86,12 @@ pub fn pack(channel: &ChannelSpec, message: &Message) -> Result<Parcel, String> 
         ChannelSpec::Teams { url } => Parcel::Post(teams::pack(url, message)),
         ChannelSpec::Smtp { url, from, to } => Parcel::Mail(Box::new(mail::pack(url, from, to, message)?)),
         ChannelSpec::Webhook { url, secret } => Parcel::Post(webhook::pack(url, secret.as_ref(), message)),
+        ChannelSpec::Ntfy { url, topic, token } => Parcel::Post(ntfy::pack(url, topic, token.as_ref(), message)),
+        ChannelSpec::Telegram { url, token, chat } => Parcel::Post(telegram::pack(url, token, chat, message)),
+        ChannelSpec::Matrix { url, token, room } => Parcel::Post(matrix::pack(url, token, room, message)?),
+        ChannelSpec::Pushover { url, token, user } => Parcel::Post(pushover::pack(url, token, user, message)),
+        ChannelSpec::GoogleChat { url } => Parcel::Post(google_chat::pack(url, message)?),
+        ChannelSpec::Webex { url } => Parcel::Post(webex::pack(url, message)),
     })
 }
 
@@ -94,6 +107,12 @@ impl ChannelSpec {
             Self::Teams { .. } => "teams",
             Self::Smtp { .. } => "smtp",
             Self::Webhook { .. } => "webhook",
+            Self::Ntfy { .. } => "ntfy",
+            Self::Telegram { .. } => "telegram",
+            Self::Matrix { .. } => "matrix",
+            Self::Pushover { .. } => "pushover",
+            Self::GoogleChat { .. } => "google_chat",
+            Self::Webex { .. } => "webex",
         }
     }
 
@@ -109,6 +128,16 @@ fn below(url: &str, segments: &[&str]) -> Result<Url, String> {
     let mut url = Url::parse(url).map_err(|error| format!("its URL cannot be used: {error}"))?;
     url.path_segments_mut().map_err(|()| "its URL cannot be used".to_owned())?.pop_if_empty().extend(segments);
     Ok(url)
+}
+
+/// No longer than this many bytes.
+fn fit(text: &str, most: usize) -> String {
+    const MORE: &str = "…";
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let end = (0..=most.saturating_sub(MORE.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    format!("{}{MORE}", &text[..end])
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@
 mod channel;
 mod import;
 mod leaves;
+mod limits;
+mod login;
+mod push;
 mod reader;
 mod route;
 mod suite;
@@ -15,8 +18,11 @@ pub(crate) use target::{NAMES, is_name};
 pub use window::{When, Window};
 
 use crate::incident::Severity;
+use crate::push::Expectation;
+use crate::role::Role;
 use crate::seal::SealKey;
 pub use crate::secret::Secret;
+use crate::state::Thresholds;
 use mcproof_engine::oddities::Oddities;
 use mcproof_engine::suite::plan::Server;
 use std::collections::BTreeMap;
@@ -41,6 +47,10 @@ pub struct Config {
     /// The first one that matches an incident says whom to tell.
     pub routes: Vec<Route>,
     pub maintenance: Vec<Window>,
+    /// Of targets that do not say otherwise.
+    pub thresholds: Thresholds,
+    /// So many targets that fail at once, on a host or from a region, are one incident.
+    pub storm: u32,
     /// Pinged as long as results are written, so that somebody notices when they are not.
     pub heartbeat: Option<Heartbeat>,
     /// `host:port` that can be reached as long as our own network works. A probe that fails without reaching its server counts
@@ -56,6 +66,9 @@ pub struct Config {
     pub otlp: Option<String>,
 }
 
+/// What is usual.
+pub(crate) const STORM: u32 = 5;
+
 /// Nobody is watched, and nobody is told.
 impl Default for Config {
     fn default() -> Self {
@@ -68,6 +81,8 @@ impl Default for Config {
             channels: BTreeMap::new(),
             routes: Vec::new(),
             maintenance: Vec::new(),
+            thresholds: Thresholds::default(),
+            storm: STORM,
             heartbeat: None,
             canaries: Vec::new(),
             retention: Retention::default(),
@@ -110,6 +125,7 @@ pub struct TargetSpec {
     pub oddities: Oddities,
     /// On the public status page.
     pub public: bool,
+    pub thresholds: Thresholds,
 }
 
 #[derive(Clone, Debug)]
@@ -118,6 +134,8 @@ pub enum TargetKind {
     Server(Box<Server>),
     /// The `/healthz` of another monitor.
     Monitor(String),
+    /// A job that reports in by itself, with this token.
+    Push { token: Secret, expectation: Expectation },
 }
 
 #[derive(Clone, Debug)]
@@ -154,6 +172,35 @@ pub enum ChannelSpec {
         url: Secret,
         secret: Option<Secret>,
     },
+    /// The root of the server, without the topic.
+    Ntfy {
+        url: String,
+        topic: String,
+        token: Option<Secret>,
+    },
+    /// The root of the Bot API.
+    Telegram {
+        url: String,
+        token: Secret,
+        chat: String,
+    },
+    /// The root of the homeserver.
+    Matrix {
+        url: String,
+        token: Secret,
+        room: String,
+    },
+    Pushover {
+        url: String,
+        token: Secret,
+        user: Secret,
+    },
+    GoogleChat {
+        url: Secret,
+    },
+    Webex {
+        url: Secret,
+    },
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -166,9 +213,29 @@ pub struct Route {
     pub channels: Vec<String>,
     /// Until somebody acknowledges.
     pub remind_every: Option<Duration>,
+    /// Who else is told as long as nobody acknowledges, in the order of time.
+    pub escalate: Vec<Step>,
+    /// How often all steps are gone through again.
+    pub repeat: u32,
+}
+
+/// Somebody else who is told of what nobody has acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// From the page on that nobody has acknowledged.
+    pub after: Duration,
+    /// As those of a route.
+    pub channels: Vec<String>,
 }
 
 impl Route {
+    /// The time from the first page on of each step, also of those rounds that come again, and the number of the step.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = (Duration, usize)> {
+        let round = self.escalate.last().map_or(Duration::ZERO, |last| last.after);
+        let steps = move |number| self.escalate.iter().enumerate().map(move |(at, step)| (round * number + step.after, at));
+        (0..=self.repeat).flat_map(steps)
+    }
+
     pub(crate) fn covers(&self, severity: Severity, tags: &[String]) -> bool {
         let severe = self.severities.is_empty() || self.severities.contains(&severity);
         severe && (self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag)))
@@ -197,10 +264,57 @@ impl Default for Retention {
 
 #[derive(Clone, Debug, Default)]
 pub struct Login {
-    /// Tokens that open the dashboard and the API.
+    /// Tokens that open the dashboard and the API, and may do everything.
     pub tokens: Vec<Secret>,
-    /// A header in which a proxy in front of us says who the user is; taken only from these addresses.
-    pub proxy_header: Option<(String, Vec<IpAddr>)>,
+    /// By name.
+    pub users: BTreeMap<String, User>,
+    pub proxy: Option<Proxy>,
+}
+
+/// A person.
+#[derive(Clone, Debug)]
+pub struct User {
+    pub role: Role,
+    /// What they log in with, unless a proxy says who they are.
+    pub token: Option<Secret>,
+}
+
+/// A proxy in front of us that says in a header who the user is; taken only from these addresses.
+#[derive(Clone, Debug)]
+pub struct Proxy {
+    pub header: String,
+    pub from: Vec<IpAddr>,
+    /// What those may do who are not among the users; nothing keeps them out.
+    pub role: Option<Role>,
+}
+
+impl Login {
+    /// Whether nobody has to log in.
+    pub fn is_open(&self) -> bool {
+        self.proxy.is_none() && !self.takes_tokens()
+    }
+
+    pub fn takes_tokens(&self) -> bool {
+        self.secrets().next().is_some()
+    }
+
+    /// Whose token it is that this holds for. All of them are looked at, so that the time tells nothing.
+    pub fn whose(&self, is: impl Fn(&Secret) -> bool) -> Option<(String, Role)> {
+        let mut found = None;
+        for (name, role, token) in self.secrets() {
+            if is(token) && found.is_none() {
+                found = Some((name, role));
+            }
+        }
+        found
+    }
+
+    /// All tokens, the first of which is the same as long as the file is.
+    pub fn secrets(&self) -> impl Iterator<Item = (String, Role, &Secret)> {
+        let name = |at: usize| if self.tokens.len() == 1 { "token".to_owned() } else { format!("token {}", at + 1) };
+        let nameless = self.tokens.iter().enumerate().map(move |(at, token)| (name(at), Role::Admin, token));
+        nameless.chain(self.users.iter().filter_map(|(name, user)| Some((name.clone(), user.role, user.token.as_ref()?))))
+    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ pub mod monitor;
 pub mod notifier;
 pub mod otlp;
 pub mod prober;
+pub mod push;
+pub mod role;
 pub mod schedule;
 pub mod seal;
 pub mod secret;

@@ -1,30 +1,60 @@
-//! Planned work: when nobody is told. Windows stand in the configuration, or were announced over the API.
+//! Planned work and silences: when nobody is told. Windows stand in the configuration, or were announced over the API.
 
 use crate::config::{Config, When, Window};
 use crate::moment::Moment;
+use crate::store::silences::fits;
 use croner::Cron;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use sqlx::{AnyConnection, Row as _};
+use sqlx::AnyConnection;
 use std::str::FromStr as _;
 
-/// A window that was announced over the API, and is open.
+/// What is open of which nobody is to be told: a window that was announced over the API, or a silence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Planned {
     targets: Vec<String>,
     tags: Vec<String>,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Names and tags are what they are.
+    Work,
+    /// They are patterns.
+    Silence,
+}
+
+impl Planned {
+    fn means(&self, target: &str, tags: &[String]) -> bool {
+        match self.kind {
+            Kind::Work => means(&self.targets, &self.tags, target, tags),
+            Kind::Silence => {
+                let is_one = |patterns: &[String], text: &str| patterns.iter().any(|pattern| fits(pattern, text));
+                (self.targets.is_empty() || is_one(&self.targets, target))
+                    && (self.tags.is_empty() || tags.iter().any(|tag| is_one(&self.tags, tag)))
+            }
+        }
+    }
 }
 
 pub(crate) async fn announced(connection: &mut AnyConnection, now: Moment) -> Result<Vec<Planned>, sqlx::Error> {
-    let query = sqlx::query("SELECT targets, tags FROM maintenance WHERE starts <= $1 AND ends > $1").bind(now.0);
-    let rows = query.fetch_all(connection).await?;
-    let list = |text: String| serde_json::from_str::<Vec<String>>(&text).unwrap_or_default();
-    rows.into_iter().map(|row| Ok(Planned { targets: list(row.try_get(0)?), tags: list(row.try_get(1)?) })).collect()
+    let statements = [
+        (Kind::Work, "SELECT targets, tags FROM maintenance WHERE starts <= $1 AND ends > $1"),
+        (Kind::Silence, "SELECT names, tags FROM silence WHERE starts <= $1 AND ends > $1"),
+    ];
+    let list = |text: &str| serde_json::from_str::<Vec<String>>(text).unwrap_or_default();
+    let mut all = Vec::new();
+    for (kind, statement) in statements {
+        let rows: Vec<(String, String)> = sqlx::query_as(statement).bind(now.0).fetch_all(&mut *connection).await?;
+        all.extend(rows.iter().map(|(targets, tags)| Planned { targets: list(targets), tags: list(tags), kind }));
+    }
+    Ok(all)
 }
 
-/// Whether a target is under maintenance.
+/// Whether nobody is to be told of a target: it is under maintenance, or silenced.
 pub(crate) fn covers(config: &Config, planned: &[Planned], target: &str, tags: &[String], now: Moment) -> bool {
-    planned.iter().any(|planned| means(&planned.targets, &planned.tags, target, tags))
+    planned.iter().any(|planned| planned.means(target, tags))
         || config.maintenance.iter().any(|window| means(&window.targets, &window.tags, target, tags) && is_open(window, now))
 }
 

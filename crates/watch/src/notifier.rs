@@ -17,6 +17,7 @@ use crate::store::{Store, incidents};
 use crate::worker::Plan;
 use futures_util::future::join_all;
 use plan::{Next, Tried, after};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -91,9 +92,8 @@ impl Notifier {
         let began = Instant::now();
         self.store.supersede(now).await?;
         self.store.tell_acknowledged(now).await?;
-        let reminder = self.remind(now).await?;
         let mut leased = Vec::new();
-        let mut next = reminder;
+        let mut next = self.remind(now).await?.into_iter().chain(self.escalate(now).await?).min();
         for which in self.rows() {
             // Whoever only reads does not wait for those who write.
             let due = self.store.next_outbox(which, now, self.lease).await?;
@@ -132,7 +132,8 @@ impl Notifier {
         let report = |outcome| Some(Sent { incident: row.incident.id.clone(), kind: row.kind, channel: channel.to_owned(), outcome });
         match outcome {
             Ok(said) => {
-                let repeats = row.repeats || (row.kind == Kind::Trigger && matches!(known, Some(ChannelSpec::Alertmanager { .. })));
+                let begins = matches!(row.kind, Kind::Trigger | Kind::Escalation);
+                let repeats = row.repeats || (begins && matches!(known, Some(ChannelSpec::Alertmanager { .. })));
                 let again = repeats.then(|| now + REPEATED_EVERY);
                 let is_ours = self.store.mark_delivered(row, channel, &said, now, again).await?;
                 Ok(report(Ok(said)).filter(|_| is_ours))
@@ -149,7 +150,7 @@ impl Notifier {
 
     async fn deliver(&self, row: &Leased, spec: &ChannelSpec, begin: Moment, began: Instant) -> Result<String, Setback> {
         let mut message = self.message(row, begin + began.elapsed());
-        if row.kind == Kind::Reminder && message.class == Class::Storm {
+        if matches!(row.kind, Kind::Reminder | Kind::Escalation) && message.class == Class::Storm {
             // Without it people are told what was so when it began, and that is better than nothing.
             let _ = incidents::freshen(&self.store, &message.incident, &mut message.detail).await;
         }
@@ -196,7 +197,8 @@ impl Notifier {
     /// The route of a message. A page that the last of its channels is offered goes on to all others that there are.
     fn widened(&self, row: &Leased) -> Vec<String> {
         let mut route = row.route.clone();
-        let is_page = matches!(row.kind, Kind::Trigger | Kind::Update) && row.incident.severity > Severity::Notify && !row.repeats;
+        let is_page =
+            matches!(row.kind, Kind::Trigger | Kind::Update | Kind::Escalation) && row.incident.severity > Severity::Notify && !row.repeats;
         if is_page && i64::try_from(route.len()).is_ok_and(|count| row.hop + 1 >= count) {
             let config = self.config();
             let others: Vec<String> = config.channels.keys().filter(|channel| !route.contains(channel)).cloned().collect();
@@ -226,6 +228,38 @@ impl Notifier {
                 let mut channels = vec![unanswered.told_by.clone()];
                 channels.extend(route.channels.iter().filter(|channel| **channel != unanswered.told_by).cloned());
                 self.store.remind(&unanswered, &channels, now).await?;
+            }
+        }
+        Ok(next)
+    }
+
+    /// Tells others of what nobody has acknowledged. Gives when the next ones are to be told.
+    async fn escalate(&self, now: Moment) -> Result<Option<Moment>, sqlx::Error> {
+        let config = self.config();
+        if config.routes.iter().all(|route| route.escalate.is_empty()) {
+            return Ok(None);
+        }
+        let mut next: Option<Moment> = None;
+        let planned = maintenance::announced(&mut *self.store.pool.acquire().await?, now).await?;
+        for unanswered in self.store.unacknowledged().await? {
+            let Some(route) = config.route(unanswered.severity, &unanswered.tags) else { continue };
+            let is_planned = maintenance::covers(&config, &planned, &unanswered.subject, &unanswered.tags, now);
+            if is_planned || unanswered.muted_until > now {
+                next = Some(next.map_or(now + LOOK_AGAIN, |next| next.min(now + LOOK_AGAIN)));
+                continue;
+            }
+            // Of a step that came several times meanwhile, the last one.
+            let mut reached: BTreeMap<usize, Moment> = BTreeMap::new();
+            for (after, number) in route.steps() {
+                let due = unanswered.told + after;
+                if due > now {
+                    next = Some(next.map_or(due, |next| next.min(due)));
+                    break;
+                }
+                reached.insert(number, due);
+            }
+            for (number, due) in reached {
+                self.store.escalate(&unanswered, due, &route.escalate[number].channels, now).await?;
             }
         }
         Ok(next)

@@ -7,6 +7,7 @@ mod suite;
 
 use crate::config::{TargetKind, TargetSpec};
 use crate::moment::Moment;
+use crate::push::Judgement;
 use crate::state::{Observation, Policy, ProcessFacts, Verdict};
 use crate::store::{Finished, Lease, ProbeEvidence, SeenContract};
 use kept::{Earlier, Kept};
@@ -116,6 +117,30 @@ impl Prober {
         self.finished(&prepared, lease, now, outcome, &tap)
     }
 
+    /// What follows from what a job has said.
+    pub(crate) fn judged(&self, spec: &Arc<TargetSpec>, lease: &Lease, now: Moment, judgement: Result<Judgement, String>) -> Finished {
+        let prepared = self.prepared(spec);
+        let mut report = ProbeReport::new(spec.name.clone());
+        let (verdict, layer) = match judgement {
+            Ok(Judgement::Well) => (Verdict::Up, None),
+            Ok(Judgement::Waiting) => {
+                report.blame(Diagnostic::warning("job-awaited", "the job has not reported yet, and need not have"), ProbeVerdict::Warning);
+                (Verdict::Warning, None)
+            }
+            Ok(Judgement::Wrong { code, message, hint }) => {
+                report.blame(Diagnostic::error(code, message).hint(hint), ProbeVerdict::Unhealthy);
+                (Verdict::Down, Some("report".to_owned()))
+            }
+            Err(why) => {
+                report
+                    .blame(Diagnostic::error("job-unread", format!("what the job said cannot be read: {why}")), ProbeVerdict::Unreachable);
+                (Verdict::Inconclusive, None)
+            }
+        };
+        let outcome = Outcome { verdict, layer, report, contract: None, process: None };
+        self.finished(&prepared, lease, now, outcome, &Tap::with(KEPT, Vec::new(), None))
+    }
+
     /// The contract that came with a result is in the store: it need not be sent again.
     pub fn remember(&self, finished: &Finished) {
         if let (Some(hash), false) = (&finished.observation.contract, finished.contracts.is_empty()) {
@@ -175,6 +200,8 @@ impl Prober {
         let spec = &prepared.spec;
         match &spec.kind {
             TargetKind::Monitor(url) => self.ask_monitor(prepared, url, tap).await,
+            // Nobody is asked.
+            TargetKind::Push { .. } => not_ours(spec, Diagnostic::error("job-unknown", "nobody has looked what the job said")),
             TargetKind::Server(server) => {
                 let Some(binding) = server.bindings.first() else {
                     return not_ours(spec, Diagnostic::error("no-binding", "there is no way to the server"));
@@ -329,7 +356,13 @@ impl Prober {
         let promised = prepared.promise.as_ref().ok().and_then(Option::as_ref).map(Promise::contract);
         let locked = promised.map(|promised| promised.hashes.full.clone());
         let spec = &prepared.spec;
-        let policy = Policy { every: spec.every, regions: spec.regions.clone(), objective: spec.objective, locked };
+        let policy = Policy {
+            every: spec.every,
+            regions: spec.regions.clone(),
+            objective: spec.objective,
+            locked,
+            thresholds: spec.thresholds.clone(),
+        };
         let evidence = (!verdict.is_up() || is_new).then(|| ProbeEvidence { report, transcript: tap.transcript() }.packed());
         // What was promised as well, so that people are told in what the two differ.
         let contracts = contract.iter().chain(promised).filter(|_| is_new).map(SeenContract::new).collect();

@@ -61,6 +61,8 @@ impl Standby {
                     tell(News::Ended);
                 }
                 self.monitor.pulse.recovered();
+                // What came of it may be waiting to be told.
+                self.monitor.stirred.notify_one();
             }
         };
         tokio::select! {

@@ -7,10 +7,12 @@ mod objective;
 mod observation;
 mod process;
 mod surface;
+mod thresholds;
 mod words;
 
 pub use observation::{Observation, ProcessFacts, Verdict};
 pub use surface::{Announcement, Drift};
+pub use thresholds::Thresholds;
 pub use words::{Availability, Surface};
 
 use crate::incident::{Class, Detail, Severity};
@@ -45,6 +47,7 @@ pub struct Policy {
     pub objective: Option<f64>,
     /// The hash of the contract that a lock promises.
     pub locked: Option<String>,
+    pub thresholds: Thresholds,
 }
 
 /// What has to follow from a result.

@@ -1,6 +1,7 @@
 //! The database: SQLite in a file, or Postgres. One set of tables and one set of statements for both; where they differ, the
 //! dialect says how. Knows rows, not what they mean.
 
+pub mod audit;
 mod chores;
 mod commit;
 mod contracts;
@@ -9,14 +10,17 @@ mod days;
 pub mod desk;
 mod ids;
 pub mod incidents;
+mod layout;
 pub(crate) mod outbox;
 pub(crate) mod packed;
+mod pushes;
 pub mod read;
 mod results;
 mod retention;
 mod rollup;
 mod schedule;
 mod set_back;
+pub mod silences;
 mod values;
 
 pub use chores::BLIND_AFTER;
@@ -26,21 +30,24 @@ pub(crate) use copy::Reading;
 pub use results::{ProbeEvidence, evidence_id};
 pub use schedule::{Lease, Source, Synced};
 
+use layout::VERSION;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Any, AnyConnection, AnyPool, ConnectOptions as _, Connection as _, Executor as _, Transaction};
 use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::str::FromStr as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const SCHEMA: &str = include_str!("store/schema.sql");
-/// The version of the tables, as the store itself says it.
-const VERSION: i64 = 1;
 /// For a connection of the pool to become free.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Of a SQLite file, at the same time.
 const READERS: u32 = 4;
+/// Each of them keeps as much of the file in memory as this, once it has read so much: 4 MiB.
+const CACHE_OF_READERS: &str = "PRAGMA cache_size = -4000";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
@@ -136,14 +143,14 @@ impl Store {
             _ => return Err(StoreFailure::Address(address.to_owned())),
         };
         let options = AnyConnectOptions::from_str(&dialect.address(address))?.disable_statement_logging();
-        let pool = |connections| {
+        let pool = |connections, more: &'static [&'static str]| {
             let pool = AnyPoolOptions::new().max_connections(connections).acquire_timeout(PATIENCE);
             let pool = pool.after_release(move |connection, _| {
                 Box::pin(async move { Ok(dialect == Dialect::Postgres || is_between_transactions(connection).await) })
             });
             let pool = pool.after_connect(move |connection, _| {
                 Box::pin(async move {
-                    for statement in dialect.preparation() {
+                    for statement in dialect.preparation().iter().chain(more) {
                         connection.execute(*statement).await?;
                     }
                     Ok(())
@@ -152,6 +159,7 @@ impl Store {
             pool.connect_with(options.clone())
         };
         if dialect == Dialect::Sqlite {
+            make_private(&dialect.address(address))?;
             // A pool tries again, and only says in the end that it took too long.
             let mut first = AnyConnection::connect_with(&options).await?;
             for statement in dialect.preparation() {
@@ -159,9 +167,9 @@ impl Store {
             }
             first.close().await?;
         }
-        let writer = pool(dialect.writers()).await?;
+        let writer = pool(dialect.writers(), &[]).await?;
         let pool = match dialect {
-            Dialect::Sqlite => pool(READERS).await?,
+            Dialect::Sqlite => pool(READERS, &[CACHE_OF_READERS]).await?,
             Dialect::Postgres => writer.clone(),
         };
         let store = Self { pool, writer, dialect, fence: Fence::Up, days: Arc::default() };
@@ -178,28 +186,6 @@ impl Store {
     /// A transaction that will write.
     pub(crate) async fn begin(&self) -> Result<Transaction<'static, Any>, sqlx::Error> {
         self.writer.begin_with(self.dialect.begin()).await
-    }
-
-    async fn prepare(&self) -> Result<(), StoreFailure> {
-        let mut transaction = self.begin().await?;
-        if self.dialect == Dialect::Postgres {
-            // Several processes may start at once.
-            transaction.execute("SELECT pg_advisory_xact_lock(7130)").await?;
-        }
-        transaction.execute("CREATE TABLE IF NOT EXISTS layout (version BIGINT NOT NULL)").await?;
-        let version: Option<i64> = sqlx::query_scalar("SELECT version FROM layout").fetch_optional(&mut *transaction).await?;
-        match version {
-            Some(version) if version > VERSION => return Err(StoreFailure::Newer(version)),
-            Some(_) => {}
-            None => {
-                let schema = self.dialect.spelled(SCHEMA);
-                for statement in schema.split(';').map(str::trim).filter(|statement| !statement.is_empty()) {
-                    sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut *transaction).await?;
-                }
-                sqlx::query("INSERT INTO layout (version) VALUES ($1)").bind(VERSION).execute(&mut *transaction).await?;
-            }
-        }
-        Ok(transaction.commit().await?)
     }
 }
 
@@ -232,7 +218,7 @@ impl Dialect {
         match self {
             // A commit is to be on the disk before anybody is told of what it says.
             // Pages that change all the time (the schedule) are copied out of the log once for many changes: 32 MiB of log
-            // instead of 4, and 16 MiB of memory instead of 2 for each connection.
+            // instead of 4, and 16 MiB of memory instead of 2 for who writes.
             Self::Sqlite => &[
                 "PRAGMA journal_mode = WAL",
                 "PRAGMA synchronous = FULL",
@@ -273,15 +259,18 @@ impl Dialect {
             Self::Postgres => "BEGIN",
         }
     }
+}
 
-    fn spelled(self, schema: &str) -> String {
-        let lines = schema.lines().filter(|line| !line.trim_start().starts_with("--"));
-        let schema = lines.collect::<Vec<_>>().join("\n");
-        match self {
-            Self::Sqlite => schema.replace("/* by key */", "WITHOUT ROWID"),
-            Self::Postgres => schema.replace("BLOB", "BYTEA").replace("/* by day */", "PARTITION BY RANGE (slot)"),
-        }
+/// What it says of servers and people is nobody else's: a new file can be read by its owner only, and SQLite gives those beside it the
+/// same rights. What is there already stays as somebody may have set it.
+fn make_private(address: &str) -> Result<(), sqlx::Error> {
+    let options = SqliteConnectOptions::from_str(address)?;
+    if !address.contains("mode=rwc") {
+        return Ok(());
     }
+    // It may be there already; of what is wrong with it SQLite says more.
+    drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(options.get_filename()));
+    Ok(())
 }
 
 /// What is left inside a transaction whose end failed, because the disk was full, would refuse to begin another one for ever: such a
@@ -311,6 +300,20 @@ mod tests {
             let count: i64 = sqlx::query_scalar("SELECT count(*) FROM target").fetch_one(&store.pool).await.unwrap();
             assert_eq!(count, 0);
         }
+    }
+
+    #[tokio::test]
+    async fn a_new_file_is_its_owners_and_what_was_there_stays_as_it_was() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
+        let address = sqlite(&folder.path().join("watch.db"));
+        let store = Store::open(&address).await.unwrap();
+        assert_eq!(["watch.db", "watch.db-wal", "watch.db-shm"].map(mode), [0o600; 3]);
+        drop(store);
+        std::fs::set_permissions(folder.path().join("watch.db"), std::fs::Permissions::from_mode(0o660)).unwrap();
+        Store::open(&address).await.unwrap();
+        assert_eq!(mode("watch.db"), 0o660);
     }
 
     #[tokio::test]

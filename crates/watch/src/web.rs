@@ -8,6 +8,8 @@ mod connections;
 mod guard;
 mod live;
 mod pages;
+mod push;
+mod rendered;
 mod shown;
 
 pub use guard::is_open;
@@ -19,6 +21,7 @@ use crate::moment::Moment;
 use crate::store::Store;
 use crate::worker::Pulse;
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, delete, get, post};
 use mcproof_client::Network;
@@ -69,6 +72,7 @@ struct Inner {
     key: ring::hmac::Key,
     assets: assets::Assets,
     glance: Mutex<pages::Glance>,
+    rendered: rendered::Rendered,
     spans: crate::otlp::Queue,
     refusals: guard::Refusals,
     /// Tells endless answers that we are about to end.
@@ -104,7 +108,9 @@ pub enum ServeFailure {
 impl ServeFailure {
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Open(_) => "set `login.tokens` or `login.proxy`, or let `listen` be a loopback address such as `127.0.0.1:7130`",
+            Self::Open(_) => {
+                "set `login.tokens`, `login.users` or `login.proxy`, or let `listen` be a loopback address such as `127.0.0.1:7130`"
+            }
             Self::Listen(_) => "choose another address for `listen`",
         }
     }
@@ -119,6 +125,7 @@ impl State {
             key: guard::key(&config()),
             assets: assets::Assets::default(),
             glance: Mutex::default(),
+            rendered: rendered::Rendered::default(),
             spans: crate::otlp::Queue::default(),
             refusals: guard::Refusals::default(),
             closing: watch::Sender::new(false),
@@ -159,6 +166,9 @@ pub fn router(state: State) -> Router {
         .route("/api/incidents/{id}/acknowledge", post(api::desk::acknowledge))
         .route("/api/maintenance", get(api::desk::maintenance).post(api::desk::announce))
         .route("/api/maintenance/{id}", delete(api::desk::end))
+        .route("/api/silences", get(api::silences::list).post(api::silences::add))
+        .route("/api/silences/{id}", delete(api::silences::end))
+        .route("/api/audit", get(api::desk::audit))
         .route("/api/results", get(api::desk::results))
         .route("/api/", any(api::nothing))
         .route("/api/{*rest}", any(api::nothing))
@@ -176,6 +186,9 @@ pub fn router(state: State) -> Router {
         .route("/changes/{id}", get(pages::change::page))
         .route("/maintenance", get(pages::maintenance::page).post(pages::maintenance::announce))
         .route("/maintenance/{id}/end", post(pages::maintenance::end))
+        .route("/silences", get(pages::silences::page).post(pages::silences::add))
+        .route("/silences/{id}/end", post(pages::silences::end))
+        .route("/audit", get(pages::audit::page))
         .route("/tokens", get(pages::tokens::page).post(pages::tokens::add))
         .route("/tokens/{name}/remove", post(pages::tokens::remove))
         .route("/logout", post(pages::login::leave))
@@ -183,6 +196,10 @@ pub fn router(state: State) -> Router {
         .route("/metrics", get(crate::metrics::page))
         .merge(api)
         .layer(from_fn_with_state(state.clone(), guard::admit));
+    let jobs = Router::new()
+        .route("/push/{token}", get(push::succeeded).post(push::succeeded))
+        .route("/push/{token}/{word}", get(push::other).post(push::other))
+        .layer(DefaultBodyLimit::max(push::LARGEST));
     let public = Router::new()
         .route("/login", get(pages::login::page).post(pages::login::enter))
         .route("/status", get(pages::status::page))
@@ -194,7 +211,7 @@ pub fn router(state: State) -> Router {
     // Quick rather than small: probes wait for the same thread. Event streams are left as they are. What forms are sealed with
     // is worth no guessing by sizes: other sites cannot have a page that holds the seal of a visitor (`SameSite=Strict`).
     let compression = CompressionLayer::new().quality(CompressionLevel::Fastest);
-    private.merge(public).fallback(pages::nothing).layer(from_fn(guard::harden)).layer(compression).with_state(state)
+    private.merge(public).merge(jobs).fallback(pages::nothing).layer(from_fn(guard::harden)).layer(compression).with_state(state)
 }
 
 /// Answers requests, and follows what is written to the store, until `shutdown`.

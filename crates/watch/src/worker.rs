@@ -8,7 +8,7 @@ mod steady;
 pub use pulse::{Pulse, Trouble, Vitals};
 
 use crate::clock::{Clock, TOLERANCE};
-use crate::config::{Config, TargetSpec};
+use crate::config::{Config, TargetKind, TargetSpec};
 use crate::moment::Moment;
 use crate::prober::Prober;
 use crate::state::Verdict;
@@ -57,6 +57,18 @@ pub struct Worker {
     pub pulse: Pulse,
 }
 
+/// Asks a server how it is, or looks what a job has said.
+async fn probe(prober: &Prober, store: &Store, spec: &Arc<TargetSpec>, lease: &Lease, now: Moment) -> Finished {
+    match &spec.kind {
+        TargetKind::Push { expectation, .. } => {
+            let reported = store.pushed(&spec.name).await;
+            let judgement = reported.map(|reported| expectation.judge(&reported, now)).map_err(|failure| failure.to_string());
+            prober.judged(spec, lease, now, judgement)
+        }
+        TargetKind::Server(_) | TargetKind::Monitor(_) => prober.probe(spec, lease, now).await,
+    }
+}
+
 impl Worker {
     /// Probes everything that is due, as far as permits go, and says when something is due next.
     ///
@@ -64,7 +76,7 @@ impl Worker {
     /// The database failed. What was not written is probed again when its lease has ended.
     pub async fn pass(&self, now: Moment) -> Result<Option<Moment>, StoreFailure> {
         let leases = self.lease(self.permits, now).await?;
-        let probes = leases.into_iter().map(|(spec, lease)| async move { self.prober.probe(&spec, &lease, now).await });
+        let probes = leases.into_iter().map(|(spec, lease)| async move { probe(&self.prober, &self.store, &spec, &lease, now).await });
         let finished = futures_util::future::join_all(probes).await;
         for part in finished.chunks(COMMITTED_AT_ONCE) {
             self.commit(part, now).await?;
@@ -102,10 +114,10 @@ impl Worker {
                     for (spec, lease) in leases {
                         let permit = Arc::clone(&permits).try_acquire_owned().expect("no more is leased than there are permits");
                         let (prober, results, steadiness) = (self.prober.clone(), results.clone(), steadiness.clone());
-                        let clock = clock.clone();
+                        let (clock, store) = (clock.clone(), self.store.clone());
                         probes.spawn(async move {
                             let steady = steadiness.begin(&clock);
-                            let mut finished = prober.probe(&spec, &lease, clock.now()).await;
+                            let mut finished = probe(&prober, &store, &spec, &lease, clock.now()).await;
                             if let Some(reason) = steady.broken() {
                                 finished.observation.verdict = Verdict::Inconclusive;
                                 finished.observation.reason = reason.into();

@@ -44,6 +44,9 @@ const CLAIMS: &[(&str, Claim)] = claims![
     alerts_that_may_be_open_somewhere_are_closed_there_too,
     ways_of_one_incident_do_not_wait_for_each_other,
     people_are_reminded_until_somebody_acknowledges_and_then_told_who,
+    who_comes_next_is_told_until_somebody_acknowledges,
+    nobody_else_is_told_during_maintenance_and_each_once_after_it,
+    an_escalation_that_nobody_took_is_dropped_once_somebody_takes_care,
     a_reminder_of_a_storm_names_those_who_still_fail,
     nobody_is_reminded_during_maintenance,
     an_alertmanager_is_told_again_until_the_end,
@@ -321,6 +324,63 @@ async fn people_are_reminded_until_somebody_acknowledges_and_then_told_who(addre
     assert_eq!(world.events().await.iter().filter(|event| event.starts_with("reminded")).count(), 3);
 }
 
+const STEPS: &str = "escalate: [{ after: 10m, channels: lead }, { after: 25m, channels: [boss, chat] }]";
+
+async fn who_comes_next_is_told_until_somebody_acknowledges(address: String) {
+    let (chat, lead, boss) = (Receiver::http().await, Receiver::http().await, Receiver::http().await);
+    let config =
+        format!("{}routes: [{{ channels: chat, {STEPS}, repeat: 1 }}]\n", hooks(&[("chat", &chat), ("lead", &lead), ("boss", &boss)]));
+    let mut world = World::new(&address, &config).await;
+    world.write(Kind::Trigger, &["chat"]).await;
+    for (second, of_lead, of_boss) in [(599, 0, 0), (601, 1, 0), (1499, 1, 0), (1501, 1, 1), (2099, 1, 1), (2101, 2, 1)] {
+        world.until(BEGIN + seconds(second)).await;
+        assert_eq!((kinds(&lead).len(), kinds(&boss).len()), (of_lead, of_boss), "after {second} s");
+    }
+    assert_eq!((kinds(&chat), kinds(&boss)), (vec!["trigger".to_owned()], vec!["escalation".to_owned()]));
+    let told = lead.heard()[0].json();
+    assert_eq!((told["incident"].as_str(), told["severity"].as_str()), (Some(INCIDENT), Some("page")));
+    let events = world.events().await;
+    assert!(events.contains(&"escalated: nobody has acknowledged it for 10 min 0 s: lead is next".to_owned()), "{events:?}");
+    world.run("UPDATE incident SET acknowledged = $1, acknowledged_by = 'ann'").await;
+    world.until(BEGIN + seconds(7200)).await;
+    // There would have been one more step.
+    assert_eq!((kinds(&lead)[2..].to_vec(), kinds(&boss)[1..].to_vec()), (vec!["acknowledge".to_owned()], vec!["acknowledge".to_owned()]));
+    world.write(Kind::Resolve, &["chat"]).await;
+    world.settle().await;
+    for told in [&chat, &lead, &boss] {
+        assert_eq!(kinds(told).last().map(String::as_str), Some("resolve"));
+    }
+    assert_eq!(world.open().await, 0);
+}
+
+async fn nobody_else_is_told_during_maintenance_and_each_once_after_it(address: String) {
+    let (chat, lead, boss) = (Receiver::http().await, Receiver::http().await, Receiver::http().await);
+    let window = "maintenance: [{ name: w, from: \"2026-01-01T00:05:00Z\", until: \"2026-01-01T03:00:00Z\" }]\n";
+    let channels = hooks(&[("chat", &chat), ("lead", &lead), ("boss", &boss)]);
+    let config = format!("{channels}routes: [{{ channels: chat, {STEPS}, repeat: 20 }}]\n{window}");
+    let mut world = World::new(&address, &config).await;
+    world.write(Kind::Trigger, &["chat"]).await;
+    world.until(BEGIN + seconds(3 * 3600 - 60)).await;
+    assert_eq!((kinds(&lead).len(), kinds(&boss).len()), (0, 0));
+    world.until(BEGIN + seconds(3 * 3600 + 61)).await;
+    assert_eq!((kinds(&lead).len(), kinds(&boss).len()), (1, 1), "not as often as it came meanwhile");
+}
+
+async fn an_escalation_that_nobody_took_is_dropped_once_somebody_takes_care(address: String) {
+    let (chat, lead, boss) = (Receiver::http().await, Receiver::http().await, Receiver::http().await);
+    let channels = hooks(&[("chat", &chat), ("lead", &lead), ("boss", &boss)]);
+    let mut world = World::new(&address, &format!("{channels}routes: [{{ channels: chat, {STEPS} }}]\n")).await;
+    world.write(Kind::Trigger, &["chat"]).await;
+    lead.will(vec![Deed::Answer(500, ""); 100]);
+    world.until(BEGIN + seconds(610)).await;
+    assert!(world.open().await == 1 && !lead.heard().is_empty());
+    let heard = lead.heard().len();
+    world.run("UPDATE incident SET acknowledged = $1, acknowledged_by = 'ann'").await;
+    world.until(BEGIN + seconds(1800)).await;
+    assert_eq!((lead.heard().len(), kinds(&boss).len(), world.open().await), (heard, 0, 0));
+    assert_eq!(kinds(&chat), ["trigger", "acknowledge"]);
+}
+
 async fn a_reminder_of_a_storm_names_those_who_still_fail(address: String) {
     let chat = Receiver::http().await;
     let config = format!("{}routes: [{{ channels: chat, remind_every: 10m }}]\n", hooks(&[("chat", &chat)]));
@@ -545,7 +605,7 @@ async fn nothing_is_sent_once_the_right_to_it_is_gone(_: String) {
     use mcproof_watch::channel::{Parcel, Post, Setback};
     let chat = Receiver::http().await;
     let carrier = Carrier::new(Network::default());
-    let post = Post { url: Secret(chat.url("/")), headers: Vec::new(), body: b"{}".to_vec(), hidden: Vec::new() };
+    let post = Post { method: "POST", url: Secret(chat.url("/")), headers: Vec::new(), body: b"{}".to_vec(), hidden: Vec::new() };
     assert_eq!(carrier.deliver(&Parcel::Post(post), BEGIN, &|| false).await, Err(Setback::TooLate));
     assert!(chat.heard().is_empty());
 }

@@ -15,6 +15,8 @@ mod counting;
 mod crash;
 #[path = "store/fixtures.rs"]
 mod fixtures;
+#[path = "store/layout.rs"]
+mod layout;
 #[path = "store/pager.rs"]
 mod pager;
 #[path = "store/probing.rs"]
@@ -31,6 +33,7 @@ mod turns;
 use clock::*;
 use counting::*;
 use databases::{Claim, claims};
+use layout::*;
 use libtest_mimic::Arguments;
 use mcproof_testkit::demo::{DemoName, DemoOptions};
 use probing::*;
@@ -56,6 +59,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     who_is_not_heard_for_three_intervals_is_blind_unless_the_monitor_was_away,
     a_chore_is_done_by_one_of_many,
     each_failure_has_its_layer_and_its_culprit,
+    a_job_is_down_when_it_does_not_report_in,
     an_outage_is_confirmed_told_once_and_ended,
     once_probes_everything_at_once,
     a_process_lives_on_between_probes_and_its_deaths_are_counted,
@@ -63,7 +67,11 @@ const CLAIMS: &[(&str, Claim)] = claims![
     a_clock_that_is_set_forward_and_back_hides_no_outage,
     a_restart_believes_no_times_that_have_not_come_yet,
     an_outage_is_told_while_the_database_takes_nothing,
+    what_an_unread_standby_tells_anew_goes_on,
     what_the_database_does_not_take_is_tried_again_later,
+    a_database_of_an_earlier_version_goes_on,
+    a_database_of_a_later_version_is_left_alone,
+    nobody_is_told_of_what_is_silenced_until_it_ends,
 ];
 
 const CLAIMS_OF_POSTGRES: &[(&str, Claim)] = claims![

@@ -12,11 +12,13 @@ mod postgres;
 mod receivers;
 
 use data::{Data, HOSTILE, NOW};
+use mcproof_engine::suite::Environment;
 use mcproof_watch::api_target;
-use mcproof_watch::config::{Config, Login, Secret, When, Window};
+use mcproof_watch::config::{Config, Login, Proxy, Secret, TargetKind, TargetSpec, User, When, Window, load};
 use mcproof_watch::moment::Moment;
+use mcproof_watch::push::{Expectation, Rhythm};
+use mcproof_watch::role::Role;
 use mcproof_watch::seal::SealKey;
-use mcproof_watch::store::desk::Scope;
 use mcproof_watch::store::{Store, sqlite};
 use mcproof_watch::web::{self, ServeFailure, State};
 use postgres::{Cluster, Durability};
@@ -35,7 +37,7 @@ fn now() -> Moment {
 }
 
 pub(crate) fn with_token(token: &str) -> Config {
-    Config { login: Login { tokens: vec![Secret(token.to_owned())], proxy_header: None }, ..Config::default() }
+    Config { login: Login { tokens: vec![Secret(token.to_owned())], ..Login::default() }, ..Config::default() }
 }
 
 /// A dashboard over a database full of things, for as long as this lives.
@@ -393,7 +395,7 @@ fn a_token_opens_the_dashboard_until_it_is_left() {
     let form = dashboard.get("/login?next=%2Ftargets%2Fsvc-0001");
     let (visit, seal) = (form.cookies(), form.seal().to_owned());
     let enter = |token: &str, seal: &str| {
-        let body = format!("seal={seal}&token={}&name=Ada&next=%2Ftargets%2Fsvc-0001", token.replace(' ', "+"));
+        let body = format!("seal={seal}&token={}&name=Eve&next=%2Ftargets%2Fsvc-0001", token.replace(' ', "+"));
         let headers = [("Cookie", visit.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
         dashboard.ask("POST", "/login", &headers, &body)
     };
@@ -425,7 +427,7 @@ fn a_token_opens_the_dashboard_until_it_is_left() {
     assert_eq!(dashboard.runtime.block_on(dashboard.data.text("SELECT acknowledged_by FROM incident WHERE id = 'incident-1'")), None);
     assert_eq!(send(page.seal(), &[("Origin", &dashboard.url(""))]).status, 303);
     let by = dashboard.runtime.block_on(dashboard.data.text("SELECT acknowledged_by FROM incident WHERE id = 'incident-1'"));
-    assert_eq!(by.as_deref(), Some("Ada"));
+    assert_eq!(by.as_deref(), Some("token"), "whose token it is, whatever the form says");
 
     // A cookie that was changed, or signed with another token, is none.
     let forged = format!("{}x", session);
@@ -437,6 +439,265 @@ fn a_token_opens_the_dashboard_until_it_is_left() {
         &format!("seal={}", page.seal()),
     );
     assert!(left.header("set-cookie").unwrap().contains("Max-Age=0"));
+    // A copy of the cookie opens nothing any more, and a new login does.
+    assert_eq!(dashboard.ask("GET", "/", &[("Cookie", &session)], "").status, 303);
+    let again = enter("open sesame", &seal).cookies();
+    assert_eq!(dashboard.ask("GET", "/", &[("Cookie", &again)], "").status, 200);
+}
+
+fn with_people() -> Config {
+    let people = [("ann", Role::Admin), ("oscar", Role::Operator), ("vera", Role::Viewer)];
+    let user = |(name, role): (&str, Role)| (name.to_owned(), User { role, token: Some(Secret(format!("token-of-{name}"))) });
+    Config { login: Login { users: people.map(user).into(), ..Login::default() }, ..Config::default() }
+}
+
+/// The cookie of somebody who logged in with a token.
+fn log_in(dashboard: &Dashboard, token: &str) -> String {
+    let form = dashboard.get("/login");
+    let headers = [("Cookie", form.cookies()), ("Content-Type", "application/x-www-form-urlencoded".to_owned())];
+    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let entered = dashboard.ask("POST", "/login", &headers, &format!("seal={}&token={token}&name=somebody-else", form.seal()));
+    assert_eq!(entered.status, 303, "{}", entered.body);
+    entered.cookies()
+}
+
+#[test]
+fn a_login_that_was_left_is_over_for_every_copy_of_it_even_after_a_restart() {
+    on_both(with_people, a_login_is_over);
+}
+
+fn a_login_is_over(dashboard: &Dashboard) {
+    let [left, kept] = [log_in(dashboard, "token-of-ann"), log_in(dashboard, "token-of-ann")];
+    let open = |cookie: &str| dashboard.ask("GET", "/", &[("Cookie", cookie)], "");
+    let seal = open(&left).seal().to_owned();
+    let headers = [("Cookie", left.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
+    assert_eq!(dashboard.ask("POST", "/logout", &headers, &format!("seal={seal}")).status, 303);
+    assert_eq!((open(&left).status, open(&kept).status), (303, 200));
+    assert_eq!(dashboard.ask("GET", "/api/targets", &[("Cookie", &left)], "").status, 401);
+    // Another process with the same database and the same configuration.
+    let (store, config) = (dashboard.store.clone(), Arc::new(with_people()));
+    let status = dashboard.runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = State::new(store, Arc::new(move || config.clone()), now, broadcast::channel(1).0);
+        let asking = async {
+            let mut found = Vec::new();
+            for cookie in [&left, &kept] {
+                let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+                let head = format!("GET / HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n");
+                tokio::io::AsyncWriteExt::write_all(&mut stream, head.as_bytes()).await.unwrap();
+                let mut answer = Vec::new();
+                tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut answer).await.unwrap();
+                found.push(String::from_utf8_lossy(&answer[9..12]).into_owned());
+            }
+            found
+        };
+        tokio::select! {
+            found = asking => found,
+            _ = web::serve(listener, state, std::future::pending()) => unreachable!(),
+        }
+    });
+    assert_eq!(status, ["303", "200"]);
+}
+
+#[test]
+fn who_somebody_is_is_told_by_their_token_and_by_nothing_else() {
+    let dashboard = Dashboard::new(with_people());
+    let session = log_in(&dashboard, "token-of-oscar");
+    let page = dashboard.ask("GET", "/incidents/incident-1", &[("Cookie", &session)], "");
+    let headers = [("Cookie", session.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
+    let body = format!("seal={}&name=ann&by=ann&acknowledged_by=ann", page.seal());
+    assert_eq!(dashboard.ask("POST", "/incidents/incident-1/acknowledge", &headers, &body).status, 303);
+    let body = json!({ "by": "ann", "name": "ann", "acknowledged_by": "ann" });
+    assert_eq!(dashboard.json("POST", "/api/incidents/incident-2/acknowledge", "token-of-oscar", &body).0, 200);
+    for incident in ["incident-1", "incident-2"] {
+        let statement = format!("SELECT acknowledged_by FROM incident WHERE id = '{incident}'");
+        let by = dashboard.runtime.block_on(dashboard.data.text(Box::leak(statement.into_boxed_str())));
+        assert_eq!(by.as_deref(), Some("oscar"));
+    }
+    // What the cookie says of its end is signed; it says nothing else.
+    let value = session.split_once("mcproof_session=").unwrap().1;
+    assert_eq!(value.split('.').count(), 3, "{value}");
+    let longer = session.replacen("mcproof_session=1", "mcproof_session=2", 1);
+    assert_eq!(dashboard.ask("GET", "/", &[("Cookie", &longer)], "").status, 303);
+}
+
+#[test]
+fn roles_say_what_somebody_may_do_and_the_audit_log_what_they_did() {
+    on_both(with_people, roles_and_audit);
+}
+
+fn roles_and_audit(dashboard: &Dashboard) {
+    let ask = |who: &str, method: &str, path: &str, body: Value| dashboard.json(method, path, &format!("token-of-{who}"), &body).0;
+    let silence = || json!({ "names": ["svc-*"], "reason": "moving", "minutes": 5 });
+    for (method, path, body, statuses) in [
+        ("GET", "/api/targets", Value::Null, [200, 200, 200]),
+        ("GET", "/incidents", Value::Null, [200, 200, 200]),
+        ("GET", "/silences", Value::Null, [200, 200, 200]),
+        ("POST", "/api/targets/svc-0001/mute", json!({ "minutes": 5 }), [403, 200, 200]),
+        ("POST", "/api/silences", silence(), [403, 201, 201]),
+        ("POST", "/api/maintenance", json!({ "name": "upgrade", "minutes": 5 }), [403, 201, 201]),
+        ("POST", "/api/targets/svc-0001/deploys", json!({}), [403, 201, 201]),
+        ("DELETE", "/api/targets/nobody", Value::Null, [403, 403, 404]),
+        ("GET", "/tokens", Value::Null, [403, 403, 200]),
+        ("GET", "/audit", Value::Null, [403, 403, 200]),
+        ("GET", "/api/audit", Value::Null, [403, 403, 200]),
+        ("POST", "/tokens/reader/remove", Value::Null, [403, 403, 303]),
+    ] {
+        let found = ["vera", "oscar", "ann"].map(|who| ask(who, method, path, body.clone()));
+        assert_eq!(found, statuses, "{method} {path}");
+    }
+    let page = |who: &str| {
+        let session = log_in(dashboard, &format!("token-of-{who}"));
+        dashboard.ask("GET", "/incidents/incident-1", &[("Cookie", &session)], "").body
+    };
+    assert!(!page("vera").contains("id=\"acknowledge\"") && page("oscar").contains("id=\"acknowledge\""));
+    assert!(!page("oscar").contains("href=\"/audit\"") && page("ann").contains("href=\"/audit\""));
+    let (_, log) = dashboard.json("GET", "/api/audit?limit=200", "token-of-ann", &Value::Null);
+    let entries = log["entries"].as_array().unwrap();
+    let of = |entry: &Value| ["who", "via", "deed", "subject", "outcome"].map(|key| entry[key].as_str().unwrap_or_default().to_owned());
+    let mut found: Vec<[String; 5]> = entries.iter().map(of).collect();
+    found.sort();
+    let expected = [
+        ["ann", "login", "log in", "", "done"],
+        ["ann", "token", "announce a deploy", "svc-0001", "done"],
+        ["ann", "token", "announce work", "upgrade", "done"],
+        ["ann", "token", "mute", "svc-0001", "done"],
+        ["ann", "token", "remove a target", "nobody", "refused: 404 Not Found"],
+        ["ann", "token", "revoke a token", "reader", "done"],
+        ["ann", "token", "silence", "", "done"],
+        ["oscar", "login", "log in", "", "done"],
+        ["oscar", "login", "log in", "", "done"],
+        ["oscar", "token", "announce a deploy", "svc-0001", "done"],
+        ["oscar", "token", "announce work", "upgrade", "done"],
+        ["oscar", "token", "mute", "svc-0001", "done"],
+        ["oscar", "token", "silence", "", "done"],
+        ["vera", "login", "log in", "", "done"],
+    ];
+    assert_eq!(found, expected.map(|row| row.map(str::to_owned)), "who may do nothing has done nothing");
+    let page = dashboard.ask("GET", "/audit", &[("Authorization", "Bearer token-of-ann")], "").body;
+    assert!(page.contains("announce a deploy") && page.contains("oscar"), "{page}");
+    let last = entries.last().unwrap()["id"].as_str().unwrap();
+    assert_eq!(dashboard.json("GET", &format!("/api/audit?before={last}"), "token-of-ann", &Value::Null).1["entries"], json!([]));
+    // What cannot be written down is not done.
+    dashboard.runtime.block_on(dashboard.data.run("ALTER TABLE audit RENAME TO gone"));
+    assert_eq!(ask("oscar", "POST", "/api/incidents/incident-1/acknowledge", json!({})), 503);
+    assert_eq!(dashboard.runtime.block_on(dashboard.data.text("SELECT acknowledged_by FROM incident WHERE id = 'incident-1'")), None);
+}
+
+#[test]
+fn silences_are_made_and_ended_on_the_dashboard_and_over_the_api() {
+    on_both(with_people, silences_are_made_and_ended);
+}
+
+fn silences_are_made_and_ended(dashboard: &Dashboard) {
+    let session = log_in(dashboard, "token-of-oscar");
+    let page = dashboard.ask("GET", "/silences", &[("Cookie", &session)], "");
+    assert!(page.body.contains("Nothing is silenced"));
+    let send = |path: &str, body: &str| {
+        let headers = [("Cookie", session.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
+        dashboard.ask("POST", path, &headers, &format!("seal={}&{body}", page.seal()))
+    };
+    assert_eq!(send("/silences", "names=&tags=&reason=x&minutes=5").status, 422, "nobody is meant");
+    assert_eq!(send("/silences", "names=svc-*&tags=&reason=+&minutes=5").status, 422, "no reason");
+    assert_eq!(send("/silences", "names=svc-*%2C+other&tags=billing&reason=%3Cb%3Emoving&minutes=90").status, 303);
+    let (_, listed) = dashboard.json("GET", "/api/silences", "token-of-vera", &Value::Null);
+    let silence = &listed["silences"][0];
+    assert_eq!((&silence["names"], &silence["tags"]), (&json!(["svc-*", "other"]), &json!(["billing"])));
+    assert_eq!(
+        (&silence["author"], &silence["reason"], &silence["ends"]),
+        (&json!("oscar"), &json!("<b>moving"), &json!("2026-11-21T13:30:00Z"))
+    );
+    let shown = dashboard.ask("GET", "/silences", &[("Cookie", &session)], "").body;
+    assert!(shown.contains("svc-*, other, tagged billing") && !shown.contains("<b>moving"), "{shown}");
+    let id = silence["id"].as_str().unwrap();
+    assert_eq!(send(&format!("/silences/{id}/end"), "x=y").status, 303);
+    assert_eq!(dashboard.json("GET", "/api/silences", "token-of-vera", &Value::Null).1["silences"], json!([]));
+    for (body, error) in [
+        (json!({ "names": ["*"], "reason": "", "minutes": 5 }), "it gives no reason"),
+        (json!({ "reason": "x", "minutes": 5 }), "it says of no target that it is meant"),
+        (json!({ "names": ["*"], "reason": "x", "minutes": 0 }), "`minutes` is 0"),
+    ] {
+        let (status, answer) = dashboard.json("POST", "/api/silences", "token-of-oscar", &body);
+        assert_eq!((status, answer["problem"].as_str()), (422, Some(error)));
+    }
+    let (status, made) = dashboard.json("POST", "/api/silences", "token-of-oscar", &json!({ "tags": ["*"], "reason": "x", "minutes": 5 }));
+    assert_eq!((status, made["author"].as_str()), (201, Some("oscar")));
+    let path = format!("/api/silences/{}", made["id"].as_str().unwrap());
+    assert_eq!([200, 404].map(|_| dashboard.json("DELETE", &path, "token-of-oscar", &Value::Null).0), [200, 404]);
+}
+
+#[test]
+fn a_job_reports_in_by_its_token_and_by_no_other() {
+    on_both(with_jobs, a_job_reports_in);
+}
+
+fn with_jobs() -> Config {
+    let job = |name: &str, token: &str| {
+        let expectation = Expectation { rhythm: Rhythm::Every(Duration::from_secs(3_600)), grace: Duration::from_secs(60), lasts: None };
+        let kind = TargetKind::Push { token: Secret(token.to_owned()), expectation };
+        let text = "targets: { NAME: { monitor: 'http://127.0.0.1:9/' } }".replace("NAME", name);
+        let loaded = load("w.yaml", &text, std::path::Path::new("/"), &Environment::default()).unwrap();
+        (name.to_owned(), TargetSpec { kind, ..loaded.config.targets[name].clone() })
+    };
+    Config { targets: [job("svc-0001", "a-token-of-one-job"), job("svc-0002", "b-token-of-one-job")].into(), ..with_people() }
+}
+
+fn a_job_reports_in(dashboard: &Dashboard) {
+    let reported = |name: &str| dashboard.runtime.block_on(dashboard.store.pushed(name)).unwrap();
+    for (method, path, body, expected) in [
+        ("GET", "/push/a-token-of-one-job", "", [false, true, false]),
+        ("POST", "/push/a-token-of-one-job/start", "", [true, true, false]),
+        ("POST", "/push/a-token-of-one-job/fail", "disk full\n", [true, true, true]),
+    ] {
+        let answer = dashboard.ask(method, path, &[], body);
+        assert_eq!((answer.status, answer.body.as_str()), (200, "ok\n"), "{method} {path}");
+        let found = reported("svc-0001");
+        assert_eq!([found.started, found.succeeded, found.failed].map(|time| time == Some(NOW)), expected, "{method} {path}");
+    }
+    assert_eq!(reported("svc-0001").message, "disk full");
+    assert_eq!(reported("svc-0002").succeeded, None, "each has its own");
+    assert_eq!(dashboard.ask("HEAD", "/push/b-token-of-one-job/0", &[], "").status, 200);
+    assert_eq!(reported("svc-0002").succeeded, Some(NOW));
+    assert_eq!(dashboard.ask("GET", "/push/b-token-of-one-job/137", &[], "").status, 200);
+    assert_eq!(reported("svc-0002").failed, Some(NOW));
+    assert_eq!(dashboard.ask("GET", "/push/b-token-of-one-job/maybe", &[], "").status, 404);
+    let wrong: Vec<u16> = (0..31).map(|_| dashboard.get("/push/another-token-of-a-job").status).collect();
+    assert_eq!((wrong[0], wrong[29], wrong[30]), (404, 404, 429));
+    assert_eq!(dashboard.get("/push/a-token-of-one-job").status, 200, "a good token always gets in");
+    dashboard.runtime.block_on(dashboard.data.run("ALTER TABLE push RENAME TO gone"));
+    assert_eq!(dashboard.get("/push/a-token-of-one-job").status, 503, "the job says it again");
+}
+
+#[test]
+fn the_status_page_has_pages_of_which_the_first_shows_what_does_not_work() {
+    on_both(Config::default, the_status_page_has_pages);
+}
+
+fn the_status_page_has_pages(dashboard: &Dashboard) {
+    dashboard.runtime.block_on(async {
+        for number in 0..120 {
+            dashboard.data.target(&format!("many-{number:03}"), "ok", "ok", &json!([]), true).await;
+        }
+        dashboard.data.run("UPDATE target SET availability = 'down' WHERE name = 'many-119'").await;
+    });
+    let names =
+        |page: &str| page.split("href=\"/status/").skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect::<Vec<_>>();
+    let pages = ["/status", "/status?page=2", "/status?page=3"].map(|path| dashboard.get(path).body);
+    let all: Vec<String> = pages.iter().flat_map(|page| names(page)).collect();
+    assert_eq!(pages.each_ref().map(|page| names(page).len()), [50, 50, all.len() - 100]);
+    assert_eq!(BTreeSet::from_iter(&all).len(), all.len(), "none comes twice");
+    assert!(names(&pages[0])[..3].contains(&"many-119".to_owned()), "{:?}", names(&pages[0]));
+    assert!(pages[0].contains("Page 1 of 3") && pages[0].contains("href=\"/status?page=2\"") && !pages[0].contains("Previous"));
+    assert!(pages[2].contains("Page 3 of 3") && !pages[2].contains("Next"));
+    let sentence = |page: &str| page.split("<h1>").nth(1).unwrap().split("</h1>").next().unwrap().to_owned();
+    assert!(pages.iter().all(|page| sentence(page) == sentence(&pages[0])), "each tells of all");
+    for path in ["/status?page=4", "/status?page=0"] {
+        assert_eq!(dashboard.get(path).status, 404, "{path}");
+    }
+    // What changes is seen at once, on whichever page.
+    dashboard.runtime.block_on(dashboard.data.run("UPDATE target SET availability = 'ok', since = since + 1 WHERE name = 'many-119'"));
+    assert!(!names(&dashboard.get("/status").body)[..3].contains(&"many-119".to_owned()));
 }
 
 #[test]
@@ -557,12 +818,33 @@ fn a_proxy_is_believed_only_from_its_own_address() {
         (vec!["127.0.0.1"], Some(""), 303),
     ] {
         let addresses = addresses.into_iter().map(|address| address.parse().unwrap()).collect();
-        let login = Login { tokens: vec![], proxy_header: Some(("X-Forwarded-User".into(), addresses)) };
+        let proxy = Proxy { header: "X-Forwarded-User".into(), from: addresses, role: Some(Role::Admin) };
+        let login = Login { proxy: Some(proxy), ..Login::default() };
         let dashboard = Dashboard::new(Config { login, ..Config::default() });
         let headers: Vec<(&str, &str)> = header.into_iter().map(|name| ("X-Forwarded-User", name)).collect();
         let page = dashboard.ask("GET", "/", &headers, "");
         assert_eq!(page.status, expected, "{headers:?}");
         assert_eq!(page.body.contains("href=\"/tokens\""), expected == 200, "whoever may make tokens finds where");
+    }
+}
+
+#[test]
+fn whom_a_proxy_names_has_the_role_that_the_configuration_gives_them() {
+    for (role, name, expected) in [
+        (Some(Role::Admin), "ada", [200, 200, 200]),
+        (Some(Role::Viewer), "ada", [200, 403, 403]),
+        (Some(Role::Admin), "vera", [200, 403, 403]),
+        (None, "oscar", [200, 200, 403]),
+        (None, "ada", [403, 403, 403]),
+    ] {
+        let proxy = Proxy { header: "X-Forwarded-User".into(), from: vec!["127.0.0.1".parse().unwrap()], role };
+        let dashboard = Dashboard::new(Config { login: Login { proxy: Some(proxy), ..with_people().login }, ..Config::default() });
+        let ask = |method: &str, path: &str, body: &str| {
+            let headers = [("X-Forwarded-User", name), ("Content-Type", "application/json")];
+            dashboard.ask(method, path, &headers, body).status
+        };
+        let found = [ask("GET", "/", ""), ask("POST", "/api/targets/svc-0001/mute", "{\"minutes\": 5}"), ask("GET", "/audit", "")];
+        assert_eq!(found, expected, "{role:?} {name}");
     }
 }
 
@@ -573,9 +855,9 @@ fn tokens_of_the_api_are_hashed_and_do_what_their_scope_allows() {
 
 fn tokens_do_what_their_scope_allows(dashboard: &Dashboard) {
     dashboard.runtime.block_on(async {
-        assert!(dashboard.store.add_token("reader", "r3ad", Scope::Read, NOW).await.unwrap());
-        assert!(dashboard.store.add_token("writer", "wr1te", Scope::Write, NOW).await.unwrap());
-        assert!(!dashboard.store.add_token("writer", "other", Scope::Write, NOW).await.unwrap());
+        assert!(dashboard.store.add_token("reader", "r3ad", Role::Viewer, NOW).await.unwrap());
+        assert!(dashboard.store.add_token("writer", "wr1te", Role::Admin, NOW).await.unwrap());
+        assert!(!dashboard.store.add_token("writer", "other", Role::Admin, NOW).await.unwrap());
         let hash = dashboard.data.text("SELECT hash FROM api_token WHERE name = 'reader'").await.unwrap();
         assert!(hash.len() == 64 && !hash.contains("r3ad"));
     });

@@ -33,6 +33,7 @@ use std::path::PathBuf;
   mcproof watch test-alert watch.yaml                  send a test to each channel
   mcproof watch status watch.yaml                      how each target is: 0 if all work, else 1
   mcproof watch incidents watch.yaml --all             what is wrong, and what was
+  mcproof watch silence watch.yaml --name 'shop-*' --reason moving --for 2h
   mcproof watch deploy watch.yaml shop                 a change of its contract is no surprise now
   mcproof schema watch > watch.schema.json             the format of the file, for editors"
 )]
@@ -101,6 +102,12 @@ enum Action {
     Deploy(desk::DeployArguments),
     /// Tell nobody of a target for some time
     Mute(desk::MuteArguments),
+    /// Tell nobody of targets with some name or tag for some time, and say why
+    Silence(desk::SilenceArguments),
+    /// End a silence
+    Unsilence(desk::UnsilenceArguments),
+    /// Which silences there are
+    Silences(look::SilencesArguments),
     /// Say that somebody takes care of an incident
     Ack(desk::AckArguments),
     /// How each target is, as a monitor found it last: 0 if all work, else 1
@@ -128,6 +135,9 @@ pub(crate) fn run(arguments: &Arguments, _watching: Watching) -> Result<Exit, Fa
         (Some(Action::TestAlert(alert)), _) => alert::run(alert),
         (Some(Action::Deploy(deploy)), _) => desk::deploy(deploy),
         (Some(Action::Mute(mute)), _) => desk::mute(mute),
+        (Some(Action::Silence(silence)), _) => desk::silence(silence),
+        (Some(Action::Unsilence(unsilence)), _) => desk::unsilence(unsilence),
+        (Some(Action::Silences(silences)), _) => look::silences(silences),
         (Some(Action::Ack(ack)), _) => desk::acknowledge(ack),
         (Some(Action::Status(status)), _) => look::status(status),
         (Some(Action::Incidents(incidents)), _) => look::incidents(incidents),

@@ -16,7 +16,7 @@ pub(super) fn pack(url: &Secret, message: &Message) -> Result<Option<Post>, Stri
     let place = below(&url.0, &["api", "v2", "alerts"])?;
     let ends = match message.kind {
         Kind::Acknowledge => return Ok(None),
-        Kind::Trigger | Kind::Update | Kind::Reminder => message.now + LASTS,
+        Kind::Trigger | Kind::Update | Kind::Reminder | Kind::Escalation => message.now + LASTS,
         Kind::Resolve => message.resolved.unwrap_or(message.now),
     };
     let mut alerts = vec![alert(message, message.severity, ends)];

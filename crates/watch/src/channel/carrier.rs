@@ -112,7 +112,7 @@ impl Carrier {
             AGENT.map(str::to_owned).into(),
         ];
         headers.extend(post.headers.iter().map(|(name, value)| (name.clone(), value.0.clone())));
-        let sent = connected.send("POST", &headers, post.body.clone()).await;
+        let sent = connected.send(post.method, &headers, post.body.clone()).await;
         let answer = sent.map_err(|broken| passing(broken.to_string(), true))?;
         let text = String::from_utf8_lossy(&answer.body);
         let excerpt: String = escape(&post.redacted(text.trim())).chars().take(EXCERPT).collect();

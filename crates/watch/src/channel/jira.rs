@@ -22,7 +22,7 @@ pub(super) fn pack(url: &str, api_key: &Secret, message: &Message) -> Result<Pos
     let post = match message.kind {
         Kind::Acknowledge => Post::json(&with_alias("acknowledge")?, &note()),
         Kind::Resolve => Post::json(&with_alias("close")?, &note()),
-        Kind::Trigger | Kind::Update | Kind::Reminder => Post::json(url, &alert(message)),
+        Kind::Trigger | Kind::Update | Kind::Reminder | Kind::Escalation => Post::json(url, &alert(message)),
     };
     Ok(post.header("authorization", &format!("GenieKey {}", api_key.0)))
 }

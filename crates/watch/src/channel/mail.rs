@@ -33,7 +33,7 @@ pub(super) fn pack(relay: &Secret, from: &str, to: &[String], message: &Message)
     }
     letter = match message.kind {
         Kind::Trigger => letter.message_id(Some(thread)),
-        Kind::Update | Kind::Reminder | Kind::Acknowledge | Kind::Resolve => letter
+        Kind::Update | Kind::Reminder | Kind::Escalation | Kind::Acknowledge | Kind::Resolve => letter
             .message_id(Some(format!("<{}@{domain}>", message.id)))
             .header(InReplyTo::from(thread.clone()))
             .header(References::from(thread)),

@@ -14,13 +14,15 @@ pub enum Kind {
     Update,
     /// Nobody has acknowledged it.
     Reminder,
+    /// Nobody has acknowledged it for so long that others are told.
+    Escalation,
     /// Somebody has.
     Acknowledge,
     Resolve,
 }
 
 impl Kind {
-    pub const ALL: [Self; 5] = [Self::Trigger, Self::Update, Self::Reminder, Self::Acknowledge, Self::Resolve];
+    pub const ALL: [Self; 6] = [Self::Trigger, Self::Update, Self::Reminder, Self::Escalation, Self::Acknowledge, Self::Resolve];
 
     /// As it is written in the outbox.
     pub fn word(self) -> &'static str {
@@ -28,6 +30,7 @@ impl Kind {
             Self::Trigger => "trigger",
             Self::Update => "update",
             Self::Reminder => "reminder",
+            Self::Escalation => "escalation",
             Self::Acknowledge => "acknowledge",
             Self::Resolve => "resolve",
         }
@@ -91,6 +94,7 @@ impl Message {
             Kind::Trigger => format!("[{}] {what}", self.severity),
             Kind::Update => format!("[{}, changed] {what}", self.severity),
             Kind::Reminder => format!("[{}, still open] {what}", self.severity),
+            Kind::Escalation => format!("[{}, not acknowledged for {}] {what}", self.severity, span(self.now.since(self.since))),
             Kind::Acknowledge => format!("[acknowledged by {}] {what}", self.who()),
             Kind::Resolve => format!("[{}] {what}", self.over()),
         }
@@ -166,10 +170,16 @@ impl Message {
         Some(format!("{}/evidence/{}", self.public_url.as_ref()?, self.evidence.as_ref()?))
     }
 
-    /// All of it as plain text.
-    pub(super) fn plain(&self) -> String {
+    /// What happened, and all else that is known of it, as plain text.
+    pub(super) fn details(&self) -> String {
         let mut lines = vec![self.text(), String::new()];
         lines.extend(self.facts().iter().map(|fact| format!("{:>10}  {}", fact.label, fact.text)));
+        lines.join("\n")
+    }
+
+    /// All of it as plain text.
+    pub(super) fn plain(&self) -> String {
+        let mut lines = vec![self.details()];
         let links = [("incident", self.link()), ("transcript", self.transcript())];
         lines.extend(links.into_iter().filter_map(|(label, link)| Some(format!("{label:>10}  {}", link?))));
         lines.join("\n")

@@ -11,7 +11,7 @@ const LONGEST_SUMMARY: usize = 1024;
 
 pub(super) fn pack(url: &str, routing_key: &Secret, message: &Message) -> Post {
     let action = match message.kind {
-        Kind::Trigger | Kind::Update | Kind::Reminder => "trigger",
+        Kind::Trigger | Kind::Update | Kind::Reminder | Kind::Escalation => "trigger",
         Kind::Acknowledge => "acknowledge",
         Kind::Resolve => "resolve",
     };

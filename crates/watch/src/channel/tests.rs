@@ -3,6 +3,7 @@
 use super::*;
 use crate::incident::{Class, Detail, Severity};
 use crate::moment::{Moment, span};
+use serde_json::json;
 use std::time::Duration;
 
 const BEGIN: Moment = Moment(1_767_225_600_000);
@@ -26,6 +27,16 @@ fn channels() -> Vec<ChannelSpec> {
             to: vec!["ann@example.com".into(), "Bob <bob@example.com>".into()],
         },
         ChannelSpec::Webhook { url: url(), secret: Some(secret("whsec-example")) },
+        ChannelSpec::Ntfy { url: "https://ntfy.example.com/".into(), topic: "alerts".into(), token: Some(secret("tk_secret")) },
+        ChannelSpec::Telegram { url: "https://api.telegram.org".into(), token: secret("123:telegram"), chat: "-1001".into() },
+        ChannelSpec::Matrix { url: "https://matrix.example.com".into(), token: secret("syt_secret"), room: "!a/b:example.com".into() },
+        ChannelSpec::Pushover {
+            url: "https://api.pushover.net/1/messages.json".into(),
+            token: secret("app-token"),
+            user: secret("user-key"),
+        },
+        ChannelSpec::GoogleChat { url: url() },
+        ChannelSpec::Webex { url: url() },
     ]
 }
 
@@ -62,7 +73,7 @@ fn shown(parcel: &Parcel) -> String {
         Parcel::Post(post) => {
             let headers: String = post.headers.iter().map(|(name, value)| format!("{name}: {}\n", value.0)).collect();
             let body: Value = serde_json::from_slice(&post.body).unwrap();
-            format!("POST {}\n{headers}{body:#}", post.url.0)
+            format!("{} {}\n{headers}{body:#}", post.method, post.url.0)
         }
     }
 }
@@ -90,6 +101,9 @@ fn nothing_that_a_server_said_is_markup() {
             ChannelSpec::Discord { .. } => &["@everyone ", "[free]", "**x**"],
             ChannelSpec::Jira { .. } => &["<at>", "<!channel>"],
             ChannelSpec::Smtp { .. } => &["\nBcc"],
+            ChannelSpec::Telegram { .. } | ChannelSpec::GoogleChat { .. } => &["<at>", "<!channel>"],
+            ChannelSpec::Matrix { .. } => &["formatted_body"],
+            ChannelSpec::Webex { .. } => &["markdown"],
             _ => &[],
         };
         for part in forbidden {
@@ -144,6 +158,185 @@ fn no_text_is_longer_than_its_service_takes() {
     }
 }
 
+/// What the services document of a message, as JSON Schema: <https://docs.ntfy.sh/publish/#publish-as-json>,
+/// <https://core.telegram.org/bots/api#sendmessage>, <https://spec.matrix.org/v1.11/client-server-api/#mtext>, <https://pushover.net/api>,
+/// <https://developers.google.com/workspace/chat/api/reference/rest/v1/cards>,
+/// <https://developer.webex.com/docs/api/v1/messages/create-a-message>.
+fn documented(service: &str) -> Option<Value> {
+    let text = |least: u32, most: u32| json!({ "type": "string", "minLength": least, "maxLength": most });
+    let link = || json!({ "type": "string", "pattern": "^https?://" });
+    let action = json!({
+        "type": "object", "required": ["action", "label", "url"], "additionalProperties": false,
+        "properties": { "action": { "enum": ["view", "broadcast", "http"] }, "label": text(1, 200), "url": link() },
+    });
+    let widget = json!({
+        "type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false,
+        "properties": {
+            "textParagraph": { "type": "object", "required": ["text"], "additionalProperties": false, "properties": { "text": text(1, 18_000) } },
+            "decoratedText": {
+                "type": "object", "required": ["text"], "additionalProperties": false,
+                "properties": { "topLabel": text(1, 200), "text": text(1, 18_000), "wrapText": { "type": "boolean" } },
+            },
+            "buttonList": {
+                "type": "object", "required": ["buttons"], "additionalProperties": false,
+                "properties": { "buttons": { "type": "array", "items": {
+                    "type": "object", "required": ["text", "onClick"], "additionalProperties": false,
+                    "properties": {
+                        "text": text(1, 200),
+                        "onClick": { "type": "object", "required": ["openLink"], "additionalProperties": false, "properties": {
+                            "openLink": { "type": "object", "required": ["url"], "additionalProperties": false, "properties": { "url": link() } },
+                        } },
+                    },
+                } } },
+            },
+        },
+    });
+    let card = json!({
+        "type": "object", "required": ["header", "sections"], "additionalProperties": false,
+        "properties": {
+            "header": {
+                "type": "object", "required": ["title"], "additionalProperties": false,
+                "properties": { "title": text(1, 1_000), "subtitle": text(1, 1_000) },
+            },
+            "sections": { "type": "array", "minItems": 1, "maxItems": 100, "items": {
+                "type": "object", "required": ["widgets"], "additionalProperties": false,
+                "properties": { "widgets": { "type": "array", "minItems": 1, "maxItems": 100, "items": widget } },
+            } },
+        },
+    });
+    let (required, properties) = match service {
+        "ntfy" => (
+            json!(["topic"]),
+            json!({
+                "topic": { "type": "string", "pattern": "^[-_A-Za-z0-9]{1,64}$" },
+                "title": text(1, 250), "message": text(1, 4_096), "priority": { "enum": [1, 2, 3, 4, 5] }, "click": link(),
+                "tags": { "type": "array", "items": { "type": "string" } },
+                "actions": { "type": "array", "maxItems": 3, "items": action },
+            }),
+        ),
+        "telegram" => (
+            json!(["chat_id", "text"]),
+            json!({
+                // Without markup it may have 4096.
+                "chat_id": { "type": ["string", "integer"] }, "text": { "type": "string", "minLength": 1 },
+                "parse_mode": { "enum": ["HTML", "MarkdownV2", "Markdown"] }, "disable_notification": { "type": "boolean" },
+                "link_preview_options": { "type": "object", "properties": { "is_disabled": { "type": "boolean" } }, "additionalProperties": false },
+            }),
+        ),
+        "matrix" => (
+            json!(["msgtype", "body"]),
+            json!({
+                "msgtype": { "const": "m.text" }, "body": text(1, 60_000),
+                "m.mentions": { "type": "object", "properties": { "user_ids": { "type": "array" }, "room": { "type": "boolean" } }, "additionalProperties": false },
+            }),
+        ),
+        "pushover" => (
+            json!(["token", "user", "message"]),
+            json!({
+                "token": text(1, 100), "user": text(1, 100), "message": text(1, 1_024), "title": text(1, 250),
+                // 2 would have to say how often, and for how long.
+                "priority": { "enum": [-2, -1, 0, 1] }, "timestamp": { "type": "integer" }, "url": text(1, 512), "url_title": text(1, 100),
+            }),
+        ),
+        "google_chat" => (
+            json!(["cardsV2"]),
+            json!({
+                "thread": { "type": "object", "properties": { "threadKey": text(1, 4_000) }, "additionalProperties": false },
+                "cardsV2": { "type": "array", "minItems": 1, "maxItems": 100, "items": {
+                    "type": "object", "required": ["card"], "additionalProperties": false, "properties": { "cardId": text(1, 100), "card": card },
+                } },
+            }),
+        ),
+        "webex" => (json!([]), json!({ "text": text(1, 7_439) })),
+        _ => return None,
+    };
+    Some(json!({ "type": "object", "required": required, "properties": properties, "additionalProperties": false }))
+}
+
+/// The largest body that is documented, in bytes.
+fn largest(service: &str) -> usize {
+    match service {
+        "google_chat" => 32_000,
+        "matrix" => 65_536,
+        "ntfy" => 16_384,
+        _ => 64_000,
+    }
+}
+
+#[test]
+fn what_is_sent_fits_what_the_services_document() {
+    let mut long = message(Kind::Trigger);
+    let endless = "ö<&>\u{7}😀\"".repeat(20_000);
+    let mut bare = message(Kind::Trigger);
+    (bare.public_url, bare.evidence, bare.detail) = (None, None, Detail::default());
+    long.subject = endless.clone();
+    long.title = endless.clone();
+    long.detail = Detail {
+        layer: Some(endless.clone()),
+        reason: Some(endless.clone()),
+        message: endless.clone(),
+        hint: Some(endless.clone()),
+        members: vec![endless; 300],
+    };
+    let mut checked = 0;
+    for channel in channels() {
+        let Some(schema) = documented(channel.service()) else { continue };
+        let validator = jsonschema::draft202012::options().build(&schema).unwrap();
+        let of_kind = Kind::ALL.map(|kind| Message { kind, ..long.clone() });
+        let of_bare = Kind::ALL.map(|kind| Message { kind, ..bare.clone() });
+        for message in Kind::ALL.map(message).iter().chain(&of_kind).chain(&of_bare) {
+            let Parcel::Post(post) = pack(&channel, message).unwrap() else { panic!() };
+            let body: Value = serde_json::from_slice(&post.body).unwrap();
+            let errors: Vec<String> = validator.iter_errors(&body).map(|error| format!("{}: {error}", error.instance_path())).collect();
+            assert_eq!(errors, Vec::<String>::new(), "{} {}", channel.service(), message.kind);
+            assert!(post.body.len() <= largest(channel.service()), "{}: {} bytes", channel.service(), post.body.len());
+            match channel {
+                ChannelSpec::Telegram { .. } => {
+                    let shown = body["text"]
+                        .as_str()
+                        .unwrap()
+                        .replace("&lt;", "<")
+                        .replace("&gt;", ">")
+                        .replace("&quot;", "\"")
+                        .replace("&amp;", "&");
+                    assert!(shown.encode_utf16().count() <= 4_096, "{}", shown.encode_utf16().count());
+                }
+                ChannelSpec::Webex { .. } => assert!(body["text"].as_str().unwrap().len() <= 7_439),
+                ChannelSpec::Ntfy { .. } => assert!(body["message"].as_str().unwrap().len() <= 4_096),
+                _ => {}
+            }
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 6 * 3 * Kind::ALL.len());
+}
+
+#[test]
+fn where_and_how_it_is_sent_is_as_documented() {
+    let post = |channel: &ChannelSpec| match pack(channel, &message(Kind::Trigger)).unwrap() {
+        Parcel::Post(post) => post,
+        _ => panic!(),
+    };
+    let found = |service: &str| post(channels().iter().find(|channel| channel.service() == service).unwrap());
+    let matrix = found("matrix");
+    assert_eq!(
+        (matrix.method, matrix.url.0.as_str()),
+        (
+            "PUT",
+            "https://matrix.example.com/_matrix/client/v3/rooms/!a%2Fb:example.com/send/m.room.message/01976a3b-0000-7000-8000-000000000002"
+        )
+    );
+    assert_eq!(matrix.headers, [("authorization".to_owned(), secret("Bearer syt_secret"))]);
+    assert_eq!(found("telegram").url.0, "https://api.telegram.org/bot123:telegram/sendMessage");
+    assert_eq!((found("ntfy").method, found("ntfy").url.0.as_str()), ("POST", "https://ntfy.example.com/"));
+    assert!(found("google_chat").url.0.ends_with("/x?key=1&messageReplyOption=REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD"));
+    let chat = |kind| match pack(&ChannelSpec::GoogleChat { url: secret("https://chat/x") }, &message(kind)).unwrap() {
+        Parcel::Post(post) => serde_json::from_slice::<Value>(&post.body).unwrap()["thread"].clone(),
+        _ => panic!(),
+    };
+    assert_eq!(chat(Kind::Trigger), chat(Kind::Resolve), "an incident is one thread");
+}
+
 #[test]
 fn the_webhook_is_signed_as_documented() {
     let check = |secret: &str, now: i64, body: &str, expected: &str| {
@@ -178,5 +371,14 @@ fn what_a_service_repeats_of_our_secrets_is_not_told() {
     check(&pagerduty, "bad key r0uting-key", "bad key ***");
     check(&ChannelSpec::Jira { url: "https://x.example/v2".into(), api_key: secret("api-key") }, "no api-key", "no ***");
     let slack = ChannelSpec::Slack { url: secret("https://hooks.example.com/services/T0/B1?x=2") };
+    for channel in channels().iter().filter(|channel| documented(channel.service()).is_some()) {
+        let Parcel::Post(post) = pack(channel, &message(Kind::Trigger)).unwrap() else { panic!() };
+        for part in ["tk_secret", "123:telegram", "syt_secret", "app-token", "user-key"] {
+            let told = post.redacted(&format!("what is {part}?"));
+            let sent = String::from_utf8_lossy(&post.body).contains(part)
+                || format!("{} {:?}", post.url.0, post.headers.iter().map(|(_, value)| &value.0).collect::<Vec<_>>()).contains(part);
+            assert!(!sent || !told.contains(part), "{} tells {part}", channel.service());
+        }
+    }
     check(&slack, "cannot POST /services/T0/B1?x=2", "cannot POST ***");
 }

@@ -10,6 +10,8 @@ use mcproof_record::Diagnostic;
 use url::Url;
 
 const PAGERDUTY_URL: &str = "https://events.pagerduty.com/v2/enqueue";
+const TELEGRAM_URL: &str = "https://api.telegram.org";
+const PUSHOVER_URL: &str = "https://api.pushover.net/1/messages.json";
 const JIRA_URL: &str = "https://api.atlassian.com/jsm/ops/integration/v2/alerts";
 
 /// One value of `channels:`.
@@ -67,8 +69,39 @@ pub(super) static CHANNEL: Object<Option<ChannelSpec>> = Object {
             }
             fill(draft, found.url.map(|url| ChannelSpec::Webhook { url, secret: found.secret }))
         }),
+        one_of("ntfy", "ntfy: the URL of a topic, or a map", Shape::ObjectOrText(&NTFY), |reader, node, draft| {
+            let mut found = Topic::default();
+            let expanded = expanded(reader, node, "url")?;
+            if !NTFY.read(reader, &expanded, &mut found) {
+                return Err(Fault::Reported);
+            }
+            fill(draft, found.place.map(|(url, topic)| ChannelSpec::Ntfy { url, topic, token: found.token }))
+        }),
+        one_of("telegram", "a bot of Telegram", Shape::Object(&TELEGRAM), |reader, node, draft| {
+            let found = read_account(reader, node, &TELEGRAM)?;
+            let url = found.url.unwrap_or_else(|| TELEGRAM_URL.to_owned());
+            fill(draft, found.token.map(|token| ChannelSpec::Telegram { url, token, chat: found.to }))
+        }),
+        one_of("matrix", "a room of Matrix", Shape::Object(&MATRIX), |reader, node, draft| {
+            let found = read_account(reader, node, &MATRIX)?;
+            let spec = found.url.zip(found.token).map(|(url, token)| ChannelSpec::Matrix { url, token, room: found.to });
+            fill(draft, spec)
+        }),
+        one_of("pushover", "Pushover", Shape::Object(&PUSHOVER), |reader, node, draft| {
+            let found = read_account(reader, node, &PUSHOVER)?;
+            let url = found.url.unwrap_or_else(|| PUSHOVER_URL.to_owned());
+            fill(draft, found.token.zip(found.user).map(|(token, user)| ChannelSpec::Pushover { url, token, user }))
+        }),
+        url_key("google_chat", "a webhook of Google Chat", |reader, node, draft| {
+            let url = read_secret_url(reader, node, Openness::Secret)?;
+            fill(draft, Some(ChannelSpec::GoogleChat { url }))
+        }),
+        url_key("webex", "an incoming webhook of Webex", |reader, node, draft| {
+            let url = read_secret_url(reader, node, Openness::Secret)?;
+            fill(draft, Some(ChannelSpec::Webex { url }))
+        }),
     ],
-    later: &["email", "telegram", "sms"],
+    later: &["email", "sms"],
 };
 
 const fn url_key(name: &'static str, doc: &'static str, read: Read<Option<ChannelSpec>>) -> Key<Option<ChannelSpec>> {
@@ -162,6 +195,122 @@ static WEBHOOK: Object<Hook> = Object {
         }),
     ],
     later: &["headers"],
+};
+
+#[derive(Default)]
+struct Topic {
+    /// The root of the server, and the topic.
+    place: Option<(String, String)>,
+    token: Option<Secret>,
+}
+
+static NTFY: Object<Topic> = Object {
+    name: "`ntfy`",
+    keys: &[
+        required("url", "the URL of the topic, such as https://ntfy.sh/my-topic", Shape::Text, |reader, node, draft| {
+            // Whoever knows the name of a topic can read it.
+            let url = read_secret_url(reader, node, Openness::Public)?;
+            let parsed = Url::parse(&url.0).map_err(|_| Fault::Shape)?;
+            let path = parsed.path().trim_matches('/');
+            let (folder, topic) = path.rsplit_once('/').unwrap_or(("", path));
+            let is_topic =
+                (1..=64).contains(&topic.len()) && topic.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+            if !is_topic {
+                let diagnostic = Diagnostic::error("bad-topic", "this URL does not end in the name of a topic");
+                let hint = "topics have letters, digits, `-` and `_`, 64 at most: https://ntfy.sh/my-topic";
+                reader.report(diagnostic.hint(hint), node.span);
+                return Err(Fault::Reported);
+            }
+            let origin = &parsed[..url::Position::BeforePath];
+            draft.place = Some((format!("{origin}/{folder}"), topic.to_owned()));
+            Ok(())
+        }),
+        optional("token", "an access token of the server", Shape::Text, |reader, node, draft| {
+            draft.token = Some(read_secret(reader, node, Openness::Secret)?);
+            Ok(())
+        }),
+    ],
+    later: &[],
+};
+
+/// Somebody's account at a service, and whom it writes to.
+#[derive(Default)]
+struct Account {
+    url: Option<String>,
+    token: Option<Secret>,
+    user: Option<Secret>,
+    to: String,
+}
+
+fn read_account(reader: &mut Reader<'_>, node: &Node, object: &Object<Account>) -> Result<Account, Fault> {
+    let mut found = Account::default();
+    if object.read(reader, node, &mut found) { Ok(found) } else { Err(Fault::Reported) }
+}
+
+fn read_account_token(reader: &mut Reader<'_>, node: &Node, draft: &mut Account) -> Result<(), Fault> {
+    draft.token = Some(read_secret(reader, node, Openness::Secret)?);
+    Ok(())
+}
+
+fn read_account_url(reader: &mut Reader<'_>, node: &Node, draft: &mut Account) -> Result<(), Fault> {
+    draft.url = Some(read_url(reader, node)?.trim_end_matches('/').to_owned());
+    Ok(())
+}
+
+static TELEGRAM: Object<Account> = Object {
+    name: "`telegram`",
+    keys: &[
+        required("token", "the token of the bot, as BotFather gives it", Shape::Text, |reader, node, draft| {
+            read_account_token(reader, node, draft)?;
+            let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b":-_".contains(&byte);
+            if !draft.token.as_ref().is_some_and(|token| token.0.bytes().all(is_token)) {
+                let diagnostic = Diagnostic::error("bad-token", "this is no token of a bot");
+                reader.report(diagnostic.hint("BotFather gives one, such as 123456:ABC-DEF"), node.span);
+                return Err(Fault::Reported);
+            }
+            Ok(())
+        }),
+        required("chat", "the number of the chat, or `@name` of a channel", Shape::Text, |reader, node, draft| {
+            draft.to = match &reader.final_value(node).kind {
+                Kind::Number(number) => number.to_string(),
+                _ => reader.text(node)?,
+            };
+            Ok(())
+        }),
+        optional("url", "another server of the Bot API", Shape::Text, read_account_url),
+    ],
+    later: &[],
+};
+
+static MATRIX: Object<Account> = Object {
+    name: "`matrix`",
+    keys: &[
+        required("url", "the homeserver, such as https://matrix.example.com", Shape::Text, read_account_url),
+        required("token", "an access token of whoever writes there", Shape::Text, read_account_token),
+        required("room", "the id of the room, such as `!abc:example.com`", Shape::Text, |reader, node, draft| {
+            draft.to = reader.text(node)?;
+            if !draft.to.starts_with('!') {
+                let diagnostic = Diagnostic::error("bad-room", format!("`{}` is no id of a room", draft.to));
+                reader.report(diagnostic.hint("the settings of a room show it; it begins with `!`"), node.span);
+                return Err(Fault::Reported);
+            }
+            Ok(())
+        }),
+    ],
+    later: &[],
+};
+
+static PUSHOVER: Object<Account> = Object {
+    name: "`pushover`",
+    keys: &[
+        required("token", "the token of the application", Shape::Text, read_account_token),
+        required("user", "the key of the user or group that is told", Shape::Text, |reader, node, draft| {
+            draft.user = Some(read_secret(reader, node, Openness::Secret)?);
+            Ok(())
+        }),
+        optional("url", "where messages are sent", Shape::Text, read_account_url),
+    ],
+    later: &[],
 };
 
 /// Reads one channel.

@@ -223,3 +223,21 @@ pub(super) fn read_at_least(reader: &mut Reader<'_>, node: &Node, least: Duratio
     }
     Ok(duration)
 }
+
+/// A whole number from 1 on.
+pub(super) fn read_count(reader: &mut Reader<'_>, node: &Node, most: u32) -> Result<u32, Fault> {
+    let resolved = reader.final_value(node);
+    match &resolved.kind {
+        Kind::Number(number) => match number.as_u64().and_then(|number| u32::try_from(number).ok()) {
+            Some(number) if (1..=most).contains(&number) => Ok(number),
+            Some(number) if number > most => {
+                let diagnostic = Diagnostic::error("too-many", format!("this is more than {most}"));
+                reader.report(diagnostic.hint(format!("write {most} or less")), node.span);
+                Err(Fault::Reported)
+            }
+            _ => Err(Fault::Shape),
+        },
+        Kind::Broken => Err(Fault::Reported),
+        _ => Err(Fault::Shape),
+    }
+}

@@ -3,11 +3,15 @@
 
 use super::channel::{CHANNEL, read_channel};
 use super::import::read_import;
-use super::leaves::{Openness, optional, read_at_least, read_period, read_secret, read_secret_url, read_texts, read_url, required};
+use super::leaves::{
+    Openness, optional, read_at_least, read_count, read_period, read_secret, read_secret_url, read_texts, read_url, required,
+};
+use super::limits::Limits;
+use super::login::LOGIN;
 use super::route::{ROUTE, read_route};
 use super::target::{DEFAULTS, Habits, TARGET, imported, read_target};
 use super::window::{WINDOW, read_window};
-use super::{Config, Heartbeat, Login, Retention, Route, Secret, TargetSpec, Window};
+use super::{Config, Heartbeat, Login, Retention, Route, STORM, Secret, TargetSpec, Window};
 use crate::incident;
 use crate::seal::SealKey;
 use mcproof_engine::suite::auth::literal_secrets;
@@ -20,7 +24,7 @@ use mcproof_engine::suite::{Environment, did_you_mean, listed};
 use mcproof_record::{Diagnostic, Severity};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -158,6 +162,10 @@ static CONFIG: Object<ConfigDraft> = Object {
             draft.maintenance = Some(node.clone());
             Ok(())
         }),
+        optional("storm", "so many targets that fail at once are one incident; 5 if missing", Shape::Count, |reader, node, draft| {
+            draft.storm = Some(read_count(reader, node, MOST_OF_STORM)?);
+            Ok(())
+        }),
         optional(
             "heartbeat",
             "a URL that is fetched as long as results are written, or a map",
@@ -214,6 +222,9 @@ static CONFIG: Object<ConfigDraft> = Object {
     later: &[],
 };
 
+/// As good as never.
+const MOST_OF_STORM: u32 = 1_000_000;
+
 static HEARTBEAT: Object<HeartbeatDraft> = Object {
     name: "`heartbeat`",
     keys: &[
@@ -254,61 +265,6 @@ static RETENTION: Object<Retention> = Object {
     later: &[],
 };
 
-static LOGIN: Object<Login> = Object {
-    name: "`login`",
-    keys: &[
-        optional("tokens", "each of them opens the dashboard and the API", Shape::TextOrTexts, |reader, node, draft| {
-            let items = match &node.kind {
-                Kind::Seq(items) => items.as_slice(),
-                _ => std::slice::from_ref(node),
-            };
-            for item in items {
-                draft.tokens.push(read_token(reader, item)?);
-            }
-            Ok(())
-        }),
-        optional("proxy", "a proxy in front of the dashboard that says who the user is", Shape::Object(&PROXY), |reader, node, draft| {
-            let mut found = (String::new(), Vec::new());
-            if !PROXY.read(reader, node, &mut found) {
-                return Err(Fault::Reported);
-            }
-            draft.proxy_header = Some(found);
-            Ok(())
-        }),
-    ],
-    later: &["oidc", "users"],
-};
-
-static PROXY: Object<(String, Vec<IpAddr>)> = Object {
-    name: "`proxy`",
-    keys: &[
-        required("header", "the header with the user's name", Shape::Text, |reader, node, draft| {
-            let name = reader.text(node)?;
-            let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-            if name.is_empty() || !name.bytes().all(is_token) {
-                reader.error("bad-header", format!("`{name}` cannot be the name of a header"), node.span);
-                return Err(Fault::Reported);
-            }
-            draft.0 = name.to_ascii_lowercase();
-            Ok(())
-        }),
-        required("from", "the addresses of the proxy: nobody else is believed", Shape::TextOrTexts, |reader, node, draft| {
-            for text in read_texts(reader, node)? {
-                match text.parse() {
-                    Ok(address) => draft.1.push(address),
-                    Err(_) => {
-                        let diagnostic = Diagnostic::error("bad-address", format!("`{text}` is no IP address"));
-                        reader.report(diagnostic.hint("write the address of the proxy, such as 127.0.0.1"), node.span);
-                        return Err(Fault::Reported);
-                    }
-                }
-            }
-            Ok(())
-        }),
-    ],
-    later: &[],
-};
-
 #[derive(Default)]
 struct ConfigDraft {
     database: Option<String>,
@@ -321,6 +277,7 @@ struct ConfigDraft {
     channels: Option<Node>,
     routes: Option<Node>,
     maintenance: Option<Node>,
+    storm: Option<u32>,
     heartbeat: Option<Heartbeat>,
     canaries: Vec<String>,
     retention: Retention,
@@ -355,6 +312,8 @@ fn read_config(reader: &mut Reader<'_>, tree: &Node) -> Option<Config> {
         channels,
         routes,
         maintenance,
+        thresholds: draft.defaults.limits.over(&Limits::default()),
+        storm: draft.storm.unwrap_or(STORM),
         heartbeat: draft.heartbeat,
         canaries: draft.canaries,
         retention: draft.retention,
@@ -372,7 +331,7 @@ fn own_database(reader: &Reader<'_>) -> String {
 }
 
 /// The entries of a map; anything else is reported.
-fn entries<'n>(reader: &mut Reader<'_>, node: Option<&'n Node>, shape: Shape) -> &'n [document::Entry] {
+pub(super) fn entries<'n>(reader: &mut Reader<'_>, node: Option<&'n Node>, shape: Shape) -> &'n [document::Entry] {
     match node.map(|node| (&node.kind, node)) {
         Some((Kind::Map(entries), _)) => entries,
         Some((Kind::Null, _)) | None => &[],
@@ -463,7 +422,7 @@ fn warn(reader: &mut Reader<'_>, draft: &ConfigDraft, tree: &Node, targets: &BTr
         let warning = Diagnostic::warning("nobody-told", "nobody is told when a target fails: there are no `channels`");
         reader.report(warning.hint("add `channels`, or watch the dashboard"), tree.span);
     }
-    let is_open = !draft.has_login || (draft.login.tokens.is_empty() && draft.login.proxy_header.is_none());
+    let is_open = !draft.has_login || draft.login.is_open();
     if let Some((address, key)) = draft.listen.filter(|(address, _)| is_open && !address.ip().is_loopback()) {
         let message = format!("nobody has to log in at {address}, which others reach: the dashboard is not served like that");
         let warning = Diagnostic::warning("open-dashboard", message);
@@ -534,17 +493,6 @@ fn read_canaries(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<String>, Fa
     Ok(canaries)
 }
 
-fn read_token(reader: &mut Reader<'_>, node: &Node) -> Result<Secret, Fault> {
-    const SHORTEST: usize = 16;
-    let token = read_secret(reader, node, Openness::Secret)?;
-    if token.0.len() < SHORTEST {
-        let diagnostic = Diagnostic::error("short-token", format!("this token has fewer than {SHORTEST} characters"));
-        reader.report(diagnostic.hint("`openssl rand -hex 32` prints a good one"), node.span);
-        return Err(Fault::Reported);
-    }
-    Ok(token)
-}
-
 /// What stands in the file in full and is a secret: no place that is shown may tell it.
 fn secrets(tree: &Node) -> Vec<String> {
     let mut found = Vec::new();
@@ -553,8 +501,22 @@ fn secrets(tree: &Node) -> Vec<String> {
 }
 
 fn collect(node: &Node, found: &mut Vec<String>) {
-    const SECRETS: [&str; 10] =
-        ["routing_key", "api_key", "secret", "tokens", "seal_key", "pagerduty", "jira", "slack", "discord", "teams"];
+    const SECRETS: [&str; 14] = [
+        "routing_key",
+        "api_key",
+        "secret",
+        "token",
+        "tokens",
+        "seal_key",
+        "pagerduty",
+        "jira",
+        "slack",
+        "discord",
+        "teams",
+        "user",
+        "google_chat",
+        "webex",
+    ];
     match &node.kind {
         Kind::Map(entries) => {
             for entry in entries {

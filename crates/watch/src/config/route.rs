@@ -1,11 +1,13 @@
 //! Reads `routes:`: who is told of what.
 
-use super::Route;
-use super::leaves::{choose, optional, read_at_least, read_items, read_texts, required};
+use super::leaves::{choose, optional, read_at_least, read_count, read_items, read_texts, required};
+use super::{Route, Step};
 use crate::incident::Severity;
 use mcproof_engine::suite::document::{Kind, Node};
 use mcproof_engine::suite::format::{Fault, Object, Shape};
 use mcproof_engine::suite::reader::Reader;
+use mcproof_engine::suite::source::Span;
+use mcproof_record::Diagnostic;
 use std::time::Duration;
 
 const SEVERITIES: [(&str, Severity); 3] = [("notify", Severity::Notify), ("page", Severity::Page), ("security", Severity::Security)];
@@ -44,14 +46,74 @@ pub(super) static ROUTE: Object<RouteDraft> = Object {
             draft.route.remind_every = Some(read_at_least(reader, node, Duration::from_secs(60))?);
             Ok(())
         }),
+        optional("escalate", "who else is told as long as nobody has acknowledged, in steps", Shape::List(&STEP), |reader, node, draft| {
+            let Kind::Seq(items) = &node.kind else { return Err(Fault::Shape) };
+            for item in items {
+                let mut step = StepDraft::default();
+                if !STEP.read(reader, item, &mut step) {
+                    return Err(Fault::Reported);
+                }
+                let last = draft.route.escalate.last().map_or(Duration::ZERO, |last| last.after);
+                if step.after <= last {
+                    let diagnostic = Diagnostic::error("bad-step", "this step does not come after the one before it");
+                    reader.report(diagnostic.hint("`after` counts from the first page on, and grows from step to step"), item.span);
+                    return Err(Fault::Reported);
+                }
+                let channels = step.channels.iter().map(|(name, _)| name.clone()).collect();
+                draft.route.escalate.push(Step { after: step.after, channels });
+                draft.others.extend(step.channels);
+            }
+            Ok(())
+        }),
+        optional(
+            "repeat",
+            "how often the steps of `escalate` are gone through again; never if missing",
+            Shape::Count,
+            |reader, node, draft| {
+                draft.route.repeat = read_count(reader, node, MOST_ROUNDS)?;
+                draft.repeat = Some(reader.key);
+                Ok(())
+            },
+        ),
+    ],
+    later: &[],
+};
+
+/// More would wake nobody who has slept until then.
+const MOST_ROUNDS: u32 = 100;
+
+static STEP: Object<StepDraft> = Object {
+    name: "a step",
+    keys: &[
+        required("after", "how long nobody has acknowledged, from the first page on", Shape::Duration, |reader, node, draft| {
+            draft.after = read_at_least(reader, node, Duration::from_secs(60))?;
+            Ok(())
+        }),
+        required("channels", "who is told then, as in a route", Shape::TextOrTexts, |reader, node, draft| {
+            draft.channels = read_items(reader, node)?;
+            if draft.channels.is_empty() {
+                reader.error("nobody", "this step tells nobody", node.span);
+                return Err(Fault::Reported);
+            }
+            Ok(())
+        }),
     ],
     later: &[],
 };
 
 #[derive(Default)]
+struct StepDraft {
+    after: Duration,
+    channels: Vec<(String, Node)>,
+}
+
+#[derive(Default)]
 pub(super) struct RouteDraft {
     route: Route,
     channels: Vec<(String, Node)>,
+    /// Those of its steps.
+    others: Vec<(String, Node)>,
+    repeat: Option<Span>,
 }
 
 /// The route, and where its channels are named.
@@ -60,6 +122,11 @@ pub(super) fn read_route(reader: &mut Reader<'_>, node: &Node) -> Option<(Route,
     if !ROUTE.read(reader, node, &mut draft) {
         return None;
     }
+    if let Some(key) = draft.repeat.filter(|_| draft.route.escalate.is_empty()) {
+        reader.error("meaningless-key", "`repeat` means nothing without `escalate`", key);
+        return None;
+    }
     let channels = draft.channels.iter().map(|(name, _)| name.clone()).collect();
+    draft.channels.extend(draft.others);
     Some((Route { channels, ..draft.route }, draft.channels))
 }

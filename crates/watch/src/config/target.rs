@@ -2,6 +2,10 @@
 //! beside that.
 
 use super::leaves::{Read, check_url, optional, read_at_least, read_path, read_percentage, read_texts};
+use super::limits::{
+    CONFIRMATIONS_DOC, FAILURES_DOC, FLAPPING, FLAPPING_DOC, Limits, RECOVERIES_DOC, confirmations, failures, flapping, recoveries,
+};
+use super::push::{PUSH, read_push};
 use super::{TargetKind, TargetSpec, load_read_only};
 use mcproof_client::Tls;
 use mcproof_engine::oddities::Oddities;
@@ -28,6 +32,7 @@ pub(super) struct Habits {
     keep: Option<bool>,
     strict: Option<bool>,
     public: Option<bool>,
+    pub(super) limits: Limits,
 }
 
 const EVERY: Duration = Duration::from_secs(60);
@@ -55,6 +60,12 @@ pub(super) static DEFAULTS: Object<Habits> = Object {
         optional("keep", KEEP_DOC, Shape::Flag, keep),
         optional("strict", STRICT_DOC, Shape::Flag, strict),
         optional("public", PUBLIC_DOC, Shape::Flag, public),
+        optional("failures", FAILURES_DOC, Shape::Count, |reader, node, draft| failures(reader, node, &mut draft.limits)),
+        optional("confirmations", CONFIRMATIONS_DOC, Shape::TextOrTexts, |reader, node, draft| {
+            confirmations(reader, node, &mut draft.limits)
+        }),
+        optional("recoveries", RECOVERIES_DOC, Shape::Count, |reader, node, draft| recoveries(reader, node, &mut draft.limits)),
+        optional("flapping", FLAPPING_DOC, Shape::Object(&FLAPPING), |reader, node, draft| flapping(reader, node, &mut draft.limits)),
     ],
     later: &[],
 };
@@ -97,6 +108,15 @@ pub(super) static TARGET: Object<TargetDraft> = Object {
                 Ok(())
             },
         ),
+        optional(
+            "push",
+            "a job that reports in by itself, at `/push/TOKEN` of the dashboard",
+            Shape::Object(&PUSH),
+            |reader, node, draft| {
+                draft.push = Some((read_push(reader, node)?, reader.key));
+                Ok(())
+            },
+        ),
         of_server("era", "which era to speak; `auto` finds out", Shape::Word(&["auto", "legacy", "modern"]), |_, node, draft| {
             draft.put("era", node)
         }),
@@ -121,6 +141,14 @@ pub(super) static TARGET: Object<TargetDraft> = Object {
             strict(reader, node, &mut draft.habits)
         }),
         optional("public", PUBLIC_DOC, Shape::Flag, |reader, node, draft| public(reader, node, &mut draft.habits)),
+        optional("failures", FAILURES_DOC, Shape::Count, |reader, node, draft| failures(reader, node, &mut draft.habits.limits)),
+        optional("confirmations", CONFIRMATIONS_DOC, Shape::TextOrTexts, |reader, node, draft| {
+            confirmations(reader, node, &mut draft.habits.limits)
+        }),
+        optional("recoveries", RECOVERIES_DOC, Shape::Count, |reader, node, draft| recoveries(reader, node, &mut draft.habits.limits)),
+        optional("flapping", FLAPPING_DOC, Shape::Object(&FLAPPING), |reader, node, draft| {
+            flapping(reader, node, &mut draft.habits.limits)
+        }),
         optional(
             "lock",
             "the lock that says what the server has promised; what it showed first if missing",
@@ -155,6 +183,7 @@ pub(super) struct TargetDraft {
     /// In their order; where they stand is not known here.
     server: Vec<(&'static str, Node)>,
     monitor: Option<(String, Span)>,
+    push: Option<(TargetKind, Span)>,
     habits: Habits,
     keep_key: Option<Span>,
     lock: Option<PathBuf>,
@@ -219,12 +248,24 @@ pub(super) fn read_target(reader: &mut Reader<'_>, key: &Written, node: &Node, d
     if reader.mistakes() > before {
         return None;
     }
+    if let Some((_, span)) = &draft.push
+        && let Some(other) = draft.monitor.as_ref().map(|_| "monitor").or_else(|| draft.server.first().map(|(name, _)| *name))
+    {
+        reader.error("two-of-a-kind", format!("a target has `push` or `{other}`, not both"), *span);
+        return None;
+    }
+    let of_nobody = |reader: &mut Reader<'_>, draft: &TargetDraft, what: &str| {
+        for (name, key) in draft.of_server.iter().copied().chain(draft.keep_key.map(|key| ("keep", key))) {
+            reader.error("meaningless-key", format!("`{name}` means nothing for {what}"), key);
+        }
+    };
     let kind = match (&draft.monitor, draft.server.first()) {
+        _ if draft.push.is_some() => {
+            of_nobody(reader, &draft, "a job that reports in");
+            draft.push.take().map(|(push, _)| push)?
+        }
         (Some((url, _)), None) => {
-            let keys = draft.of_server.iter().copied().chain(draft.keep_key.map(|key| ("keep", key)));
-            for (name, key) in keys {
-                reader.error("meaningless-key", format!("`{name}` means nothing for another monitor"), key);
-            }
+            of_nobody(reader, &draft, "another monitor");
             TargetKind::Monitor(url.clone())
         }
         (Some((_, span)), Some((first, _))) => {
@@ -298,6 +339,7 @@ fn spec(reader: &mut Reader<'_>, name: &str, kind: TargetKind, draft: TargetDraf
         keep: over_stdio && habits.keep.or(defaults.keep).unwrap_or(false),
         oddities: oddities(habits.strict.or(defaults.strict)),
         public: habits.public.or(defaults.public).unwrap_or(false),
+        thresholds: habits.limits.over(&defaults.limits),
     }
 }
 
@@ -322,6 +364,7 @@ pub(super) fn imported(name: &str, server: Server, defaults: &Habits) -> TargetS
         keep: over_stdio && defaults.keep.unwrap_or(false),
         oddities: oddities(defaults.strict),
         public: defaults.public.unwrap_or(false),
+        thresholds: defaults.limits.over(&Limits::default()),
     }
 }
 

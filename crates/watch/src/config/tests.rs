@@ -18,6 +18,16 @@ fn environment() -> Environment {
         ("HOOK_SECRET", "hook-secret"),
         ("SEAL_KEY", "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"),
         ("DASHBOARD_TOKEN", "a-dashboard-token"),
+        ("ANN_TOKEN", "the-token-of-ann"),
+        ("SYNC_TOKEN", "the-token-of-the-sync"),
+        ("BACKUP_TOKEN", "the-token-of-the-backup"),
+        ("OSCAR_TOKEN", "the-token-of-oscar"),
+        ("NTFY_TOKEN", "tk_ntfy"),
+        ("TELEGRAM_TOKEN", "123:telegram-token"),
+        ("MATRIX_TOKEN", "matrix-token"),
+        ("PUSHOVER_TOKEN", "pushover-token"),
+        ("PUSHOVER_USER", "pushover-user"),
+        ("CHAT_URL", "https://chat.example.com/hook?key=chat-key"),
     ];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
     Environment { variables: BTreeMap::from(variables), ..Environment::default() }
@@ -53,14 +63,30 @@ fn every_key_is_read() {
     let path = |name: &str| folder.path().join(name).display().to_string();
     let shown = format!("{config:#?}").replace(&path("").trim_end_matches('/').to_owned(), "FOLDER");
     insta::with_settings!({ filters => vec![(r"(?s)kind: Server\(\n.*?\n            \),\n            every", "kind: Server,\n            every")] }, { insta::assert_snapshot!("whole", shown) });
-    for secret in ["s3cret", "pd-key", "jira-key", "hooks.example.com", "hook-secret", "1d1e1f", "a-dashboard-token", "key-from-file"] {
+    for secret in [
+        "s3cret",
+        "pd-key",
+        "jira-key",
+        "hooks.example.com",
+        "hook-secret",
+        "1d1e1f",
+        "a-dashboard-token",
+        "key-from-file",
+        "the-token-of-ann",
+        "the-token-of-the-backup",
+        "tk_ntfy",
+        "telegram-token",
+        "matrix-token",
+        "pushover-",
+        "chat-key",
+    ] {
         let shown = shown.lines().filter(|line| line.contains(secret) && !line.contains("Bearer")).collect::<Vec<_>>();
         assert_eq!(shown, Vec::<&str>::new(), "{secret}");
     }
-    assert_eq!(config.channels.len(), 9);
+    assert_eq!(config.channels.len(), 15);
     let Some(ChannelSpec::PagerDuty { routing_key, .. }) = config.channels.get("europe") else { panic!() };
     assert_eq!(routing_key, &Secret("key-from-file".into()));
-    assert_eq!(config.targets.keys().collect::<Vec<_>>(), ["files", "other monitor", "remote", "shop", "tools"]);
+    assert_eq!(config.targets.keys().collect::<Vec<_>>(), ["backup", "files", "other monitor", "remote", "shop", "sync", "tools"]);
 }
 
 /// The blocks are `### what they are about`, then a file.
@@ -161,6 +187,27 @@ fn what_an_imported_file_cannot_be() {
     );
     check(r#"{"mcpServers":{"a":{"command":"${NOPE}"}}}"#, "the server `a` of `s.json` uses `${NOPE}`, which is not set");
     check(r#"{"mcpServers":{"a":{"url":"ws://x"}}}"#, "this is no URL that can be reached over HTTP");
+}
+
+#[test]
+fn the_examples_of_the_guide_are_read_and_it_names_every_key() {
+    let guide = include_str!("../../../../docs/guide/watch.md");
+    let blocks: Vec<&str> = guide.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(blocks.len() >= 4, "{}", blocks.len());
+    for block in blocks {
+        if let Err(mistakes) = read(block) {
+            panic!("{block}\n{:#?}", render(&mistakes));
+        }
+    }
+    let schema = config_schema();
+    let own = ["a target", "a configuration", "`defaults`", "a route", "a step", "`flapping`", "`login`", "a user", "`proxy`", "a channel"];
+    let keys = |object: &Value| object["properties"].as_object().map(|keys| keys.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+    let mut all = keys(&schema);
+    for name in own {
+        all.extend(keys(&schema["$defs"][name.replace('`', "").trim_start_matches("a ")]));
+    }
+    let unnamed: Vec<String> = all.into_iter().filter(|key| !guide.contains(key.as_str())).collect();
+    assert_eq!(unnamed, Vec::<String>::new());
 }
 
 #[test]

@@ -120,7 +120,7 @@ pub(super) fn read_window(reader: &mut Reader<'_>, node: &Node) -> Option<(Windo
     Some((Window { name, targets, tags, when }, targets_span))
 }
 
-fn read_cron(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
+pub(super) fn read_cron(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
     let written = reader.text(node)?;
     match written.parse::<Cron>() {
         Ok(_) => Ok(written),
@@ -132,7 +132,7 @@ fn read_cron(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
     }
 }
 
-fn read_zone(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
+pub(super) fn read_zone(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
     let written = reader.text(node)?;
     match TimeZone::get(&written) {
         Ok(_) => Ok(written),

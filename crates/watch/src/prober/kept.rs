@@ -57,7 +57,7 @@ fn are_alike(one: &TargetSpec, other: &TargetSpec) -> bool {
             let launch = server.bindings.first().and_then(|binding| binding.launch.clone());
             Some((launch, server.era, server.protocol_version.clone(), spec.timeout))
         }
-        TargetKind::Monitor(_) => None,
+        TargetKind::Monitor(_) | TargetKind::Push { .. } => None,
     };
     facts(one) == facts(other)
 }

@@ -1,26 +1,19 @@
 //! Whether a target works. A first failure is confirmed before anybody is told, recovery takes two passes, several regions
 //! vote, a minority that is outvoted is told of more quietly, and who goes up and down all the time is told of once.
 
-use super::{Availability, Effect, Observation, Policy, Verdict};
+use super::{Availability, Effect, Observation, Policy, Thresholds, Verdict};
 use crate::incident::{Class, Detail, Severity};
 use crate::moment::Moment;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// After the first failure: when it is looked at again.
-const CONFIRMATIONS: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(15)];
-/// Failures in a row until a target counts as down: the first one and its confirmations.
-const FAILURES: u32 = 3;
 /// Until what came up again is looked at once more.
 const SECOND_LOOK: Duration = Duration::from_secs(5);
-/// Out of turn, for one slot: our own faults must not keep a target busy.
-const MOST_ATTEMPTS: u32 = 6;
-/// So many outages within this time are one story.
-const FLAPS: usize = 3;
-const FLAPPING_WINDOW: Duration = Duration::from_secs(3_600);
-/// Without any failure, until flapping is over.
-const CALM: Duration = Duration::from_secs(1_800);
+/// Out of turn, for one slot, besides confirmations: our own faults must not keep a target busy.
+const MORE_ATTEMPTS: u32 = 4;
+/// When something was not found out because of ourselves.
+const ANOTHER_LOOK: Duration = Duration::from_secs(15);
 /// An outage of this length is no flapping.
 const LASTING: Duration = Duration::from_secs(600);
 /// A vote counts for so many intervals.
@@ -56,7 +49,14 @@ enum Stage {
     },
     Recovering {
         since: Moment,
+        /// In a row.
+        #[serde(default = "one")]
+        passes: u32,
     },
+}
+
+fn one() -> u32 {
+    1
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -73,19 +73,19 @@ struct Vote {
 
 impl Vote {
     /// The next result of the same region.
-    fn next(self, observation: &Observation) -> Self {
+    fn next(self, thresholds: &Thresholds, observation: &Observation) -> Self {
         let at = observation.at;
         if !observation.verdict.is_up() {
             let since = if self.failures == 0 { at } else { self.since };
             return Self { at, is_up: false, failures: self.failures.saturating_add(1), passes: 0, since };
         }
         let passes = self.passes.saturating_add(1);
-        let is_over = !self.is_confirmed() || passes > 1;
+        let is_over = !self.is_confirmed(thresholds) || passes >= thresholds.recoveries;
         Self { at, is_up: true, failures: if is_over { 0 } else { self.failures }, passes, since: self.since }
     }
 
-    fn is_confirmed(self) -> bool {
-        self.failures >= FAILURES
+    fn is_confirmed(self, thresholds: &Thresholds) -> bool {
+        self.failures >= thresholds.failures()
     }
 }
 
@@ -122,17 +122,21 @@ impl Course {
         if observation.verdict == Verdict::Inconclusive {
             // What we were about to learn is still to be learned.
             let is_waiting = matches!(self.stage, Stage::Suspect { .. } | Stage::Recovering { .. });
-            let again = Effect::Confirm { region: None, after: CONFIRMATIONS[1] };
-            return if is_waiting && observation.attempt < MOST_ATTEMPTS { vec![again] } else { Vec::new() };
+            let again = Effect::Confirm { region: None, after: ANOTHER_LOOK };
+            return if is_waiting && observation.attempt < policy.thresholds.failures() + MORE_ATTEMPTS - 1 {
+                vec![again]
+            } else {
+                Vec::new()
+            };
         }
         let mut effects = Vec::new();
         if self.blind_since.take().is_some() {
             effects.push(Effect::Resolve { class: Class::Blind, reason: "results arrive again".into() });
         }
         let vote = self.votes.entry(observation.region.clone()).or_default();
-        *vote = vote.next(observation);
+        *vote = vote.next(&policy.thresholds, observation);
         if self.flapping.is_some() {
-            self.fold_flapping(observation, now, &mut effects);
+            self.fold_flapping(policy, observation, now, &mut effects);
         } else if observation.verdict.is_up() {
             self.pass(policy, now, &mut effects);
         } else {
@@ -152,11 +156,15 @@ impl Course {
                 effects.extend(self.look_where_it_failed(policy, now));
             }
             Stage::Down { .. } | Stage::Recovering { .. } if self.most_fail(policy, now) => {}
-            Stage::Down { since } => {
-                self.stage = Stage::Recovering { since };
+            Stage::Down { since } if policy.thresholds.recoveries > 1 => {
+                self.stage = Stage::Recovering { since, passes: 1 };
                 effects.push(Effect::Confirm { region: None, after: SECOND_LOOK });
             }
-            Stage::Recovering { since } => {
+            Stage::Recovering { since, passes } if passes + 1 < policy.thresholds.recoveries => {
+                self.stage = Stage::Recovering { since, passes: passes + 1 };
+                effects.push(Effect::Confirm { region: None, after: SECOND_LOOK });
+            }
+            Stage::Down { since } | Stage::Recovering { since, .. } => {
                 self.stage = Stage::Ok;
                 effects
                     .push(Effect::Resolve { class: Class::Availability, reason: format!("works again, after {}", span(now.since(since))) });
@@ -169,30 +177,42 @@ impl Course {
             // It is known that some regions see it so.
             Stage::Unknown | Stage::Ok if self.partial.contains(&observation.region) && !self.most_fail(policy, now) => {}
             Stage::Unknown | Stage::Ok => {
-                self.stage = Stage::Suspect { since: observation.at, failures: 1 };
-                effects.push(Effect::Confirm { region: elsewhere(policy, &observation.region), after: CONFIRMATIONS[0] });
-                effects.push(Effect::AskNeighbours);
-            }
-            Stage::Suspect { since, failures } => {
-                let failures = failures + 1;
-                self.stage = Stage::Suspect { since, failures };
-                if failures < FAILURES {
-                    let after = CONFIRMATIONS[1].saturating_sub(now.since(since)).max(CONFIRMATIONS[0]);
-                    effects.push(Effect::Confirm { region: elsewhere(policy, &observation.region), after });
-                } else if self.most_fail(policy, now) {
-                    self.stage = Stage::Down { since };
-                    self.go_down(observation, since, now, effects);
+                self.suspect(policy, observation, observation.at, 1, now, effects);
+                if matches!(self.stage, Stage::Suspect { .. }) {
+                    effects.push(Effect::AskNeighbours);
                 }
             }
-            Stage::Recovering { since } => self.stage = Stage::Down { since },
+            Stage::Suspect { since, failures } => self.suspect(policy, observation, since, failures + 1, now, effects),
+            Stage::Recovering { since, .. } => self.stage = Stage::Down { since },
             Stage::Down { .. } => {}
         }
     }
 
-    fn go_down(&mut self, observation: &Observation, since: Moment, now: Moment, effects: &mut Vec<Effect>) {
-        self.outages.retain(|began| now.since(*began) <= FLAPPING_WINDOW);
+    /// It has failed so often in a row.
+    fn suspect(
+        &mut self,
+        policy: &Policy,
+        observation: &Observation,
+        since: Moment,
+        failures: u32,
+        now: Moment,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.stage = Stage::Suspect { since, failures };
+        if failures < policy.thresholds.failures() {
+            let after = policy.thresholds.next(failures, now.since(since));
+            effects.push(Effect::Confirm { region: elsewhere(policy, &observation.region), after });
+        } else if self.most_fail(policy, now) {
+            self.stage = Stage::Down { since };
+            self.go_down(policy, observation, since, now, effects);
+        }
+    }
+
+    fn go_down(&mut self, policy: &Policy, observation: &Observation, since: Moment, now: Moment, effects: &mut Vec<Effect>) {
+        let Thresholds { outages, within, .. } = policy.thresholds;
+        self.outages.retain(|began| now.since(*began) <= within);
         self.outages.push(since);
-        if self.outages.len() < FLAPS {
+        if u32::try_from(self.outages.len()).is_ok_and(|count| count < outages) {
             effects.push(outage(observation, since));
             return;
         }
@@ -208,15 +228,15 @@ impl Course {
     }
 
     /// Meanwhile only what lasts is told: that it is down for good, or that it is calm again.
-    fn fold_flapping(&mut self, observation: &Observation, now: Moment, effects: &mut Vec<Effect>) {
+    fn fold_flapping(&mut self, policy: &Policy, observation: &Observation, now: Moment, effects: &mut Vec<Effect>) {
         let Some(flapping) = &mut self.flapping else { return };
         if observation.verdict.is_up() {
             flapping.failing_since = None;
-            if now.since(flapping.last_failure) >= CALM {
+            if now.since(flapping.last_failure) >= policy.thresholds.calm {
                 self.flapping = None;
                 self.outages.clear();
                 self.stage = Stage::Ok;
-                let reason = format!("no failure for {}", span(CALM));
+                let reason = format!("no failure for {}", span(policy.thresholds.calm));
                 effects.push(Effect::Resolve { class: Class::Flapping, reason });
             }
             return;
@@ -233,18 +253,16 @@ impl Course {
 
     /// Another region sees it working: is it the place that it is probed from?
     fn look_where_it_failed(&self, policy: &Policy, now: Moment) -> Option<Effect> {
-        let is_asked = |(region, vote): &(&String, &Vote)| !vote.is_up && !vote.is_confirmed() && policy.regions.contains(region);
+        let is_asked =
+            |(region, vote): &(&String, &Vote)| !vote.is_up && !vote.is_confirmed(&policy.thresholds) && policy.regions.contains(region);
         let (region, vote) = self.fresh(policy, now).find(is_asked)?;
-        let after = match vote.failures {
-            0 | 1 => CONFIRMATIONS[0],
-            _ => CONFIRMATIONS[1].saturating_sub(now.since(vote.since)).max(CONFIRMATIONS[0]),
-        };
+        let after = policy.thresholds.next(vote.failures.max(1), now.since(vote.since));
         Some(Effect::Confirm { region: Some(region.clone()), after })
     }
 
     /// Some regions see it down for good and most do not: that is told, but nobody is woken for it.
     fn fold_partial(&mut self, policy: &Policy, observation: &Observation, now: Moment, effects: &mut Vec<Effect>) {
-        let is_known = |vote: &Vote| vote.is_confirmed() && policy.regions.len() > 1;
+        let is_known = |vote: &Vote| vote.is_confirmed(&policy.thresholds) && policy.regions.len() > 1;
         let failing = self.fresh(policy, now).filter(|(_, vote)| is_known(vote)).map(|(region, _)| region.clone());
         let failing: Vec<String> = failing.filter(|region| policy.regions.contains(region)).collect();
         if self.is_told() || failing.is_empty() {
@@ -299,7 +317,7 @@ impl Course {
     pub(super) fn set_back(&mut self, now: Moment) {
         self.votes.retain(|_, vote| vote.at <= now);
         self.outages.retain(|began| *began <= now);
-        if let Stage::Suspect { since, .. } | Stage::Down { since } | Stage::Recovering { since } = &mut self.stage {
+        if let Stage::Suspect { since, .. } | Stage::Down { since } | Stage::Recovering { since, .. } = &mut self.stage {
             *since = now.min(*since);
         }
         if let Some(flapping) = &mut self.flapping {

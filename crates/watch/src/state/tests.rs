@@ -102,6 +102,53 @@ fn minutes(letters: &str) -> impl Fn(i64, &mut Observation) {
 }
 
 #[test]
+fn how_often_it_has_to_fail_and_to_work_may_be_set() {
+    let seconds = |times: &[u64]| times.iter().copied().map(Duration::from_secs).collect::<Vec<_>>();
+    let of = |confirmations: Vec<Duration>, recoveries| Policy {
+        thresholds: Thresholds { confirmations, recoveries, ..Thresholds::default() },
+        ..Policy::default()
+    };
+    let rows: [(Policy, &str, &[&str]); 7] = [
+        (of(seconds(&[]), 2), "..x....", &["2:00 page availability", "3:05 end availability"]),
+        (of(seconds(&[5]), 1), "..x....", &["2:05 page availability", "3:00 end availability"]),
+        (of(seconds(&[2, 10]), 3), "..x....", &["2:10 page availability", "3:10 end availability"]),
+        (of(seconds(&[30]), 2), "..x....", &["2:30 page availability", "3:05 end availability"]),
+        (of(Thresholds::after(3), 2), "..x....", &["2:15 page availability", "3:05 end availability"]),
+        (of(Thresholds::after(5), 2), "..x....", &["2:45 page availability", "3:05 end availability"]),
+        // It does not fail so often in that minute.
+        (of(Thresholds::after(10), 2), "..x....", &[]),
+    ];
+    for (policy, letters, expected) in rows {
+        check(policy, 7 * MINUTE, &minutes(letters), expected);
+    }
+    assert_eq!(Thresholds::after(1), seconds(&[]));
+    assert_eq!(Thresholds::after(3), seconds(&[5, 15]), "as it is if nothing is said");
+    assert_eq!(Thresholds::after(6), seconds(&[5, 15, 30, 45, 60]));
+}
+
+#[test]
+fn how_many_outages_are_flapping_may_be_set() {
+    let flaps = |outages, within: u64, calm: u64| Policy {
+        thresholds: Thresholds {
+            outages,
+            within: Duration::from_secs(within * 60),
+            calm: Duration::from_secs(calm * 60),
+            ..Thresholds::default()
+        },
+        ..Policy::default()
+    };
+    let count = |policy: Policy| {
+        let mut sky = Sky::new(policy);
+        sky.run(60 * MINUTE, |_| None, &minutes("..x...x...x...x......"));
+        sky.heard
+    };
+    assert_eq!(count(flaps(2, 60, 5))[..3], ["2:15 page availability", "3:05 end availability", "6:15 page flapping"]);
+    assert!(count(flaps(2, 60, 5)).last().unwrap().ends_with("end flapping"));
+    assert_eq!(count(flaps(5, 60, 30)).len(), 8, "four outages, each with its end");
+    assert_eq!(count(flaps(2, 3, 30)).len(), 8, "they are further apart than that");
+}
+
+#[test]
 fn an_outage_is_confirmed_before_it_is_told_and_recovery_takes_two_passes() {
     let rows: [(&str, &[&str]); 8] = [
         ("....", &[]),

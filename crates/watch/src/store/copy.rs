@@ -108,6 +108,14 @@ const MAINTENANCE: Table = Table {
     columns: &[("id", Text), ("name", Text), ("targets", Text), ("tags", Text), ("starts", Number), ("ends", Number)],
 };
 
+const SILENCE: Table = Table {
+    name: "silence",
+    columns: &[("id", Text), ("names", Text), ("tags", Text), ("author", Text), ("reason", Text), ("starts", Number), ("ends", Number)],
+};
+
+const PUSH: Table =
+    Table { name: "push", columns: &[("target", Text), ("started", Number), ("succeeded", Number), ("failed", Number), ("message", Text)] };
+
 const RESULT: Table = Table {
     name: "result",
     columns: &[
@@ -251,6 +259,8 @@ impl Store {
             )],
             vec![(DEPLOY, "id <> ''".to_owned())],
             vec![(MAINTENANCE, "id <> ''".to_owned())],
+            vec![(SILENCE, "id <> ''".to_owned())],
+            vec![(PUSH, format!("target IN ({mine})"))],
         ];
         // Each may wait for a connection as long as the others.
         let parts = join_all(parts.into_iter().map(|part| read_all(&other.pool, part))).await;

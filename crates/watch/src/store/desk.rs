@@ -2,21 +2,15 @@
 
 use super::{Store, StoreFailure, ids};
 use crate::moment::Moment;
+use crate::role::Role;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 use uuid::NoContext;
 
-/// What a token of the API allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
-    Read,
-    Write,
-}
-
 #[derive(Clone, Debug)]
 pub struct TokenRow {
     pub name: String,
-    pub scope: Scope,
+    pub role: Role,
     pub created: Moment,
 }
 
@@ -28,19 +22,6 @@ pub struct Announcement {
     pub tags: Vec<String>,
     pub starts: Moment,
     pub ends: Moment,
-}
-
-impl Scope {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-        }
-    }
-
-    pub fn of_word(word: &str) -> Option<Self> {
-        [Self::Read, Self::Write].into_iter().find(|scope| scope.word() == word)
-    }
 }
 
 /// Whether this can be the full hash of a contract: `sha256:` and 64 hexadecimal digits.
@@ -112,14 +93,31 @@ impl Store {
         Ok(sqlx::query(query).bind(now.0).bind(id).execute(&self.writer).await?.rows_affected() > 0)
     }
 
+    /// A login is over before its time. It is known by the hash of its cookie.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn end_login(&self, cookie: &str, until: Moment) -> Result<(), StoreFailure> {
+        let query = "INSERT INTO ended_login (hash, until) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+        sqlx::query(query).bind(hash(cookie)).bind(until.0).execute(&self.writer).await?;
+        Ok(())
+    }
+
+    /// # Errors
+    /// The database does not answer.
+    pub async fn is_login_ended(&self, cookie: &str) -> Result<bool, StoreFailure> {
+        let query = "SELECT count(*) FROM ended_login WHERE hash = $1";
+        Ok(sqlx::query_scalar::<_, i64>(query).bind(hash(cookie)).fetch_one(&self.pool).await? > 0)
+    }
+
     /// Only the hash of the secret is kept. False if there is one of that name.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn add_token(&self, name: &str, secret: &str, scope: Scope, now: Moment) -> Result<bool, StoreFailure> {
-        let query = "INSERT INTO api_token (name, hash, scope, created) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+    pub async fn add_token(&self, name: &str, secret: &str, role: Role, now: Moment) -> Result<bool, StoreFailure> {
+        let query = "INSERT INTO api_token (name, hash, role, created) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
         let inserted =
-            sqlx::query(query).bind(name).bind(hash(secret)).bind(scope.word()).bind(now.0).execute(&self.writer).await?.rows_affected();
+            sqlx::query(query).bind(name).bind(hash(secret)).bind(role.word()).bind(now.0).execute(&self.writer).await?.rows_affected();
         Ok(inserted > 0)
     }
 
@@ -133,10 +131,9 @@ impl Store {
     /// The database does not answer.
     pub async fn tokens(&self) -> Result<Vec<TokenRow>, StoreFailure> {
         let rows: Vec<(String, String, i64)> =
-            sqlx::query_as("SELECT name, scope, created FROM api_token ORDER BY name").fetch_all(&self.pool).await?;
-        let token = |(name, scope, created): (String, String, i64)| {
-            Some(TokenRow { name, scope: Scope::of_word(&scope)?, created: Moment(created) })
-        };
+            sqlx::query_as("SELECT name, role, created FROM api_token ORDER BY name").fetch_all(&self.pool).await?;
+        let token =
+            |(name, role, created): (String, String, i64)| Some(TokenRow { name, role: Role::of_word(&role)?, created: Moment(created) });
         Ok(rows.into_iter().filter_map(token).collect())
     }
 
@@ -144,14 +141,14 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn token(&self, secret: &str) -> Result<Option<(String, Scope)>, StoreFailure> {
+    pub async fn token(&self, secret: &str) -> Result<Option<(String, Role)>, StoreFailure> {
         let row: Option<(String, String)> =
-            sqlx::query_as("SELECT name, scope FROM api_token WHERE hash = $1").bind(hash(secret)).fetch_optional(&self.pool).await?;
-        Ok(row.and_then(|(name, scope)| Some((name, Scope::of_word(&scope)?))))
+            sqlx::query_as("SELECT name, role FROM api_token WHERE hash = $1").bind(hash(secret)).fetch_optional(&self.pool).await?;
+        Ok(row.and_then(|(name, role)| Some((name, Role::of_word(&role)?))))
     }
 }
 
-fn hash(secret: &str) -> String {
+pub(crate) fn hash(secret: &str) -> String {
     Sha256::digest(secret).iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a String takes all text");
         text

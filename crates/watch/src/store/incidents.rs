@@ -160,8 +160,13 @@ impl Scene<'_> {
                     let route = opening.parent.is_none().then(|| self.route(severity, &subject.tags)).flatten();
                     match route {
                         Some(_) if subject.is_quiet => {
-                            self.note(transaction, &incident, "suppressed", "nobody is told during maintenance, or while it is muted")
-                                .await?;
+                            self.note(
+                                transaction,
+                                &incident,
+                                "suppressed",
+                                "nobody is told during maintenance, or while it is muted or silenced",
+                            )
+                            .await?;
                         }
                         Some(route) => self.send(transaction, &incident, "trigger", &route).await?,
                         None => {}

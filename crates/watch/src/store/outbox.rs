@@ -9,7 +9,7 @@ use super::read::{self, IncidentRow};
 use super::{Store, ids};
 use crate::channel::Kind;
 use crate::incident::Severity;
-use crate::moment::{Moment, millis};
+use crate::moment::{Moment, millis, span};
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub(crate) struct Retry {
     pub(crate) tried_since: Moment,
 }
 
-/// An incident that nobody has acknowledged, and when people were told last.
+/// An incident that nobody has acknowledged, and when people were told last, or first.
 #[derive(Clone, Debug)]
 pub(crate) struct Unanswered {
     pub(crate) incident: String,
@@ -60,7 +60,7 @@ pub(crate) struct Unanswered {
 /// The place of a row among those of its incident, for the row `$`.
 macro_rules! rank {
     ($row:literal) => {
-        concat!("CASE ", $row, ".kind WHEN 'trigger' THEN 0 WHEN 'resolve' THEN 2 ELSE 1 END")
+        concat!("CASE ", $row, ".kind WHEN 'trigger' THEN 0 WHEN 'escalation' THEN 0 WHEN 'resolve' THEN 2 ELSE 1 END")
     };
 }
 
@@ -277,10 +277,13 @@ impl Store {
     /// What was to be told meanwhile is not told after the end.
     pub(crate) async fn supersede(&self, now: Moment) -> Result<(), sqlx::Error> {
         // A begin that one way did not take, while another one did, is not told after the end either.
-        const LATE: &str = "delivered IS NULL AND lease_until <= $1 AND (kind NOT IN ('trigger', 'resolve') \
+        // Whoever is only told because nobody takes care of it need not be told once somebody does.
+        const LATE: &str = "delivered IS NULL AND lease_until <= $1 AND ((kind NOT IN ('trigger', 'resolve') \
                             OR (kind = 'trigger' AND (hop > 0 OR attempts > 0) AND EXISTS (SELECT 1 FROM outbox told \
                             WHERE told.incident = outbox.incident AND told.kind = 'trigger' AND told.delivered_by IS NOT NULL))) \
-                            AND EXISTS (SELECT 1 FROM outbox later WHERE later.incident = outbox.incident AND later.kind = 'resolve')";
+                            AND EXISTS (SELECT 1 FROM outbox later WHERE later.incident = outbox.incident AND later.kind = 'resolve') \
+                            OR (kind = 'escalation' AND EXISTS (SELECT 1 FROM incident \
+                            WHERE incident.id = outbox.incident AND incident.acknowledged IS NOT NULL)))";
         // Whoever only reads does not wait for those who write.
         let statement = format!("SELECT id FROM outbox WHERE {LATE} LIMIT 1");
         let found: Option<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(now.0).fetch_optional(&self.pool).await?;
@@ -288,7 +291,7 @@ impl Store {
             return Ok(());
         }
         let statement =
-            format!("UPDATE outbox SET delivered = $1, epoch = epoch + 1, last_error = 'it ended before this was taken' WHERE {LATE}");
+            format!("UPDATE outbox SET delivered = $1, epoch = epoch + 1, last_error = 'it was over before this was taken' WHERE {LATE}");
         sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).execute(&self.writer).await.map(drop)
     }
 
@@ -325,20 +328,39 @@ impl Store {
                          AND NOT EXISTS (SELECT 1 FROM outbox later WHERE later.incident = incident.id \
                          AND later.delivered_by IS NOT NULL AND (later.delivered > outbox.delivered \
                          OR (later.delivered = outbox.delivered AND later.id > outbox.id)))";
-        let rows = sqlx::query(statement).fetch_all(&self.pool).await?;
-        let read = |row: &AnyRow| {
-            let tags: Option<String> = row.try_get("tags")?;
-            Ok(Unanswered {
-                incident: row.try_get("id")?,
-                subject: row.try_get("subject")?,
-                severity: Severity::of_word(&row.try_get::<String, _>("severity")?).unwrap_or(Severity::Page),
-                tags: tags.and_then(|tags| serde_json::from_str(&tags).ok()).unwrap_or_default(),
-                muted_until: Moment(row.try_get::<Option<i64>, _>("muted_until")?.unwrap_or(0)),
-                told: Moment(row.try_get("delivered")?),
-                told_by: row.try_get("delivered_by")?,
-            })
-        };
-        rows.iter().map(read).collect()
+        sqlx::query(statement).fetch_all(&self.pool).await?.iter().map(unanswered_row).collect()
+    }
+
+    /// What nobody has acknowledged, with the time of its first page, taken or not.
+    pub(crate) async fn unacknowledged(&self) -> Result<Vec<Unanswered>, sqlx::Error> {
+        let statement = "SELECT incident.id, incident.subject, incident.severity, target.tags, target.muted_until, \
+                         MIN(outbox.created) AS delivered, '' AS delivered_by FROM incident \
+                         JOIN outbox ON outbox.incident = incident.id AND outbox.kind = 'trigger' \
+                         LEFT JOIN target ON target.name = incident.subject \
+                         WHERE incident.resolved IS NULL AND incident.acknowledged IS NULL AND incident.parent IS NULL \
+                         GROUP BY incident.id, incident.subject, incident.severity, target.tags, target.muted_until";
+        sqlx::query(statement).fetch_all(&self.pool).await?.iter().map(unanswered_row).collect()
+    }
+
+    /// Tells somebody else of what nobody has acknowledged. It is the same row whoever writes it.
+    pub(crate) async fn escalate(&self, unanswered: &Unanswered, due: Moment, route: &[String], now: Moment) -> Result<(), sqlx::Error> {
+        let id = ids::derived(due, &[&unanswered.incident, "escalation", &route.join("\n")]);
+        let known: i64 = sqlx::query_scalar("SELECT count(*) FROM outbox WHERE id = $1").bind(&id).fetch_one(&self.pool).await?;
+        if known > 0 {
+            return Ok(());
+        }
+        let mut transaction = self.begin().await?;
+        // Whoever acknowledges it right now goes first.
+        let statement = "INSERT INTO outbox (id, incident, kind, route, created, due) SELECT $1, $2, 'escalation', $3, $4, $4 \
+                         WHERE EXISTS (SELECT 1 FROM incident WHERE id = $2 AND acknowledged IS NULL AND resolved IS NULL) \
+                         ON CONFLICT DO NOTHING";
+        let route_text = serde_json::to_string(route).expect("names are text");
+        let query = sqlx::query(statement).bind(id).bind(&unanswered.incident).bind(route_text).bind(now.0);
+        if query.execute(&mut *transaction).await?.rows_affected() > 0 {
+            let text = format!("nobody has acknowledged it for {}: {} is next", span(now.since(unanswered.told)), route[0]);
+            note(&mut transaction, &unanswered.incident, now, "escalated", &text).await?;
+        }
+        transaction.commit().await
     }
 
     /// Writes a reminder. It is the same row whoever writes it.
@@ -370,6 +392,19 @@ fn set_back(lease: Duration) -> String {
 
 fn in_json(names: &[&str]) -> String {
     serde_json::to_string(names).expect("names are text")
+}
+
+fn unanswered_row(row: &AnyRow) -> Result<Unanswered, sqlx::Error> {
+    let tags: Option<String> = row.try_get("tags")?;
+    Ok(Unanswered {
+        incident: row.try_get("id")?,
+        subject: row.try_get("subject")?,
+        severity: Severity::of_word(&row.try_get::<String, _>("severity")?).unwrap_or(Severity::Page),
+        tags: tags.and_then(|tags| serde_json::from_str(&tags).ok()).unwrap_or_default(),
+        muted_until: Moment(row.try_get::<Option<i64>, _>("muted_until")?.unwrap_or(0)),
+        told: Moment(row.try_get("delivered")?),
+        told_by: row.try_get("delivered_by")?,
+    })
 }
 
 fn leased_row(row: &AnyRow, incident: IncidentRow) -> Result<Leased, sqlx::Error> {

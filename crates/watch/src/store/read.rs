@@ -3,7 +3,7 @@
 mod history;
 mod trouble;
 
-pub use history::{Bucket, ChangeRow, ResultRow, Scope, Strip};
+pub use history::{Bucket, ChangeRow, ResultRow, Strip};
 pub(super) use trouble::incident;
 pub use trouble::{Delivery, EventRow, IncidentRow, MaintenanceRow, Place, Which};
 
@@ -33,6 +33,15 @@ pub struct TargetRow {
     pub muted_until: Moment,
     /// Since when its availability is what it is.
     pub since: Moment,
+}
+
+/// How many public targets are in the same state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicState {
+    pub availability: Availability,
+    pub count: usize,
+    /// The sum of the times since when they are: another one if others are.
+    pub since: i64,
 }
 
 /// When the last result of a target was written: its slot, and its time if it said anything about the target.
@@ -90,6 +99,36 @@ impl Store {
     /// The database does not answer.
     pub async fn targets(&self) -> Result<Vec<TargetRow>, StoreFailure> {
         let query = format!("SELECT {COLUMNS} FROM target WHERE removed IS NULL ORDER BY name");
+        let rows: Vec<TargetColumns> = sqlx::query_as(sqlx::AssertSqlSafe(query)).fetch_all(&self.pool).await?;
+        Ok(rows.into_iter().map(TargetRow::from).collect())
+    }
+
+    /// In which states the public targets are.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn public_states(&self) -> Result<Vec<PublicState>, StoreFailure> {
+        let query = "SELECT availability, count(*), CAST(sum(since) AS BIGINT) FROM target \
+             WHERE public = 1 AND removed IS NULL GROUP BY availability ORDER BY availability";
+        let rows: Vec<(String, i64, i64)> = sqlx::query_as(query).fetch_all(&self.pool).await?;
+        let state = |(availability, count, since): (String, i64, i64)| PublicState {
+            availability: Availability::of_word(&availability).unwrap_or_default(),
+            count: usize::try_from(count).unwrap_or(0),
+            since,
+        };
+        Ok(rows.into_iter().map(state).collect())
+    }
+
+    /// Some of the public targets: those that do not work first, then by name.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn public_targets(&self, limit: usize, offset: usize) -> Result<Vec<TargetRow>, StoreFailure> {
+        let query = format!(
+            "SELECT {COLUMNS} FROM target WHERE public = 1 AND removed IS NULL \
+             ORDER BY CASE availability WHEN 'down' THEN 0 WHEN 'flapping' THEN 1 WHEN 'recovering' THEN 2 ELSE 3 END, name \
+             LIMIT {limit} OFFSET {offset}"
+        );
         let rows: Vec<TargetColumns> = sqlx::query_as(sqlx::AssertSqlSafe(query)).fetch_all(&self.pool).await?;
         Ok(rows.into_iter().map(TargetRow::from).collect())
     }
@@ -155,7 +194,7 @@ impl Store {
     /// The database does not answer.
     pub async fn oldest_unsent_page(&self) -> Result<Option<Moment>, StoreFailure> {
         let statement = "SELECT min(outbox.created) FROM outbox JOIN incident ON incident.id = outbox.incident \
-             WHERE outbox.delivered IS NULL AND outbox.kind IN ('trigger', 'update') AND incident.severity <> 'notify'";
+             WHERE outbox.delivered IS NULL AND outbox.kind IN ('trigger', 'update', 'escalation') AND incident.severity <> 'notify'";
         let oldest: Option<i64> = sqlx::query_scalar(statement).fetch_one(&self.pool).await?;
         Ok(oldest.map(Moment))
     }

@@ -20,6 +20,15 @@ impl Store {
         self.prepare_days((0..=AHEAD).map(|days| now + DAY * days)).await?;
         let raw = now - retention.raw;
         sqlx::query("DELETE FROM evidence WHERE at < $1").bind(raw.0).execute(&self.writer).await?;
+        // What people did is kept as long as sums over hours are.
+        let old = now - retention.hours;
+        for (statement, until) in [
+            ("DELETE FROM ended_login WHERE until < $1", now),
+            ("DELETE FROM silence WHERE ends < $1", old),
+            ("DELETE FROM audit WHERE at < $1", old),
+        ] {
+            sqlx::query(statement).bind(until.0).execute(&self.writer).await?;
+        }
         let mut statements: Vec<String> = [(FIVE_MINUTES, retention.five_minutes), (HOUR, retention.hours)]
             .map(|(width, kept)| {
                 let (width, until) = (millis(width), (now - kept).0);

@@ -63,6 +63,7 @@ impl TargetSpec {
                 server.bindings.first().filter(|binding| binding.launch.is_none()).and_then(|one| one.url.as_deref())
             }
             TargetKind::Monitor(url) => Some(url.as_str()),
+            TargetKind::Push { .. } => None,
         };
         let url = text.and_then(|text| Url::parse(text).ok());
         let host = url.as_ref().and_then(|url| Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?)));

@@ -200,9 +200,53 @@ CREATE TABLE api_token (
     name TEXT PRIMARY KEY,
     -- SHA-256.
     hash TEXT NOT NULL,
-    -- `read` or `write`.
-    scope TEXT NOT NULL,
+    -- `viewer`, `operator` or `admin`.
+    role TEXT NOT NULL,
     created BIGINT NOT NULL
+);
+
+-- Logins that were left before their time: the SHA-256 of the cookie, and when it would have ended by itself.
+CREATE TABLE ended_login (
+    hash TEXT PRIMARY KEY,
+    until BIGINT NOT NULL
+);
+
+-- What people did. A row is written before it is done.
+CREATE TABLE audit (
+    -- UUID, version 7.
+    id TEXT PRIMARY KEY,
+    at BIGINT NOT NULL,
+    who TEXT NOT NULL,
+    -- How they were recognized: `login`, `token`, `proxy`, `local`, `command line`.
+    via TEXT NOT NULL,
+    deed TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    -- What came of it; nothing if nobody knows.
+    outcome TEXT
+);
+CREATE INDEX audit_by_time ON audit (at);
+
+-- Of these targets nobody is told for some time.
+CREATE TABLE silence (
+    -- UUID, version 7.
+    id TEXT PRIMARY KEY,
+    -- JSON arrays of patterns with `*` and `?`.
+    names TEXT NOT NULL,
+    tags TEXT NOT NULL,
+    author TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    starts BIGINT NOT NULL,
+    ends BIGINT NOT NULL
+);
+
+-- When a job reported in last.
+CREATE TABLE push (
+    target TEXT PRIMARY KEY,
+    started BIGINT,
+    succeeded BIGINT,
+    failed BIGINT,
+    -- What it said with that.
+    message TEXT NOT NULL
 );
 
 -- What one process does for all of them: rollups, retention, the search for the blind, the heartbeat.

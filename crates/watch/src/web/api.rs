@@ -1,6 +1,7 @@
 //! The API: what the dashboard shows and does, for programs. A refusal says what is wrong and what to do about it.
 
 pub(super) mod desk;
+pub(super) mod silences;
 pub(super) mod targets;
 
 use crate::store::StoreFailure;

@@ -2,11 +2,12 @@
 //! Where nobody has to log in, only this machine is served, by its own names.
 
 use super::{Peer, State};
-use crate::config::{Config, Login};
+use crate::config::{Config, Login, Secret};
 use crate::moment::Moment;
-use crate::store::desk::Scope;
+use crate::role::Role;
+use crate::store::audit::Deed;
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State as Shared};
+use axum::extract::{MatchedPath, Request, State as Shared};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
@@ -40,7 +41,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 #[derive(Clone, Debug)]
 pub(crate) struct Visitor {
     pub(crate) name: String,
-    pub(crate) scope: Scope,
+    pub(crate) role: Role,
     /// Goes into every form.
     pub(crate) seal: String,
     /// With a login that can be ended.
@@ -78,18 +79,18 @@ impl Refusals {
 
 /// Whether nobody has to log in.
 pub fn is_open(config: &Config) -> bool {
-    config.login.tokens.is_empty() && config.login.proxy_header.is_none()
+    config.login.is_open()
 }
 
 /// Whether it is the address of a proxy that says who somebody is.
 pub(super) fn is_proxy(login: &Login, address: IpAddr) -> bool {
-    login.proxy_header.as_ref().is_some_and(|(_, addresses)| addresses.contains(&address))
+    login.proxy.as_ref().is_some_and(|proxy| proxy.from.contains(&address))
 }
 
 /// The same in all processes of a monitor with a login; otherwise new with each start.
 pub(super) fn key(config: &Config) -> hmac::Key {
-    match config.login.tokens.first() {
-        Some(token) => {
+    match config.login.secrets().next() {
+        Some((_, _, token)) => {
             let master = hmac::Key::new(hmac::HMAC_SHA256, token.0.as_bytes());
             hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&master, b"mcproof forms").as_ref())
         }
@@ -103,13 +104,15 @@ pub(super) fn random<const BYTES: usize>() -> [u8; BYTES] {
     bytes
 }
 
-/// A cookie that proves a login with one of the tokens: it is signed with that token, so that it ends with it.
-pub(super) fn session(config: &Config, token: &str, name: &str, now: Moment) -> Option<HeaderValue> {
-    let token = config.login.tokens.iter().find(|known| same(known.0.as_bytes(), token.as_bytes()))?;
-    let claim = format!("{}.{}.{}", (now + SESSION).0, URL_SAFE_NO_PAD.encode(name), URL_SAFE_NO_PAD.encode(random::<12>()));
-    let signature = hmac::sign(&session_key(token.0.as_bytes()), claim.as_bytes());
+/// Somebody who logged in: a cookie that proves it, and who that is. It is signed with their token, so that it ends with it, and says
+/// nothing of who they are: the token does.
+pub(super) fn session(config: &Config, token: &str, now: Moment) -> Option<(String, HeaderValue)> {
+    let is_this = |known: &Secret| same(known.0.as_bytes(), token.as_bytes());
+    let (name, _) = config.login.whose(is_this)?;
+    let claim = format!("{}.{}", (now + SESSION).0, URL_SAFE_NO_PAD.encode(random::<12>()));
+    let signature = hmac::sign(&session_key(token.as_bytes()), claim.as_bytes());
     let value = format!("{claim}.{}", URL_SAFE_NO_PAD.encode(signature));
-    Some(cookie(config, SESSION_COOKIE, &value, SESSION))
+    Some((name, cookie(config, SESSION_COOKIE, &value, SESSION)))
 }
 
 /// Ends a login in this browser.
@@ -117,9 +120,10 @@ pub(super) fn no_session(config: &Config) -> HeaderValue {
     cookie(config, SESSION_COOKIE, "", Duration::ZERO)
 }
 
-/// Whether it is one of the tokens that open everything.
-pub(super) fn is_token(login: &Login, token: &str) -> bool {
-    login.tokens.iter().filter(|known| same(known.0.as_bytes(), token.as_bytes())).count() > 0
+/// The cookie of a login that was let in, and when it ends by itself.
+pub(super) fn current(headers: &HeaderMap) -> Option<(&str, Moment)> {
+    let value = cookies(headers, SESSION_COOKIE)?;
+    Some((value, Moment(value.split('.').next()?.parse().ok()?)))
 }
 
 /// Lets in whom the configuration lets in, and lets only our own pages change something.
@@ -134,7 +138,7 @@ pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: 
         Ok(known) => known,
         Err(response) => return response,
     };
-    let Some(Known { name, scope, by }) = known else {
+    let Some(Known { name, role, by }) = known else {
         if bearer(request.headers()).is_some() && state.inner.refusals.count(peer, state.now()) {
             let (problem, remedy) = ("too many wrong tokens", "wait for a minute, or send a token that is known");
             return super::api::refuse(StatusCode::TOO_MANY_REQUESTS, "too-many", problem, remedy);
@@ -158,26 +162,84 @@ pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: 
     };
     let seal = seal(&state, &seed);
     let mut request = request;
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        if scope < Scope::Write {
-            return super::api::refuse(
-                StatusCode::FORBIDDEN,
-                "forbidden",
-                "this token may only read",
-                "use a token with the scope `write`",
-            );
-        }
-        request = match vouched(request, &config, by, &seal).await {
-            Ok(request) => request,
-            Err(response) => return response,
+    let matched = request.extensions().get::<MatchedPath>().map_or_else(String::new, |path| path.as_str().to_owned());
+    let is_reading = matches!(*request.method(), Method::GET | Method::HEAD);
+    let needed = needed(&matched, is_reading);
+    if role < needed {
+        let problem = format!("this needs the role `{needed}`, and {} has the role `{role}`", super::shown::plain(&name));
+        return if api {
+            super::api::refuse(StatusCode::FORBIDDEN, "forbidden", &problem, "ask somebody who has it, or use their token")
+        } else {
+            super::pages::Fault::Refused(StatusCode::FORBIDDEN, problem).into_response()
         };
     }
-    request.extensions_mut().insert(Visitor { name, scope, seal, may_leave: by == By::Session });
+    let mut entry = None;
+    if !is_reading {
+        let (vouched, said) = match vouched(request, &config, by, &seal).await {
+            Ok(vouched) => vouched,
+            Err(response) => return response,
+        };
+        request = vouched;
+        let deed = deed(request.method(), &matched);
+        let subject = subject(&matched, request.uri().path()).or(said).unwrap_or_default();
+        match state.store.write_down(&Deed { who: &name, via: by.word(), deed: &deed, subject: &subject }, state.now()).await {
+            Ok(id) => entry = Some(id),
+            // What nobody could look up later is not done.
+            Err(failure) if api => return super::api::Refusal::from(failure).into_response(),
+            Err(failure) => return super::pages::Fault::from(failure).into_response(),
+        }
+    }
+    request.extensions_mut().insert(Visitor { name, role, seal, may_leave: by == By::Session });
     let mut response = next.run(request).await;
+    if let Some(entry) = entry {
+        let status = response.status();
+        let outcome = if status.is_client_error() || status.is_server_error() { format!("refused: {status}") } else { "done".to_owned() };
+        // That somebody tried is written down already.
+        let _ = state.store.write_outcome(&entry, &outcome).await;
+    }
     if new_visit && by != By::Bearer {
         response.headers_mut().append(header::SET_COOKIE, cookie(&config, VISIT_COOKIE, &seed, SESSION));
     }
     response
+}
+
+/// What somebody has to be for what is at this path.
+fn needed(matched: &str, is_reading: bool) -> Role {
+    match matched {
+        "/tokens" | "/tokens/{name}/remove" | "/audit" | "/api/audit" => Role::Admin,
+        "/api/targets/{name}" if !is_reading => Role::Admin,
+        "/logout" => Role::Viewer,
+        _ if is_reading => Role::Viewer,
+        _ => Role::Operator,
+    }
+}
+
+/// What is done at this path, in words of the audit log.
+fn deed(method: &Method, matched: &str) -> String {
+    let known = match (method.as_str(), matched) {
+        (_, "/targets/{name}/mute" | "/api/targets/{name}/mute") => "mute",
+        (_, "/targets/{name}/deploys" | "/api/targets/{name}/deploys") => "announce a deploy",
+        (_, "/incidents/{id}/acknowledge" | "/api/incidents/{id}/acknowledge") => "acknowledge",
+        (_, "/maintenance" | "/api/maintenance") => "announce work",
+        (_, "/maintenance/{id}/end" | "/api/maintenance/{id}") => "end work",
+        (_, "/silences" | "/api/silences") => "silence",
+        (_, "/silences/{id}/end" | "/api/silences/{id}") => "end a silence",
+        (_, "/tokens") => "make a token",
+        (_, "/tokens/{name}/remove") => "revoke a token",
+        ("POST", "/api/targets/{name}") => "add a target",
+        ("PUT", "/api/targets/{name}") => "replace a target",
+        ("DELETE", "/api/targets/{name}") => "remove a target",
+        (_, "/logout") => "log out",
+        _ => return format!("{method} {matched}"),
+    };
+    known.to_owned()
+}
+
+/// The part of a path that names what it is about.
+fn subject(matched: &str, path: &str) -> Option<String> {
+    let (_, found) = matched.split('/').zip(path.split('/')).find(|(part, _)| part.starts_with('{'))?;
+    let form = format!("x={}", found.replace('+', "%2B"));
+    url::form_urlencoded::parse(form.as_bytes()).next().map(|(_, value)| value.into_owned())
 }
 
 /// For pages that everybody may see.
@@ -193,7 +255,7 @@ pub(super) async fn greet(Shared(state): Shared<State>, request: Request, next: 
     let form = request.uri().path() == "/login";
     if request.method() == Method::POST {
         request = match vouched(request, &config, By::Session, &seal).await {
-            Ok(request) => request,
+            Ok((request, _)) => request,
             Err(response) => return response,
         };
     }
@@ -231,51 +293,73 @@ enum By {
     Loopback,
 }
 
+impl By {
+    /// As the audit log says it.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Bearer => "token",
+            Self::Session => "login",
+            Self::Proxy => "proxy",
+            Self::Loopback => "local",
+        }
+    }
+}
+
 struct Known {
     name: String,
-    scope: Scope,
+    role: Role,
     by: By,
 }
 
 async fn recognize(state: &State, config: &Config, headers: &HeaderMap, peer: Option<Peer>) -> Result<Option<Known>, Response> {
     if let Some(token) = bearer(headers) {
-        if is_token(&config.login, token) {
-            return Ok(Some(Known { name: "token".to_owned(), scope: Scope::Write, by: By::Bearer }));
+        if let Some((name, role)) = config.login.whose(|known| same(known.0.as_bytes(), token.as_bytes())) {
+            return Ok(Some(Known { name, role, by: By::Bearer }));
         }
         return match state.store.token(token).await {
-            Ok(found) => Ok(found.map(|(name, scope)| Known { name, scope, by: By::Bearer })),
+            Ok(found) => Ok(found.map(|(name, role)| Known { name, role, by: By::Bearer })),
             Err(failure) => Err(super::pages::Fault::from(failure).into_response()),
         };
     }
-    if let Some((header, _)) = &config.login.proxy_header {
-        let name = HeaderName::from_bytes(header.as_bytes()).ok().and_then(|header| text(headers, &header));
+    if let Some(proxy) = &config.login.proxy {
+        let name = HeaderName::from_bytes(proxy.header.as_bytes()).ok().and_then(|header| text(headers, &header));
         if let (Some(peer), Some(name)) = (peer, name)
             && is_proxy(&config.login, peer.address())
             && !name.is_empty()
         {
-            return Ok(Some(Known { name: name.to_owned(), scope: Scope::Write, by: By::Proxy }));
+            let role = config.login.users.get(name).map(|user| user.role).or(proxy.role);
+            return match role {
+                Some(role) => Ok(Some(Known { name: name.to_owned(), role, by: By::Proxy })),
+                None => {
+                    let why = format!("nobody has given {} a role here", super::shown::plain(name));
+                    Err(super::pages::Fault::Refused(StatusCode::FORBIDDEN, why).into_response())
+                }
+            };
         }
     }
-    if let Some(name) = cookies(headers, SESSION_COOKIE).and_then(|value| verified(&config.login, value, state.now())) {
-        return Ok(Some(Known { name, scope: Scope::Write, by: By::Session }));
+    if let Some(value) = cookies(headers, SESSION_COOKIE)
+        && let Some((name, role)) = verified(&config.login, value, state.now())
+    {
+        match state.store.is_login_ended(value).await {
+            Ok(false) => return Ok(Some(Known { name, role, by: By::Session })),
+            Ok(true) => {}
+            Err(failure) => return Err(super::pages::Fault::from(failure).into_response()),
+        }
     }
-    Ok(is_open(config).then(|| Known { name: "local".to_owned(), scope: Scope::Write, by: By::Loopback }))
+    Ok(is_open(config).then(|| Known { name: "local".to_owned(), role: Role::Admin, by: By::Loopback }))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     text(headers, &header::AUTHORIZATION)?.strip_prefix("Bearer ").map(str::trim)
 }
 
-/// Whose login a cookie proves.
-fn verified(login: &Login, value: &str, now: Moment) -> Option<String> {
+/// Whose login a cookie proves: that of the token which has signed it, whatever else it says.
+fn verified(login: &Login, value: &str, now: Moment) -> Option<(String, Role)> {
     let (claim, signature) = value.rsplit_once('.')?;
     let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-    let is_good = |token: &crate::config::Secret| hmac::verify(&session_key(token.0.as_bytes()), claim.as_bytes(), &signature).is_ok();
-    login.tokens.iter().find(|token| is_good(token))?;
-    let mut parts = claim.split('.');
-    let until: i64 = parts.next()?.parse().ok()?;
-    let name = String::from_utf8(URL_SAFE_NO_PAD.decode(parts.next()?).ok()?).ok()?;
-    (now.0 < until).then_some(name)
+    let found = login.whose(|token| hmac::verify(&session_key(token.0.as_bytes()), claim.as_bytes(), &signature).is_ok())?;
+    let until: i64 = claim.split('.').next()?.parse().ok()?;
+    (now.0 < until).then_some(found)
 }
 
 fn session_key(token: &[u8]) -> hmac::Key {
@@ -319,8 +403,8 @@ fn public_host(config: &Config) -> Option<String> {
     url::Url::parse(config.public_url.as_deref()?).ok()?.host_str().map(str::to_owned)
 }
 
-/// The request, if it comes from one of our own pages. Its body is read on the way.
-async fn vouched(request: Request, config: &Config, by: By, seal: &str) -> Result<Request, Response> {
+/// The request, if it comes from one of our own pages. Its body is read on the way, and what that calls the thing that it is about.
+async fn vouched(request: Request, config: &Config, by: By, seal: &str) -> Result<(Request, Option<String>), Response> {
     let (parts, body) = request.into_parts();
     let refused = |status, problem: &str| {
         let remedy = "load the page again, then repeat it";
@@ -352,7 +436,16 @@ async fn vouched(request: Request, config: &Config, by: By, seal: &str) -> Resul
             return Err(refused(StatusCode::FORBIDDEN, "the form is not from this page, or too old"));
         }
     }
-    Ok(Request::from_parts(parts, Body::from(body)))
+    let said = named(&parts.headers, &body);
+    Ok((Request::from_parts(parts, Body::from(body)), said))
+}
+
+/// The `name` in a form or in JSON.
+fn named(headers: &HeaderMap, body: &[u8]) -> Option<String> {
+    if text(headers, &header::CONTENT_TYPE).is_some_and(|kind| kind.starts_with("application/json")) {
+        return serde_json::from_slice::<serde_json::Value>(body).ok()?["name"].as_str().map(str::to_owned);
+    }
+    url::form_urlencoded::parse(body).find(|(name, _)| name == "name").map(|(_, value)| value.into_owned())
 }
 
 fn is_same_origin(headers: &HeaderMap, config: &Config) -> bool {
@@ -400,7 +493,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 }
 
 /// In a time that does not depend on where they differ.
-fn same(one: &[u8], other: &[u8]) -> bool {
+pub(super) fn same(one: &[u8], other: &[u8]) -> bool {
     let key = hmac::Key::new(hmac::HMAC_SHA256, &random::<32>());
     hmac::verify(&key, other, hmac::sign(&key, one).as_ref()).is_ok()
 }

@@ -1,11 +1,13 @@
 //! The pages: what a visitor asks for, read from the store and put into a template.
 
+pub(super) mod audit;
 pub(super) mod change;
 pub(super) mod evidence;
 pub(super) mod incident;
 pub(super) mod login;
 pub(super) mod maintenance;
 pub(super) mod overview;
+pub(super) mod silences;
 pub(super) mod status;
 pub(super) mod target;
 pub(super) mod tokens;
@@ -13,8 +15,8 @@ pub(super) mod tokens;
 use super::State;
 use super::guard::Visitor;
 use crate::moment::Moment;
+use crate::role::Role;
 use crate::store::StoreFailure;
-use crate::store::desk::Scope;
 use crate::store::read::Strip;
 use askama::Template;
 use axum::http::{StatusCode, header};
@@ -30,6 +32,8 @@ pub(super) struct Chrome {
     pub(super) user: String,
     pub(super) seal: String,
     pub(super) may_write: bool,
+    /// Tokens, and the audit log.
+    pub(super) may_manage: bool,
     pub(super) may_leave: bool,
     pub(super) style: String,
     pub(super) script: String,
@@ -46,7 +50,8 @@ impl Chrome {
             section,
             user: super::shown::plain(&visitor.name),
             seal: visitor.seal.clone(),
-            may_write: visitor.scope == Scope::Write,
+            may_write: visitor.role >= Role::Operator,
+            may_manage: visitor.role == Role::Admin,
             may_leave: visitor.may_leave,
             style: state.inner.assets.style.clone(),
             script: state.inner.assets.script.clone(),
@@ -61,7 +66,7 @@ impl Chrome {
 
     /// For pages that everybody may see.
     pub(super) fn public(state: &State, seal: &str, title: impl Into<String>) -> Self {
-        let visitor = Visitor { name: String::new(), scope: Scope::Read, seal: seal.to_owned(), may_leave: false };
+        let visitor = Visitor { name: String::new(), role: Role::Viewer, seal: seal.to_owned(), may_leave: false };
         Self::new(state, &visitor, "", title)
     }
 }
@@ -70,7 +75,6 @@ impl Chrome {
 #[derive(Default)]
 pub(super) struct Glance {
     hours: Option<(Moment, Arc<BTreeMap<String, Strip>>)>,
-    days: Option<(Moment, Arc<BTreeMap<String, Strip>>)>,
     /// Numbers of tools by hash of the contract.
     tools: BTreeMap<String, usize>,
 }

@@ -64,6 +64,8 @@ impl Town {
 /// Listens while its weather lets it. `tick` is to be called whenever the hour was changed.
 pub(crate) struct Door {
     address: SocketAddr,
+    /// Bound for as long as the door stands, and never listening: nobody else gets the port while the door is closed.
+    _port: TcpSocket,
     weather: Arc<dyn Fn(i64) -> Weather + Send + Sync>,
     hour: Hour,
     town: Arc<Town>,
@@ -73,9 +75,9 @@ pub(crate) struct Door {
 
 impl Door {
     pub(crate) fn new(town: &Arc<Town>, hour: &Hour, weather: impl Fn(i64) -> Weather + Send + Sync + 'static) -> Self {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        Self { address, weather: Arc::new(weather), hour: hour.clone(), town: Arc::clone(town), tls: None, listening: None }
+        let port = bound((Ipv4Addr::LOCALHOST, 0).into());
+        let address = port.local_addr().unwrap();
+        Self { address, _port: port, weather: Arc::new(weather), hour: hour.clone(), town: Arc::clone(town), tls: None, listening: None }
     }
 
     pub(crate) fn behind_tls(mut self, certificate: impl Fn(i64) -> TlsAcceptor + Send + Sync + 'static) -> Self {
@@ -105,10 +107,7 @@ impl Door {
         if (self.weather)(self.hour.get()) == Weather::Refuses {
             self.close().await;
         } else if self.listening.is_none() {
-            let socket = TcpSocket::new_v4().unwrap();
-            socket.set_reuseaddr(true).unwrap();
-            socket.bind(self.address).unwrap();
-            let listener = socket.listen(256).unwrap();
+            let listener = bound(self.address).listen(256).unwrap();
             self.listening = Some(tokio::spawn(self.listen(listener)));
         }
     }
@@ -133,6 +132,14 @@ impl Door {
             }
         }
     }
+}
+
+/// Several of these may have one address, of which one listens.
+fn bound(address: SocketAddr) -> TcpSocket {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind(address).unwrap();
+    socket
 }
 
 async fn meet(weather: Weather, town: &Town, mut stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin) {

@@ -5,10 +5,10 @@
 
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -47,6 +47,8 @@ impl Heard {
 
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
+    /// Nobody else gets the port when nothing listens any more.
+    _port: TcpSocket,
     shared: Arc<Shared>,
     task: JoinHandle<()>,
 }
@@ -70,8 +72,9 @@ impl Receiver {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let port = bound((Ipv4Addr::LOCALHOST, 0).into());
+        let address = port.local_addr().unwrap();
+        let listener = bound(address).listen(1024).unwrap();
         let shared = Arc::<Shared>::default();
         let of_task = Arc::clone(&shared);
         let task = tokio::spawn(async move {
@@ -79,7 +82,7 @@ impl Receiver {
                 tokio::spawn(serve(stream, Arc::clone(&of_task)));
             }
         });
-        Self { address, shared, task }
+        Self { address, _port: port, shared, task }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -100,6 +103,14 @@ impl Receiver {
         self.task.abort();
         let _ = (&mut self.task).await;
     }
+}
+
+/// Several of these may have one address, of which one listens.
+fn bound(address: SocketAddr) -> TcpSocket {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind(address).unwrap();
+    socket
 }
 
 impl Drop for Receiver {

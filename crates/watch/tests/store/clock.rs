@@ -44,7 +44,7 @@ impl Watched {
         let store = Store::open(&self.address).await.unwrap();
         store.free_leases().await.unwrap();
         let channels = vec!["chat".to_owned()];
-        let route = Route { severities: Vec::new(), tags: Vec::new(), channels, remind_every: None };
+        let route = Route { severities: Vec::new(), tags: Vec::new(), channels, ..Route::default() };
         let targets = [("small".to_owned(), self.target.clone())].into();
         self.monitor = Monitor::over(store, Config { targets, routes: vec![route], ..config() }, reach("again"), now).await.unwrap();
     }

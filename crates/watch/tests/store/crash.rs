@@ -400,7 +400,7 @@ async fn open(address: &str, url: &str, pager: &str, fence: Fence) -> Result<Mon
     config.targets = (0..TARGETS).map(target).map(|target| (target.name.clone(), target)).collect();
     config.channels = [("pager".to_owned(), ChannelSpec::Webhook { url: Secret(pager.to_owned()), secret: None })].into();
     let (channels, everything) = (vec!["pager".to_owned()], Vec::new());
-    config.routes = vec![Route { severities: Vec::new(), tags: everything, channels, remind_every: None }];
+    config.routes = vec![Route { severities: Vec::new(), tags: everything, channels, ..Route::default() }];
     let store = Store::open(address).await?.fenced(fence);
     store.free_leases().await?;
     Monitor::over(store, config, reach(&format!("worker-{}", std::process::id())), now()).await

@@ -7,7 +7,7 @@ use mcproof_record::Place;
 use mcproof_watch::config::{Config, TargetKind, TargetSpec};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::monitor;
-use mcproof_watch::state::{Observation, Policy, Verdict};
+use mcproof_watch::state::{Observation, Policy, Thresholds, Verdict};
 use mcproof_watch::store::{Committed, Finished, Lease, Store};
 use sqlx::Row as _;
 use std::collections::BTreeMap;
@@ -32,6 +32,7 @@ pub(crate) fn target(name: &str) -> TargetSpec {
         keep: false,
         oddities: Oddities::Told,
         public: false,
+        thresholds: Thresholds::default(),
     }
 }
 

@@ -6,13 +6,15 @@ use mcproof_client::TransportKind;
 use mcproof_engine::suite::plan::{Binding, Launch, Reach};
 use mcproof_testkit::demo::{DemoName, DemoOptions, bind};
 use mcproof_watch::clock::Clock;
-use mcproof_watch::config::{TargetKind, TargetSpec};
+use mcproof_watch::config::{Secret, TargetKind, TargetSpec};
 use mcproof_watch::monitor::Monitor;
+use mcproof_watch::push::{Expectation, Rhythm, Said};
 use mcproof_watch::store::Store;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 pub(crate) async fn monitor(address: &str, targets: Vec<TargetSpec>, canaries: Vec<String>) -> Monitor {
     let store = Store::open(address).await.unwrap();
@@ -35,9 +37,14 @@ fn stdio(name: &str, command: &[&str]) -> TargetSpec {
     server(name, Binding { transport, place, launch: Some(launch), url: None, headers: Vec::new(), port_from: None, reach })
 }
 
-/// An address at which nobody listens.
-async fn closed() -> String {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string()
+/// An address at which nobody listens, as long as this process lives.
+fn closed() -> String {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    // A port that is bound is nobody else's.
+    std::mem::forget(socket);
+    address
 }
 
 /// Serves whoever asks as long as the flag says so.
@@ -47,6 +54,49 @@ pub(crate) async fn small_server(is_well: Arc<AtomicBool>) -> String {
     let mood = move |_: &str| if is_well.load(Ordering::Relaxed) { Mood::Well } else { Mood::Broken };
     tokio::spawn(serve(listener, Arc::new(mood)));
     format!("http://{address}/small")
+}
+
+pub(crate) async fn a_job_is_down_when_it_does_not_report_in(address: String) {
+    let expectation = Expectation { rhythm: Rhythm::Every(MINUTE * 60), grace: MINUTE * 5, lasts: Some(MINUTE * 30) };
+    let token = Secret("the-token-of-the-backup".into());
+    let job = TargetSpec { kind: TargetKind::Push { token, expectation }, ..target("backup") };
+    let monitor = monitor(&address, vec![job], Vec::new()).await;
+    let state = || rows(&address, "SELECT availability FROM target");
+    let reasons = || rows(&address, "SELECT reason FROM result ORDER BY slot DESC, attempt DESC LIMIT 1");
+    // It looks once a minute, and again five seconds later where that is needed.
+    let look = async |from: i64, until: i64| {
+        let mut now = START + MINUTE * u32::try_from(from).unwrap();
+        let end = START + MINUTE * u32::try_from(until).unwrap();
+        while now < end {
+            monitor.worker.pass(now).await.unwrap();
+            monitor.chores.pass(now).await.unwrap();
+            now = now + Duration::from_secs(5);
+        }
+    };
+    look(1, 4).await;
+    assert_eq!((state().await, reasons().await), (vec![vec!["ok".to_owned()]], vec![vec!["job-awaited".to_owned()]]));
+    monitor.store.push("backup", Said::Succeeded, "", START + MINUTE * 4).await.unwrap();
+    look(4, 6).await;
+    assert_eq!((state().await, reasons().await), (vec![vec!["ok".to_owned()]], vec![vec![String::new()]]));
+    monitor.store.push("backup", Said::Failed, "disk full", START + MINUTE * 6).await.unwrap();
+    look(6, 9).await;
+    assert_eq!((state().await, reasons().await), (vec![vec!["down".to_owned()]], vec![vec!["job-failed".to_owned()]]));
+    let titles = rows(&address, "SELECT title FROM incident").await;
+    assert!(titles[0][0].starts_with("backup is down: the job reported a failure at ") && titles[0][0].contains("disk full"), "{titles:?}");
+    monitor.store.push("backup", Said::Started, "", START + MINUTE * 9).await.unwrap();
+    monitor.store.push("backup", Said::Succeeded, "", START + MINUTE * 10).await.unwrap();
+    look(10, 12).await;
+    assert_eq!(state().await, [["ok"]]);
+    // An hour and five minutes after the last success.
+    look(74, 75).await;
+    assert_eq!(state().await, [["ok"]]);
+    look(75, 77).await;
+    assert_eq!((state().await, reasons().await), (vec![vec!["down".to_owned()]], vec![vec!["job-missing".to_owned()]]));
+    monitor.store.push("backup", Said::Started, "", START + MINUTE * 77).await.unwrap();
+    look(77, 79).await;
+    assert_eq!(state().await, [["ok"]], "it is at it");
+    look(107, 110).await;
+    assert_eq!((state().await, reasons().await), (vec![vec!["down".to_owned()]], vec![vec!["job-overruns".to_owned()]]));
 }
 
 pub(crate) async fn each_failure_has_its_layer_and_its_culprit(address: String) {
@@ -69,13 +119,13 @@ pub(crate) async fn each_failure_has_its_layer_and_its_culprit(address: String) 
         stdio("missing", &["/no/such/program"]),
         impatient(over_http("hangs", &hangs)),
         impatient(over_http("no-tls", &no_tls)),
-        over_http("refused", &format!("http://{}/mcp", closed().await)),
+        over_http("refused", &format!("http://{}/mcp", closed())),
         over_http("unnamed", "http://no-such-name.invalid/mcp"),
         // An address for documentation: nobody has it.
         impatient(over_http("cut-off", "http://192.0.2.1:9/mcp")),
-        TargetSpec { kind: TargetKind::Monitor(format!("http://{}/healthz", closed().await)), ..target("monitor") },
+        TargetSpec { kind: TargetKind::Monitor(format!("http://{}/healthz", closed())), ..target("monitor") },
     ];
-    let monitor = monitor(&address, targets, vec![closed().await]).await;
+    let monitor = monitor(&address, targets, vec![closed()]).await;
     monitor.worker.pass(START + MINUTE).await.unwrap();
     let found = rows(&address, "SELECT target, verdict FROM result ORDER BY target").await;
     let expected = [

@@ -25,7 +25,7 @@ pub(crate) async fn an_outage_is_told_while_the_database_takes_nothing(address: 
     let (is_well, chat) = (Arc::new(AtomicBool::new(true)), Receiver::http().await);
     let target = TargetSpec { every: Duration::from_secs(1), ..over_http("small", &small_server(Arc::clone(&is_well)).await) };
     let channel = ChannelSpec::Webhook { url: Secret(chat.url("/")), secret: None };
-    let route = Route { severities: Vec::new(), tags: Vec::new(), channels: vec!["chat".into()], remind_every: None };
+    let route = Route { channels: vec!["chat".into()], ..Route::default() };
     let config = Config {
         targets: [("small".to_owned(), target)].into(),
         channels: [("chat".to_owned(), channel)].into(),
@@ -62,6 +62,57 @@ pub(crate) async fn an_outage_is_told_while_the_database_takes_nothing(address: 
         let told: Vec<_> = chat.heard().iter().map(|heard| heard.json()).collect();
         assert_eq!([&told[0]["kind"], &told[1]["kind"]], ["trigger", "resolve"]);
         assert_eq!(told[0]["incident"], told[1]["incident"]);
+    };
+    tokio::select! {
+        () = story => {}
+        _ = living => {}
+    }
+}
+
+/// Nothing could be read of what was told before: it is told anew, and each of the two has its end.
+pub(crate) async fn what_an_unread_standby_tells_anew_goes_on(address: String) {
+    #[expect(clippy::disallowed_methods, reason = "whoever stands in does so in real time")]
+    let clock = Clock::of_machine(SystemTime::now);
+    let (is_well, chat) = (Arc::new(AtomicBool::new(true)), Receiver::http().await);
+    let target = TargetSpec { every: Duration::from_secs(1), ..over_http("small", &small_server(Arc::clone(&is_well)).await) };
+    let channel = ChannelSpec::Webhook { url: Secret(chat.url("/")), secret: None };
+    let config = Config {
+        targets: [("small".to_owned(), target)].into(),
+        channels: [("chat".to_owned(), channel)].into(),
+        routes: vec![Route { channels: vec!["chat".into()], ..Route::default() }],
+        ..config()
+    };
+    let store = Store::open(&address).await.unwrap();
+    clock.follow(&store).await.unwrap();
+    let monitor = Monitor::over(store, config, reach("worker"), clock.now()).await.unwrap();
+    let carrier = Carrier::new(Network::default());
+    let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), carrier.clone());
+    let standby = Standby::new(monitor.clone(), carrier);
+    let is_unread = Cell::new(false);
+    let tell = |news| is_unread.set(is_unread.get() || matches!(news, News::Unread(_)));
+    // It looks when it is told to, and never by itself.
+    let telling = keep_passing(async |now| notifier.pass(now).await.map(|round| round.next), &monitor.stirred, &clock, pending());
+    let living = async { tokio::join!(monitor.run(Role::Serve, &clock, pending()), standby.run(&clock, tell, pending()), telling) };
+    let story = async {
+        while rows(&address, "SELECT target FROM result").await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        is_well.store(false, Ordering::Relaxed);
+        heard(&chat, 1).await;
+        refuse(&address).await;
+        run(&address, &["ALTER TABLE target RENAME TO hidden"]).await;
+        heard(&chat, 2).await;
+        assert!(is_unread.get());
+        run(&address, &["ALTER TABLE hidden RENAME TO target"]).await;
+        take(&address).await;
+        // Before anything else happens that could stir somebody.
+        heard(&chat, 3).await;
+        is_well.store(true, Ordering::Relaxed);
+        heard(&chat, 4).await;
+        let told: Vec<_> = chat.heard().iter().map(|heard| heard.json()).collect();
+        assert_eq!([0, 1, 2, 3].map(|at| told[at]["kind"].clone()), ["trigger", "trigger", "resolve", "resolve"]);
+        assert_eq!((&told[2]["incident"], &told[3]["incident"]), (&told[0]["incident"], &told[1]["incident"]));
+        assert_ne!(told[0]["incident"], told[1]["incident"]);
     };
     tokio::select! {
         () = story => {}

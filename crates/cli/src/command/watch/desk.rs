@@ -9,7 +9,9 @@ use crate::{duration, output, settings, suggest};
 use mcproof_report::escape;
 use mcproof_watch::clock::Clock;
 use mcproof_watch::moment::Moment;
+use mcproof_watch::store::audit::Deed;
 use mcproof_watch::store::desk::is_full_hash;
+use mcproof_watch::store::silences::Silence;
 use mcproof_watch::store::{Store, incidents};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -57,6 +59,44 @@ pub(crate) struct MuteArguments {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  mcproof watch silence watch.yaml --name 'shop-*' --reason 'the shop moves' --for 2h
+  mcproof watch silence watch.yaml --tag billing --tag 'team-?' --reason 'known, ticket 4711' --for 1h")]
+pub(crate) struct SilenceArguments {
+    /// The configuration, a YAML file
+    config: PathBuf,
+    /// Targets of such a name; * stands for any characters, ? for one. Repeat it for more
+    #[arg(long = "name", value_name = "PATTERN", required_unless_present = "tags")]
+    names: Vec<String>,
+    /// Only those with such a tag
+    #[arg(long = "tag", value_name = "PATTERN")]
+    tags: Vec<String>,
+    /// Why, for those who wonder
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// For how long
+    #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = duration::parse)]
+    lasts: Duration,
+    /// Who says so [default: $USER]
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+    #[command(flatten)]
+    kept: Kept,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof watch unsilence watch.yaml 0197…")]
+pub(crate) struct UnsilenceArguments {
+    /// The configuration, a YAML file
+    config: PathBuf,
+    /// The silence, as `mcproof watch silences` names it
+    silence: String,
+    #[command(flatten)]
+    kept: Kept,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
   mcproof watch ack watch.yaml 0197… --by ann")]
 pub(crate) struct AckArguments {
     /// The configuration, a YAML file
@@ -91,6 +131,7 @@ pub(super) fn deploy(arguments: &DeployArguments) -> Result<Exit, Failure> {
     let DeployArguments { config, target, expect, lasts, note, kept } = arguments;
     with_store(config, kept, async |store, now| {
         known(store, target).await?;
+        write_down(store, "announce a deploy", target, now).await?;
         store.announce_deploy(target, now, now + *lasts, expect.as_deref(), note).await.map_err(|failure| of_store(&failure))?;
         output::show(&format!("a change of {} is no surprise until {}\n", escape(target), now + *lasts))?;
         Ok(Exit::Passed)
@@ -101,6 +142,7 @@ pub(super) fn mute(arguments: &MuteArguments) -> Result<Exit, Failure> {
     let MuteArguments { config, target, lasts, off, kept } = arguments;
     with_store(config, kept, async |store, now| {
         known(store, target).await?;
+        write_down(store, "mute", target, now).await?;
         let until = if *off { Moment(0) } else { now + *lasts };
         store.mute(target, until).await.map_err(|failure| of_store(&failure))?;
         let told = if *off { "people are told again".to_owned() } else { format!("nobody is told until {until}") };
@@ -111,8 +153,10 @@ pub(super) fn mute(arguments: &MuteArguments) -> Result<Exit, Failure> {
 
 pub(super) fn acknowledge(arguments: &AckArguments) -> Result<Exit, Failure> {
     let AckArguments { config, incident, by, kept } = arguments;
-    let who = by.clone().or_else(|| settings::variable("USER").filter(|user| !user.is_empty())).unwrap_or_else(|| "somebody".into());
+    let who = by.clone().unwrap_or_else(user);
     with_store(config, kept, async |store, now| {
+        let deed = if by.is_some() { format!("acknowledge as {who}") } else { "acknowledge".to_owned() };
+        write_down(store, &deed, incident, now).await?;
         match incidents::acknowledge(store, incident, &who, now).await.map_err(|failure| of_store(&failure))? {
             true => {
                 output::show(&format!("{} takes care of {}\n", escape(&who), escape(incident)))?;
@@ -124,6 +168,55 @@ pub(super) fn acknowledge(arguments: &AckArguments) -> Result<Exit, Failure> {
             }
         }
     })
+}
+
+pub(super) fn silence(arguments: &SilenceArguments) -> Result<Exit, Failure> {
+    let SilenceArguments { config, names, tags, reason, lasts, by, kept } = arguments;
+    with_store(config, kept, async |store, now| {
+        let silence = Silence {
+            names: names.clone(),
+            tags: tags.clone(),
+            author: by.clone().unwrap_or_else(user),
+            reason: reason.clone(),
+            starts: now,
+            ends: now + *lasts,
+        };
+        if let Some(flaw) = silence.flaw() {
+            return Err(Failure::bad_input("bad-silence", flaw.problem).hint(flaw.remedy));
+        }
+        write_down(store, "silence", &names.iter().chain(tags).cloned().collect::<Vec<_>>().join(", "), now).await?;
+        let id = store.silence(&silence, now).await.map_err(|failure| of_store(&failure))?;
+        output::show(&format!("{id}: nobody is told until {}\n", silence.ends))?;
+        Ok(Exit::Passed)
+    })
+}
+
+pub(super) fn unsilence(arguments: &UnsilenceArguments) -> Result<Exit, Failure> {
+    let UnsilenceArguments { config, silence, kept } = arguments;
+    with_store(config, kept, async |store, now| {
+        write_down(store, "end a silence", silence, now).await?;
+        match store.end_silence(silence, now).await.map_err(|failure| of_store(&failure))? {
+            true => {
+                output::show("people are told again\n")?;
+                Ok(Exit::Passed)
+            }
+            false => {
+                let failure = Failure::bad_input("no-such-silence", format!("there is no silence `{silence}`, or it is over"));
+                Err(failure.hint("`mcproof watch silences` lists those that there are"))
+            }
+        }
+    })
+}
+
+/// Whoever has this command line.
+fn user() -> String {
+    settings::variable("USER").filter(|user| !user.is_empty()).unwrap_or_else(|| "somebody".into())
+}
+
+/// For the audit log. Whoever can write the database can be anybody.
+async fn write_down(store: &Store, deed: &str, subject: &str, now: Moment) -> Result<(), Failure> {
+    let deed = Deed { who: &user(), via: "command line", deed, subject };
+    store.write_down(&deed, now).await.map(drop).map_err(|failure| of_store(&failure))
 }
 
 pub(super) fn with_store(

@@ -1,4 +1,4 @@
-//! `mcproof watch status` and `incidents`: what the database of a monitor knows, for a terminal and for scripts. Reads, and
+//! `mcproof watch status`, `incidents` and `silences`: what the database of a monitor knows, for a terminal and for scripts. Reads, and
 //! changes nothing.
 
 use super::desk::{Kept, with_store};
@@ -12,6 +12,7 @@ use mcproof_watch::moment::{Moment, span};
 use mcproof_watch::state::Availability;
 use mcproof_watch::store::BLIND_AFTER;
 use mcproof_watch::store::read::{IncidentRow, TargetRow, Which};
+use mcproof_watch::store::silences::{Silence, SilenceRow};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -55,6 +56,54 @@ pub(crate) struct IncidentsArguments {
     json: bool,
     #[command(flatten)]
     kept: Kept,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof watch silences watch.yaml
+  mcproof watch silences watch.yaml --json")]
+pub(crate) struct SilencesArguments {
+    /// The configuration, a YAML file
+    config: PathBuf,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    kept: Kept,
+}
+
+pub(super) fn silences(arguments: &SilencesArguments) -> Result<Exit, Failure> {
+    with_store(&arguments.config, &arguments.kept, async |store, now| {
+        let silences = store.silences(now).await.map_err(|failure| of_store(&failure))?;
+        if arguments.json {
+            let silences: Vec<Value> = silences.iter().map(silence).collect();
+            output::show(&format!("{:#}\n", json!({ "silences": silences })))?;
+        } else if silences.is_empty() {
+            output::talk("nothing is silenced\n");
+        } else {
+            let all = |patterns: &[String]| if patterns.is_empty() { "all".to_owned() } else { escape(&patterns.join(", ")).into_owned() };
+            let row = |row: &SilenceRow| {
+                let Silence { names, tags, author, reason, ends, .. } = &row.silence;
+                let left = format!("in {}", span(ends.since(now)));
+                [row.id.clone(), all(names), all(tags), escape(author).into_owned(), left, escape(reason).into_owned()]
+            };
+            output::show(&table(["silence", "names", "tags", "by", "ends", "reason"], silences.iter().map(row)))?;
+        }
+        Ok(Exit::Passed)
+    })
+}
+
+fn silence(row: &SilenceRow) -> Value {
+    let Silence { names, tags, author, reason, starts, ends } = &row.silence;
+    json!({
+        "id": row.id,
+        "names": names,
+        "tags": tags,
+        "author": author,
+        "reason": reason,
+        "starts": starts.to_string(),
+        "ends": ends.to_string(),
+    })
 }
 
 pub(super) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {

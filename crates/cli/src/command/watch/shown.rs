@@ -3,6 +3,8 @@
 use mcproof_engine::oddities::Oddities;
 use mcproof_report::escape;
 use mcproof_watch::config::{Config, Route, TargetKind, TargetSpec, When};
+use mcproof_watch::push::Rhythm;
+use mcproof_watch::state::Thresholds;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -51,6 +53,8 @@ pub(super) fn json(config: &Config) -> String {
             "keep": target.keep,
             "strict": target.oddities == Oddities::Refused,
             "public": target.public,
+            "confirmations_ms": target.thresholds.confirmations.iter().copied().map(millis).collect::<Vec<u64>>(),
+            "recoveries": target.thresholds.recoveries,
         })
     });
     let routes = config.routes.iter().map(|route| {
@@ -59,6 +63,8 @@ pub(super) fn json(config: &Config) -> String {
             "tags": route.tags,
             "channels": route.channels,
             "remind_every_ms": route.remind_every.map(millis),
+            "escalate": route.escalate.iter().map(|step| json!({ "after_ms": millis(step.after), "channels": step.channels })).collect::<Vec<Value>>(),
+            "repeat": route.repeat,
         })
     });
     let document = json!({
@@ -95,6 +101,15 @@ fn told(target: &TargetSpec) -> String {
     if !target.tags.is_empty() {
         parts.push(format!("tagged {}", target.tags.join(", ")));
     }
+    let usual = Thresholds::default();
+    if target.thresholds.confirmations != usual.confirmations {
+        let times: Vec<String> = target.thresholds.confirmations.iter().copied().map(span).collect();
+        parts.push(if times.is_empty() { "down at once".to_owned() } else { format!("down after {}", times.join(", ")) });
+    }
+    if target.thresholds.recoveries != usual.recoveries {
+        let probes = if target.thresholds.recoveries == 1 { "probe" } else { "probes" };
+        parts.push(format!("up after {} good {probes}", target.thresholds.recoveries));
+    }
     parts.extend(target.objective.map(|objective| format!("objective {objective} %")));
     let flags = [
         (target.keep, "kept running"),
@@ -111,6 +126,14 @@ fn told(target: &TargetSpec) -> String {
 fn place(target: &TargetSpec) -> (String, String) {
     match &target.kind {
         TargetKind::Monitor(url) => ("monitor".to_owned(), address(url)),
+        TargetKind::Push { expectation, .. } => {
+            let lasts = expectation.lasts.map(|lasts| format!(", takes up to {}", span(lasts))).unwrap_or_default();
+            let rhythm = match &expectation.rhythm {
+                Rhythm::Every(every) => format!("within {}", span(*every)),
+                Rhythm::Cron { expression, zone } => format!("at {expression} ({zone})"),
+            };
+            ("push".to_owned(), format!("{rhythm}, grace {}{lasts}", span(expectation.grace)))
+        }
         TargetKind::Server(server) => {
             let Some(binding) = server.bindings.first() else { return (String::new(), String::new()) };
             let command = binding.launch.as_ref().map(|launch| match launch.command.as_slice() {
@@ -139,7 +162,10 @@ fn way(route: &Route) -> String {
     let severities = all(route.severities.iter().map(ToString::to_string).collect(), "everything");
     let tags = if route.tags.is_empty() { String::new() } else { format!(" of {}", route.tags.join(", ")) };
     let reminded = route.remind_every.map(|every| format!(", again every {}", span(every))).unwrap_or_default();
-    format!("{severities}{tags}: {}{reminded}", route.channels.join(", then "))
+    let steps: String =
+        route.escalate.iter().map(|step| format!(", after {} {}", span(step.after), step.channels.join(", then "))).collect();
+    let again = if route.repeat > 0 { format!(", {} times more", route.repeat) } else { String::new() };
+    format!("{severities}{tags}: {}{reminded}{steps}{again}", route.channels.join(", then "))
 }
 
 fn when(when: &When) -> String {

@@ -14,8 +14,6 @@ use std::sync::Mutex;
 use std::time::Duration;
 use uuid::ContextV7;
 
-/// So many have to fail at once, and more than work.
-const LEAST: i64 = 5;
 /// How much it matters.
 const SEVERITY: Severity = Severity::Page;
 /// What begins so much later than a storm is no part of it, or an interval where targets are probed less often. And so long after
@@ -71,7 +69,7 @@ pub(super) async fn of(
         let Some((storm, opened)) = open_storm(transaction, &place.subject()).await? else { continue };
         let failing = failing(transaction, scene, place, states, opened).await?;
         let is_part = since <= opened + subject.every.max(WITHIN);
-        if is_part && is_storm(transaction, place, &failing, working_since).await? {
+        if is_part && is_storm(transaction, scene, place, &failing, working_since).await? {
             tell_routes(transaction, scene, &storm, std::slice::from_ref(&subject.tags)).await?;
             return Ok(Some(storm));
         }
@@ -87,7 +85,7 @@ pub(super) async fn of(
         };
         // What is known to fail since then is no part of another wave.
         failing.retain(|(name, _)| parts.iter().all(|(part, _)| part != name));
-        if !is_storm(transaction, place, &failing, working_since).await? {
+        if !is_storm(transaction, scene, place, &failing, working_since).await? {
             continue;
         }
         let mut tags: Vec<Vec<String>> = failing.iter().map(|(_, subject)| subject.tags.clone()).collect();
@@ -169,16 +167,17 @@ fn hosts(failing: &[(String, Subject)]) -> usize {
     failing.iter().map(|(_, subject)| subject.host.as_str()).collect::<BTreeSet<_>>().len()
 }
 
-/// Whether so many fail that there is one reason for it.
+/// Whether so many fail, and more than work, that there is one reason for it.
 async fn is_storm(
     transaction: &mut Transaction<'_, Any>,
+    scene: &Scene<'_>,
     place: Place<'_>,
     failing: &[(String, Subject)],
     working_since: Moment,
 ) -> Result<bool, sqlx::Error> {
     let is_wide = matches!(place, Place::Host(_)) || hosts(failing) > 1;
     let count = i64::try_from(failing.len()).unwrap_or(i64::MAX);
-    Ok(count >= LEAST && is_wide && count > working(transaction, place, working_since).await?)
+    Ok(count >= i64::from(scene.config.storm) && is_wide && count > working(transaction, place, working_since).await?)
 }
 
 /// Ends storms of which only a few targets are left that were looked at since the others work again: those are told on their own.
@@ -220,7 +219,7 @@ pub async fn end_storms(store: &Store, config: &Config, now: Moment) -> Result<b
             parts.push((name, subject));
         }
         // However many others work: each of those that are left would be told of on its own.
-        if is_open || i64::try_from(parts.len()).is_ok_and(|left| left >= LEAST) {
+        if is_open || i64::try_from(parts.len()).is_ok_and(|left| left >= i64::from(config.storm)) {
             continue;
         }
         is_any = true;
@@ -351,7 +350,7 @@ pub(super) async fn ask_neighbours(
 ) -> Result<(), sqlx::Error> {
     for (place, condition) in [(Place::Host(&subject.host), "host = $2"), (Place::Region(&turn.region), "host <> $2")] {
         let failing = failing(transaction, scene, place, &["suspect", "down"], scene.now).await?;
-        if i64::try_from(failing.len()).is_ok_and(|count| count > LEAST) {
+        if i64::try_from(failing.len()).is_ok_and(|count| count > i64::from(scene.config.storm)) {
             continue;
         }
         let statement = format!(

@@ -22,7 +22,7 @@ fn config() -> Config {
         severities: severities.to_vec(),
         tags: tags.iter().map(|&tag| tag.to_owned()).collect(),
         channels: channels.iter().map(|&name| name.to_owned()).collect(),
-        remind_every: None,
+        ..Route::default()
     };
     Config {
         routes: vec![
@@ -322,7 +322,7 @@ async fn a_storm_is_told_to_everybody_who_is_to_know_of_one_of_its_targets() {
         sqlx::query(statement).bind(format!("[\"{tag}\"]")).bind(name).execute(&world.store.pool).await.unwrap();
     }
     for tag in ["team-b", "team-c"] {
-        let route = Route { severities: vec![], tags: vec![tag.into()], channels: vec![tag.into()], remind_every: None };
+        let route = Route { severities: vec![], tags: vec![tag.into()], channels: vec![tag.into()], ..Route::default() };
         world.config.routes.insert(0, route);
     }
     world.fail_together(&names[..7], MINUTE).await;

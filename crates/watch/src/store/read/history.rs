@@ -4,9 +4,11 @@ use crate::latency::Latency;
 use crate::moment::{DAY, FIVE_MINUTES, HOUR, Moment, millis};
 use crate::state::Verdict;
 use crate::store::packed;
+use crate::store::values::Values;
 use crate::store::{Store, StoreFailure};
 use mcproof_record::ContractDiff;
 use serde_json::value::RawValue;
+use sqlx::FromRow as _;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -220,23 +222,30 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn strips(&self, width: Duration, from: Moment, scope: Scope) -> Result<BTreeMap<String, Strip>, StoreFailure> {
-        let only = match scope {
-            Scope::All => "",
-            Scope::Public => " AND t.public = 1",
-        };
-        let query = format!(
-            "SELECT t.name, r.start, r.good, r.bad, r.inconclusive, r.missed, r.histogram FROM target t \
-             CROSS JOIN rollup r WHERE r.target = t.name AND r.width = $1 AND r.start >= $2 AND t.removed IS NULL{only} \
-             ORDER BY t.name, r.start"
-        );
-        let rows: Vec<StripColumns> =
-            sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(millis(width)).bind(from.0).fetch_all(&self.pool).await?;
-        let mut strips: BTreeMap<String, Strip> = BTreeMap::new();
-        for (name, start, good, bad, inconclusive, missed, histogram) in rows {
-            strips.entry(name).or_default().hours.push((start, good, bad, inconclusive, missed, histogram).into());
+    pub async fn strips(&self, width: Duration, from: Moment) -> Result<BTreeMap<String, Strip>, StoreFailure> {
+        let query = "SELECT t.name, r.start, r.good, r.bad, r.inconclusive, r.missed, r.histogram FROM target t \
+             CROSS JOIN rollup r WHERE r.target = t.name AND r.width = $1 AND r.start >= $2 AND t.removed IS NULL \
+             ORDER BY t.name, r.start";
+        let rows: Vec<StripColumns> = sqlx::query_as(query).bind(millis(width)).bind(from.0).fetch_all(&self.pool).await?;
+        Ok(by_name(rows))
+    }
+
+    /// The rollups of one width of some targets, by name.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn strips_of(&self, names: &[&str], width: Duration, from: Moment) -> Result<BTreeMap<String, Strip>, StoreFailure> {
+        if names.is_empty() {
+            return Ok(BTreeMap::new());
         }
-        Ok(strips)
+        let statement = format!(
+            "SELECT target, start, good, bad, inconclusive, missed, histogram FROM rollup \
+             WHERE target IN (VALUES {{}}) AND width = {} AND start >= {} ORDER BY target, start",
+            millis(width),
+            from.0
+        );
+        let rows = Values::names(self.dialect, names.iter().copied()).query(&statement).fetch_all(&self.pool).await?;
+        Ok(by_name(rows.iter().map(StripColumns::from_row).collect::<Result<_, _>>()?))
     }
 
     /// Changes of the contract of a target, the newest first.
@@ -272,11 +281,12 @@ impl Store {
     }
 }
 
-/// Whose rollups are asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    All,
-    Public,
+fn by_name(rows: Vec<StripColumns>) -> BTreeMap<String, Strip> {
+    let mut strips: BTreeMap<String, Strip> = BTreeMap::new();
+    for (name, start, good, bad, inconclusive, missed, histogram) in rows {
+        strips.entry(name).or_default().hours.push((start, good, bad, inconclusive, missed, histogram).into());
+    }
+    strips
 }
 
 type ChangeColumns = (String, String, i64, String, String, String, i64);

@@ -3,6 +3,7 @@
 use super::{Asked, Body, Named, Refusal, answer};
 use crate::incident::Detail;
 use crate::moment::{Moment, millis};
+use crate::store::audit::AuditRow;
 use crate::store::desk::{Announcement, is_full_hash};
 use crate::store::incidents;
 use crate::store::read::{IncidentRow, MaintenanceRow, Place, ResultRow, Which};
@@ -206,6 +207,25 @@ pub(in crate::web) async fn end(Shared(state): Shared<State>, Named(id): Named) 
         return Err(Refusal::not_found("planned work"));
     }
     Ok(answer(StatusCode::OK, json!({ "id": id })))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::web) struct Entries {
+    limit: Option<i64>,
+    /// The last entry of the answer before this one.
+    before: Option<String>,
+}
+
+pub(in crate::web) async fn audit(Shared(state): Shared<State>, Asked(asked): Asked<Entries>) -> Result<Response, Refusal> {
+    let rows = state.store.audit(asked.before.as_deref(), asked.limit.unwrap_or(100)).await?;
+    let shown = |row: &AuditRow| {
+        json!({
+            "id": row.id, "at": row.at.to_string(), "who": row.who, "via": row.via, "deed": row.deed, "subject": row.subject,
+            "outcome": row.outcome,
+        })
+    };
+    Ok(answer(StatusCode::OK, json!({ "entries": rows.iter().map(shown).collect::<Vec<_>>() })))
 }
 
 #[derive(Debug, Deserialize)]

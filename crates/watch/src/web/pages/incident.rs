@@ -176,7 +176,7 @@ fn page_of(
             .map(|event| Event { at: shown::at(event.at), kind: shown::plain(&event.kind), text: shown::plain(&event.text) })
             .collect(),
         messages: deliveries.iter().map(|delivery| message(delivery, now)).collect(),
-        may_acknowledge: resolved.is_none() && acknowledged.is_none() && visitor.scope == crate::store::desk::Scope::Write,
+        may_acknowledge: resolved.is_none() && acknowledged.is_none() && visitor.role >= crate::role::Role::Operator,
         diagnoses,
         proof,
         evidence: evidence.as_deref().map(shown::segment),

@@ -1,17 +1,15 @@
 //! In with a token, and out again.
 
 use super::{Chrome, Fault, html};
+use crate::store::audit::Deed;
 use crate::web::guard::{self, Stranger};
 use crate::web::{Peer, State};
 use askama::Template;
 use axum::Form;
 use axum::extract::{Extension, Query, State as Shared};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Deserialize;
-
-/// Characters of the name under which somebody acts.
-const NAME: usize = 60;
 
 #[derive(Template)]
 #[template(path = "login.html")]
@@ -45,15 +43,13 @@ fn show(state: &State, stranger: &Stranger, next: &str, problem: &'static str) -
         chrome: Chrome::public(state, &stranger.seal, "Log in"),
         next: own(next).to_owned(),
         problem,
-        takes_tokens: !state.config().login.tokens.is_empty(),
+        takes_tokens: state.config().login.takes_tokens(),
     })
 }
 
 #[derive(Debug, Deserialize)]
 pub(in crate::web) struct Enter {
     token: String,
-    #[serde(default)]
-    name: String,
     #[serde(default)]
     next: String,
 }
@@ -65,12 +61,13 @@ pub(in crate::web) async fn enter(
     Form(form): Form<Enter>,
 ) -> Result<Response, Fault> {
     let now = state.now();
-    let name: String = match form.name.trim() {
-        "" => "somebody with a token".to_owned(),
-        name => name.chars().take(NAME).collect(),
-    };
-    match guard::session(&state.config(), form.token.trim(), &name, now) {
-        Some(cookie) => Ok(([(header::SET_COOKIE, cookie)], Redirect::to(own(&form.next))).into_response()),
+    match guard::session(&state.config(), form.token.trim(), now) {
+        Some((name, cookie)) => {
+            let deed = Deed { who: &name, via: "login", deed: "log in", subject: "" };
+            let entry = state.store.write_down(&deed, now).await?;
+            state.store.write_outcome(&entry, "done").await?;
+            Ok(([(header::SET_COOKIE, cookie)], Redirect::to(own(&form.next))).into_response())
+        }
         None if state.inner.refusals.count(peer.map(|Extension(peer)| peer), now) => {
             let why = "too many wrong tokens: wait for a minute, or use the right one";
             Err(Fault::Refused(StatusCode::TOO_MANY_REQUESTS, why.to_owned()))
@@ -82,8 +79,12 @@ pub(in crate::web) async fn enter(
     }
 }
 
-pub(in crate::web) async fn leave(Shared(state): Shared<State>) -> Response {
-    ([(header::SET_COOKIE, guard::no_session(&state.config()))], Redirect::to("/login")).into_response()
+/// Ends the login here and in every copy of it.
+pub(in crate::web) async fn leave(Shared(state): Shared<State>, headers: HeaderMap) -> Result<Response, Fault> {
+    if let Some((session, until)) = guard::current(&headers) {
+        state.store.end_login(session, until).await?;
+    }
+    Ok(([(header::SET_COOKIE, guard::no_session(&state.config()))], Redirect::to("/login")).into_response())
 }
 
 /// A path of ours; nobody is sent elsewhere.

@@ -3,7 +3,7 @@
 use super::{Chrome, Fault, html};
 use crate::moment::{HOUR, Moment};
 use crate::state::Availability;
-use crate::store::read::{IncidentRow, Scope, Strip, TargetRow, Which};
+use crate::store::read::{IncidentRow, Strip, TargetRow, Which};
 use crate::web::State;
 use crate::web::chart::{self, Axis};
 use crate::web::guard::Visitor;
@@ -172,7 +172,7 @@ async fn hours(state: &State, now: Moment) -> Result<Arc<BTreeMap<String, Strip>
         return Ok(hours.clone());
     }
     let from = Axis::until(now, HOUR, 24).from;
-    let hours = Arc::new(state.store.strips(HOUR, from, Scope::All).await?);
+    let hours = Arc::new(state.store.strips(HOUR, from).await?);
     state.inner.glance.lock().expect("nobody panics with it").hours = Some((now, hours.clone()));
     Ok(hours)
 }

@@ -1,25 +1,25 @@
 //! What everybody may see: the state of public targets in one sentence, 90 days of bars, how quick they are, how many tools they
 //! have. And a badge for each. Nothing else of a target is told here.
 
-use super::{Chrome, Fault, html};
+use super::{Chrome, Fault};
 use crate::moment::{DAY, HOUR, Moment};
 use crate::state::Availability;
-use crate::store::read::{Bucket, Scope, Strip, TargetRow};
+use crate::store::read::{Bucket, PublicState, Strip, TargetRow};
 use crate::web::State;
 use crate::web::chart::{self, Axis};
-use crate::web::guard::Stranger;
 use crate::web::shown::{self, Html, Mark};
 use askama::Template;
-use axum::extract::{Extension, Path, State as Shared};
-use axum::http::header;
+use axum::extract::{Path, Query, State as Shared};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
 
 const DAYS: usize = 90;
-/// Bars are this old at most.
-const FRESH: Duration = Duration::from_secs(60);
+/// Targets on one page.
+const PER_PAGE: usize = 50;
+/// A page is this old at most.
+const FRESH: i64 = 60_000;
 /// Contracts whose number of tools is remembered.
 const REMEMBERED: usize = 20_000;
 
@@ -33,6 +33,8 @@ struct Page {
     targets: Vec<Entry>,
     one: bool,
     updated: Html,
+    number: usize,
+    pages: usize,
 }
 
 struct Entry {
@@ -47,19 +49,34 @@ struct Entry {
     tools: String,
 }
 
-pub(in crate::web) async fn page(Shared(state): Shared<State>, Extension(stranger): Extension<Stranger>) -> Result<Response, Fault> {
-    let targets: Vec<TargetRow> = state.store.targets().await?.into_iter().filter(|target| target.public).collect();
-    show(&state, &stranger, targets, "Status").await
+#[derive(Debug, Default, Deserialize)]
+pub(in crate::web) struct Look {
+    page: Option<usize>,
 }
 
-pub(in crate::web) async fn one(
-    Shared(state): Shared<State>,
-    Extension(stranger): Extension<Stranger>,
-    Path(name): Path<String>,
-) -> Result<Response, Fault> {
+pub(in crate::web) async fn page(Shared(state): Shared<State>, asked: HeaderMap, Query(look): Query<Look>) -> Result<Response, Fault> {
+    let states = state.store.public_states().await?;
+    let count = states.iter().map(|state| state.count).sum::<usize>();
+    let (number, pages) = (look.page.unwrap_or(1), count.div_ceil(PER_PAGE).max(1));
+    if !(1..=pages).contains(&number) {
+        return Err(Fault::NotFound("page"));
+    }
+    let make = async || {
+        let targets = state.store.public_targets(PER_PAGE, (number - 1) * PER_PAGE).await?;
+        made(&state, "Status", &states, &targets, Part { number, pages, is_one: false }).await
+    };
+    show(&state, &asked, &format!("page {number}"), &states, make).await
+}
+
+pub(in crate::web) async fn one(Shared(state): Shared<State>, asked: HeaderMap, Path(name): Path<String>) -> Result<Response, Fault> {
     let target = public(&state, &name).await?;
+    let states = [PublicState { availability: target.availability, count: 1, since: target.since.0 }];
     let title = format!("Status of {}", shown::plain(&name));
-    show(&state, &stranger, vec![target], &title).await
+    let make = async || {
+        let part = Part { number: 1, pages: 1, is_one: true };
+        made(&state, &title, &states, std::slice::from_ref(&target), part).await
+    };
+    show(&state, &asked, &format!("target {name}"), &states, make).await
 }
 
 async fn public(state: &State, name: &str) -> Result<TargetRow, Fault> {
@@ -67,48 +84,55 @@ async fn public(state: &State, name: &str) -> Result<TargetRow, Fault> {
     state.store.target(name).await?.filter(|target| target.public).ok_or(Fault::NotFound("public target"))
 }
 
-async fn show(state: &State, stranger: &Stranger, targets: Vec<TargetRow>, title: &str) -> Result<Response, Fault> {
-    let now = state.now();
-    let days = days(state, now).await?;
-    let mut entries = Vec::new();
-    for target in &targets {
-        let tools = tools(state, target).await?;
-        entries.push(entry(target, days.get(&target.name), tools, now));
-    }
-    let (class, shape, sentence) = answer(&targets);
-    let page = Page {
-        chrome: Chrome::public(state, &stranger.seal, title),
-        class,
-        shape,
-        sentence,
-        one: entries.len() == 1,
-        targets: entries,
-        updated: shown::at(now),
-    };
-    let mut response = html(&page);
+/// Made once for all readers.
+async fn show(
+    state: &State,
+    asked: &HeaderMap,
+    name: &str,
+    states: &[PublicState],
+    make: impl AsyncFnOnce() -> Result<String, Fault>,
+) -> Result<Response, Fault> {
+    let version = format!("{} {states:?}", state.now().0.div_euclid(FRESH));
+    let mut response = state.inner.rendered.page(name, &version, make).await?.response(asked);
     response.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("public, max-age=30"));
     Ok(response)
 }
 
-/// 90 days of the public targets; the day that is not over is made from its hours.
-async fn days(state: &State, now: Moment) -> Result<Arc<BTreeMap<String, Strip>>, Fault> {
-    if let Some((at, days)) = &state.inner.glance.lock().expect("nobody panics with it").days
-        && now.since(*at) < FRESH
-        && now >= *at
-    {
-        return Ok(days.clone());
+/// Which of the pages it is.
+struct Part {
+    number: usize,
+    pages: usize,
+    is_one: bool,
+}
+
+async fn made(state: &State, title: &str, states: &[PublicState], targets: &[TargetRow], part: Part) -> Result<String, Fault> {
+    let now = state.now();
+    let days = days(state, targets, now).await?;
+    let mut entries = Vec::new();
+    for target in targets {
+        let tools = tools(state, target).await?;
+        entries.push(entry(target, days.get(&target.name), tools, now));
     }
+    let (class, shape, sentence) = answer(states);
+    let Part { number, pages, is_one } = part;
+    let one = is_one || (pages == 1 && entries.len() == 1);
+    let (chrome, updated) = (Chrome::public(state, "", title), shown::at(now));
+    let page = Page { chrome, class, shape, sentence, one, targets: entries, updated, number, pages };
+    page.render().map_err(|_| Fault::Refused(StatusCode::INTERNAL_SERVER_ERROR, "this page cannot be shown".to_owned()))
+}
+
+/// 90 days of some targets; the day that is not over is made from its hours.
+async fn days(state: &State, targets: &[TargetRow], now: Moment) -> Result<BTreeMap<String, Strip>, Fault> {
+    let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
     let axis = Axis::until(now, DAY, DAYS);
-    let mut days = state.store.strips(DAY, axis.from, Scope::Public).await?;
+    let mut days = state.store.strips_of(&names, DAY, axis.from).await?;
     let today = axis.end() - DAY;
-    for (name, hours) in state.store.strips(HOUR, today, Scope::Public).await? {
+    for (name, hours) in state.store.strips_of(&names, HOUR, today).await? {
         let strip = days.entry(name).or_default();
         if strip.hours.last().is_none_or(|last| last.start < today) {
             strip.hours.extend(hours.hours);
         }
     }
-    let days = Arc::new(days);
-    state.inner.glance.lock().expect("nobody panics with it").days = Some((now, days.clone()));
     Ok(days)
 }
 
@@ -149,18 +173,21 @@ fn entry(target: &TargetRow, strip: Option<&Strip>, tools: Option<usize>, now: M
 }
 
 /// All of them in one sentence.
-fn answer(targets: &[TargetRow]) -> (&'static str, &'static str, String) {
-    let count = |wanted: [Availability; 2]| targets.iter().filter(|target| wanted.contains(&target.availability)).count();
+fn answer(states: &[PublicState]) -> (&'static str, &'static str, String) {
+    let count = |wanted: [Availability; 2]| {
+        states.iter().filter(|state| wanted.contains(&state.availability)).map(|state| state.count).sum::<usize>()
+    };
+    let all = states.iter().map(|state| state.count).sum::<usize>();
     let bad = count([Availability::Down, Availability::Flapping]);
     let back = count([Availability::Recovering; 2]);
     let blind = count([Availability::Blind, Availability::Unknown]);
-    let of_all = |some: usize| format!("{} of {}", shown::thousands(some), shown::count(targets.len(), "target"));
+    let of_all = |some: usize| format!("{} of {}", shown::thousands(some), shown::count(all, "target"));
     match () {
-        () if targets.is_empty() => ("idle", "○", "No target is public.".to_owned()),
+        () if all == 0 => ("idle", "○", "No target is public.".to_owned()),
         () if bad > 0 => ("bad", "■", format!("{} down.", of_all(bad))),
-        () if back > 0 && targets.len() == 1 => ("warn", "◑", "It is coming back.".to_owned()),
+        () if back > 0 && all == 1 => ("warn", "◑", "It is coming back.".to_owned()),
         () if back > 0 => ("warn", "◑", format!("{} coming back.", of_all(back))),
-        () if blind == targets.len() => ("idle", "◌", "Nothing is known right now.".to_owned()),
+        () if blind == all => ("idle", "◌", "Nothing is known right now.".to_owned()),
         () if blind > 0 => ("idle", "◌", format!("Nothing is down, and nothing is known of {}.", shown::thousands(blind))),
         () => ("good", "●", "Everything works.".to_owned()),
     }

@@ -190,6 +190,7 @@ fn facts(state: &State, target: &TargetRow, last: Option<&ResultRow>, now: Momen
     facts.push(Fact { name: "probed every", value: text(&shown::span(Duration::from_millis(u64::try_from(target.every).unwrap_or(0)))) });
     let kind = match state.config().targets.get(&target.name).map(|spec| &spec.kind) {
         Some(TargetKind::Monitor(_)) => "another monitor",
+        Some(TargetKind::Push { .. }) => "a job that reports in",
         Some(TargetKind::Server(_)) => "from the configuration",
         None if target.source == "api" => "added over the API",
         None => "",

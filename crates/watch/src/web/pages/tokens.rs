@@ -1,7 +1,7 @@
 //! Tokens of the API: who has one, and a form to give one away. A token is shown once.
 
 use super::{Chrome, Fault, html};
-use crate::store::desk::Scope;
+use crate::role::Role;
 use crate::web::State;
 use crate::web::guard::{self, Visitor};
 use crate::web::shown::{self, Html};
@@ -25,7 +25,7 @@ struct Page {
 struct Token {
     name: String,
     link: String,
-    scope: &'static str,
+    role: &'static str,
     created: Html,
 }
 
@@ -34,10 +34,6 @@ pub(in crate::web) async fn page(Shared(state): Shared<State>, Extension(visitor
 }
 
 async fn show(state: &State, visitor: &Visitor, fresh: Option<String>) -> Result<Response, Fault> {
-    // Who may only read learns of no others.
-    if visitor.scope < Scope::Write {
-        return Err(Fault::Refused(StatusCode::FORBIDDEN, "this token may only read".to_owned()));
-    }
     let now = state.now();
     let tokens = state.store.tokens().await?;
     let page = Page {
@@ -47,7 +43,7 @@ async fn show(state: &State, visitor: &Visitor, fresh: Option<String>) -> Result
             .map(|token| Token {
                 name: shown::plain(&token.name),
                 link: shown::segment(&token.name),
-                scope: token.scope.word(),
+                role: token.role.word(),
                 created: shown::when(now, token.created),
             })
             .collect(),
@@ -59,7 +55,7 @@ async fn show(state: &State, visitor: &Visitor, fresh: Option<String>) -> Result
 #[derive(Debug, Deserialize)]
 pub(in crate::web) struct Add {
     name: String,
-    scope: String,
+    role: String,
 }
 
 pub(in crate::web) async fn add(
@@ -69,12 +65,12 @@ pub(in crate::web) async fn add(
 ) -> Result<Response, Fault> {
     let refuse = |why: &str| Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, why.to_owned());
     let name = form.name.trim();
-    let scope = Scope::of_word(&form.scope).ok_or_else(|| refuse("the scope is `read` or `write`"))?;
+    let role = Role::of_word(&form.role).ok_or_else(|| refuse("the role is `viewer`, `operator` or `admin`"))?;
     if name.is_empty() || name.len() > 100 {
         return Err(refuse("a token has a name of 100 bytes at most"));
     }
     let secret = format!("mcproof_{}", URL_SAFE_NO_PAD.encode(guard::random::<32>()));
-    if !state.store.add_token(name, &secret, scope, state.now()).await? {
+    if !state.store.add_token(name, &secret, role, state.now()).await? {
         return Err(refuse("there is a token of this name"));
     }
     show(&state, &visitor, Some(secret)).await

@@ -1,0 +1,128 @@
+//! Reads `login:`: who may see the dashboard, and what they may do.
+
+use super::leaves::{Openness, choose, optional, read_secret, read_texts, required};
+use super::reader::entries;
+use super::{Login, Proxy, Secret, User};
+use crate::role::Role;
+use mcproof_engine::suite::document::{Kind, Node};
+use mcproof_engine::suite::format::{Fault, Object, Shape};
+use mcproof_engine::suite::reader::Reader;
+use mcproof_record::Diagnostic;
+use std::net::IpAddr;
+
+const ROLES: [(&str, Role); 3] = [("viewer", Role::Viewer), ("operator", Role::Operator), ("admin", Role::Admin)];
+const WORDS: &[&str] = &["viewer", "operator", "admin"];
+
+pub(super) static LOGIN: Object<Login> = Object {
+    name: "`login`",
+    keys: &[
+        optional(
+            "tokens",
+            "each of them opens the dashboard and the API, and may do everything",
+            Shape::TextOrTexts,
+            |reader, node, draft| {
+                let items = match &node.kind {
+                    Kind::Seq(items) => items.as_slice(),
+                    _ => std::slice::from_ref(node),
+                };
+                for item in items {
+                    draft.tokens.push(read_token(reader, item)?);
+                }
+                Ok(())
+            },
+        ),
+        optional(
+            "users",
+            "people by name, each with a role, and with a token of their own",
+            Shape::Objects(&USER),
+            |reader, node, draft| {
+                let before = reader.mistakes();
+                for entry in entries(reader, Some(node), Shape::Objects(&USER)) {
+                    let mut user = User { role: Role::Viewer, token: None };
+                    USER.read(reader, &entry.value, &mut user);
+                    draft.users.insert(entry.key.text.clone(), user);
+                }
+                if reader.mistakes() > before {
+                    return Err(Fault::Reported);
+                }
+                Ok(())
+            },
+        ),
+        optional("proxy", "a proxy in front of the dashboard that says who the user is", Shape::Object(&PROXY), |reader, node, draft| {
+            let mut found = Proxy { header: String::new(), from: Vec::new(), role: Some(Role::Admin) };
+            if !PROXY.read(reader, node, &mut found) {
+                return Err(Fault::Reported);
+            }
+            draft.proxy = Some(found);
+            Ok(())
+        }),
+    ],
+    later: &["oidc"],
+};
+
+static USER: Object<User> = Object {
+    name: "a user",
+    keys: &[
+        required("role", "what they may do: look, act on what happens, or change everything", Shape::Word(WORDS), |reader, node, draft| {
+            draft.role = choose(reader, node, &ROLES, "role")?;
+            Ok(())
+        }),
+        optional("token", "what they log in with; not needed where a proxy names them", Shape::Text, |reader, node, draft| {
+            draft.token = Some(read_token(reader, node)?);
+            Ok(())
+        }),
+    ],
+    later: &[],
+};
+
+static PROXY: Object<Proxy> = Object {
+    name: "`proxy`",
+    keys: &[
+        required("header", "the header with the user's name", Shape::Text, |reader, node, draft| {
+            let name = reader.text(node)?;
+            let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+            if name.is_empty() || !name.bytes().all(is_token) {
+                reader.error("bad-header", format!("`{name}` cannot be the name of a header"), node.span);
+                return Err(Fault::Reported);
+            }
+            draft.header = name.to_ascii_lowercase();
+            Ok(())
+        }),
+        required("from", "the addresses of the proxy: nobody else is believed", Shape::TextOrTexts, |reader, node, draft| {
+            for text in read_texts(reader, node)? {
+                match text.parse::<IpAddr>() {
+                    Ok(address) => draft.from.push(address),
+                    Err(_) => {
+                        let diagnostic = Diagnostic::error("bad-address", format!("`{text}` is no IP address"));
+                        reader.report(diagnostic.hint("write the address of the proxy, such as 127.0.0.1"), node.span);
+                        return Err(Fault::Reported);
+                    }
+                }
+            }
+            Ok(())
+        }),
+        optional(
+            "role",
+            "what those may do who are not among `users`; admin if missing, and `none` keeps them out",
+            Shape::Word(&["viewer", "operator", "admin", "none"]),
+            |reader, node, draft| {
+                let all =
+                    [("viewer", Some(Role::Viewer)), ("operator", Some(Role::Operator)), ("admin", Some(Role::Admin)), ("none", None)];
+                draft.role = choose(reader, node, &all, "role")?;
+                Ok(())
+            },
+        ),
+    ],
+    later: &[],
+};
+
+fn read_token(reader: &mut Reader<'_>, node: &Node) -> Result<Secret, Fault> {
+    const SHORTEST: usize = 16;
+    let token = read_secret(reader, node, Openness::Secret)?;
+    if token.0.len() < SHORTEST {
+        let diagnostic = Diagnostic::error("short-token", format!("this token has fewer than {SHORTEST} characters"));
+        reader.report(diagnostic.hint("`openssl rand -hex 32` prints a good one"), node.span);
+        return Err(Fault::Reported);
+    }
+    Ok(token)
+}

@@ -1,0 +1,74 @@
+//! Who did what: written down before it is done, with what came of it afterwards.
+
+use super::{Store, StoreFailure, ids};
+use crate::moment::Moment;
+use uuid::NoContext;
+
+/// What somebody is about to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Deed<'a> {
+    pub who: &'a str,
+    /// How they were recognized: `login`, `token`, `proxy`, `local` or `command line`.
+    pub via: &'a str,
+    pub deed: &'a str,
+    /// The target, the incident, or whatever else it is about.
+    pub subject: &'a str,
+}
+
+#[derive(Clone, Debug)]
+pub struct AuditRow {
+    pub id: String,
+    pub at: Moment,
+    pub who: String,
+    pub via: String,
+    pub deed: String,
+    pub subject: String,
+    /// Nothing if nobody knows.
+    pub outcome: Option<String>,
+}
+
+/// Of what people chose.
+const LONGEST: usize = 200;
+
+impl Store {
+    /// Returns the id of the entry.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn write_down(&self, deed: &Deed<'_>, now: Moment) -> Result<String, StoreFailure> {
+        let id = ids::new(NoContext, now);
+        let short = |text: &str| text.chars().take(LONGEST).collect::<String>();
+        sqlx::query("INSERT INTO audit (id, at, who, via, deed, subject) VALUES ($1, $2, $3, $4, $5, $6)")
+            .bind(id.as_str())
+            .bind(now.0)
+            .bind(short(deed.who))
+            .bind(deed.via)
+            .bind(short(deed.deed))
+            .bind(short(deed.subject))
+            .execute(&self.writer)
+            .await?;
+        Ok(id)
+    }
+
+    /// # Errors
+    /// The database does not answer.
+    pub async fn write_outcome(&self, id: &str, outcome: &str) -> Result<(), StoreFailure> {
+        sqlx::query("UPDATE audit SET outcome = $1 WHERE id = $2").bind(outcome).bind(id).execute(&self.writer).await?;
+        Ok(())
+    }
+
+    /// The newest first; those before an entry, if one is named.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn audit(&self, before: Option<&str>, limit: i64) -> Result<Vec<AuditRow>, StoreFailure> {
+        type Columns = (String, i64, String, String, String, String, Option<String>);
+        let query = "SELECT id, at, who, via, deed, subject, outcome FROM audit \
+             WHERE $1 = '' OR (at, id) < (SELECT earlier.at, earlier.id FROM audit earlier WHERE earlier.id = $1) \
+             ORDER BY at DESC, id DESC LIMIT $2";
+        let rows: Vec<Columns> =
+            sqlx::query_as(query).bind(before.unwrap_or_default()).bind(limit.clamp(1, 1_000)).fetch_all(&self.pool).await?;
+        let row = |(id, at, who, via, deed, subject, outcome)| AuditRow { id, at: Moment(at), who, via, deed, subject, outcome };
+        Ok(rows.into_iter().map(row).collect())
+    }
+}

@@ -1,0 +1,68 @@
+//! Silences, as the dashboard has them.
+
+use super::{Body, Named, Refusal, answer};
+use crate::moment::Moment;
+use crate::store::silences::{Silence, SilenceRow};
+use crate::web::guard::Visitor;
+use crate::web::{LONGEST, State};
+use axum::extract::{Extension, State as Shared};
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::web) struct Add {
+    /// Patterns; empty: all.
+    #[serde(default)]
+    names: Vec<String>,
+    /// Patterns; empty: all.
+    #[serde(default)]
+    tags: Vec<String>,
+    reason: String,
+    /// RFC 3339; now if missing.
+    #[serde(default)]
+    starts: Option<jiff::Timestamp>,
+    minutes: u32,
+}
+
+pub(in crate::web) async fn list(Shared(state): Shared<State>) -> Result<Response, Refusal> {
+    let rows: Vec<Value> = state.store.silences(state.now()).await?.iter().map(shown).collect();
+    Ok(answer(StatusCode::OK, json!({ "silences": rows })))
+}
+
+fn shown(row: &SilenceRow) -> Value {
+    let Silence { names, tags, author, reason, starts, ends } = &row.silence;
+    json!({
+        "id": row.id, "names": names, "tags": tags, "author": author, "reason": reason,
+        "starts": starts.to_string(), "ends": ends.to_string(),
+    })
+}
+
+pub(in crate::web) async fn add(
+    Shared(state): Shared<State>,
+    Extension(visitor): Extension<Visitor>,
+    Body(body): Body<Add>,
+) -> Result<Response, Refusal> {
+    let now = state.now();
+    if !(1..=LONGEST).contains(&body.minutes) {
+        return Err(Refusal::invalid(format!("`minutes` is {}", body.minutes), format!("use 1 to {LONGEST} minutes")));
+    }
+    let starts = body.starts.map_or(now, |starts| Moment(starts.as_millisecond()));
+    let ends = starts + Duration::from_secs(u64::from(body.minutes) * 60);
+    let silence = Silence { names: body.names, tags: body.tags, author: visitor.name, reason: body.reason, starts, ends };
+    if let Some(flaw) = silence.flaw() {
+        return Err(Refusal::invalid(flaw.problem, flaw.remedy));
+    }
+    let id = state.store.silence(&silence, now).await?;
+    Ok(answer(StatusCode::CREATED, shown(&SilenceRow { id, silence })))
+}
+
+pub(in crate::web) async fn end(Shared(state): Shared<State>, Named(id): Named) -> Result<Response, Refusal> {
+    if !state.store.end_silence(&id, state.now()).await? {
+        return Err(Refusal::not_found("silence"));
+    }
+    Ok(answer(StatusCode::OK, json!({ "id": id })))
+}

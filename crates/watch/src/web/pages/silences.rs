@@ -1,0 +1,97 @@
+//! Silences: which there are, and a form for another one.
+
+use super::{Chrome, Fault, html};
+use crate::store::silences::Silence;
+use crate::web::guard::Visitor;
+use crate::web::shown::{self, Html};
+use crate::web::{LONGEST, State};
+use askama::Template;
+use axum::Form;
+use axum::extract::{Extension, Path, State as Shared};
+use axum::http::StatusCode;
+use axum::response::{Redirect, Response};
+use serde::Deserialize;
+use std::time::Duration;
+
+#[derive(Template)]
+#[template(path = "silences.html")]
+struct Page {
+    chrome: Chrome,
+    silences: Vec<Shown>,
+}
+
+struct Shown {
+    id: String,
+    whom: String,
+    author: String,
+    reason: String,
+    ends: Html,
+}
+
+pub(in crate::web) async fn page(Shared(state): Shared<State>, Extension(visitor): Extension<Visitor>) -> Result<Response, Fault> {
+    let now = state.now();
+    let silences = state.store.silences(now).await?;
+    let page = Page {
+        chrome: Chrome::new(&state, &visitor, "silences", "Silences"),
+        silences: silences
+            .iter()
+            .map(|row| Shown {
+                id: shown::segment(&row.id),
+                whom: whom(&row.silence),
+                author: shown::plain(&row.silence.author),
+                reason: shown::plain(&row.silence.reason),
+                ends: shown::when(now, row.silence.ends),
+            })
+            .collect(),
+    };
+    Ok(html(&page))
+}
+
+fn whom(silence: &Silence) -> String {
+    let list = |patterns: &[String]| patterns.iter().map(|pattern| shown::plain(pattern)).collect::<Vec<_>>().join(", ");
+    let parts = [("", &silence.names), ("tagged ", &silence.tags)];
+    parts
+        .iter()
+        .filter(|(_, patterns)| !patterns.is_empty())
+        .map(|(word, patterns)| format!("{word}{}", list(patterns)))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+#[derive(Debug, Deserialize)]
+pub(in crate::web) struct Add {
+    /// Patterns with commas between them.
+    #[serde(default)]
+    names: String,
+    #[serde(default)]
+    tags: String,
+    reason: String,
+    minutes: u32,
+}
+
+pub(in crate::web) async fn add(
+    Shared(state): Shared<State>,
+    Extension(visitor): Extension<Visitor>,
+    Form(form): Form<Add>,
+) -> Result<Redirect, Fault> {
+    let now = state.now();
+    let list = |text: &str| text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect::<Vec<_>>();
+    let silence = Silence {
+        names: list(&form.names),
+        tags: list(&form.tags),
+        author: visitor.name,
+        reason: form.reason.trim().to_owned(),
+        starts: now,
+        ends: now + Duration::from_secs(u64::from(form.minutes.min(LONGEST)) * 60),
+    };
+    if let Some(flaw) = silence.flaw() {
+        return Err(Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, format!("{}: {}", flaw.problem, flaw.remedy)));
+    }
+    state.store.silence(&silence, now).await?;
+    Ok(Redirect::to("/silences"))
+}
+
+pub(in crate::web) async fn end(Shared(state): Shared<State>, Path(id): Path<String>) -> Result<Redirect, Fault> {
+    state.store.end_silence(&id, state.now()).await?;
+    Ok(Redirect::to("/silences"))
+}

@@ -1,0 +1,142 @@
+//! A database that an earlier version has left goes on, with all that is in it.
+
+use super::fixtures::*;
+use mcproof_watch::moment::Moment;
+use mcproof_watch::push::Said;
+use mcproof_watch::role::Role;
+use mcproof_watch::store::audit::Deed;
+use mcproof_watch::store::read::Which;
+use mcproof_watch::store::silences::Silence;
+use mcproof_watch::store::{Store, StoreFailure};
+use sqlx::{AnyConnection, Connection as _, Executor as _};
+
+/// As `mcproof watch --once` has left it, with two tokens and work that somebody announced.
+const FILE: &[u8] = include_bytes!("old/layout-1.db");
+/// The tables of that time, as they are in Postgres.
+const TABLES: &str = include_str!("old/layout-1.sql");
+
+async fn old(address: &str) {
+    if let Some(path) = address.strip_prefix("sqlite:") {
+        return std::fs::write(path, FILE).unwrap();
+    }
+    sqlx::any::install_default_drivers();
+    let mut connection = AnyConnection::connect(address).await.unwrap();
+    let lines = TABLES.lines().filter(|line| !line.trim_start().starts_with("--"));
+    let schema = lines.collect::<Vec<_>>().join("\n").replace("BLOB", "BYTEA").replace("/* by day */", "PARTITION BY RANGE (slot)");
+    let rest = [
+        "CREATE TABLE layout (version BIGINT NOT NULL)",
+        "INSERT INTO layout (version) VALUES (1)",
+        "INSERT INTO api_token VALUES ('reader', 'aa', 'read', 1), ('writer', 'bb', 'write', 2)",
+        "INSERT INTO maintenance VALUES ('m1', 'upgrade', '[]', '[]', 1, 9000000000000)",
+        "INSERT INTO incident (id, subject, class, severity, title, detail, since, opened) \
+         VALUES ('i1', 'shop', 'availability', 'page', 'shop is down', '{\"message\":\"x\"}', 1, 1)",
+        "INSERT INTO target (name, source, definition, host, every, tags, public, state, availability, surface, since) \
+         VALUES ('shop', 'config', '', 'a:1', 60000, '[\"paid\"]', 0, '{}', 'down', 'unknown', 1)",
+        "INSERT INTO outbox (id, incident, kind, route, created, due) VALUES ('o1', 'i1', 'trigger', '[\"chat\"]', 1, 1)",
+    ];
+    for statement in schema.split(';').map(str::trim).filter(|statement| !statement.is_empty()).chain(rest) {
+        connection.execute(sqlx::AssertSqlSafe(statement)).await.unwrap();
+    }
+    connection.close().await.unwrap();
+}
+
+pub(crate) async fn a_database_of_an_earlier_version_goes_on(address: String) {
+    old(&address).await;
+    for _ in 0..2 {
+        let store = Store::open(&address).await.unwrap();
+        let tokens = store.tokens().await.unwrap();
+        let tokens: Vec<_> = tokens.iter().map(|token| (token.name.as_str(), token.role)).collect();
+        assert_eq!(tokens, [("reader", Role::Viewer), ("writer", Role::Admin)], "who could write could do everything");
+        let targets = store.targets().await.unwrap();
+        assert_eq!(
+            (targets[0].name.as_str(), targets[0].availability.word(), targets[0].tags.as_slice()),
+            ("shop", "down", &["paid".to_owned()][..])
+        );
+        assert_eq!(store.incidents(Which::Open, None, 10).await.unwrap()[0].subject, "shop");
+        assert_eq!(store.maintenance(START).await.unwrap()[0].name, "upgrade");
+        assert!(store.oldest_unsent().await.unwrap().is_some());
+    }
+    assert_eq!(rows(&address, "SELECT CAST(version AS TEXT) FROM layout").await, [["2"]]);
+    // What is new works there, too.
+    let store = Store::open(&address).await.unwrap();
+    let silence = Silence {
+        names: vec!["*".into()],
+        tags: Vec::new(),
+        author: "ann".into(),
+        reason: "moving".into(),
+        starts: START,
+        ends: START + MINUTE,
+    };
+    store.silence(&silence, START).await.unwrap();
+    assert_eq!(store.silences(START).await.unwrap()[0].silence, silence);
+    store.write_down(&Deed { who: "ann", via: "login", deed: "silence", subject: "" }, START).await.unwrap();
+    store.push("shop", Said::Succeeded, "", START).await.unwrap();
+    assert_eq!(store.pushed("shop").await.unwrap().succeeded, Some(START));
+    store.end_login("cookie", START).await.unwrap();
+    assert!(store.is_login_ended("cookie").await.unwrap());
+    // A new database has the same tables as one that was brought up to date.
+    let columns = |address: String| async move {
+        let statement = match address.starts_with("sqlite") {
+            true => {
+                "SELECT m.name, p.name, p.type, CAST(p.\"notnull\" AS TEXT) FROM sqlite_master m JOIN pragma_table_info(m.name) p WHERE m.type = 'table' ORDER BY 1, 2"
+            }
+            false => {
+                "SELECT CAST(table_name AS TEXT), CAST(column_name AS TEXT), CAST(data_type AS TEXT), CAST(is_nullable AS TEXT) FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2"
+            }
+        };
+        rows(&address, statement).await
+    };
+    let new = match address.strip_prefix("sqlite:") {
+        Some(path) => format!("sqlite:{path}-new"),
+        None => crate::postgres::beside(&address, "layout_new").await,
+    };
+    drop(Store::open(&new).await.unwrap());
+    assert_eq!(columns(address).await, columns(new).await);
+}
+
+pub(crate) async fn a_database_of_a_later_version_is_left_alone(address: String) {
+    drop(Store::open(&address).await.unwrap());
+    let mut connection = AnyConnection::connect(&address).await.unwrap();
+    connection.execute("UPDATE layout SET version = 1000").await.unwrap();
+    connection.close().await.unwrap();
+    assert!(matches!(Store::open(&address).await, Err(StoreFailure::Newer(1000))));
+}
+
+/// What is silenced is kept to oneself until that is over, and is told then.
+pub(crate) async fn nobody_is_told_of_what_is_silenced_until_it_ends(address: String) {
+    use mcproof_watch::config::{ChannelSpec, Config, Route, Secret};
+    use mcproof_watch::state::Verdict;
+    use mcproof_watch::store::incidents::tell_what_is_owed;
+    let channel = ChannelSpec::Webhook { url: Secret("http://127.0.0.1:9/".into()), secret: None };
+    let config = Config {
+        channels: [("chat".to_owned(), channel)].into(),
+        routes: vec![Route { channels: vec!["chat".into()], ..Route::default() }],
+        ..config()
+    };
+    let targets = ["shop-eu", "shop-us", "other"].map(target);
+    let store = store_of(&address, &targets).await;
+    let silence = |names: &[&str], tags: &[&str]| Silence {
+        names: names.iter().map(|&name| name.to_owned()).collect(),
+        tags: tags.iter().map(|&tag| tag.to_owned()).collect(),
+        author: "ann".into(),
+        reason: "moving".into(),
+        starts: START,
+        ends: START + MINUTE * 10,
+    };
+    store.silence(&silence(&["shop-*"], &["team-?"]), START).await.unwrap();
+    store.silence(&silence(&["other"], &["nobody-has-it"]), START).await.unwrap();
+    let mut now = FIRST;
+    for _ in 0..3 {
+        let leases = lease(&store, "here", now).await;
+        assert_eq!(leases.len(), 3);
+        let finished: Vec<_> = leases.iter().map(|lease| finished(lease, Verdict::Down, now)).collect();
+        store.commit(&finished, &config, now).await.unwrap();
+        now = now + MINUTE / 4;
+    }
+    let told = || rows(&address, "SELECT incident.subject FROM outbox JOIN incident ON incident.id = outbox.incident ORDER BY 1");
+    assert_eq!(rows(&address, "SELECT subject FROM incident ORDER BY 1").await, [["other"], ["shop-eu"], ["shop-us"]]);
+    assert_eq!(told().await, [["other"]]);
+    assert!(!tell_what_is_owed(&store, &config, START + MINUTE * 9).await.unwrap());
+    assert!(tell_what_is_owed(&store, &config, Moment((START + MINUTE * 10).0)).await.unwrap());
+    assert_eq!(told().await, [["other"], ["shop-eu"], ["shop-us"]]);
+}
