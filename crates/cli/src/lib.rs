@@ -22,6 +22,7 @@ mod present;
 mod printing;
 mod reporters;
 mod request;
+mod restriction;
 mod selection;
 mod settings;
 mod suggest;
