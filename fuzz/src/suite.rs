@@ -26,7 +26,8 @@ fn check_mistake(mistake: &Diagnostic, text: &str) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let line = text.split(['\n', '\r']).nth(place.line as usize - 1);
     let line = line.unwrap_or_else(|| panic!("line {} is not in the file: {mistake:?}", place.line));
-    assert_eq!(place.text, line, "{mistake:?}");
+    // Of a long line, only the beginning is shown.
+    assert_eq!(place.text, line.chars().take(1000).collect::<String>(), "{mistake:?}");
     let width = line.chars().count();
     let end = place.column as usize + place.length as usize;
     assert!(place.column >= 1 && place.length >= 1, "{mistake:?}");

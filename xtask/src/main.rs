@@ -5,10 +5,12 @@ mod bindings;
 mod check;
 mod field;
 mod fuzz;
+mod growth;
 mod peers;
 mod programs;
 mod requirements;
 mod stability;
+mod supply;
 mod test_programs;
 
 use std::path::Path;
@@ -38,6 +40,9 @@ usage: cargo xtask <chore>
                   compares the table of normative sentences with the specification's sources: FOLDER holds the
                   repositories of the organization (modelcontextprotocol, ext-tasks, ext-auth, ext-apps) side by side;
                   --update writes what is new into the table, --show prints the sentences in full
+  supply          licences, duplicates, sources and (where their database can be reached) advisories of the crates (deny.toml)
+  growth [--program PATH] [--most N] [NAME…]
+                  what more of something costs in time and memory, from 100 to 10,000 of it; writes docs/growth.md
   bench           the benchmarks, in the release profile";
 
 fn main() -> ExitCode {
@@ -57,6 +62,8 @@ fn main() -> ExitCode {
         ["requirements", arguments @ ..] => {
             told(requirements::parse(arguments).and_then(|plan| requirements::compare(root(), &plan)).map(|report| print!("{report}")))
         }
+        ["supply"] => told(supply::supply(root())),
+        ["growth", arguments @ ..] => told(growth::growth(root(), arguments)),
         ["bench"] => bench(),
         ["help" | "-h" | "--help"] => {
             println!("{USAGE}");

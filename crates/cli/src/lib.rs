@@ -23,6 +23,7 @@ mod present;
 mod printing;
 mod reporters;
 mod request;
+mod restriction;
 mod selection;
 mod settings;
 mod status;

@@ -3,10 +3,13 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::restriction::RestrictionArgs;
 use crate::{output, settings};
-use mcproof_client::{EraChoice, Tls, TransportKind};
+use mcproof_client::{Destinations, EraChoice, ListedHost, Tls, TransportKind};
 use mcproof_engine::run::Pick;
-use mcproof_engine::suite::plan::{Binding, Launch, Reach, Server, Suite};
+use mcproof_engine::suite::bounds::{MOST_BYTES, read_file};
+use mcproof_engine::suite::plan::{Binding, Inherited, Launch, Reach, Server, Suite};
+use mcproof_engine::suite::restriction::Restriction;
 use mcproof_engine::suite::{self, Environment};
 use mcproof_record::{Diagnostic, Place};
 use mcproof_report::diagnostic;
@@ -44,6 +47,8 @@ pub(crate) struct SuiteArgs {
     /// Test the server that this command starts instead of the suite's own
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
+    #[command(flatten)]
+    restriction: RestrictionArgs,
 }
 
 /// Suites that are read, and the tests of them that were named.
@@ -115,6 +120,7 @@ impl SuiteArgs {
             profile: self.profile.clone(),
             server,
             tls: tls.clone(),
+            restriction: self.restriction()?,
         };
         let of = files.len();
         let (mut suites, mut mistakes) = (Vec::new(), Vec::new());
@@ -128,6 +134,18 @@ impl SuiteArgs {
             0 => Read::Flawless(Loaded { suites, picks }),
             mistaken => Read::Mistaken(Mistaken { mistakes, suites: mistaken, of }),
         })
+    }
+
+    /// What the suites may touch, if not everything.
+    fn restriction(&self) -> Result<Option<Arc<Restriction>>, Failure> {
+        let folders: Vec<PathBuf> = self.paths.iter().map(|path| name_of_test(path).0).filter(|path| path.exists()).collect();
+        let typed = self.url.as_ref().and_then(|url| ListedHost::of(&url::Url::parse(url).ok()?));
+        self.restriction.restriction(&folders, typed)
+    }
+
+    /// Where connections may go.
+    pub(crate) fn destinations(&self) -> Result<Destinations, Failure> {
+        Ok(self.restriction()?.map_or(Destinations::Any, |restriction| Destinations::Listed(restriction.hosts.clone())))
     }
 
     /// The suite files, sorted, and the tests that were picked from them.
@@ -202,7 +220,8 @@ impl SuiteArgs {
                 // A folder that was asked for is another thing than the one that happens to be here: hosts keep the former only.
                 let asked = cwd.as_ref().and_then(|folder| folder.to_str()).filter(|folder| !folder.contains("${")).map(str::to_owned);
                 let folder = if asked.is_some() { None } else { cwd.clone() }.unwrap_or_else(settings::current_folder);
-                Ok::<_, Failure>(Launch { command: command.clone(), env, folder, cwd: asked })
+                let inherited = self.restriction()?.map_or(Inherited::All, |restriction| restriction.inherited());
+                Ok::<_, Failure>(Launch { command: command.clone(), env, folder, cwd: asked, inherited })
             })
             .transpose()?;
         let transport = match (url, self.transport.as_slice()) {
@@ -221,7 +240,10 @@ impl SuiteArgs {
 fn read(file: &Path, environment: &Environment) -> Result<Suite, Vec<Diagnostic>> {
     let named = file.display().to_string();
     let problem = |code: &str, message: String| vec![Diagnostic::error(code, message)];
-    let bytes = std::fs::read(file).map_err(|error| problem("cannot-read", format!("`{named}` cannot be read: {error}")))?;
+    if let Some(restriction) = &environment.restriction {
+        restriction.path(file, &named).map_err(|refused| vec![refused])?;
+    }
+    let bytes = read_file(file, MOST_BYTES).map_err(|reason| problem("cannot-read", format!("`{named}` {reason}")))?;
     let text = String::from_utf8(bytes).map_err(|_| problem("not-text", format!("`{named}` is not UTF-8 text")))?;
     suite::load(&named, &text, folder_of(file), environment)
 }

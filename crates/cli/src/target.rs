@@ -9,19 +9,23 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::network::NetworkArgs;
 use crate::oddities::StrictArgs;
+use crate::restriction::RestrictionArgs;
 use crate::settings;
 use crate::suggest;
 use clap::{Args as _, FromArgMatches as _};
 use config::{Folder, Known};
 use mcproof_client::{
-    ConnectOptions, Endpoint, EraChoice, Guardian, Launch, Reading, Startup, TapBounds, Target, TransportKind, inherited_secrets,
+    ConnectOptions, Destinations, Endpoint, EraChoice, Guardian, Launch, ListedHost, Network, Reading, Startup, Surroundings, TapBounds,
+    Target, TransportKind, inherited_secrets,
 };
 use mcproof_engine::check::{Budget, Inquiry, Permission};
 use mcproof_engine::diagnosis::Asker;
 use mcproof_engine::oddities::Oddities;
 use mcproof_engine::offer::flaw_of_offer;
+use mcproof_engine::suite::restriction::Restriction;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
@@ -89,6 +93,8 @@ pub(crate) struct TargetArgs {
     network: NetworkArgs,
     #[command(flatten)]
     pub(crate) authorization: AuthArgs,
+    #[command(flatten)]
+    restriction: RestrictionArgs,
 }
 
 /// What we say that we can do.
@@ -190,6 +196,9 @@ impl TargetArgs {
 
     /// Finds the server. `words` are the positional ones that may name it.
     pub(crate) fn resolve(&self, words: &[String], meaning: Words) -> Result<Resolved, Failure> {
+        let restriction = self.restriction()?;
+        let restriction = restriction.as_deref();
+        let find = |name: &str| config::find(self.config.as_deref(), name, restriction);
         let mut target = match self.named(words, meaning)? {
             Named::Command(command) => self.stdio(command.to_vec(), Vec::new(), Folder::Open)?,
             Named::Url(url) => self.http(url, Vec::new(), None, None)?,
@@ -200,14 +209,18 @@ impl TargetArgs {
                 let launch = self.launched(command, env, Folder::Open)?;
                 self.http(&url.replace(PORT, &port), Vec::new(), None, Some(launch))?
             }
-            Named::Server(name) => self.configured(config::find(self.config.as_deref(), name)?)?,
-            Named::Nothing => self.configured(config::only(self.config.as_deref())?)?,
-            Named::ServerOrCommand(word) => match config::find(self.config.as_deref(), word) {
+            Named::Server(name) => self.configured(find(name)?)?,
+            Named::Nothing => self.configured(config::only(self.config.as_deref(), restriction)?)?,
+            Named::ServerOrCommand(word) => match find(word) {
                 Ok(known) => self.configured(known)?,
                 Err(_) if settings::program_exists(word) => self.stdio(vec![word.clone()], Vec::new(), Folder::Open)?,
                 Err(failure) => return Err(failure),
             },
         };
+        let mut network = self.network.network()?;
+        if let Some(restriction) = restriction {
+            restrict(restriction, &mut target, &mut network);
+        }
         check_offer(self.protocol_version.as_deref(), self.era)?;
         let guardian = Guardian::of_whole_process();
         let mut options = ConnectOptions {
@@ -219,7 +232,7 @@ impl TargetArgs {
             startup: Startup::Awaited(self.connect_timeout.unwrap_or(STARTUP)),
             guardian,
             limits: self.network.limits().limits(),
-            network: self.network.network()?,
+            network,
             ..ConnectOptions::default()
         };
         if let Some(Capabilities(capabilities)) = &self.capabilities {
@@ -232,6 +245,12 @@ impl TargetArgs {
         }
         let tap = self.network.limits().tap_bounds();
         Ok(Resolved { target, options, secrets, timeout: self.timeout, trace: self.trace.clone(), tap, oddities: Oddities::Told })
+    }
+
+    /// What configuration files may ask for, if not everything.
+    pub(crate) fn restriction(&self) -> Result<Option<Arc<Restriction>>, Failure> {
+        let typed: Vec<PathBuf> = self.config.iter().filter(|path| path.exists()).cloned().chain([".".into()]).collect();
+        self.restriction.restriction(&typed, [])
     }
 
     fn named<'a>(&'a self, words: &'a [String], meaning: Words) -> Result<Named<'a>, Failure> {
@@ -326,6 +345,21 @@ impl TargetArgs {
             headers.push((name.clone(), value.clone()));
         }
         Ok(Target::Http { endpoint: Endpoint { url, headers }, kind, launch, locate: None })
+    }
+}
+
+/// Lets the server reach for nothing but what is listed: it was named by somebody who may.
+fn restrict(restriction: &Restriction, target: &mut Target, network: &mut Network) {
+    let mut hosts = restriction.hosts.clone();
+    if let Target::Http { endpoint, .. } = target {
+        hosts.extend(ListedHost::of(&endpoint.url));
+    }
+    network.destinations = Destinations::Listed(hosts);
+    if let Target::Stdio(launch) | Target::Http { launch: Some(launch), .. } = target
+        && launch.surroundings == Surroundings::Ours
+    {
+        launch.surroundings = Surroundings::Nothing;
+        launch.env.splice(0..0, restriction.inherited.iter().cloned());
     }
 }
 

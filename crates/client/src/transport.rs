@@ -29,7 +29,7 @@ mod tls;
 pub use bound::{Bound, Broken, JsonLimits, Limits};
 pub use census::Census;
 pub use command::run_command;
-pub use destinations::Destinations;
+pub use destinations::{Destinations, ListedHost, NoHost};
 pub use dialed::Dialed;
 pub use errand::{Errand, ErrandAnswer};
 pub use faults::{Disturbance, FaultInjector, FaultRule, Schedule, Toward};

@@ -3,6 +3,7 @@
 pub mod answers;
 pub mod audit;
 pub mod auth;
+pub mod bounds;
 mod command;
 mod discover;
 pub mod document;
@@ -18,6 +19,7 @@ pub mod profile;
 pub mod reach;
 pub mod reader;
 pub mod resilience;
+pub mod restriction;
 pub mod retries;
 mod scalar;
 pub mod schema;
@@ -38,11 +40,13 @@ pub use duration::{BadDuration, parse_duration};
 use mcproof_client::Tls;
 use mcproof_record::Diagnostic;
 use plan::{Server, Suite};
+use restriction::Restriction;
 pub(crate) use scalar::plain_scalar_is_text;
 use serde_json::{Map, Value};
 pub use size::{parse_head_size, parse_size};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 pub(crate) use step::{COUNTER, NO_EXPECTATION};
 pub use suggest::{did_you_mean, listed, missing};
 pub use template::{MissingVariable, interpolate, interpolate_text};
@@ -61,6 +65,8 @@ pub struct Environment {
     pub server: Option<Server>,
     /// To which a suite's own `tls:` adds.
     pub tls: Tls,
+    /// What the suite may touch; everything if there is none.
+    pub restriction: Option<Arc<Restriction>>,
 }
 
 /// Reads the text of a suite. `folder` is where relative paths begin.

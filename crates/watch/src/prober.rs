@@ -178,7 +178,7 @@ impl Prober {
                 options.network.tls = tls;
             }
             options.network.proxies = reach.proxy.unwrap_or(options.network.proxies);
-            options.network.destinations = reach.destinations;
+            options.network.destinations = reach.destinations.clone();
             promise = self.promise(spec, server);
         }
         Prepared { spec: Arc::clone(spec), options, promise }

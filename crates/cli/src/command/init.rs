@@ -73,6 +73,12 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         let failure = Failure::bad_input("bad-flag", "`--launch host` cannot be written into a suite, which is started as from a shell");
         return Err(failure.hint("leave it out, and give it to `mcproof test`"));
     }
+    let restriction = arguments.server.restriction()?;
+    let permit = |path: &Path| {
+        let refused = restriction.as_ref().map_or(Ok(()), |restriction| restriction.path(path, &path.display().to_string()));
+        refused.map_err(|refused| Failure::new(Exit::BadInput, refused))
+    };
+    permit(&arguments.dir)?;
     let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?.judged(arguments.strict);
     let interview =
         Interview { calls: arguments.call.clone().unwrap_or_default(), timeout: resolved.timeout, paths: paths(&resolved.target) };
@@ -118,6 +124,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     let verifies = locked.as_ref().is_some_and(|locked| locked.can_be_verified);
     planned.extend(locked.map(|locked| Planned { path: LOCK.into(), text: locked.text, about: "what the server promises".into() }));
     planned.extend(files::scaffold(&arguments.dir, &Scaffold { suite: &suite_file, variables: &reaching.variables, verifies }));
+    planned.iter().try_for_each(|file| permit(&arguments.dir.join(&file.path)))?;
     let told = files::write(&arguments.dir, &planned, arguments.force)?;
     output::show(&told)?;
     if !reaching.variables.is_empty() {

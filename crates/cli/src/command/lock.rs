@@ -10,7 +10,8 @@ use crate::target::{Resolved, TargetArgs, Words};
 use crate::{output, settings};
 use mcproof_client::{Era, TransportKind};
 use mcproof_engine::contract::{self, Extent, Side, Visitor, diff};
-use mcproof_record::{ChangeLevel, Contract, ContractLock, Diagnostic, LockedTarget};
+use mcproof_engine::suite::restriction::Restriction;
+use mcproof_record::{ChangeLevel, Contract, ContractLock, Diagnostic, LockedTarget, Place};
 use mcproof_report::contract::terminal;
 use mcproof_report::escape_line;
 use std::fs;
@@ -59,6 +60,10 @@ pub(crate) struct Arguments {
 const LONGEST_NAME: usize = 200;
 
 pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
+    if let Some(restriction) = arguments.server.restriction()? {
+        let path = &arguments.output;
+        restriction.path(path, &path.display().to_string()).map_err(|refused| Failure::new(Exit::BadInput, refused))?;
+    }
     if arguments.verify { verify(arguments, watching) } else { write(arguments, watching) }
 }
 
@@ -146,7 +151,7 @@ fn verify(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
             .hint("lock it first, with the same --as and --identity"));
     }
     let visitors = visitors_of(&promised)?;
-    let (resolved, name) = arguments.resolve(lock.target.as_ref(), &shown)?;
+    let (resolved, name) = arguments.resolve(lock.target.as_ref(), &shown, &text)?;
     let resolved = resolved.judged(arguments.strict);
     let Taken { contracts: taken, transport } = match contracts::take(&resolved, &visitors, identity, Effort::Again, watching)? {
         Ok(taken) => taken,
@@ -157,6 +162,25 @@ fn verify(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     let mut found = diff(old, Side { name: &name, contracts: &taken, extent: Extent::Whole });
     found.not_compared.extend(unseen);
     judge(&found, arguments.deny, &arguments.format)
+}
+
+/// Whether the server may be reached that a lock names. Whoever wrote the lock did not type it.
+fn permit(restriction: &Restriction, locked: &LockedTarget) -> Result<(), Diagnostic> {
+    let folder = locked.folder.as_ref().map_or_else(settings::current_folder, PathBuf::from);
+    if let Some(command) = &locked.command {
+        restriction.command(command)?;
+        restriction.path(&folder, &folder.display().to_string())?;
+    }
+    locked.variables.iter().try_for_each(|name| restriction.variable(name))?;
+    locked.url.iter().try_for_each(|url| restriction.url(url, locked.command.is_some()))
+}
+
+/// The line with which a lock begins to say how the server is reached.
+fn place_of_target(lock: &str, text: &str) -> Place {
+    let found = text.lines().zip(1..).find_map(|(line, number)| Some((number, line.find("\"target\"")?, line)));
+    let (line, column, text) = found.unwrap_or((1, 0, ""));
+    let column = u32::try_from(column).unwrap_or(0) + 1;
+    Place { file: lock.to_owned(), line, column, length: 8, text: text.to_owned() }
 }
 
 /// HTTP+SSE belongs to the legacy era: it shows nothing of the modern one.
@@ -242,7 +266,7 @@ impl Arguments {
     }
 
     /// The server to verify, and what to call it: the one that is typed, else that of the lock.
-    fn resolve(&self, locked: Option<&LockedTarget>, lock: &str) -> Result<(Resolved, String), Failure> {
+    fn resolve(&self, locked: Option<&LockedTarget>, lock: &str, text: &str) -> Result<(Resolved, String), Failure> {
         let locked = match locked {
             Some(locked) if !self.names_a_server() => locked,
             _ => {
@@ -252,6 +276,9 @@ impl Arguments {
                 return Ok((resolved?, self.name()));
             }
         };
+        if let Some(restriction) = self.server.restriction()? {
+            permit(&restriction, locked).map_err(|refused| Failure::new(Exit::BadInput, refused.at(place_of_target(lock, text))))?;
+        }
         let mut server = self.server.clone();
         let mut name = String::new();
         if let Some(command) = &locked.command {

@@ -3,6 +3,7 @@
 mod answer;
 mod job;
 mod journal;
+mod limits;
 mod server;
 mod tools;
 
@@ -10,6 +11,7 @@ use crate::conversation::{self, Interrupts};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::settings;
+use limits::LimitArgs;
 use mcproof_record::Diagnostic;
 use mcproof_testkit::patient::{Phase, serve_transport};
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -19,10 +21,17 @@ use std::io::ErrorKind;
 /// Serve these commands to a coding agent, as an MCP server over stdio
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example, as .mcp.json has it:
-  { \"mcpServers\": { \"mcproof\": { \"command\": \"mcproof\", \"args\": [\"mcp\"] } } }")]
-pub(crate) struct Arguments {}
+  { \"mcpServers\": { \"mcproof\": { \"command\": \"mcproof\", \"args\": [\"mcp\"] } } }
 
-pub(crate) fn run(_: &Arguments) -> Result<Exit, Failure> {
+An agent that reads what strangers wrote is kept to this project by
+  \"args\": [\"mcp\", \"--folder\", \".\", \"--allow-command\", \"node server.js*\"]")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let limits = arguments.limits.limits()?;
     let binary = settings::own_binary().ok_or_else(|| Failure::bad_input("no-binary", "the system does not tell where mcproof lies"))?;
     conversation::run(async {
         let mut interrupts = Interrupts::new()?;
@@ -30,7 +39,7 @@ pub(crate) fn run(_: &Arguments) -> Result<Exit, Failure> {
         let stop = async { stopped = Some(interrupts.next().await) };
         let phase = Phase::default();
         let (input, output) = rmcp::transport::stdio_pipes();
-        let server = Server::new(binary, phase.clone());
+        let server = Server::new(binary, phase.clone(), limits);
         let served = serve_transport(server, phase, AsyncRwTransport::new_server(input, output), stop).await;
         match served {
             // A client that is gone has ended us, as clients do.

@@ -144,7 +144,8 @@ impl Arguments {
             let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
             opened.map_err(|error| Failure::bad_input("audit-not-written", format!("--audit {}: {error}", file.display())))?;
         }
-        let (network, guardian) = (self.network.network()?, Guardian::of_whole_process());
+        let network = Network { destinations: self.suites.destinations()?, ..self.network.network()? };
+        let guardian = Guardian::of_whole_process();
         let mut server = self.suites.server()?;
         if !self.authorization.is_asked_for() {
             return Ok(Given { server, network, authorization: None, guardian });

@@ -1,13 +1,17 @@
 //! Servers by name, from the files of other clients: `mcpServers`, or `servers` as VS Code has it, in JSON that may hold comments
 //! and trailing commas. Knows their format, no flags.
 
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::settings;
 use crate::suggest;
 use jsonc_parser::errors::ParseError;
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use mcproof_client::TransportKind;
-use mcproof_record::Place;
+use mcproof_engine::suite::bounds::read_file;
+use mcproof_engine::suite::plan::{Inherited, Launch};
+use mcproof_engine::suite::restriction::Restriction;
+use mcproof_record::{Diagnostic, Place};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -37,10 +41,10 @@ const FILES: [&str; 3] = [".mcp.json", "mcp.json", ".vscode/mcp.json"];
 const KEYS: [&str; 2] = ["mcpServers", "servers"];
 
 /// The server of that name.
-pub(super) fn find(named: Option<&Path>, name: &str) -> Result<Known, Failure> {
-    let files = read(named)?;
+pub(super) fn find(named: Option<&Path>, name: &str, restriction: Option<&Restriction>) -> Result<Known, Failure> {
+    let files = read(named, restriction)?;
     if let Some((file, entry)) = files.iter().find_map(|file| Some((file, file.servers.get(name)?))) {
-        return file.server(name, entry);
+        return file.server(name, entry, restriction);
     }
     let unknown = Failure::bad_input("unknown-server", unknown(name, &files));
     let names: Vec<&str> = files.iter().flat_map(|file| file.servers.keys()).map(String::as_str).collect();
@@ -55,14 +59,14 @@ pub(super) fn find(named: Option<&Path>, name: &str) -> Result<Known, Failure> {
 }
 
 /// The one server that is there, when none is named.
-pub(super) fn only(named: Option<&Path>) -> Result<Known, Failure> {
-    let files = read(named)?;
+pub(super) fn only(named: Option<&Path>, restriction: Option<&Restriction>) -> Result<Known, Failure> {
+    let files = read(named, restriction)?;
     let mut names = BTreeSet::new();
     let all = files.iter().flat_map(|file| file.servers.iter().map(move |(name, entry)| (file, name, entry)));
     // The same name again is the same server, for another client.
     let all: Vec<(&File, &String, &Value)> = all.filter(|(_, name, _)| names.insert(*name)).collect();
     match all.as_slice() {
-        [(file, name, entry)] => file.server(name, entry),
+        [(file, name, entry)] => file.server(name, entry, restriction),
         [] => Err(Failure::bad_input("no-server", "no server is named").hint("give a URL, or a command after `--`")),
         several => {
             let names: Vec<&str> = several.iter().map(|(_, name, _)| name.as_str()).collect();
@@ -87,12 +91,17 @@ struct File {
     folder: Option<PathBuf>,
 }
 
+/// Bytes of a file with servers.
+const LARGEST: usize = 4 << 20;
+
 /// The file that is named, or those of the nearest folder that has some.
-fn read(named: Option<&Path>) -> Result<Vec<File>, Failure> {
+fn read(named: Option<&Path>, restriction: Option<&Restriction>) -> Result<Vec<File>, Failure> {
     if let Some(path) = named {
         let shown = path.display().to_string();
-        let text =
-            std::fs::read_to_string(path).map_err(|error| Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")))?;
+        permit(restriction, path, &shown)?;
+        let unreadable = |reason: String| Failure::bad_input("cannot-read", format!("{shown} {reason}"));
+        let bytes = read_file(path, LARGEST).map_err(unreadable)?;
+        let text = String::from_utf8(bytes).map_err(|_| unreadable("is not UTF-8 text".to_owned()))?;
         return Ok(vec![File::parse(shown, text, None)?]);
     }
     let here = settings::current_folder();
@@ -101,8 +110,9 @@ fn read(named: Option<&Path>) -> Result<Vec<File>, Failure> {
         for name in FILES {
             let path = folder.join(name);
             // What cannot be read is somebody else's: nobody asked for it.
-            let Ok(text) = std::fs::read_to_string(&path) else { continue };
+            let Some(text) = read_file(&path, LARGEST).ok().and_then(|bytes| String::from_utf8(bytes).ok()) else { continue };
             let shown = if folder == here { name.to_owned() } else { path.display().to_string() };
+            permit(restriction, &path, &shown)?;
             files.push(File::parse(shown, text, Some(folder.to_owned()))?);
         }
         if !files.is_empty() {
@@ -110,6 +120,11 @@ fn read(named: Option<&Path>) -> Result<Vec<File>, Failure> {
         }
     }
     Ok(Vec::new())
+}
+
+fn permit(restriction: Option<&Restriction>, path: &Path, shown: &str) -> Result<(), Failure> {
+    let refused = restriction.map_or(Ok(()), |restriction| restriction.path(path, shown));
+    refused.map_err(|diagnostic| Failure::new(Exit::BadInput, diagnostic))
 }
 
 impl File {
@@ -130,8 +145,8 @@ impl File {
         }
     }
 
-    fn server(&self, name: &str, entry: &Value) -> Result<Known, Failure> {
-        let entry = Entry { file: self, name, value: entry };
+    fn server(&self, name: &str, entry: &Value, restriction: Option<&Restriction>) -> Result<Known, Failure> {
+        let entry = Entry { file: self, name, value: entry, restriction };
         let kind = match entry.text("type")?.as_deref() {
             None => None,
             Some("stdio") => Some(TransportKind::Stdio),
@@ -150,9 +165,19 @@ impl File {
                     (None, Some(folder)) => Folder::OfFile(folder.clone()),
                     (None, None) => Folder::Open,
                 };
-                Ok(Known::Command { command, env: entry.pairs("env")?, folder })
+                let env = entry.pairs("env")?;
+                entry.permit(|restriction| {
+                    let cwd = match &folder {
+                        Folder::Chosen(folder) | Folder::OfFile(folder) => folder.clone(),
+                        Folder::Open => settings::current_folder(),
+                    };
+                    let (command, env) = (command.clone(), env.clone());
+                    restriction.launch(&Launch { command, env, folder: cwd, cwd: None, inherited: Inherited::All })
+                })?;
+                Ok(Known::Command { command, env, folder })
             }
             (None, Some(url), None | Some(TransportKind::Http | TransportKind::Sse)) => {
+                entry.permit(|restriction| restriction.url(&url, false))?;
                 Ok(Known::Url { url, headers: entry.pairs("headers")?, kind })
             }
             (Some(_), Some(_), _) => Err(entry.wrong("has both `command` and `url`")),
@@ -168,6 +193,7 @@ struct Entry<'a> {
     file: &'a File,
     name: &'a str,
     value: &'a Value,
+    restriction: Option<&'a Restriction>,
 }
 
 impl Entry<'_> {
@@ -206,6 +232,14 @@ impl Entry<'_> {
     /// `${env:NAME}`, `${workspaceFolder}` and `${userHome}`.
     fn expand(&self, text: &str) -> Result<String, Failure> {
         let folder = || self.file.folder.clone().unwrap_or_else(settings::current_folder);
+        for (name, _) in references(text) {
+            let name = match name {
+                "workspaceFolder" => continue,
+                "userHome" => "HOME",
+                name => name.strip_prefix("env:").unwrap_or(name),
+            };
+            self.permit(|restriction| restriction.variable(name))?;
+        }
         let variable = |name: &str| match name {
             "workspaceFolder" => Some(folder().to_string_lossy().into_owned()),
             "userHome" => settings::variable("HOME"),
@@ -220,8 +254,16 @@ impl Entry<'_> {
         })
     }
 
+    fn permit(&self, ask: impl FnOnce(&Restriction) -> Result<(), Diagnostic>) -> Result<(), Failure> {
+        self.restriction.map_or(Ok(()), ask).map_err(|diagnostic| self.here(Failure::new(Exit::BadInput, diagnostic)))
+    }
+
     fn wrong(&self, what: &str) -> Failure {
-        let failure = Failure::bad_input("bad-config", format!("the server `{}` {what}", self.name));
+        self.here(Failure::bad_input("bad-config", format!("the server `{}` {what}", self.name)))
+    }
+
+    /// With the place where the server is named.
+    fn here(&self, failure: Failure) -> Failure {
         let key = Value::from(self.name).to_string();
         let line = self.file.text.lines().zip(1..).find_map(|(line, number)| Some((number, line.find(&key)?)));
         match line {
@@ -264,12 +306,22 @@ fn expand(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Strin
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         let Some((inner, behind)) = after.split_once('}') else { break };
-        let (name, default) = inner.split_once(":-").map_or((inner, None), |(name, default)| (name, Some(default.to_owned())));
+        let (name, default) = reference(inner);
         expanded += before;
-        expanded += &variable(name).filter(|value| !value.is_empty() || default.is_none()).or(default).ok_or(name)?;
+        expanded += &variable(name).filter(|value| !value.is_empty() || default.is_none()).or(default.map(str::to_owned)).ok_or(name)?;
         rest = behind;
     }
     Ok(expanded + rest)
+}
+
+/// What stands between the braces: a name, and what is taken where it is not set.
+fn reference(inner: &str) -> (&str, Option<&str>) {
+    inner.split_once(":-").map_or((inner, None), |(name, default)| (name, Some(default)))
+}
+
+/// All of them in a text.
+fn references(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    text.split("${").skip(1).filter_map(|after| Some(reference(after.split_once('}')?.0)))
 }
 
 /// `line` and `column` count from 1, the column in bytes.
@@ -294,7 +346,7 @@ mod tests {
         let file =
             File::parse("mcp.json".into(), text.to_owned(), Some("/project".into())).map_err(|failure| failure.diagnostic.message)?;
         let (name, entry) = file.servers.iter().next().expect("the test names a server");
-        file.server(name, entry).map_err(|failure| failure.diagnostic.message)
+        file.server(name, entry, None).map_err(|failure| failure.diagnostic.message)
     }
 
     #[test]

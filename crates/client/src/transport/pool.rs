@@ -107,6 +107,9 @@ pub enum AddressFailure {
     NoHost,
     #[error("the proxy cannot be used: {0}")]
     Proxy(String),
+    /// See [`Destinations::Listed`].
+    #[error("{0} may not be reached: it is not among the hosts of --allow-host")]
+    NotListed(String),
 }
 
 impl Pool {
@@ -117,13 +120,17 @@ impl Pool {
             _ => return Err(AddressFailure::Scheme(url.as_str().to_owned())),
         };
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or(AddressFailure::NoHost)?;
+        let port = url.port_or_known_default().ok_or(AddressFailure::NoHost)?;
+        if !network.destinations.admit(host, port) {
+            return Err(AddressFailure::NotListed(format!("{host}:{port}")));
+        }
         Ok(Self {
             host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
-            port: url.port_or_known_default().ok_or(AddressFailure::NoHost)?,
+            port,
             proxy: network.proxies.for_url(url)?,
             tls,
             connect: network.connect,
-            destinations: network.destinations,
+            destinations: network.destinations.clone(),
             head_limit: limits.head,
             tap: tap.clone(),
             spelling: Spelling::Lower,
@@ -142,7 +149,7 @@ impl Pool {
             proxy: self.proxy.clone(),
             tls: self.tls.clone(),
             connect: self.connect,
-            destinations: self.destinations,
+            destinations: self.destinations.clone(),
             head_limit: self.head_limit,
             tap: self.tap.clone(),
             spelling,
@@ -287,7 +294,7 @@ impl Pool {
     async fn dial(&self, progress: &Progress) -> Result<Sender, String> {
         let (host, port) = self.proxy.as_ref().map_or((self.host.as_str(), self.port), |proxy| (proxy.host.as_str(), proxy.port));
         // The proxy is the user's own, wherever it is; where it goes is for it to decide.
-        let destinations = if self.proxy.is_some() { Destinations::Any } else { self.destinations };
+        let destinations = if self.proxy.is_some() { &Destinations::Any } else { &self.destinations };
         let mut dialing = Dialing::begin(&self.tap);
         let mut stream = reach(host, port, destinations, &mut dialing).await.map_err(|error| {
             dialing.refused(&error);
@@ -452,7 +459,7 @@ const LEAST_BUFFER: usize = 8192;
 const MOST_HEADERS: usize = 100;
 
 /// The name is looked up first, and by itself, because how long each of the two takes is another story.
-async fn reach(host: &str, port: u16, destinations: Destinations, dialing: &mut Dialing<'_>) -> io::Result<TcpStream> {
+async fn reach(host: &str, port: u16, destinations: &Destinations, dialing: &mut Dialing<'_>) -> io::Result<TcpStream> {
     let addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
         Ok(address) => vec![(address, port).into()],
         Err(_) => {

@@ -106,7 +106,7 @@ impl Pattern {
         let (body, flags) = delimited(text).unwrap_or((text, ""));
         let mut pattern = Self { body: body.to_owned(), flags: flags.to_owned(), compiled: None };
         if !template::is_template(body) {
-            match build(body, flags) {
+            match source.pattern(body, flags, |size| builder(body, flags).size_limit(size).build()).map_err(|error| regex_reason(&error)) {
                 Ok(regex) => pattern.compiled = Some(regex),
                 Err(reason) => {
                     let place = source.place(source.part(node.span, text));
@@ -153,14 +153,14 @@ fn delimited(text: &str) -> Option<(&str, &str)> {
 }
 
 fn build(body: &str, flags: &str) -> Result<Regex, String> {
+    builder(body, flags).build().map_err(|error| regex_reason(&error))
+}
+
+fn builder(body: &str, flags: &str) -> regex::RegexBuilder {
     let has = |flag| flags.contains(flag);
-    regex::RegexBuilder::new(body)
-        .case_insensitive(has('i'))
-        .multi_line(has('m'))
-        .dot_matches_new_line(has('s'))
-        .ignore_whitespace(has('x'))
-        .build()
-        .map_err(|error| regex_reason(&error))
+    let mut builder = regex::RegexBuilder::new(body);
+    builder.case_insensitive(has('i')).multi_line(has('m')).dot_matches_new_line(has('s')).ignore_whitespace(has('x'));
+    builder
 }
 
 /// The last line of a regex error: the lines before it draw the pattern, which our own diagnostic shows.

@@ -11,12 +11,12 @@ use super::step::Outputs;
 use super::subscriptions::Subscriptions;
 use super::warm::Warm;
 use crate::diagnosis::{self, Asker};
-use crate::suite::plan::{self, Action, BESIDE, Binding, Isolation, Reach, Server, Step};
+use crate::suite::plan::{self, Action, BESIDE, Binding, Inherited, Isolation, Server, Step};
 use crate::suite::{TMP, interpolate_text};
 use mcproof_client::auth::{Authorization, TokenStore};
 use mcproof_client::{
     Answers, ConnectFailure, ConnectOptions, Deadline, Destinations, Endpoint, Era, EraChoice, Farewell, FaultInjector, FaultRule, Launch,
-    Network, Patience, Proxies, Session, Tap, TapBounds, Target, open_session,
+    ListedHost, Network, Patience, Proxies, Session, Surroundings, Tap, TapBounds, Target, open_session,
 };
 use mcproof_record::{Diagnostic, Exchange, FrameId, SessionTranscript, Transcript};
 use serde_json::{Map, Value, json};
@@ -157,7 +157,7 @@ impl<'a> Sessions<'a> {
         let target = Target::Http { endpoint, kind: Some(kind), launch: None, locate: None };
         let tap = Tap::with(self.options.limits.or(binding.reach.limits).tap_bounds(), target.secrets(), None);
         tap.keep_secrets_of(&self.keeper);
-        match open_session(&target, &self.connect_options(server, binding), &tap).await {
+        match open_session(&target, &self.connect_options(server, binding, &target), &tap).await {
             Ok(session) => {
                 let open = self.opened_on(session, tap, None, target, None, FrameId(0));
                 self.open.insert(key, open);
@@ -246,7 +246,7 @@ impl<'a> Sessions<'a> {
         let tap = Tap::with(limits.tap_bounds(), target.secrets(), None);
         tap.keep_secrets_of(&self.keeper);
         let injector = self.injector(&server.name, binding);
-        let connect = ConnectOptions { faults: injector.clone(), ..self.connect_options(server, binding) };
+        let connect = ConnectOptions { faults: injector.clone(), ..self.connect_options(server, binding, &target) };
         match open_session(&target, &connect, &tap).await {
             Ok(session) => Ok(self.opened_on(session, tap, turn, target, injector, FrameId(0))),
             Err(failure) => Err(fail(self.stillborn(server, &failure, &target, &tap, injector.as_ref()))),
@@ -282,7 +282,7 @@ impl<'a> Sessions<'a> {
         Open { since, session, tap, turn, outputs, subscriptions, target, number, guard, injector, injected_before: 0 }
     }
 
-    fn connect_options(&self, server: &Server, binding: &Binding) -> ConnectOptions {
+    fn connect_options(&self, server: &Server, binding: &Binding, target: &Target) -> ConnectOptions {
         ConnectOptions {
             era: self.options.era.unwrap_or(server.era),
             protocol_version: self.options.protocol_version.clone().or_else(|| server.protocol_version.clone()),
@@ -293,7 +293,7 @@ impl<'a> Sessions<'a> {
             answers: self.work.case().answers.clone(),
             later_answers: self.later_answers(),
             limits: self.options.limits.or(binding.reach.limits).limits(),
-            network: self.network(&binding.reach),
+            network: self.network(binding, target),
             authorization: self.authorization(binding),
             ..ConnectOptions::default()
         }
@@ -335,7 +335,7 @@ impl<'a> Sessions<'a> {
             Era::Legacy => EraChoice::Legacy,
             Era::Modern => EraChoice::Modern,
         };
-        let connect = ConnectOptions { era, faults: injector.clone(), ..self.connect_options(server, binding) };
+        let connect = ConnectOptions { era, faults: injector.clone(), ..self.connect_options(server, binding, &target) };
         match session.renew(&connect, &tap).await {
             Ok((session, farewell)) => {
                 let open = self.opened_on(session, tap, turn, target, injector, since);
@@ -350,13 +350,23 @@ impl<'a> Sessions<'a> {
     }
 
     /// What the command line asks for goes before what the suite says; the environment goes last.
-    fn network(&self, reach: &Reach) -> Network {
+    fn network(&self, binding: &Binding, target: &Target) -> Network {
+        let reach = &binding.reach;
         let Network { proxies, tls, connect, destinations } = self.options.network.clone();
         let proxies = match (&reach.proxy, proxies) {
             (Some(proxy), Proxies::Variables(_)) => proxy.clone(),
             (_, proxies) => proxies,
         };
-        let destinations = if reach.destinations == Destinations::Public { Destinations::Public } else { destinations };
+        let destinations = if reach.destinations == Destinations::Any { destinations } else { reach.destinations.clone() };
+        // What is started for the case listens on a port that nobody could list; one that the server chooses itself is not known yet.
+        let destinations = match target {
+            Target::Http { endpoint, locate, .. } if binding.launch.is_some() => match (ListedHost::of(&endpoint.url), locate) {
+                (Some(own), None) => destinations.with(own),
+                (Some(own), Some(_)) => destinations.with(own.with_all_ports()),
+                (None, _) => destinations,
+            },
+            _ => destinations,
+        };
         Network { proxies, tls: reach.tls.clone().unwrap_or(tls), connect, destinations }
     }
 
@@ -455,7 +465,13 @@ pub(super) fn fill_launch(launch: &plan::Launch, own_binary: Option<&Path>, scop
         Some(cwd) => launch.folder.join(fill(cwd, scope)?),
         None => launch.folder.clone(),
     };
-    Ok(Launch { command, env, folder: Some(folder), ..Launch::default() })
+    Ok(match &launch.inherited {
+        Inherited::All => Launch { command, env, folder: Some(folder), ..Launch::default() },
+        Inherited::Only(inherited) => {
+            let env = inherited.iter().cloned().chain(env).collect();
+            Launch { command, env, folder: Some(folder), surroundings: Surroundings::Nothing }
+        }
+    })
 }
 
 fn fill(text: &str, scope: &Map<String, Value>) -> Result<String, Diagnostic> {

@@ -6,11 +6,13 @@ use super::expand::Work;
 use super::sessions::Sessions;
 use crate::judge::{changes, redact};
 use crate::suite::plan::{Case, Redaction, Snapshot, Step, Suite};
+use crate::suite::restriction::Restriction;
 use mcproof_record::{Diagnostic, Difference};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -87,6 +89,17 @@ pub(super) fn forget_pending(work: &Work) {
         // It is not there, as a rule.
         let _ = std::fs::remove_file(pending(&file(&work.suite, &work.plan.name, snapshot)));
     }
+}
+
+/// Whether the snapshots of a suite file lie where files may lie, each of them: one may be a link.
+///
+/// # Errors
+/// Names the one that does not.
+pub(crate) fn permit(restriction: &Restriction, suite: &Path) -> Result<(), Diagnostic> {
+    let folder = folder_beside(suite);
+    restriction.path(&folder, &folder.display().to_string())?;
+    let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).try_for_each(|path| restriction.path(&path, &path.display().to_string()))
 }
 
 /// A snapshot that waits for its review.
@@ -243,7 +256,8 @@ fn write(file: &Path, value: &Value) -> io::Result<()> {
     text.push('\n');
     let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
     let draft = file.with_extension(format!("{}-{number}.tmp", std::process::id()));
-    std::fs::write(&draft, text)?;
+    // Never through a link that somebody has put there.
+    OpenOptions::new().write(true).create_new(true).open(&draft)?.write_all(text.as_bytes())?;
     std::fs::rename(&draft, file)
 }
 

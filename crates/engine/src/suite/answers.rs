@@ -16,7 +16,12 @@ pub static ANSWERS: Object<Answers> = Object {
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 let Kind::Seq(items) = &node.kind else { return Err(Fault::Shape) };
-                draft.roots = Some(items.iter().map(|item| reader.text(item)).collect::<Result<_, _>>()?);
+                let roots = items.iter().map(|item| {
+                    let uri = reader.text(item)?;
+                    reader.permit(item.span, |restriction| restriction.uri(&uri))?;
+                    Ok(uri)
+                });
+                draft.roots = Some(roots.collect::<Result<_, _>>()?);
                 Ok(())
             },
         },

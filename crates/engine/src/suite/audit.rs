@@ -56,7 +56,9 @@ pub(crate) fn read_audit(reader: &mut Reader<'_>, node: &Node) -> Result<Audit, 
     };
     reader.open.clear();
     readable?;
-    let path = reader.folder.join(&draft.file);
+    let base = reader.folder;
+    reader.permit(node.span, |restriction| restriction.template_path(base, &draft.file))?;
+    let path = base.join(&draft.file);
     let folder = path.parent().filter(|folder| !folder.is_dir() && !draft.file.contains("${"));
     if let Some(folder) = folder {
         let diagnostic = Diagnostic::error("no-such-folder", format!("the folder of the audit, `{}`, does not exist", folder.display()));

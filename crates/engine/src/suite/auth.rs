@@ -89,7 +89,9 @@ pub static AUTH: Object<AuthDraft> = Object {
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 draft.of_client.push(("issuer", reader.key));
-                draft.issuer = Some(reader.text(node)?);
+                let issuer = reader.text(node)?;
+                reader.permit(node.span, |restriction| restriction.url(&issuer, false))?;
+                draft.issuer = Some(issuer);
                 Ok(())
             },
         },

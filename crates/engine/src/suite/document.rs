@@ -1,17 +1,16 @@
 //! YAML text to a tree whose every node knows its place. Knows what JSON can say, not what a suite means.
 
+use super::bounds::{MOST_KEYS, MOST_LINES, MOST_MISTAKES, MOST_VALUES};
 use super::scalar::read_plain;
 use super::source::{Source, Span, to_u32};
 use super::syntax::explain;
 use mcproof_record::Diagnostic;
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Number, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Deeper nesting than any person writes; it bounds recursion everywhere behind this file.
 const MAXIMUM_DEPTH: usize = 100;
-/// Nodes that aliases may add, so that a small file cannot fill the memory.
-const MAXIMUM_ALIASED_NODES: usize = 100_000;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
@@ -106,7 +105,13 @@ impl Kind {
 /// Reads the one YAML document of a file. `None` when there is no tree to go on with; then there is at least one diagnostic.
 pub fn parse(source: &Source, file: u16) -> (Option<Node>, Vec<Diagnostic>) {
     let mut builder =
-        Builder { source, file, open: Vec::new(), root: None, anchors: BTreeMap::new(), aliased: 0, documents: 0, diagnostics: Vec::new() };
+        Builder { source, file, open: Vec::new(), root: None, anchors: BTreeMap::new(), documents: 0, diagnostics: Vec::new() };
+    if usize::try_from(source.count_lines(file)).is_ok_and(|lines| lines > MOST_LINES) {
+        let diagnostic = Diagnostic::error("too-many-lines", format!("more than {MOST_LINES} lines"));
+        let last = Span { file, line: to_u32(MOST_LINES) + 1, column: 1, length: 1 };
+        builder.diagnostics.push(diagnostic.at(source.place(last)));
+        return (None, builder.diagnostics);
+    }
     for event in Parser::new_from_str(source.text(file)) {
         let outcome = match event {
             Ok((event, span)) => builder.accept(event, span),
@@ -139,7 +144,6 @@ struct Builder<'a> {
     root: Option<Node>,
     /// By the parser's number: the tree, the count of its nodes, its depth.
     anchors: BTreeMap<usize, (Node, usize, usize)>,
-    aliased: usize,
     documents: usize,
     diagnostics: Vec<Diagnostic>,
 }
@@ -154,7 +158,13 @@ struct Frame {
 
 enum Content {
     Seq(Vec<Node>),
-    Map { entries: Vec<Entry>, merged: Vec<Node>, key: Option<PendingKey> },
+    /// `lines` tells where a key is set already.
+    Map {
+        entries: Vec<Entry>,
+        lines: HashMap<String, u32>,
+        merged: Vec<Node>,
+        key: Option<PendingKey>,
+    },
 }
 
 struct PendingKey {
@@ -192,15 +202,12 @@ impl Builder<'_> {
             }
             Event::Alias(id) => {
                 let span = self.extent(position, &span);
-                let Some((node, count, depth)) = self.anchors.get(&id).cloned() else {
+                let Some((count, depth)) = self.anchors.get(&id).map(|(_, count, depth)| (*count, *depth)) else {
                     return self.stop(Diagnostic::error("recursive-anchor", "this anchor holds itself").at(self.source.place(span)));
                 };
-                self.aliased += count;
-                if self.aliased > MAXIMUM_ALIASED_NODES {
-                    let message = format!("aliases add more than {MAXIMUM_ALIASED_NODES} values to this file");
-                    return self.stop(Diagnostic::error("too-many-aliases", message).at(self.source.place(span)));
-                }
+                self.count(count, span)?;
                 self.check_depth(depth, span)?;
+                let node = self.anchors[&id].0.clone();
                 if let Some(Frame { content: Content::Map { key: key @ None, .. }, .. }) = self.open.last_mut()
                     && let Kind::Text(text) = &node.kind
                 {
@@ -213,7 +220,7 @@ impl Builder<'_> {
                 self.open_frame(position, !span.is_empty(), anchor, tag.as_deref(), Content::Seq(Vec::new()))
             }
             Event::MappingStart(anchor, tag) => {
-                let content = Content::Map { entries: Vec::new(), merged: Vec::new(), key: None };
+                let content = Content::Map { entries: Vec::new(), lines: HashMap::new(), merged: Vec::new(), key: None };
                 self.open_frame(position, !span.is_empty(), anchor, tag.as_deref(), content)
             }
             Event::SequenceEnd | Event::MappingEnd => self.close_frame(&span),
@@ -243,8 +250,12 @@ impl Builder<'_> {
             Content::Seq(items) => Node { kind: Kind::Seq(items), span: if frame.flow { of_flow } else { frame.start } },
             Content::Map { mut entries, merged, .. } => {
                 let span = if frame.flow { of_flow } else { entries.first().map_or(frame.start, first_pair) };
+                let mut known: HashSet<String> = match merged.is_empty() {
+                    true => HashSet::new(),
+                    false => entries.iter().map(|entry| entry.key.text.clone()).collect(),
+                };
                 for map in merged {
-                    self.merge(&mut entries, map);
+                    self.merge(&mut entries, &mut known, map);
                 }
                 Node { kind: Kind::Map(entries), span }
             }
@@ -252,18 +263,18 @@ impl Builder<'_> {
         self.place_node(node, frame.anchor)
     }
 
-    fn merge(&mut self, entries: &mut Vec<Entry>, node: Node) {
+    fn merge(&mut self, entries: &mut Vec<Entry>, known: &mut HashSet<String>, node: Node) {
         match node.kind {
             Kind::Map(merged) => {
                 for entry in merged {
-                    if !entries.iter().any(|known| known.key.text == entry.key.text) {
+                    if known.insert(entry.key.text.clone()) {
                         entries.push(entry);
                     }
                 }
             }
             Kind::Seq(items) if items.iter().all(|item| matches!(item.kind, Kind::Map(_))) => {
                 for item in items {
-                    self.merge(entries, item);
+                    self.merge(entries, known, item);
                 }
             }
             other => {
@@ -275,21 +286,31 @@ impl Builder<'_> {
 
     /// Puts a finished node where it belongs: into the innermost open list or map, or at the root.
     fn place_node(&mut self, node: Node, anchor: usize) -> Result<(), Stop> {
+        self.count(1, node.span)?;
         if anchor > 0 {
             let (count, depth) = measure(&node);
+            // It is kept beside the tree. Anchors within anchors would keep the same values again and again.
+            self.count(count, node.span)?;
             self.anchors.insert(anchor, (node.clone(), count, depth));
         }
         match self.open.last_mut().map(|frame| &mut frame.content) {
             None => self.root = Some(node),
             Some(Content::Seq(items)) => items.push(node),
-            Some(Content::Map { entries, merged, key }) => match key.take() {
+            Some(Content::Map { entries, lines, merged, key }) => match key.take() {
                 Some(PendingKey { merges: true, .. }) => merged.push(node),
-                Some(PendingKey { key, .. }) => match entries.iter().find(|known| known.key.text == key.text) {
-                    Some(first) => {
-                        let message = format!("`{}` is already set in line {}", key.text, first.key.span.line);
+                Some(PendingKey { key, .. }) => match lines.get(&key.text) {
+                    Some(line) => {
+                        let message = format!("`{}` is already set in line {line}", key.text);
                         self.diagnostics.push(Diagnostic::error("duplicate-key", message).at(self.source.place(key.span)));
                     }
-                    None => entries.push(Entry { key, value: node }),
+                    None if entries.len() >= MOST_KEYS => {
+                        let diagnostic = Diagnostic::error("too-many-keys", format!("more than {MOST_KEYS} keys in one map"));
+                        return self.stop(diagnostic.at(self.source.place(key.span)));
+                    }
+                    None => {
+                        lines.insert(key.text.clone(), key.span.line);
+                        entries.push(Entry { key, value: node });
+                    }
                 },
                 None => {
                     let diagnostic = Diagnostic::error("key-not-text", "a key must be text").at(self.source.place(node.span));
@@ -319,6 +340,17 @@ impl Builder<'_> {
             self.diagnostics
                 .push(Diagnostic::error("unknown-tag", message).at(self.source.place(span)).hint("quote a text that starts with `!`"));
         }
+    }
+
+    fn count(&mut self, values: usize, span: Span) -> Result<(), Stop> {
+        if self.diagnostics.len() >= MOST_MISTAKES {
+            return Err(Stop);
+        }
+        if self.source.count_values(values) <= MOST_VALUES {
+            return Ok(());
+        }
+        let message = format!("more than {MOST_VALUES} values, those that aliases repeat included");
+        self.stop(Diagnostic::error("too-many-values", message).at(self.source.place(span)))
     }
 
     fn check_depth(&mut self, added: usize, span: Span) -> Result<(), Stop> {

@@ -197,6 +197,9 @@ impl<T> Object<T> {
         let mut all_known = true;
         let mut chosen: Option<&'static str> = None;
         for Entry { key, value } in entries {
+            if reader.is_full(key.span) {
+                break;
+            }
             let Some(known) = self.keys.iter().find(|known| known.name == key.text) else {
                 all_known = false;
                 let diagnostic = self.unknown(&key.text);

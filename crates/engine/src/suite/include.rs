@@ -1,12 +1,15 @@
 //! Puts included files into a suite's tree, before anything in it is read. Knows where `include:` may stand, not what it brings.
 
+use super::bounds::{MOST_BYTES, MOST_MISTAKES, read_file};
 use super::document::{self, Entry, Kind, Node};
+use super::restriction::Restriction;
 use super::source::{Source, Span};
 use mcproof_record::Diagnostic;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// More files than any suite needs; it bounds what a small file can make us read.
-const MOST_FILES: u16 = 200;
+const MOST_FILES: usize = 200;
 
 /// Keys whose lists are put one after the other; the included ones come first.
 const LISTS: [&str; 7] = ["tests", "tags", "redact", "setup", "teardown", "before_each", "after_each"];
@@ -14,9 +17,9 @@ const LISTS: [&str; 7] = ["tests", "tags", "redact", "setup", "teardown", "befor
 const MAPS: [&str; 6] = ["vars", "servers", "profiles", "timeouts", "answers", "audit"];
 
 /// Reads the suite and everything that it includes.
-pub(crate) fn read_tree(source: &mut Source, folder: &Path) -> (Option<Node>, Vec<Diagnostic>) {
+pub(crate) fn read_tree(source: &mut Source, folder: &Path, restriction: Option<&Restriction>) -> (Option<Node>, Vec<Diagnostic>) {
     let (tree, diagnostics) = document::parse(source, 0);
-    let mut includer = Includer { source, diagnostics, open: Vec::new() };
+    let mut includer = Includer { source, diagnostics, open: Vec::new(), is_full: false, restriction };
     let tree = tree.map(|tree| includer.suite(tree, folder));
     (tree, includer.diagnostics)
 }
@@ -26,6 +29,9 @@ struct Includer<'a> {
     diagnostics: Vec<Diagnostic>,
     /// The files that are being included, outermost first.
     open: Vec<PathBuf>,
+    /// No further file is read.
+    is_full: bool,
+    restriction: Option<&'a Restriction>,
 }
 
 impl Includer<'_> {
@@ -112,30 +118,40 @@ impl Includer<'_> {
     /// The tree of a file, and the folder in which it stands. Its caller pops it from `open`.
     fn open_file(&mut self, name: &Node, folder: &Path) -> Option<(Node, PathBuf)> {
         let Kind::Text(written) = &name.kind else { return None };
+        if self.is_full || self.diagnostics.len() >= MOST_MISTAKES {
+            return None;
+        }
+        if self.source.count_files() >= MOST_FILES {
+            self.is_full = true;
+            self.report("too-many-files", format!("this suite includes more than {MOST_FILES} files"), name.span);
+            return None;
+        }
         let path = folder.join(written);
+        if let Some(Err(refused)) = self.restriction.map(|restriction| restriction.path(&path, written)) {
+            let place = self.source.place(name.span);
+            self.diagnostics.push(refused.at(place));
+            return None;
+        }
         let identity = path.canonicalize().unwrap_or_else(|_| path.clone());
         if self.open.contains(&identity) {
             self.report("endless-include", format!("`{written}` includes itself"), name.span);
             return None;
         }
-        let text = match std::fs::read(&path).map(String::from_utf8) {
+        let room = MOST_BYTES.saturating_sub(self.source.size());
+        let text = match read_file(&path, room).map(String::from_utf8) {
             Ok(Ok(text)) => text,
             Ok(Err(_)) => {
                 self.report("not-text", format!("`{}` is not UTF-8 text", path.display()), name.span);
                 return None;
             }
-            Err(error) => {
-                let diagnostic = Diagnostic::error("cannot-read", format!("`{}` cannot be read: {error}", path.display()));
+            Err(problem) => {
+                let diagnostic = Diagnostic::error("cannot-read", format!("`{}` {problem}", path.display()));
                 let place = self.source.place(name.span);
                 self.diagnostics.push(diagnostic.at(place).hint("paths are relative to the file that includes"));
                 return None;
             }
         };
         let file = self.source.add(&path.display().to_string(), &text);
-        if file >= MOST_FILES {
-            self.report("too-many-files", format!("this suite includes more than {MOST_FILES} files"), name.span);
-            return None;
-        }
         let (tree, diagnostics) = document::parse(self.source, file);
         self.diagnostics.extend(diagnostics);
         self.open.push(identity);
@@ -165,11 +181,14 @@ fn merge(over: Vec<Entry>, under: Vec<Entry>) -> Vec<Entry> {
 
 /// Lays entries over others; `join` says what becomes of a key that both have.
 fn lay(over: Vec<Entry>, mut under: Vec<Entry>, join: impl Fn(&str, Kind, Kind) -> Kind) -> Vec<Entry> {
+    let mut places: HashMap<String, usize> = under.iter().enumerate().map(|(at, entry)| (entry.key.text.clone(), at)).collect();
     for entry in over {
-        let Some(known) = under.iter_mut().find(|known| known.key.text == entry.key.text) else {
+        let Some(at) = places.get(&entry.key.text) else {
+            places.insert(entry.key.text.clone(), under.len());
             under.push(entry);
             continue;
         };
+        let known = &mut under[*at];
         let below = std::mem::replace(&mut known.value.kind, Kind::Null);
         known.value = Node { kind: join(&entry.key.text, below, entry.value.kind), span: entry.value.span };
         known.key = entry.key;

@@ -341,7 +341,7 @@ pub struct SuiteDraft {
 }
 
 pub(crate) fn parse_suite(mut source: Source, folder: &Path, environment: &Environment) -> (Option<Suite>, Vec<Diagnostic>) {
-    let (tree, mistakes) = read_tree(&mut source, folder);
+    let (tree, mistakes) = read_tree(&mut source, folder, environment.restriction.as_deref());
     source.mask(&tree.as_ref().map(literal_secrets).unwrap_or_default());
     let mut reader = Reader::new(&source, folder, environment);
     reader.diagnostics = mistakes;
@@ -367,6 +367,9 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
     reader.read_variables(tree);
     let mut draft = SuiteDraft::default();
     SUITE.read(reader, tree, &mut draft);
+    if reader.is_full(tree.span) {
+        return None;
+    }
     reader.output = draft.output;
     let mut timeouts = Timeouts::default();
     if let Some(node) = &draft.timeouts {
@@ -381,6 +384,7 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
         binding.reach.faults.extend(draft.faults.iter().cloned());
     }
     let mut saved = Vec::new();
+    let room = reader.room();
     let mut steps = |nodes: &[Node], reader: &mut Reader<'_>| read_steps(reader, nodes, servers.as_ref(), &mut saved);
     let shared = steps(&draft.setup, reader);
     let each = steps(&draft.before_each, reader);
@@ -399,10 +403,12 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
         shared: Hooks { setup: shared, teardown },
         each: Hooks { setup: each, teardown: after_each },
         saved,
+        weight_of_hooks: room - reader.room(),
     };
     let (mut cases, mut chosen, mut only) = (Vec::new(), Vec::new(), None);
     let mut names: BTreeMap<String, u32> = BTreeMap::new();
-    let starts: Vec<Span> = draft.tests.iter().flatten().map(|test| test.span).chain(keys(tree).map(|key| key.span)).collect();
+    let mut starts: Vec<Span> = draft.tests.iter().flatten().map(|test| test.span).chain(keys(tree).map(|key| key.span)).collect();
+    starts.sort();
     for test in draft.tests.as_deref().unwrap_or_default() {
         let mut read = read_test(reader, test, &defaults, &mut names);
         let last_line = last_line(reader.source, test.span, &starts);
@@ -445,10 +451,11 @@ fn keys(tree: &Node) -> impl Iterator<Item = &document::Key> {
     entries.iter().map(|entry| &entry.key)
 }
 
-/// The last line of what starts at `span`: before whatever comes next, blank lines and comments left aside.
+/// The last line of what starts at `span`: before whatever comes next, blank lines and comments left aside. `starts` is sorted.
 fn last_line(source: &Source, span: Span, starts: &[Span]) -> u32 {
-    let later = starts.iter().filter(|start| start.file == span.file && start.line > span.line);
-    let end = later.map(|start| start.line - 1).min().unwrap_or_else(|| source.count_lines(span.file));
+    let next = starts.partition_point(|start| (start.file, start.line) <= (span.file, span.line));
+    let next = starts.get(next).filter(|start| start.file == span.file);
+    let end = next.map_or_else(|| source.count_lines(span.file), |start| start.line - 1);
     let says_something = |line: &u32| {
         let text = source.line(Span { line: *line, ..span }).trim();
         !text.is_empty() && !text.starts_with('#')

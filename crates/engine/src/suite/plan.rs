@@ -207,6 +207,15 @@ pub struct Launch {
     pub folder: PathBuf,
     /// The working folder, if it is another one.
     pub cwd: Option<String>,
+    pub inherited: Inherited,
+}
+
+/// What a process has of our own environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Inherited {
+    #[default]
+    All,
+    Only(Vec<(String, String)>),
 }
 
 /// One test.

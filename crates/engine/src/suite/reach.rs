@@ -1,10 +1,12 @@
 //! Reads what a suite says of the way to a server: `tls:`, `proxy:` and `limits:`. Reads the files that they name; knows
 //! no transports.
 
+use super::bounds;
 use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::plan::LimitChoices;
 use super::reader::Reader;
+use super::restriction::Restriction;
 use super::size::{parse_head_size, parse_size};
 use super::source::Span;
 use mcproof_client::{JsonLimits, Proxies, Proxy, Tls, TlsFailure, Verification};
@@ -55,6 +57,9 @@ pub static TLS: Object<TlsDraft> = Object {
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 draft.insecure = reader.flag(node)?.then(|| reader.place_of_pair(node));
+                if draft.insecure.is_some() {
+                    reader.permit(node.span, |_| Err(Restriction::insecure()))?;
+                }
                 Ok(())
             },
         },
@@ -144,6 +149,9 @@ pub static LIMITS: Object<LimitsDraft> = Object {
     later: &[],
 };
 
+/// Bytes of a file with certificates or keys.
+const LARGEST_FILE: usize = 4 << 20;
+
 /// A file that was read, and where it is named.
 struct Content {
     bytes: Vec<u8>,
@@ -230,6 +238,8 @@ pub(crate) fn read_proxy(reader: &mut Reader<'_>, node: &Node, draft: &mut Reach
         draft.proxy = Some(Proxies::None);
         return Ok(());
     }
+    let url = if written.contains("://") { written.clone() } else { format!("http://{written}") };
+    reader.permit(node.span, |restriction| restriction.url(&url, false))?;
     match Proxy::parse(&written) {
         Ok(proxy) => {
             draft.proxy = Some(Proxies::Always(proxy));
@@ -265,10 +275,12 @@ pub(crate) fn read_text_file(reader: &mut Reader<'_>, node: &Node) -> Result<Str
 
 fn read_file(reader: &mut Reader<'_>, node: &Node) -> Result<Content, Fault> {
     let named = reader.text(node)?;
-    match std::fs::read(reader.folder.join(&named)) {
+    let path = reader.folder.join(&named);
+    reader.permit(node.span, |restriction| restriction.path(&path, &named))?;
+    match bounds::read_file(&path, LARGEST_FILE) {
         Ok(bytes) => Ok(Content { bytes, named, span: node.span }),
-        Err(error) => {
-            let diagnostic = Diagnostic::error("cannot-read", format!("`{named}` cannot be read: {error}"));
+        Err(problem) => {
+            let diagnostic = Diagnostic::error("cannot-read", format!("`{named}` {problem}"));
             reader.report(diagnostic.hint("paths begin at the folder of the suite"), node.span);
             Err(Fault::Reported)
         }

@@ -1,10 +1,12 @@
 //! Reads the leaves of a suite, or of another file of the same making: texts, durations, lists. Fills in variables on the way, and collects what is wrong.
 
 use super::Environment;
+use super::bounds::{MOST_MISTAKES, too_large};
 use super::document::{Kind, Node};
 use super::duration::parse_duration;
 use super::format::{Fault, Shape};
-use super::plan::{OutputCheck, Redaction, Spanned};
+use super::plan::{Inherited, Launch, OutputCheck, Redaction, Spanned};
+use super::restriction::Restriction;
 use super::source::{Source, Span};
 use super::template::{self, Outcome, Scope, resolve};
 use super::test::TMP;
@@ -34,6 +36,10 @@ pub struct Reader<'a> {
     pub(crate) redact: Vec<Redaction>,
     /// Snapshots of the case so far.
     pub(crate) snapshots: u32,
+    /// Whether the files of the snapshots may be touched.
+    pub(crate) snapshots_permitted: bool,
+    /// Which of `later` is still to come.
+    pub(crate) later_from: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -51,6 +57,8 @@ impl<'a> Reader<'a> {
             output: OutputCheck::default(),
             redact: Vec::new(),
             snapshots: 0,
+            snapshots_permitted: false,
+            later_from: 0,
         }
     }
 
@@ -59,7 +67,45 @@ impl<'a> Reader<'a> {
     }
 
     pub fn report(&mut self, diagnostic: Diagnostic, span: Span) {
-        self.diagnostics.push(diagnostic.at(self.source.place(span)));
+        // Whoever has so many mistakes looks at the first ones.
+        if self.diagnostics.len() < MOST_MISTAKES {
+            self.diagnostics.push(diagnostic.at(self.source.place(span)));
+        }
+    }
+
+    /// Whether it is no use to read on. That there is no room left is told once.
+    pub(crate) fn is_full(&mut self, span: Span) -> bool {
+        let told = too_large();
+        if self.room() == 0 && !self.diagnostics.iter().any(|known| known.code == told.code) {
+            self.report(told, span);
+        }
+        self.room() == 0 || self.diagnostics.len() >= MOST_MISTAKES
+    }
+
+    /// Counts bytes that the suite comes to, by estimate.
+    pub(crate) fn spend(&self, bytes: usize) {
+        self.source.take(bytes);
+    }
+
+    /// How much of its room the suite has left.
+    pub(crate) fn room(&self) -> usize {
+        self.source.room()
+    }
+
+    /// Asks whether something may be touched, and tells if it may not.
+    pub(crate) fn permit(&mut self, span: Span, ask: impl FnOnce(&Restriction) -> Result<(), Diagnostic>) -> Result<(), Fault> {
+        let Some(restriction) = self.environment.restriction.as_deref() else { return Ok(()) };
+        ask(restriction).map_err(|refused| {
+            self.report(refused, span);
+            Fault::Reported
+        })
+    }
+
+    /// The same for a command, which has of our environment what it may have.
+    pub(crate) fn permit_launch(&mut self, launch: &mut Launch, span: Span) -> Result<(), Fault> {
+        self.permit(span, |restriction| restriction.launch(launch))?;
+        launch.inherited = self.environment.restriction.as_deref().map_or(Inherited::All, Restriction::inherited);
+        Ok(())
     }
 
     pub fn error(&mut self, code: &str, message: impl Into<String>, span: Span) {
@@ -97,13 +143,25 @@ impl<'a> Reader<'a> {
 
     /// The value with its variables filled in for good.
     pub fn final_value(&mut self, node: &Node) -> Node {
-        let scope = Scope { known: &self.known, environment: &self.environment.variables, open: &[], later: &self.later };
+        let scope = Scope {
+            known: &self.known,
+            environment: &self.environment.variables,
+            open: &[],
+            later: &self.later[self.later_from.min(self.later.len())..],
+            restriction: self.environment.restriction.as_deref(),
+        };
         resolve(node, Outcome::Final, scope, self.source, &mut self.diagnostics)
     }
 
     /// The value as a template for a run.
     pub(crate) fn template(&mut self, node: &Node) -> Node {
-        let scope = Scope { known: &self.known, environment: &self.environment.variables, open: &self.open, later: &self.later };
+        let scope = Scope {
+            known: &self.known,
+            environment: &self.environment.variables,
+            open: &self.open,
+            later: &self.later[self.later_from.min(self.later.len())..],
+            restriction: self.environment.restriction.as_deref(),
+        };
         resolve(node, Outcome::Template, scope, self.source, &mut self.diagnostics)
     }
 
@@ -241,12 +299,9 @@ impl<'a> Reader<'a> {
 
     /// A number or boolean keeps the spelling of its author: `1.10` stays `1.10`.
     fn as_written(&self, node: &Node, value: Value) -> String {
-        let Span { column, length, .. } = node.span;
-        let skip = usize::try_from(column.saturating_sub(1)).unwrap_or(0);
-        let take = usize::try_from(length).unwrap_or(0);
-        let written: String = self.source.line(node.span).chars().skip(skip).take(take).collect();
-        match super::scalar::read_plain(&written) {
-            Ok(kind) if kind.to_value() == value => written,
+        let written = self.source.written(node.span);
+        match super::scalar::read_plain(written) {
+            Ok(kind) if kind.to_value() == value => written.to_owned(),
             _ => value.to_string(),
         }
     }

@@ -5,7 +5,7 @@ use super::command::split_command;
 use super::document::{Entry, Kind, Node};
 use super::faults::{FAULT, FAULTS_DOC, read_faults};
 use super::format::{Fault, Key, Object, Presence, Shape};
-use super::plan::{Binding, Fault as PlannedFault, Launch, Reach, Server};
+use super::plan::{Binding, Fault as PlannedFault, Inherited, Launch, Reach, Server};
 use super::reach::{LIMITS, LIMITS_DOC, PROXY_DOC, ReachDraft, TLS, TLS_DOC, read_limits, read_proxy, read_tls};
 use super::reader::Reader;
 use super::source::Span;
@@ -278,7 +278,10 @@ pub(crate) fn read_launch(reader: &mut Reader<'_>, node: &Node) -> Result<Launch
         }
         _ => draft.command = read_command(reader, node)?,
     }
-    Ok(Launch { command: draft.command, env: draft.env, folder: reader.folder.to_owned(), cwd: draft.cwd })
+    let (command, env, cwd) = (draft.command, draft.env, draft.cwd);
+    let mut launch = Launch { command, env, folder: reader.folder.to_owned(), cwd, inherited: Inherited::All };
+    reader.permit_launch(&mut launch, node.span)?;
+    Ok(launch)
 }
 
 #[derive(Default)]
@@ -412,15 +415,16 @@ fn read_binding(reader: &mut Reader<'_>, node: &Node, transport: TransportKind, 
         return Err(Fault::Reported);
     }
     let folder = reader.folder.to_owned();
-    let mut binding = Binding {
-        transport,
-        place,
-        launch: draft.command.map(|command| Launch { command, env: draft.env, folder, cwd: draft.cwd }),
-        url: draft.url,
-        headers: draft.headers,
-        port_from: draft.port_from,
-        reach: Reach::default(),
-    };
+    let (env, cwd) = (draft.env, draft.cwd);
+    let mut launch = draft.command.map(|command| Launch { command, env, folder, cwd, inherited: Inherited::All });
+    if let Some(launch) = &mut launch {
+        reader.permit_launch(launch, draft.command_key.unwrap_or(key))?;
+    }
+    if let Some(url) = &draft.url {
+        reader.permit(draft.url_span.unwrap_or(key), |restriction| restriction.url(url, launch.is_some()))?;
+    }
+    let mut binding =
+        Binding { transport, place, launch, url: draft.url, headers: draft.headers, port_from: draft.port_from, reach: Reach::default() };
     inherit(&mut binding, &draft.reach, draft.auth.as_ref());
     binding.reach.faults = draft.faults;
     server.bindings.push(binding);
@@ -583,7 +587,7 @@ fn read_texts(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<(String, Strin
 fn read_port_from(reader: &mut Reader<'_>, node: &Node) -> Result<regex::bytes::Regex, Fault> {
     let written = reader.text(node)?;
     let body = written.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).unwrap_or(&written);
-    match regex::bytes::Regex::new(body) {
+    match reader.source.sized(|size| regex::bytes::RegexBuilder::new(body).size_limit(size).build()) {
         Ok(regex) if regex.captures_len() > 1 => Ok(regex),
         Ok(_) => {
             let diagnostic = Diagnostic::error("bad-regex", "this pattern has no group for the port");

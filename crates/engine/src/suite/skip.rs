@@ -21,6 +21,7 @@ pub static SKIP_IF: Object<SkipDraft> = Object {
             read: |reader, node, draft| {
                 let written = reader.text(node)?;
                 let (name, wanted) = written.split_once('=').map_or((written.as_str(), None), |(name, value)| (name, Some(value)));
+                reader.permit(node.span, |restriction| restriction.variable(name))?;
                 let found = reader.environment.variables.get(name).map(String::as_str).filter(|value| !value.is_empty());
                 let holds = wanted.map_or(found.is_some(), |wanted| found == Some(wanted));
                 draft.condition(holds, format!("the environment variable `{written}` is set"));
@@ -34,6 +35,7 @@ pub static SKIP_IF: Object<SkipDraft> = Object {
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 let name = reader.text(node)?;
+                reader.permit(node.span, |restriction| restriction.variable(&name))?;
                 let is_set = reader.environment.variables.get(&name).is_some_and(|value| !value.is_empty());
                 draft.condition(!is_set, format!("the environment variable `{name}` is not set"));
                 Ok(())
@@ -46,6 +48,7 @@ pub static SKIP_IF: Object<SkipDraft> = Object {
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 let name = reader.text(node)?;
+                reader.permit(node.span, |restriction| restriction.program(&name))?;
                 let path = reader.environment.variables.get("PATH").map(String::as_str).unwrap_or_default();
                 let found = std::env::split_paths(path).any(|folder| folder.join(&name).is_file()) || Path::new(&name).is_file();
                 draft.condition(!found, format!("`{name}` is not on the PATH"));

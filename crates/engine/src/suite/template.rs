@@ -2,7 +2,9 @@
 //! only a run knows it. Reads nothing from outside; what it may use is passed in.
 
 use super::TMP;
+use super::bounds::{MOST_MISTAKES, too_large};
 use super::document::{Entry, Kind, Node};
+use super::restriction::Restriction;
 use super::source::Source;
 use super::suggest::{did_you_mean, listed};
 use mcproof_record::Diagnostic;
@@ -80,6 +82,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) open: &'a [String],
     /// Names that a later step saves, with the line that says so.
     pub(crate) later: &'a [(String, u32)],
+    pub(crate) restriction: Option<&'a Restriction>,
 }
 
 /// What becomes of the strings that [`resolve`] returns.
@@ -93,6 +96,12 @@ pub(crate) enum Outcome {
 
 /// Fills what is known in all strings below `node`, and reports what nobody can ever fill.
 pub(crate) fn resolve(node: &Node, outcome: Outcome, scope: Scope<'_>, source: &Source, diagnostics: &mut Vec<Diagnostic>) -> Node {
+    if diagnostics.len() >= MOST_MISTAKES {
+        return Node { kind: Kind::Broken, span: node.span };
+    }
+    if !source.take(NODE + if let Kind::Text(text) = &node.kind { text.len() } else { 0 }) {
+        return full(node, source, diagnostics);
+    }
     let mut walk = |child: &Node| resolve(child, outcome, scope, source, diagnostics);
     let kind = match &node.kind {
         Kind::Seq(items) => Kind::Seq(items.iter().map(walk).collect()),
@@ -104,11 +113,13 @@ pub(crate) fn resolve(node: &Node, outcome: Outcome, scope: Scope<'_>, source: &
 }
 
 fn resolve_text(text: &str, node: &Node, outcome: Outcome, scope: Scope<'_>, source: &Source, diagnostics: &mut Vec<Diagnostic>) -> Node {
-    let pieces: Vec<Piece<'_>> = pieces(text).collect();
-    let whole = pieces.len() == 1;
+    let whole = pieces(text).nth(1).is_none();
     let mut filled = String::new();
     let mut broken = false;
-    for piece in pieces {
+    for piece in pieces(text) {
+        if diagnostics.len() >= MOST_MISTAKES {
+            break;
+        }
         let problem = match piece {
             Piece::Text(text) => {
                 filled.push_str(text);
@@ -124,12 +135,14 @@ fn resolve_text(text: &str, node: &Node, outcome: Outcome, scope: Scope<'_>, sou
                     filled.push_str(reference.written);
                     None
                 }
+                Ok(Found::Known(value)) if !source.take(weight(value.get())) => return full(node, source, diagnostics),
                 Ok(Found::Known(value)) if whole => {
+                    let value = value.take();
                     let value = if outcome == Outcome::Template { escape(value) } else { value };
                     return Node::from_value(&value, node.span);
                 }
                 Ok(Found::Known(value)) => {
-                    let value = render(&value);
+                    let value = render(value.get());
                     filled.push_str(&if outcome == Outcome::Template { value.replace("${", "$${") } else { value });
                     None
                 }
@@ -144,15 +157,60 @@ fn resolve_text(text: &str, node: &Node, outcome: Outcome, scope: Scope<'_>, sou
     Node { kind: if broken { Kind::Broken } else { Kind::Text(filled) }, span: node.span }
 }
 
-enum Found {
-    Known(Value),
+enum Found<'a> {
+    Known(Owned<'a>),
     Open,
 }
 
-impl Scope<'_> {
-    fn find(&self, reference: &Reference<'_>) -> Result<Found, Box<Diagnostic>> {
+/// A value that is only copied where it has to be: it may be large, and what refuses it must not copy it.
+enum Owned<'a> {
+    Variable(&'a Value),
+    Text(Value),
+}
+
+impl Owned<'_> {
+    fn get(&self) -> &Value {
+        match self {
+            Self::Variable(value) => value,
+            Self::Text(value) => value,
+        }
+    }
+
+    fn take(self) -> Value {
+        match self {
+            Self::Variable(value) => value.clone(),
+            Self::Text(value) => value,
+        }
+    }
+}
+
+/// What a value takes besides its text, by estimate.
+const NODE: usize = 160;
+
+/// What a value takes once it is filled in, by estimate.
+pub(crate) fn weight(value: &Value) -> usize {
+    NODE + match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        // As a node of the tree, and as a value.
+        Value::String(text) => 2 * text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(members) => members.iter().map(|(key, value)| NODE + key.len() + weight(value)).sum(),
+    }
+}
+
+fn full(node: &Node, source: &Source, diagnostics: &mut Vec<Diagnostic>) -> Node {
+    // Told once: nothing is filled in from here on.
+    let told = too_large();
+    if !diagnostics.iter().any(|known| known.code == told.code) {
+        diagnostics.push(told.at(source.place(node.span)));
+    }
+    Node { kind: Kind::Broken, span: node.span }
+}
+
+impl<'a> Scope<'a> {
+    fn find(&self, reference: &Reference<'_>) -> Result<Found<'a>, Box<Diagnostic>> {
         if reference.name == "env" {
-            return self.find_in_environment(reference).map(Found::Known);
+            return self.find_in_environment(reference).map(|value| Found::Known(Owned::Text(value)));
         }
         if self.open.iter().any(|open| open == reference.name) {
             return Ok(Found::Open);
@@ -162,7 +220,7 @@ impl Scope<'_> {
             return Err(Diagnostic::error("bad-variable", message).into());
         }
         if let Some(value) = reference.look_up(self.known) {
-            return Ok(Found::Known(value.clone()));
+            return Ok(Found::Known(Owned::Variable(value)));
         }
         if let Some(value) = self.known.get(reference.name) {
             let message = format!("`{}` leads nowhere in `{}`", reference.written, reference.name);
@@ -192,6 +250,9 @@ impl Scope<'_> {
             let message = format!("`{}` does not name an environment variable", reference.written);
             return Err(Diagnostic::error("bad-variable", message).hint("write `${env.NAME}`").into());
         };
+        if let Some(restriction) = self.restriction {
+            restriction.variable(name).map_err(Box::new)?;
+        }
         // As in a shell, `:-` also replaces an empty value.
         match (self.environment.get(*name), reference.default) {
             (Some(value), None) => Ok(Value::String(value.clone())),
@@ -392,7 +453,7 @@ mod tests {
         let environment = BTreeMap::from([("HOME".to_owned(), "/h".to_owned()), ("EMPTY".to_owned(), String::new())]);
         let open = ["port".to_owned()];
         let later = [("late".to_owned(), 7)];
-        let scope = Scope { known: &known, environment: &environment, open: &open, later: &later };
+        let scope = Scope { known: &known, environment: &environment, open: &open, later: &later, restriction: None };
         let check = |text: &str, outcome: Outcome, expected: Result<Value, &str>| {
             let source = Source::new("f", text);
             let span = Span { file: 0, line: 1, column: 1, length: 1 };

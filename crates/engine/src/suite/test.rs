@@ -1,6 +1,7 @@
 //! Reads one test of a suite: its steps, what surrounds them, and the rows that make several cases of it.
 
 use super::answers::ANSWERS;
+use super::bounds::{MOST_STEPS, STEP as STEP_WEIGHT};
 use super::document::{Kind, Node};
 use super::faults::{FAULT, FAULTS_DOC, read_faults};
 use super::format::{Fault, Key, Object, Presence, Shape};
@@ -12,6 +13,7 @@ use super::retries::{RETRIES, read_retries};
 use super::skip::{SKIP_IF, read_skips};
 use super::source::Span;
 use super::step::{STEP, check_case, read_step, saved_names};
+use super::template::weight;
 use crate::wording::shortened;
 use mcproof_client::Answers;
 use mcproof_record::Diagnostic;
@@ -253,6 +255,8 @@ pub(crate) struct Defaults<'a> {
     pub(crate) each: Hooks,
     /// What those steps save.
     pub(crate) saved: Vec<String>,
+    /// What they take, by estimate, in bytes.
+    pub(crate) weight_of_hooks: usize,
 }
 
 /// The cases of a test: one, or one for each row.
@@ -269,6 +273,9 @@ pub(crate) fn read_test(reader: &mut Reader<'_>, node: &Node, defaults: &Default
     let of_test = reader.known.clone();
     let mut read = Read { cases: Vec::new(), only: None };
     for row in rows(reader, node) {
+        if reader.is_full(node.span) {
+            break;
+        }
         reader.known.clone_from(&of_test);
         for (name, value) in row.iter().flatten() {
             if !reader.environment.overrides.contains_key(name) {
@@ -284,6 +291,7 @@ pub(crate) fn read_test(reader: &mut Reader<'_>, node: &Node, defaults: &Default
     reader.known = of_suite;
     reader.open = Vec::new();
     reader.later.clear();
+    reader.later_from = 0;
     read
 }
 
@@ -341,6 +349,12 @@ fn read_case(
         Isolation::Case => Some(&defaults.shared),
         Isolation::File => None,
     };
+    // All of it is written out once more for each case.
+    let variables: usize = reader.known.values().map(weight).sum();
+    reader.spend(STEP_WEIGHT + variables + defaults.weight_of_hooks);
+    if reader.is_full(node.span) {
+        return None;
+    }
     let outer = || own.into_iter().chain([&defaults.each]);
     let hooks = Hooks {
         setup: outer().flat_map(|hooks| hooks.setup.clone()).chain(setup).collect(),
@@ -395,16 +409,28 @@ pub(crate) fn read_steps(
     servers: Option<&BTreeMap<String, Server>>,
     saved: &mut Vec<String>,
 ) -> Vec<Step> {
+    if let Some(node) = nodes.get(MOST_STEPS) {
+        reader.error("too-many-steps", format!("more than {MOST_STEPS} steps"), node.span);
+        return Vec::new();
+    }
     let names: Vec<Vec<(String, u32)>> = nodes.iter().map(saved_names).collect();
     let mut steps = Vec::new();
-    for (index, node) in nodes.iter().enumerate() {
-        reader.open = saved.iter().cloned().chain([TMP.to_owned()]).collect();
-        reader.later = names[index..].iter().flatten().cloned().collect();
+    reader.open = saved.iter().cloned().chain([TMP.to_owned()]).collect();
+    reader.later = names.iter().flatten().cloned().collect();
+    for (node, names) in nodes.iter().zip(names) {
+        if reader.is_full(node.span) {
+            break;
+        }
+        reader.spend(STEP_WEIGHT);
         steps.extend(read_step(reader, node, servers));
-        saved.extend(names[index].iter().map(|(name, _)| name.clone()));
+        reader.later_from += names.len();
+        let names = names.into_iter().map(|(name, _)| name);
+        reader.open.extend(names.clone());
+        saved.extend(names);
     }
     reader.open.clear();
     reader.later.clear();
+    reader.later_from = 0;
     steps
 }
 

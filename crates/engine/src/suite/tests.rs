@@ -139,7 +139,7 @@ fn a_small_file_cannot_become_a_large_tree() {
     }
     let deep = "[".repeat(200) + &"]".repeat(200);
     let block: String = (0..150).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
-    for (text, code) in [(bomb.as_str(), "too-many-aliases"), (&deep, "too-deep"), (&block, "too-deep")] {
+    for (text, code) in [(bomb.as_str(), "too-many-values"), (&deep, "too-deep"), (&block, "too-deep")] {
         let diagnostics = read(text).unwrap_err();
         assert_eq!(diagnostics[0].code, code);
     }

@@ -3,7 +3,7 @@
 use super::fixtures::*;
 use super::server::{Mood, serve};
 use mcproof_client::TransportKind;
-use mcproof_engine::suite::plan::{Binding, Launch, Reach};
+use mcproof_engine::suite::plan::{Binding, Inherited, Launch, Reach};
 use mcproof_testkit::demo::{DemoName, DemoOptions, bind};
 use mcproof_watch::clock::Clock;
 use mcproof_watch::config::{Secret, TargetKind, TargetSpec};
@@ -31,7 +31,7 @@ fn impatient(spec: TargetSpec) -> TargetSpec {
 /// A server that is started.
 fn stdio(name: &str, command: &[&str]) -> TargetSpec {
     let command = command.iter().map(|word| (*word).to_owned()).collect();
-    let launch = Launch { command, env: Vec::new(), folder: std::env::temp_dir(), cwd: None };
+    let launch = Launch { command, env: Vec::new(), folder: std::env::temp_dir(), cwd: None, inherited: Inherited::All };
     let (place, reach) = (place(), Reach::default());
     let transport = TransportKind::Stdio;
     server(name, Binding { transport, place, launch: Some(launch), url: None, headers: Vec::new(), port_from: None, reach })

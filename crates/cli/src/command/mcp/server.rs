@@ -2,6 +2,7 @@
 
 use super::answer::{self, Answer};
 use super::journal::Journal;
+use super::limits::Limits;
 use super::tools::{self, Asked};
 use mcproof_client::Guardian;
 use mcproof_testkit::patient::Phase;
@@ -27,12 +28,13 @@ pub(super) struct Server {
     guardian: Guardian,
     journal: Journal,
     tools: Vec<Tool>,
+    limits: Limits,
 }
 
 impl Server {
     /// `binary` is this program.
-    pub(super) fn new(binary: PathBuf, phase: Phase) -> Self {
-        Self { binary, phase, guardian: Guardian::of_whole_process(), journal: Journal::default(), tools: tools::all() }
+    pub(super) fn new(binary: PathBuf, phase: Phase, limits: Limits) -> Self {
+        Self { binary, phase, guardian: Guardian::of_whole_process(), journal: Journal::default(), tools: tools::all(), limits }
     }
 
     async fn answer(&self, asked: Asked, context: &RequestContext<RoleServer>) -> Answer {
@@ -58,7 +60,7 @@ impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let identity = Implementation::new("mcproof", env!("CARGO_PKG_VERSION")).with_title("mcproof");
         let capabilities = ServerCapabilities::builder().enable_tools().build();
-        ServerConfig::new(capabilities).with_server_info(identity).with_instructions(INSTRUCTIONS)
+        ServerConfig::new(capabilities).with_server_info(identity).with_instructions(format!("{INSTRUCTIONS}{}", self.limits.told()))
     }
 
     async fn list_tools(
@@ -80,7 +82,7 @@ impl ServerHandler for Server {
     async fn call_tool(&self, request: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
         let unknown = || ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None);
         let tool = self.tools.iter().find(|tool| tool.name == request.name).ok_or_else(unknown)?;
-        let answer = match tools::read(tool, request.arguments.unwrap_or_default()) {
+        let answer = match tools::read(tool, request.arguments.unwrap_or_default(), &self.limits) {
             Ok(asked) => self.answer(asked, &context).await,
             Err(mistakes) => Answer::error(mistakes),
         };

@@ -2,10 +2,11 @@
 //! Starts nothing.
 
 use super::job::{Job, Wire};
+use super::limits::{Limits, Wish};
 use crate::suggest;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What is asked for.
@@ -178,7 +179,7 @@ fn declared(name: &'static str, title: &str, about: &'static str, properties: Va
 }
 
 /// Reads the arguments of a tool. What is wrong with them is told whole, in the words of their schema.
-pub(super) fn read(tool: &Tool, arguments: JsonObject) -> Result<Asked, String> {
+pub(super) fn read(tool: &Tool, arguments: JsonObject, limits: &Limits) -> Result<Asked, String> {
     let schema = Value::Object((*tool.input_schema).clone());
     let arguments = Value::Object(arguments);
     let mistakes = mistakes(&schema, &arguments);
@@ -195,7 +196,7 @@ pub(super) fn read(tool: &Tool, arguments: JsonObject) -> Result<Asked, String> 
             last: lines("last"),
         }),
         "explain" => Asked::Explain(text(&arguments, "rule").map(str::to_owned)),
-        name => Asked::Run(Request { tool: name, arguments: &arguments }.job()?),
+        name => Asked::Run(Request { tool: name, arguments: &arguments }.job(limits)?),
     })
 }
 
@@ -216,6 +217,13 @@ fn text<'a>(arguments: &'a Value, name: &str) -> Option<&'a str> {
     arguments[name].as_str()
 }
 
+/// The file of FILE::NAME and FILE:LINE.
+fn without_test(path: &str) -> String {
+    let file = path.split_once("::").map_or(path, |(file, _)| file);
+    let line = file.rsplit_once(':').filter(|(_, line)| !line.is_empty() && line.bytes().all(|digit| digit.is_ascii_digit()));
+    line.map_or(file, |(file, _)| file).to_owned()
+}
+
 /// A request that fits its schema, on the way to a command line.
 struct Request<'a> {
     tool: &'a str,
@@ -223,17 +231,39 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    fn job(&self) -> Result<Job, String> {
+    fn job(&self, limits: &Limits) -> Result<Job, String> {
+        limits.permit(&self.wish()?, self.text("cwd").map(Path::new))?;
         let deadline = Duration::from_secs(self.arguments["timeout"].as_u64().unwrap_or(DEADLINE));
-        let (words, wire) = match self.tool {
+        let (mut words, wire) = match self.tool {
             "check" => (self.check()?, Wire::Check),
             "test" => (self.test()?, Wire::Test),
             "diff" => (self.diff(deadline), Wire::Stderr),
             "probe" => (self.probe(deadline)?, Wire::Stderr),
             _ => (self.inspect(deadline)?, Wire::Stderr),
         };
+        words.splice(1..1, limits.flags());
         let env = if self.tool == "test" { self.env() } else { Vec::new() };
-        Ok(Job { tool: self.tool.to_owned(), words, env, folder: self.text("cwd").map(PathBuf::from), wire, deadline })
+        Ok(Job {
+            tool: self.tool.to_owned(),
+            words,
+            env,
+            folder: self.text("cwd").map(PathBuf::from).or_else(|| limits.folder()),
+            wire,
+            deadline,
+        })
+    }
+
+    /// What of it may be refused.
+    fn wish(&self) -> Result<Wish<'_>, String> {
+        let command = self.command()?.into_iter().skip(1).collect::<Vec<_>>();
+        let variables = self.arguments["env"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+        Ok(Wish {
+            commands: if command.is_empty() { Vec::new() } else { vec![command] },
+            variables,
+            // A file may really be called so.
+            paths: self.list("paths").into_iter().flat_map(|path| [path.to_owned(), without_test(path)]).collect(),
+            sides: ["old", "new"].into_iter().filter_map(|side| self.text(side)).collect(),
+        })
     }
 
     fn text(&self, name: &str) -> Option<&str> {
@@ -369,7 +399,7 @@ mod tests {
 
     fn asked(tool: &str, arguments: Value) -> Result<Asked, String> {
         let Value::Object(arguments) = arguments else { panic!("{arguments}") };
-        read(all().iter().find(|known| known.name == tool).unwrap(), arguments)
+        read(all().iter().find(|known| known.name == tool).unwrap(), arguments, &Limits::default())
     }
 
     fn check(tool: &str, arguments: Value, expected: &str) {

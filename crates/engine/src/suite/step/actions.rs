@@ -73,6 +73,7 @@ pub(super) const READ: Key<StepDraft> = Key {
     presence: Presence::OneOf,
     read: |reader, node, draft| {
         let uri = reader.template_text(node)?;
+        reader.permit(node.span, |restriction| restriction.uri(&uri))?;
         draft.act("read", Action::Read { uri }, reader, node)
     },
 };
@@ -142,7 +143,9 @@ pub(super) const SUBSCRIBE: Key<StepDraft> = Key {
     shape: Shape::Text,
     presence: Presence::OneOf,
     read: |reader, node, draft| {
-        let topic = topic(reader.template_text(node)?);
+        let written = reader.template_text(node)?;
+        reader.permit(node.span, |restriction| restriction.uri(&written))?;
+        let topic = topic(written);
         draft.act("subscribe", Action::Subscribe(topic), reader, node)
     },
 };

@@ -3,6 +3,7 @@
 use super::objects::{EXITED, ExitedDraft, TASK};
 use super::{StepDraft, read_matcher};
 use crate::judge::{JsonPath, Subject, TextPattern};
+use crate::run::snapshot;
 use crate::suite::answers::ANSWERS;
 use crate::suite::document::{Kind, Node};
 use crate::suite::format::{Fault, Key, Presence, Shape};
@@ -12,8 +13,9 @@ use crate::suite::resilience::{RETRY, RETRY_DOC, read_no_answer, read_retry};
 use crate::suite::suggest::did_you_mean;
 use mcproof_client::Answers;
 use mcproof_record::Diagnostic;
-use regex::Regex;
+use regex::RegexBuilder;
 use serde_json::{Map, Value};
+use std::path::Path;
 use std::time::Duration;
 
 pub(crate) const REDACT_DOC: &str = "what snapshots replace: `uuid`, `datetime`, `port`, `duration`, paths such as $.items[*].id, patterns such as /ORD-\\d+/; the rules of a step join those of the suite";
@@ -240,6 +242,11 @@ pub(super) const SNAPSHOT: Key<StepDraft> = Key {
     presence: Presence::Optional,
     read: |reader, node, draft| {
         let place = reader.place_of_pair(node);
+        if node.kind != Kind::Bool(false) && !reader.snapshots_permitted {
+            let suite = reader.folder.join(Path::new(reader.source.file()).file_name().unwrap_or_default());
+            reader.permit(node.span, |restriction| snapshot::permit(restriction, &suite))?;
+            reader.snapshots_permitted = true;
+        }
         draft.snapshot = match &node.kind {
             Kind::Bool(false) => None,
             Kind::Bool(true) => Some((None, place)),
@@ -424,7 +431,8 @@ fn read_redaction(reader: &mut Reader<'_>, text: &str, node: &Node) -> Option<Re
         return Some(rule.clone());
     }
     if let Some(pattern) = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).filter(|pattern| !pattern.is_empty()) {
-        return match Regex::new(pattern) {
+        let build = |size| RegexBuilder::new(pattern).size_limit(size).build();
+        return match reader.source.pattern(pattern, "", build) {
             Ok(pattern) => Some(Redaction::Pattern(pattern)),
             Err(error) => {
                 let reason = crate::judge::regex_reason(&error);

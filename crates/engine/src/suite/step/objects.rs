@@ -32,7 +32,9 @@ pub static COMPLETE: Object<CompleteDraft> = Object {
             shape: Shape::Text,
             presence: Presence::OneOf,
             read: |reader, node, draft| {
-                draft.reference = json!({"type": "ref/resource", "uri": reader.template_text(node)?});
+                let uri = reader.template_text(node)?;
+                reader.permit(node.span, |restriction| restriction.uri(&uri))?;
+                draft.reference = json!({"type": "ref/resource", "uri": uri});
                 Ok(())
             },
         },

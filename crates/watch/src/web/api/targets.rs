@@ -87,7 +87,7 @@ async fn put(state: &State, name: &str, definition: &Definition) -> Result<(), R
     }
     let destinations = crate::api_target::allowed(&config);
     let refusal = |refusal: crate::api_target::Refusal| Refusal::invalid(refusal.problem, refusal.remedy);
-    let spec = definition.spec(name, destinations).map_err(refusal)?;
+    let spec = definition.spec(name, destinations.clone()).map_err(refusal)?;
     check_regions(state, &definition.regions).await?;
     definition.look_up(destinations).await.map_err(refusal)?;
     let Some(key) = &config.seal else {

@@ -1,0 +1,227 @@
+//! What an agent may have done: which commands may be started, which variables they may be given, and in which folder files lie.
+//! Decides before anything is started; what suites and configuration files ask for is decided by the process that reads them, with the
+//! flags of `--restricted`.
+
+use crate::failure::Failure;
+use crate::settings;
+use mcproof_engine::suite::restriction::{CommandPattern, Folder, line};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct LimitArgs {
+    /// Start only commands like this one, with * for any text, such as 'node server.js *'; may be repeated
+    #[arg(long, value_name = "GLOB", conflicts_with = "no_spawn")]
+    allow_command: Vec<String>,
+    /// With --allow-command or --no-spawn: an environment variable that may be set and read, or * for all; may be repeated
+    #[arg(long, value_name = "NAME")]
+    allow_env: Vec<String>,
+    /// Start no command at all, whoever asks for it: only servers at URLs are tested
+    #[arg(long)]
+    no_spawn: bool,
+    /// Work in this folder, and read and write no file outside of it
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+}
+
+/// Without any, everything is allowed.
+#[derive(Debug, Default)]
+pub(super) struct Limits {
+    commands: Option<Vec<(String, CommandPattern)>>,
+    variables: Vec<String>,
+    folder: Option<Folder>,
+}
+
+/// What an agent asks for, as far as it may be refused.
+pub(super) struct Wish<'a> {
+    /// Commands, each in its words.
+    pub(super) commands: Vec<Vec<String>>,
+    pub(super) variables: Vec<&'a str>,
+    /// Files and folders.
+    pub(super) paths: Vec<String>,
+    /// Words that are a file, a command, a URL or a name.
+    pub(super) sides: Vec<&'a str>,
+}
+
+impl LimitArgs {
+    /// # Errors
+    /// A pattern is none, or the folder is not there.
+    pub(super) fn limits(&self) -> Result<Limits, Failure> {
+        let pattern = |text: &String| match CommandPattern::parse(text) {
+            Ok(pattern) => Ok((text.clone(), pattern)),
+            Err(error) => Err(Failure::bad_input("bad-flag", format!("--allow-command {text}: {error}"))),
+        };
+        let commands = match self.no_spawn {
+            true => Some(Vec::new()),
+            false if self.allow_command.is_empty() => None,
+            false => Some(self.allow_command.iter().map(pattern).collect::<Result<_, _>>()?),
+        };
+        if commands.is_none() && !self.allow_env.is_empty() {
+            return Err(Failure::bad_input("bad-flag", "--allow-env needs --allow-command or --no-spawn"));
+        }
+        let folder = self.folder.as_deref().map(|path| {
+            let missing = |error| Failure::bad_input("no-such-folder", format!("--folder {}: {error}", path.display()));
+            Folder::at(path).map_err(missing).and_then(|folder| match folder.path().is_dir() {
+                true => Ok(folder),
+                false => Err(Failure::bad_input("no-such-folder", format!("--folder {}: it is a file", path.display()))),
+            })
+        });
+        Ok(Limits { commands, variables: self.allow_env.clone(), folder: folder.transpose()? })
+    }
+}
+
+impl Limits {
+    /// Where a job works whose agent has not said where.
+    pub(super) fn folder(&self) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.path().to_owned())
+    }
+
+    /// The flags with which a process of ours keeps to this.
+    pub(super) fn flags(&self) -> Vec<String> {
+        if self.commands.is_none() && self.folder.is_none() {
+            return Vec::new();
+        }
+        let mut flags = vec!["--restricted".to_owned(), "--allow-host=*".to_owned()];
+        match &self.commands {
+            None => flags.extend(["--allow-command=*", "--allow-env=*"].map(str::to_owned)),
+            Some(commands) => {
+                flags.extend(commands.iter().map(|(text, _)| format!("--allow-command={text}")));
+                flags.extend(self.variables.iter().map(|name| format!("--allow-env={name}")));
+            }
+        }
+        let folder = self.folder.as_ref().map_or(Path::new("/"), Folder::path);
+        flags.push(format!("--allow-path={}", folder.display()));
+        flags
+    }
+
+    /// What an agent is told before it asks.
+    pub(super) fn told(&self) -> String {
+        let mut told = String::new();
+        match &self.commands {
+            None => {}
+            Some(commands) if commands.is_empty() => told += "\nNo command may be started: say which server with a URL.",
+            Some(commands) => {
+                let patterns: Vec<&str> = commands.iter().map(|(text, _)| text.as_str()).collect();
+                told += &format!("\nOnly these commands may be started (* is any text): {}.", patterns.join("; "));
+            }
+        }
+        if let Some(folder) = &self.folder {
+            told += &format!("\nFiles lie in {}.", folder.path().display());
+        }
+        told
+    }
+
+    /// # Errors
+    /// Says what is not allowed, and which flag of this server would allow it.
+    pub(super) fn permit(&self, wish: &Wish<'_>, cwd: Option<&Path>) -> Result<(), String> {
+        let here = cwd.map(Path::to_owned).or_else(|| self.folder()).unwrap_or_else(settings::current_folder);
+        cwd.map_or(Ok(()), |cwd| self.path(cwd, &cwd.display().to_string()))?;
+        wish.commands.iter().try_for_each(|words| self.command(words))?;
+        if self.commands.is_some() {
+            wish.variables.iter().try_for_each(|name| self.variable(name))?;
+        }
+        for path in &wish.paths {
+            self.path(&here.join(path), path)?;
+        }
+        wish.sides.iter().try_for_each(|side| self.side(side, &here))
+    }
+
+    fn command(&self, words: &[String]) -> Result<(), String> {
+        let Some(commands) = &self.commands else { return Ok(()) };
+        if commands.iter().any(|(_, pattern)| pattern.covers(words)) {
+            return Ok(());
+        }
+        let line = line(words);
+        Err(match commands.is_empty() {
+            true => format!("`{line}` may not be started: `mcproof mcp` runs with --no-spawn"),
+            false => format!("`{line}` may not be started: `mcproof mcp` runs without an --allow-command for it"),
+        })
+    }
+
+    fn variable(&self, name: &str) -> Result<(), String> {
+        match self.variables.iter().any(|allowed| allowed == "*" || allowed == name) {
+            true => Ok(()),
+            false => Err(format!("the variable `{name}` may not be set: `mcproof mcp` runs without --allow-env {name}")),
+        }
+    }
+
+    fn path(&self, path: &Path, named: &str) -> Result<(), String> {
+        match &self.folder {
+            Some(folder) if !folder.holds(path) => {
+                Err(format!("`{named}` is not in {}, where `mcproof mcp` stays because of --folder", folder.path().display()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// As `mcproof diff` reads it.
+    fn side(&self, side: &str, here: &Path) -> Result<(), String> {
+        let words = shlex::split(side).unwrap_or_default();
+        match words.as_slice() {
+            [word] if word.contains("://") => Ok(()),
+            [word] => {
+                let path = here.join(word);
+                let is_program = path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0 && metadata.is_file());
+                if is_program || (!path.is_file() && settings::program_exists(word)) {
+                    self.command(&words)?;
+                }
+                self.path(&path, word)
+            }
+            _ => self.command(&words),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(arguments: LimitArgs) -> Limits {
+        arguments.limits().unwrap()
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_refused_before_anything_starts() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("mcproof.lock"), "{}").unwrap();
+        std::os::unix::fs::symlink("/etc", folder.path().join("away")).unwrap();
+        let limited = limits(LimitArgs {
+            allow_command: vec!["node server.js*".into()],
+            allow_env: vec!["KEY".into()],
+            no_spawn: false,
+            folder: Some(folder.path().to_owned()),
+        });
+        let check = |wish: Wish<'_>, cwd: Option<&str>, expected: Result<(), &str>| {
+            let found = limited.permit(&wish, cwd.map(Path::new));
+            match (found, expected) {
+                (Ok(()), Ok(())) => {}
+                (Err(found), Err(part)) => assert!(found.contains(part), "{found} lacks {part}"),
+                (found, expected) => panic!("{found:?} is not {expected:?}"),
+            }
+        };
+        let wish = || Wish { commands: Vec::new(), variables: Vec::new(), paths: Vec::new(), sides: Vec::new() };
+        let command = |text: &str| vec![shlex::split(text).unwrap()];
+        check(Wish { commands: command("node server.js --port 1"), ..wish() }, None, Ok(()));
+        check(Wish { commands: command("sh -c 'node server.js'"), ..wish() }, None, Err("may not be started"));
+        check(Wish { commands: command("'node server.js'"), ..wish() }, None, Err("may not be started"));
+        check(Wish { variables: vec!["KEY"], ..wish() }, None, Ok(()));
+        check(Wish { variables: vec!["LD_PRELOAD"], ..wish() }, None, Err("--allow-env LD_PRELOAD"));
+        check(Wish { paths: vec!["sub/a.mcproof.yaml".into()], ..wish() }, None, Ok(()));
+        check(Wish { paths: vec!["away/passwd".into()], ..wish() }, None, Err("--folder"));
+        check(Wish { paths: vec!["../x".into()], ..wish() }, None, Err("--folder"));
+        check(wish(), Some("/"), Err("--folder"));
+        check(Wish { sides: vec!["mcproof.lock", "http://h/mcp", "shop"], ..wish() }, None, Ok(()));
+        check(Wish { sides: vec!["sh -c evil"], ..wish() }, None, Err("may not be started"));
+        check(Wish { sides: vec!["sh"], ..wish() }, None, Err("may not be started"));
+        check(Wish { sides: vec!["/bin/sh"], ..wish() }, None, Err("may not be started"));
+        check(Wish { sides: vec!["away/passwd"], ..wish() }, None, Err("--folder"));
+    }
+
+    #[test]
+    fn flags_hand_the_limits_on() {
+        let spawnless = limits(LimitArgs { no_spawn: true, ..LimitArgs::default() });
+        assert_eq!(spawnless.flags(), ["--restricted", "--allow-host=*", "--allow-path=/"]);
+        assert!(limits(LimitArgs::default()).flags().is_empty());
+        assert!(LimitArgs { allow_env: vec!["A".into()], ..LimitArgs::default() }.limits().is_err());
+    }
+}

@@ -1,0 +1,85 @@
+//! The flags for suites and configuration files that strangers wrote, and what they come to. Reads the environment and the file system
+//! for it; knows nothing of suites.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::settings;
+use mcproof_client::ListedHost;
+use mcproof_engine::suite::restriction::{CommandPattern, Folder, Restriction, Variables};
+use mcproof_record::Diagnostic;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Untrusted suites and configuration")]
+pub(crate) struct RestrictionArgs {
+    /// For suites and configuration files that strangers wrote: they start no command, use no environment variable, touch no file outside of
+    /// their folder, and reach no host, unless it is typed here
+    #[arg(long)]
+    restricted: bool,
+    /// With --restricted: commands that may be started, with * for any text, such as 'node server.js *'; may be repeated
+    #[arg(long, value_name = "GLOB", requires = "restricted", value_parser = CommandPattern::parse)]
+    allow_command: Vec<CommandPattern>,
+    /// With --restricted: an environment variable that may be read and set, or * for all; may be repeated
+    #[arg(long, value_name = "NAME", requires = "restricted")]
+    allow_env: Vec<String>,
+    /// With --restricted: a host that may be reached besides the one that is typed, or * for all; may be repeated
+    #[arg(long, value_name = "HOST[:PORT]", requires = "restricted")]
+    allow_host: Vec<ListedHost>,
+    /// With --restricted: another folder or file that may be read and written; may be repeated
+    #[arg(long, value_name = "PATH", requires = "restricted")]
+    allow_path: Vec<PathBuf>,
+}
+
+/// What a program needs to find its way, and tells nobody a secret.
+const INHERITED: [&str; 11] = ["HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
+
+impl RestrictionArgs {
+    /// What may be touched. `typed`: the paths on the command line; `hosts`: those that it names.
+    ///
+    /// # Errors
+    /// A path does not exist, or is a link out of the folder in which it was typed.
+    pub(crate) fn restriction(
+        &self,
+        typed: &[PathBuf],
+        hosts: impl IntoIterator<Item = ListedHost>,
+    ) -> Result<Option<Arc<Restriction>>, Failure> {
+        if !self.restricted {
+            return Ok(None);
+        }
+        let here = folder(&settings::current_folder())?;
+        let mut folders = typed.iter().map(|path| self.typed(path, &here)).collect::<Result<Vec<_>, _>>()?;
+        for path in &self.allow_path {
+            folders.push(folder(path)?);
+        }
+        let variables = match self.allow_env.iter().any(|name| name == "*") {
+            true => Variables::All,
+            false => Variables::Only(self.allow_env.iter().cloned().collect()),
+        };
+        let all = settings::variables().into_iter();
+        let inherited = all.filter(|(name, _)| INHERITED.contains(&name.as_str()) || variables.allow(name)).collect();
+        let hosts = self.allow_host.iter().cloned().chain(hosts).collect();
+        Ok(Some(Arc::new(Restriction { folders, commands: self.allow_command.clone(), variables, hosts, inherited })))
+    }
+
+    /// The folder that a typed path stands for. What looks as if it lay in here has to.
+    fn typed(&self, path: &Path, here: &Folder) -> Result<Folder, Failure> {
+        let whole = folder(path)?;
+        let leads_away = path.is_absolute() || path.components().any(|part| part == Component::ParentDir);
+        let start =
+            if path.is_dir() { path } else { path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")) };
+        if leads_away
+            || here.holds(start)
+            || self.allow_path.iter().any(|allowed| folder(allowed).is_ok_and(|allowed| allowed.holds(start)))
+        {
+            return Ok(Folder::at(start).unwrap_or(whole));
+        }
+        let diagnostic =
+            Diagnostic::error("restricted-path", format!("`{}` is a link out of this folder: --restricted is on", path.display()));
+        Err(Failure::new(Exit::BadInput, diagnostic.hint(format!("allow it with --allow-path {}", whole.path().display()))))
+    }
+}
+
+fn folder(path: &Path) -> Result<Folder, Failure> {
+    Folder::at(path).map_err(|error| Failure::bad_input("no-such-path", format!("{} cannot be found: {error}", path.display())))
+}

@@ -1,0 +1,58 @@
+//! How large a suite may be. Each bound is far above what people write, and low enough that a file which multiplies itself is refused
+//! at once and in little memory: suites come from pull requests of strangers, too.
+
+use mcproof_record::Diagnostic;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+/// Bytes of a suite with all that it includes.
+pub const MOST_BYTES: usize = 8 << 20;
+/// Values in a suite with all that it includes: texts, numbers, lists, maps. What aliases add counts as if it were written out.
+pub(crate) const MOST_VALUES: usize = 300_000;
+/// Keys of one map.
+pub(crate) const MOST_KEYS: usize = 10_000;
+/// Steps of one list.
+pub(crate) const MOST_STEPS: usize = 10_000;
+/// Mistakes that are told of one suite.
+pub(crate) const MOST_MISTAKES: usize = 500;
+/// Bytes, by estimate, of what a suite comes to: variables filled in, rows and hooks written out.
+pub(crate) const MOST_FILLED: usize = 112 << 20;
+/// Lines of one file.
+pub(crate) const MOST_LINES: usize = 300_000;
+
+/// Bytes that all patterns of a suite may take, those that are the same counted once.
+pub(crate) const MOST_OF_PATTERNS: usize = 64 << 20;
+/// Bytes by which a pattern is counted: the first that it fits into. No pattern is larger than the last.
+pub(crate) const PATTERN_SIZES: [usize; 4] = [8 << 10, 64 << 10, 1 << 20, 10 << 20];
+
+/// What a step takes besides its values and places, and a case besides its steps, by estimate.
+pub(crate) const STEP: usize = 640;
+
+/// A file as it was read, unless it is too large or no file.
+///
+/// # Errors
+/// Says what is wrong with it, after its name.
+pub fn read_file(path: &Path, most: usize) -> Result<Vec<u8>, String> {
+    let told = |error: std::io::Error| format!("cannot be read: {error}");
+    // A pipe might never end, or never begin.
+    if !std::fs::metadata(path).map_err(told)?.is_file() {
+        return Err("cannot be read: it is no regular file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    File::open(path).map_err(told)?.take(limit).read_to_end(&mut bytes).map_err(told)?;
+    match bytes.len() > most {
+        true => Err(format!("is too large: {} are read at most", size(most))),
+        false => Ok(bytes),
+    }
+}
+
+pub(crate) fn too_large() -> Diagnostic {
+    let message = format!("with its variables, rows and hooks written out, this suite takes more than {}", size(MOST_FILLED));
+    Diagnostic::error("suite-too-large", message).hint("use fewer rows or steps, or variables that do not multiply each other")
+}
+
+fn size(bytes: usize) -> String {
+    format!("{} MiB", bytes >> 20)
+}
