@@ -93,7 +93,7 @@ impl Disturbances<'_> {
         while self.scene.timeline.now() < until {
             let deed = self.choose();
             self.disturb(deed);
-            let rest = if self.database.is_postgres() { 5_000..9_000 } else { 4_000..9_000 };
+            let rest = if self.database.is_postgres() { 4_000..8_000 } else { 3_000..7_000 };
             let rest = Duration::from_millis(self.random.u64(rest));
             self.rest(rest);
         }

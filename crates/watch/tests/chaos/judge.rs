@@ -26,7 +26,7 @@ const MANY: usize = 5;
 pub(crate) const RULES: &str = "\
 - *lost*: a server was down for 30 s, not counting the time from a fault of the monitor or of its database to its recovery (and to the end of \
 leases, where a process of several died), or for 100 s in which any process ran; and neither a page of its own nor a storm that it \
-is a part of ever reached a receiver.
+is a part of ever reached a receiver. Half of the outages end only when somebody was told, or long after somebody should have been.
 - *phantom*: a page about a server that was not down, a second page about the same outage, or a storm while fewer than five were down. \
 Several processes that stand in for one Postgres tell people each on its own (as the guide says): counted apart.
 - *early*: a page about a server that was down for less than 10 s.
@@ -49,6 +49,8 @@ pub(crate) struct Outage {
     pub(crate) target: String,
     pub(crate) ailment: &'static str,
     pub(crate) reach: Reach,
+    /// It would have gone on until somebody was told.
+    pub(crate) is_patient: bool,
     pub(crate) began: Duration,
     pub(crate) ended: Duration,
 }
@@ -161,7 +163,7 @@ pub(crate) fn judge(record: &Record) -> Judged {
         let flaps = flaps.filter_map(|story| story.begin.filter(|begin| *begin <= outage.began)).min();
         let at = told.get(&number).copied().or(in_storm);
         let is_owed = is_owed(record, outage);
-        judged.owed += usize::from(is_owed);
+        judged.owed += usize::from(is_owed || outage.is_patient && at.is_some());
         if let Some(at) = at {
             judged.told += 1;
             let latency = u64::try_from(at.saturating_sub(outage.began).as_millis()).unwrap_or(u64::MAX);
@@ -177,7 +179,7 @@ pub(crate) fn judge(record: &Record) -> Judged {
 }
 
 fn describe(outage: &Outage) -> String {
-    let Outage { target, ailment, reach, began, ended } = outage;
+    let Outage { target, ailment, reach, began, ended, .. } = outage;
     format!("{target}, {ailment} ({reach:?}), from {:.1} s to {:.1} s", began.as_secs_f64(), ended.as_secs_f64())
 }
 

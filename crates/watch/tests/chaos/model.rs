@@ -9,7 +9,14 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 fn outage(target: &str, began: u64, ended: u64) -> Outage {
-    Outage { target: target.into(), ailment: "refuses", reach: Reach::Alone, began: seconds(began), ended: seconds(ended) }
+    Outage {
+        target: target.into(),
+        ailment: "refuses",
+        reach: Reach::Alone,
+        is_patient: false,
+        began: seconds(began),
+        ended: seconds(ended),
+    }
 }
 
 /// `kind incident class target`, each with its own message.

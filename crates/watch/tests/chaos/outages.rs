@@ -48,7 +48,7 @@ pub(crate) fn trouble_servers(scene: &Scene, mut random: fastrand::Rng) {
             let until = now + between(&mut random, 30_000, 50_000);
             scene.strike(scene.shared(), AILMENTS[random.usize(..AILMENTS.len())], Reach::Host, Until::Moment(until));
         } else {
-            next = now + between(&mut random, 700, 2_000);
+            next = now + between(&mut random, 400, 1_200);
             strike_one(scene, &mut random, &active);
         }
     }
@@ -111,7 +111,7 @@ fn is_open(scene: &Scene, place: usize) -> bool {
     let entries = scene.entries.lock().unwrap();
     let open = scene.pager.open_incidents();
     let mut there = entries.iter().filter(|entry| entry.place == place);
-    there.any(|entry| open.iter().any(|(_, class, target)| *target == entry.name && class != "flapping"))
+    there.any(|entry| open.iter().any(|(_, class, target)| *target == entry.name && !matches!(class.as_str(), "flapping" | "latency")))
 }
 
 fn end_what_is_over(scene: &Scene, random: &mut fastrand::Rng) {
@@ -122,7 +122,8 @@ fn end_what_is_over(scene: &Scene, random: &mut fastrand::Rng) {
             Until::Moment(until) => until <= now,
             Until::Told if is_told(scene, &one) => {
                 let until = Until::Moment(now + between(random, 500, 5_000));
-                scene.active.lock().unwrap().iter_mut().filter(|other| other.place == one.place).for_each(|other| other.until = until);
+                let mut active = scene.active.lock().unwrap();
+                active.iter_mut().filter(|other| other.place == one.place).for_each(|other| other.until = until);
                 false
             }
             Until::Told => {
@@ -130,6 +131,7 @@ fn end_what_is_over(scene: &Scene, random: &mut fastrand::Rng) {
                     target: String::new(),
                     ailment: "",
                     reach: one.reach,
+                    is_patient: true,
                     began: one.began,
                     ended: now.saturating_sub(MARGIN).max(one.began),
                 };
@@ -150,7 +152,7 @@ fn is_told(scene: &Scene, one: &Active) -> bool {
 /// Targets come and go; the monitors read the file by themselves, or are told to.
 pub(crate) fn change_targets(scene: &Scene, hang_up: &dyn Fn(), mut random: fastrand::Rng) {
     loop {
-        scene.rest(between(&mut random, 5_000, 9_000));
+        scene.rest(between(&mut random, 4_000, 8_000));
         if scene.is_over() {
             return;
         }
@@ -181,7 +183,7 @@ pub(crate) fn change_targets(scene: &Scene, hang_up: &dyn Fn(), mut random: fast
 /// Until the scene is over; then they take everything.
 pub(crate) fn trouble_receivers(scene: &Scene, mut random: fastrand::Rng) {
     loop {
-        scene.rest(between(&mut random, 1_500, 6_000));
+        scene.rest(between(&mut random, 800, 3_000));
         if scene.is_over() {
             return;
         }
@@ -197,7 +199,7 @@ pub(crate) fn trouble_receivers(scene: &Scene, mut random: fastrand::Rng) {
         };
         let hindrance = scene.begin(kind, Effect::Delays, false);
         victims.iter().for_each(|victim| scene.pager.behave(*victim, manner));
-        scene.rest(between(&mut random, 1_000, 9_000));
+        scene.rest(between(&mut random, 500, 7_000));
         (0..CHANNELS.len()).for_each(|channel| scene.pager.behave(channel, Manner::Takes));
         scene.finish(hindrance, Duration::ZERO);
     }

@@ -74,7 +74,8 @@ pub(crate) fn page(runs: &[Figures]) -> String {
         run.unseen.first().map_or("-".to_owned(), |(_, length, what)| format!("{} ({what})", seconds(*length)))
     });
     row("ended by itself", &|run| run.ended.len().to_string());
-    let _ = writeln!(page, "\nEach target is probed every 2 s, with a timeout of 2 s. {}\n\n## What counts as what\n\n{RULES}", machines(runs));
+    let _ =
+        writeln!(page, "\nEach target is probed every 2 s, with a timeout of 2 s. {}\n\n## What counts as what\n\n{RULES}", machines(runs));
     latencies(&mut page, runs);
     durations(&mut page, "From the end of a fault until `/healthz` of every process answers 200", runs, |run| &run.recoveries);
     faults(&mut page, runs);

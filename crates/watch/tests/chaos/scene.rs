@@ -39,6 +39,8 @@ pub(crate) struct Active {
     pub(crate) reach: Reach,
     pub(crate) began: Duration,
     pub(crate) until: Until,
+    /// It was to go on until somebody was told.
+    is_patient: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +121,7 @@ impl Scene {
         let targets = there.map(|entry| entry.name.clone()).collect();
         self.places[place].become_one_that(ailment);
         let began = self.timeline.now();
-        self.active.lock().unwrap().push(Active { place, targets, ailment, reach, began, until });
+        self.active.lock().unwrap().push(Active { place, targets, ailment, reach, began, until, is_patient: until == Until::Told });
     }
 
     /// Ends the outage of a place; the others there have it no more either.
@@ -130,9 +132,9 @@ impl Scene {
         let over: Vec<Active> = active.extract_if(.., |one| one.place == place).collect();
         let mut record = self.record.lock().unwrap();
         for one in over.into_iter().filter(|one| one.ailment.is_down()) {
-            let Active { ailment, reach, began, .. } = one;
+            let Active { ailment, reach, began, is_patient, .. } = one;
             let ailment = ailment.word();
-            record.outages.extend(one.targets.into_iter().map(|target| Outage { target, ailment, reach, began, ended }));
+            record.outages.extend(one.targets.into_iter().map(|target| Outage { target, ailment, reach, is_patient, began, ended }));
         }
     }
 
