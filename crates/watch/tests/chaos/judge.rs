@@ -29,7 +29,8 @@ leases, where a process of several died), or for 100 s in which any process ran;
 is a part of ever reached a receiver. Half of the outages end only when somebody was told, or long after somebody should have been.
 - *phantom*: a page about a server that was not down, a second page about the same outage, or a storm while fewer than five were down. \
 Several processes that stand in for one Postgres tell people each on its own (as the guide says): counted apart.
-- *early*: a page about a server that was down for less than 10 s.
+- *early*: a page about a server that was down for less than 10 s. A clock that is set forward between two looks makes the next one due at \
+once, so that three failures are closer together than 15 s.
 - *blind*: a page that nothing is known of a server. It is right after a fault of the monitor or of its database, else it is a phantom.
 - *order*: an end before its begin, a begin after its end, or a second begin of the same incident as another message.
 - *end lost*: an incident that nobody was told the end of, though its server worked; *end false*: the end of an outage that went on.
@@ -44,10 +45,10 @@ pub(crate) enum Reach {
     Network,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Outage {
     pub(crate) target: String,
-    pub(crate) ailment: &'static str,
+    pub(crate) ailment: String,
     pub(crate) reach: Reach,
     /// It would have gone on until somebody was told.
     pub(crate) is_patient: bool,
@@ -62,10 +63,10 @@ impl Outage {
 }
 
 /// One message, as a receiver took it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Page {
     pub(crate) at: Duration,
-    pub(crate) channel: &'static str,
+    pub(crate) channel: String,
     /// The same when it is sent again; empty where the service has no such thing.
     pub(crate) message: String,
     pub(crate) kind: String,
@@ -77,7 +78,7 @@ pub(crate) struct Page {
 }
 
 /// How far a fault keeps the monitor from its work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Effect {
     /// Not at all: messages may be late.
     Delays,
@@ -87,9 +88,9 @@ pub(crate) enum Effect {
 }
 
 /// Something that was done to the monitor, its database or a receiver; until everything went on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Hindrance {
-    pub(crate) kind: &'static str,
+    pub(crate) kind: String,
     pub(crate) effect: Effect,
     /// A process may have stood in for the database.
     pub(crate) of_database: bool,
@@ -97,7 +98,8 @@ pub(crate) struct Hindrance {
     pub(crate) ended: Duration,
 }
 
-#[derive(Clone, Debug, Default)]
+/// Kept beside the figures, so that it can be judged again.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) outages: Vec<Outage>,
     /// In their order.
@@ -166,6 +168,10 @@ pub(crate) fn judge(record: &Record) -> Judged {
         judged.owed += usize::from(is_owed || outage.is_patient && at.is_some());
         if let Some(at) = at {
             judged.told += 1;
+            // Of a storm people knew before this was a part of it.
+            if at < outage.began {
+                continue;
+            }
             let latency = u64::try_from(at.saturating_sub(outage.began).as_millis()).unwrap_or(u64::MAX);
             for kind in meanwhile(record, outage.began, at) {
                 judged.latencies.entry(kind.to_owned()).or_default().push(latency);
@@ -195,7 +201,7 @@ fn stories<'a>(record: &'a Record, judged: &mut Judged) -> BTreeMap<&'a str, Sto
             begin: None,
             end: None,
         });
-        let is_again = !page.message.is_empty() && !seen.insert((page.channel, &page.message));
+        let is_again = !page.message.is_empty() && !seen.insert((&page.channel, &page.message));
         judged.repeated += usize::from(is_again);
         let mut disorder = |what: &str| {
             let Page { at, channel, incident, .. } = page;
@@ -272,10 +278,17 @@ fn weigh_storm(record: &Record, (id, story): (&str, &Story<'_>), begin: Duration
 fn in_storm(story: &Story<'_>, outage: &Outage) -> Option<Duration> {
     let begin = story.begin.filter(|_| story.class == "storm")?;
     let end = story.end.unwrap_or(Duration::MAX);
-    let is_named = story.targets.contains(&outage.target) && outage.began <= begin && begin <= outage.ended + LATEST;
-    let joined = begin <= outage.began && outage.began <= begin + STORM && outage.began + SHORTEST < end;
-    let was_about_to = outage.reach != Reach::Alone && outage.began <= begin && begin <= outage.ended + LATEST;
-    (is_named || joined || was_about_to).then_some(begin.max(outage.began))
+    let is_of_all = story.target.starts_with("region:");
+    let late = if outage.length() < SHORTEST { Duration::ZERO } else { SOON * 2 };
+    let is_then = outage.began <= begin && begin <= outage.ended + late;
+    let is_named = story.targets.contains(&outage.target) && is_then;
+    let joined = is_of_all && begin <= outage.began && outage.began <= begin + STORM && outage.began + SHORTEST < end;
+    let was_about_to = match outage.reach {
+        Reach::Alone => false,
+        Reach::Host => is_then,
+        Reach::Network => is_then && is_of_all,
+    };
+    (is_named || joined || was_about_to).then_some(begin)
 }
 
 pub(crate) fn is_owed(record: &Record, outage: &Outage) -> bool {
@@ -313,9 +326,14 @@ fn without_database(record: &Record, from: Duration, until: Duration) -> bool {
     record.hindrances.iter().any(|hindrance| hindrance.of_database && hindrance.began <= until && from <= hindrance.ended + LATEST)
 }
 
-/// What was done between two moments; "nothing" if nothing was.
-fn meanwhile(record: &Record, from: Duration, until: Duration) -> BTreeSet<&'static str> {
-    let during = record.hindrances.iter().filter(|hindrance| hindrance.began <= until && from <= hindrance.ended);
-    let kinds: BTreeSet<&str> = during.map(|hindrance| hindrance.kind).collect();
-    if kinds.is_empty() { BTreeSet::from(["nothing"]) } else { kinds }
+/// What was done between two moments. What receivers did is named where nothing else was done: something is wrong with them all the time.
+fn meanwhile(record: &Record, from: Duration, until: Duration) -> BTreeSet<&str> {
+    let during = || record.hindrances.iter().filter(|hindrance| hindrance.began <= until && from <= hindrance.ended);
+    let kinds: BTreeSet<&str> =
+        during().filter(|hindrance| hindrance.effect != Effect::Delays).map(|hindrance| hindrance.kind.as_str()).collect();
+    match (kinds.is_empty(), during().next()) {
+        (false, _) => kinds,
+        (true, Some(_)) => BTreeSet::from(["only of receivers"]),
+        (true, None) => BTreeSet::from(["nothing"]),
+    }
 }

@@ -11,7 +11,7 @@ fn seconds(seconds: u64) -> Duration {
 fn outage(target: &str, began: u64, ended: u64) -> Outage {
     Outage {
         target: target.into(),
-        ailment: "refuses",
+        ailment: "refuses".into(),
         reach: Reach::Alone,
         is_patient: false,
         began: seconds(began),
@@ -23,11 +23,11 @@ fn outage(target: &str, began: u64, ended: u64) -> Outage {
 fn page(at: u64, text: &str) -> Page {
     let words: Vec<&str> = text.split(' ').collect();
     let [kind, incident, class, target] = [words[0], words[1], words[2], words[3]].map(str::to_owned);
-    Page { at: seconds(at), channel: "hook", message: format!("{at} {text}"), kind, incident, class, target, targets: Vec::new() }
+    Page { at: seconds(at), channel: "hook".into(), message: format!("{at} {text}"), kind, incident, class, target, targets: Vec::new() }
 }
 
 fn halt(began: u64, ended: u64, of_database: bool) -> Hindrance {
-    Hindrance { kind: "freeze", effect: Effect::Halts, of_database, began: seconds(began), ended: seconds(ended) }
+    Hindrance { kind: "freeze".into(), effect: Effect::Halts, of_database, began: seconds(began), ended: seconds(ended) }
 }
 
 /// Lost, phantom, early, order, end lost, end false, told by several, blind.
@@ -78,7 +78,11 @@ fn weighs_storms() -> Result<(), Failed> {
     check("a storm tells of its parts", &all, &storm, &[], [0; 8])?;
     check("a storm of four", &all[..4], &storm, &[], [0, 1, 0, 0, 0, 0, 0, 0])?;
     let late = [all.as_slice(), &[outage("f", 60, 120)]].concat();
-    check("what began after a storm", &late, &storm, &[], [1, 0, 0, 0, 0, 0, 0, 0])
+    check("what began after a storm", &late, &storm, &[], [1, 0, 0, 0, 0, 0, 0, 0])?;
+    let alone = [all.as_slice(), &[outage("f", 25, 70)]].concat();
+    check("what is on another host", &alone, &storm, &[], [1, 0, 0, 0, 0, 0, 0, 0])?;
+    let region = [(20, "trigger i storm region:local"), (50, "resolve i storm region:local")];
+    check("what joins a storm of all", &alone, &region, &[], [0; 8])
 }
 
 pub(crate) fn trials() -> Vec<Trial> {

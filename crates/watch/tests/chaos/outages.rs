@@ -129,7 +129,7 @@ fn end_what_is_over(scene: &Scene, random: &mut fastrand::Rng) {
             Until::Told => {
                 let outage = Outage {
                     target: String::new(),
-                    ailment: "",
+                    ailment: String::new(),
                     reach: one.reach,
                     is_patient: true,
                     began: one.began,

@@ -99,7 +99,7 @@ impl Pager {
             if matches!(manner, Manner::Takes | Manner::LosesReplies) {
                 let body = serde_json::from_slice(&body).unwrap_or_default();
                 let page = if channel == 0 { of_hook(&body) } else { of_duty(&body) };
-                self.pages.lock().unwrap().push(Page { at: self.timeline.now(), channel: CHANNELS[channel], ..page });
+                self.pages.lock().unwrap().push(Page { at: self.timeline.now(), channel: CHANNELS[channel].to_owned(), ..page });
             }
             let reply: &[u8] = match manner {
                 Manner::Takes => b"HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\nok",

@@ -1,7 +1,7 @@
 //! One run on one database: sets the scene, lets everybody bring trouble at the same time, waits until everything is calm, and counts.
 
 use super::disturbances::{Abilities, Database, Disturbances};
-use super::judge::{Hindrance, judge};
+use super::judge::{Hindrance, Page, Record, judge};
 use super::monitors::{Monitor, can_set_clocks, set_clock, with_clock};
 use super::observer::{Health, Seen, ask, count};
 use super::outages::{change_targets, trouble_receivers, trouble_servers};
@@ -131,6 +131,7 @@ pub(crate) fn run(plan: &Plan, name: &str) -> Figures {
     unasked.sort_by_key(|(_, length)| std::cmp::Reverse(*length));
     let pages = scene.pager.pages();
     write_events(plan, name, &record, &pages);
+    fs::write(plan.logs.join(format!("{name}-record.json")), serde_json::to_string(&*record).unwrap()).unwrap();
     let ended = monitors.lock().unwrap().iter().flat_map(|monitor| monitor.ended.clone()).collect();
     let mut skipped = Vec::new();
     if !abilities.clocks {
@@ -159,6 +160,14 @@ pub(crate) fn run(plan: &Plan, name: &str) -> Figures {
     }
 }
 
+/// The last run on a database, as it is judged now.
+pub(crate) fn judge_again(plan: &Plan, name: &str) -> Figures {
+    let read = |file: String| fs::read_to_string(plan.logs.join(file)).unwrap();
+    let figures: Figures = serde_json::from_str(&read(format!("{name}.json"))).unwrap();
+    let record: Record = serde_json::from_str(&read(format!("{name}-record.json"))).unwrap();
+    Figures { judged: judge(&record), ..figures }
+}
+
 async fn open_world(timeline: Timeline, network: u8) -> (Vec<Arc<Place>>, Arc<Pager>) {
     let mut places = Vec::new();
     for number in 0..=ALONE {
@@ -185,7 +194,7 @@ const NOTHING: &str = "nothing else";
 fn during(hindrances: &[Hindrance], from: Duration, length: Duration) -> String {
     let is_then = |hindrance: &&Hindrance| hindrance.began <= from + length && from <= hindrance.ended;
     let mut kinds: Vec<&str> =
-        hindrances.iter().filter(is_then).map(|hindrance| hindrance.kind).filter(|kind| !kind.starts_with("receiver")).collect();
+        hindrances.iter().filter(is_then).map(|hindrance| hindrance.kind.as_str()).filter(|kind| !kind.starts_with("receiver")).collect();
     kinds.sort_unstable();
     kinds.dedup();
     if kinds.is_empty() { NOTHING.to_owned() } else { kinds.join(", ") }
@@ -205,7 +214,7 @@ fn keep_logs(plan: &Plan, name: &str, folder: &Path, monitors: &Mutex<Vec<Monito
 }
 
 /// All that happened, in its order, for whoever looks for a reason.
-fn write_events(plan: &Plan, name: &str, record: &super::judge::Record, pages: &[super::judge::Page]) {
+fn write_events(plan: &Plan, name: &str, record: &Record, pages: &[Page]) {
     let mut events: Vec<(Duration, String)> = Vec::new();
     for one in &record.outages {
         events.push((one.began, format!("down: {one:?}")));

@@ -133,8 +133,9 @@ impl Scene {
         let mut record = self.record.lock().unwrap();
         for one in over.into_iter().filter(|one| one.ailment.is_down()) {
             let Active { ailment, reach, began, is_patient, .. } = one;
-            let ailment = ailment.word();
-            record.outages.extend(one.targets.into_iter().map(|target| Outage { target, ailment, reach, is_patient, began, ended }));
+            let ailment = || ailment.word().to_owned();
+            let outages = one.targets.into_iter().map(|target| Outage { target, ailment: ailment(), reach, is_patient, began, ended });
+            record.outages.extend(outages);
         }
     }
 
@@ -161,7 +162,7 @@ impl Scene {
     pub(crate) fn begin(&self, kind: &'static str, effect: Effect, of_database: bool) -> usize {
         let mut record = self.record.lock().unwrap();
         let began = self.timeline.now();
-        record.hindrances.push(Hindrance { kind, effect, of_database, began, ended: Duration::MAX });
+        record.hindrances.push(Hindrance { kind: kind.to_owned(), effect, of_database, began, ended: Duration::MAX });
         drop(record);
         self.count(kind);
         self.record.lock().unwrap().hindrances.len() - 1
