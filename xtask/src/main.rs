@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who started it")]
 
 mod bindings;
+mod chaos;
 mod check;
 mod field;
 mod fuzz;
@@ -36,6 +37,9 @@ usage: cargo xtask <chore>
                   them take about an hour, and write docs/mutations.md
   hostile [TEXT]  every command on every hostile server of the testkit (or those with TEXT in their name), and writes
                   docs/hostile.md; half an hour
+  chaos [--minutes N] [--seed N] [--database sqlite|postgres]
+                  random faults for a monitor on each database, ten minutes on each if not told otherwise; checks that no outage
+                  is lost and nothing is told that was not so, and writes docs/chaos.md
   requirements [--update | --show] FOLDER
                   compares the table of normative sentences with the specification's sources: FOLDER holds the
                   repositories of the organization (modelcontextprotocol, ext-tasks, ext-auth, ext-apps) side by side;
@@ -59,6 +63,7 @@ fn main() -> ExitCode {
         ["bindings", arguments @ ..] => told(bindings::bindings(root(), arguments)),
         ["mutations", words @ ..] => mutations(words),
         ["hostile", words @ ..] => test_program("hostile", "--verbs", words),
+        ["chaos", words @ ..] => told(chaos::chaos(root(), words)),
         ["requirements", arguments @ ..] => {
             told(requirements::parse(arguments).and_then(|plan| requirements::compare(root(), &plan)).map(|report| print!("{report}")))
         }

@@ -2,7 +2,7 @@
 //!
 //! Debian keeps only the newest version of a package, so none can be pinned: what is asked for is a version that is new enough.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 struct Program {
@@ -23,6 +23,8 @@ const PROGRAMS: [Program; 3] = [
 
 /// Where Debian puts the programs of the database, in a folder for each version.
 const POSTGRES: &str = "/usr/lib/postgresql";
+/// Where it puts what sets clocks.
+const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 
 /// Installs what is missing, where that is possible.
 ///
@@ -31,15 +33,7 @@ const POSTGRES: &str = "/usr/lib/postgresql";
 pub(crate) fn ensure() -> Result<(), String> {
     let missing: Vec<&str> = PROGRAMS.iter().filter(|program| version(program.name).is_none()).map(|program| program.package).collect();
     if !missing.is_empty() {
-        println!("programs: installing {}", missing.join(" "));
-        let apt = |arguments: &[&str]| {
-            let status = Command::new("apt-get").args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null()).status();
-            status.is_ok_and(|status| status.success())
-        };
-        let install = [&["install", "--yes", "--quiet", "--no-install-recommends"], missing.as_slice()].concat();
-        if !(apt(&["update", "--quiet"]) && apt(&install)) {
-            return Err(format!("install by hand what the tests need: apt-get install {}", missing.join(" ")));
-        }
+        install(&missing)?;
     }
     for Program { name, at_least, .. } in &PROGRAMS {
         match version(name) {
@@ -49,6 +43,27 @@ pub(crate) fn ensure() -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// What sets the clocks of single processes, which only the chore `chaos` does.
+///
+/// # Errors
+/// Says what to install by hand.
+pub(crate) fn ensure_clocks() -> Result<(), String> {
+    if Path::new(FAKETIME).exists() { Ok(()) } else { install(&["libfaketime"]) }
+}
+
+fn install(packages: &[&str]) -> Result<(), String> {
+    println!("programs: installing {}", packages.join(" "));
+    let apt = |arguments: &[&str]| {
+        let status = Command::new("apt-get").args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    let install = [&["install", "--yes", "--quiet", "--no-install-recommends"], packages].concat();
+    if apt(&["update", "--quiet"]) && apt(&install) {
+        return Ok(());
+    }
+    Err(format!("install by hand what the tests need: apt-get install {}", packages.join(" ")))
 }
 
 /// The first number of what a program answers to `--version`.

@@ -426,6 +426,23 @@ impl Monitor {
         }
     }
 
+    /// In any order; what it says with the first of them.
+    fn says_both(&mut self, event: &str, other: &str) -> Value {
+        let (mut said, mut said_other) = (None, false);
+        loop {
+            let mut line = String::new();
+            assert!(self.stderr.read_line(&mut line).unwrap() > 0, "it ended without saying `{event}` and `{other}`");
+            let line: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            said_other |= line["event"] == other;
+            if line["event"] == event {
+                said = Some(line);
+            }
+            if let (Some(said), true) = (&said, said_other) {
+                return said.clone();
+            }
+        }
+    }
+
     fn signal(&self, name: &str) {
         assert!(Command::new("kill").args([name, &self.process.id().to_string()]).status().unwrap().success());
     }
@@ -505,15 +522,20 @@ fn a_disk_that_takes_nothing_is_told_and_probing_goes_on_when_it_does_again() {
     let limit = |size: &str| {
         assert!(Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={size}:unlimited")]).status().unwrap().success());
     };
-    for _ in 0..2 {
+    for round in 0..2 {
         limit("4096");
         let said = monitor.says("database");
         assert!(said["why"].as_str().unwrap().starts_with("the disk"), "{said}");
         assert!(said["hint"].as_str().unwrap().contains("disk"), "{said}");
         let (status, body) = get(&at, "/healthz");
         assert!(status.contains("503") && body.contains("no result can be written: the disk"), "{status} {body}");
+        let more = config.replace("targets: {", &format!("targets: {{ shop{round}: {{ stdio: 'mcproof demo shop', every: 1m }},"));
+        std::fs::write(folder.path().join("watch.yaml"), more).unwrap();
+        monitor.says("not-reloaded");
         limit("unlimited");
-        monitor.says("database-works-again");
+        // Without another change of the file.
+        let said = monitor.says_both("reloaded", "database-works-again");
+        assert_eq!(said["targets"], "2", "{said}");
         assert!(get(&at, "/healthz").0.contains("200"));
     }
 }

@@ -143,6 +143,7 @@ impl Worker {
 
     /// Turns that are due, and how long to wait until the next look. A database that fails is asked again, less often.
     async fn take(&self, free: usize, now: Moment) -> (Vec<(Arc<TargetSpec>, Lease)>, Duration) {
+        self.pulse.ask(Task::Lease);
         let taken = async {
             let leases = self.lease(free, now).await?;
             let next = if leases.is_empty() { self.store.next_due(&self.region, now).await? } else { Some(now) };
@@ -225,6 +226,7 @@ impl Worker {
 
     async fn commit(&self, finished: &[Finished], now: Moment) -> Result<(), StoreFailure> {
         let config = Arc::clone(&self.plan.borrow().config);
+        self.pulse.ask(Task::Commit);
         let committed = self.store.commit(finished, &config, now).await?;
         // Of what was dropped nothing was written.
         if committed.dropped == 0 {

@@ -5,6 +5,11 @@ use crate::moment::Moment;
 use crate::schedule::{Grid, Turn};
 use crate::store::{Committed, StoreFailure};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A database that has not answered for so long takes nothing: others are told before it says so itself.
+const LONGEST_ANSWER: Duration = Duration::from_secs(3);
 
 /// Clones share what they know.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +34,8 @@ pub struct Vitals {
     pub is_replaced: bool,
     /// Why turns could not be had, or results not be written, the last time that this was tried.
     pub trouble: Option<Trouble>,
+    /// Since when turns are waited for, and results to be written.
+    asked: [Option<Instant>; 2],
 }
 
 /// What the database did not do.
@@ -47,18 +54,34 @@ pub(super) enum Task {
 
 impl Pulse {
     pub fn vitals(&self) -> Vitals {
-        self.lock().clone()
+        let mut vitals = self.lock().clone();
+        for task in [Task::Lease, Task::Commit] {
+            let waits = vitals.asked[task as usize].is_some_and(|since| since.elapsed() > LONGEST_ANSWER);
+            if waits && vitals.trouble.is_none() {
+                let hint = Some("look whether another program has locked it, or whether its machine is overloaded");
+                vitals.trouble = Some(Trouble { why: "the database does not answer".into(), hint, task });
+            }
+        }
+        vitals
+    }
+
+    /// The database is asked for this now.
+    pub(super) fn ask(&self, task: Task) {
+        self.lock().asked[task as usize] = Some(Instant::now());
     }
 
     pub(super) fn well(&self, now: Moment) {
         let mut vitals = self.lock();
+        vitals.asked[Task::Lease as usize] = None;
         vitals.looked = now;
         // Where nothing is due nothing is written: that results can be is seen when they are.
         vitals.trouble.take_if(|trouble| trouble.task == Task::Lease);
     }
 
     pub(super) fn ill(&self, task: Task, failure: &StoreFailure) {
-        self.lock().trouble = Some(Trouble { why: failure.to_string(), hint: failure.hint(), task });
+        let mut vitals = self.lock();
+        vitals.asked[task as usize] = None;
+        vitals.trouble = Some(Trouble { why: failure.to_string(), hint: failure.hint(), task });
     }
 
     /// Somebody stands in for the database.
@@ -87,10 +110,37 @@ impl Pulse {
         vitals.results += u64::try_from(committed.written).unwrap_or(0);
         vitals.dropped += u64::try_from(committed.dropped).unwrap_or(0);
         vitals.written = now;
+        vitals.asked[Task::Commit as usize] = None;
         vitals.trouble = None;
     }
 
     fn lock(&self) -> MutexGuard<'_, Vitals> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_database_that_does_not_answer_is_told_before_it_refuses() {
+        let pulse = Pulse::default();
+        for (task, ends) in [(Task::Lease, true), (Task::Commit, false)] {
+            pulse.ask(task);
+            tokio::time::advance(LONGEST_ANSWER).await;
+            assert_eq!(pulse.vitals().trouble, None);
+            tokio::time::advance(Duration::from_millis(1)).await;
+            assert_eq!(pulse.vitals().trouble.map(|trouble| trouble.task), Some(task));
+            if ends {
+                pulse.well(Moment(1));
+                assert_eq!(pulse.vitals().trouble, None);
+            }
+        }
+        // Turns can be had, results still cannot be written.
+        pulse.well(Moment(2));
+        assert!(pulse.vitals().trouble.is_some());
+        pulse.committed(&Committed::default(), Moment(3));
+        assert_eq!(pulse.vitals().trouble, None);
     }
 }

@@ -27,12 +27,19 @@ pub(crate) struct Cluster {
     durability: Durability,
     /// Of TCP, if it listens there, too.
     port: Option<u16>,
+    /// What its environment has besides.
+    variables: Vec<(String, String)>,
 }
 
 impl Cluster {
     /// Must be called by a thread that lives as long as the cluster is needed: the server ends with it.
     pub(crate) fn start(durability: Durability) -> Self {
-        Self::start_at(durability, None)
+        Self::start_at(durability, None, &std::env::temp_dir(), Vec::new())
+    }
+
+    /// One whose files are in this folder, and whose environment has these variables besides.
+    pub(crate) fn start_in(folder: &Path, variables: Vec<(String, String)>) -> Self {
+        Self::start_at(Durability::Full, None, folder, variables)
     }
 
     /// One that is also reached over TCP, by this machine only.
@@ -40,11 +47,11 @@ impl Cluster {
         // Below those that systems give to whoever asks for any.
         let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
         let port = std::iter::repeat_with(|| fastrand::u16(10_000..30_000)).find(is_free);
-        Self::start_at(Durability::None, port)
+        Self::start_at(Durability::None, port, &std::env::temp_dir(), Vec::new())
     }
 
-    fn start_at(durability: Durability, port: Option<u16>) -> Self {
-        let folder = tempfile::Builder::new().prefix("mcproof-pg-").tempdir().unwrap();
+    fn start_at(durability: Durability, port: Option<u16>, parent: &Path, variables: Vec<(String, String)>) -> Self {
+        let folder = tempfile::Builder::new().prefix("mcproof-pg-").tempdir_in(parent).unwrap();
         if is_root() {
             assert!(Command::new("chown").arg("postgres").arg(folder.path()).status().unwrap().success());
         }
@@ -54,14 +61,14 @@ impl Cluster {
             .arg(folder.path().join("data"));
         let made = initdb.current_dir(folder.path()).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let mut cluster = Self { folder, server: None, durability, port };
+        let mut cluster = Self { folder, server: None, durability, port, variables };
         cluster.resume();
         cluster
     }
 
     /// Starts the server anew, and waits until it takes connections.
     pub(crate) fn resume(&mut self) {
-        let mut postgres = command("postgres");
+        let mut postgres = command_with("postgres", &self.variables);
         postgres.arg("-D").arg(self.folder.path().join("data")).arg("-k").arg(self.folder.path());
         postgres.args(["-c", "max_connections=100", "-c", "log_min_messages=fatal", "-c"]);
         match self.port {
@@ -87,6 +94,11 @@ impl Cluster {
             nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGQUIT).unwrap();
             server.wait().unwrap();
         }
+    }
+
+    /// Whether the server has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.server.as_mut().is_none_or(|server| server.try_wait().unwrap().is_some())
     }
 
     /// The process of the server, if it runs.
@@ -155,12 +167,17 @@ fn is_root() -> bool {
 
 /// A program of Postgres, which refuses to run as root. It gets the signal to end when we do.
 fn command(program: &str) -> Command {
+    command_with(program, &[])
+}
+
+/// Its environment has these besides, and nothing that is started on the way to it.
+fn command_with(program: &str, variables: &[(String, String)]) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "QUIT"]);
     if is_root() {
         command.args(["--reuid", "postgres", "--regid", "postgres", "--init-groups"]);
     }
-    command.arg("--").arg(found(program));
+    command.args(["--", "env"]).args(variables.iter().map(|(name, value)| format!("{name}={value}"))).arg(found(program));
     command
 }
 

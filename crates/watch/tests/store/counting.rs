@@ -1,12 +1,18 @@
 //! Counts of five minutes, hours and days; what is forgotten; and targets that nobody sees any more.
 
 use super::fixtures::*;
+use mcproof_watch::chores::{Chores, Presence};
 use mcproof_watch::config::{Config, Retention, TargetSpec};
 use mcproof_watch::latency::Latency;
 use mcproof_watch::moment::Moment;
 use mcproof_watch::state::Verdict;
 use mcproof_watch::store::{Lease, Store};
+use mcproof_watch::worker::Plan;
+use sqlx::{AnyConnection, Connection as _, Executor as _};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{Notify, watch};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 /// The beginning of a day.
@@ -104,6 +110,36 @@ pub(crate) async fn who_is_not_heard_for_three_intervals_is_blind_unless_the_mon
     sync(&store, &[target("one"), quick], now).await;
     assert_eq!(blind(MIDNIGHT, now + Duration::from_secs(10)).await, 0);
     assert_eq!(blind(MIDNIGHT, now + Duration::from_secs(40)).await, 1);
+}
+
+pub(crate) async fn who_waited_for_the_database_calls_nobody_blind(address: String) {
+    let store = Store::open(&address).await.unwrap();
+    let quick = TargetSpec { every: Duration::from_secs(1), ..target("quick") };
+    sync(&store, std::slice::from_ref(&quick), START).await;
+    let plan = Plan { config: Arc::new(config()), targets: BTreeMap::from([("quick".to_owned(), Arc::new(quick))]) };
+    let (_, plan) = watch::channel(Arc::new(plan));
+    let (presence, stirred) = (Presence::new(START), Arc::new(Notify::new()));
+    let (name, region, longest_raw) = ("worker".to_owned(), "here".to_owned(), Duration::MAX);
+    let chores = Chores { store, name, region, plan, presence, longest_raw, stirred };
+    let blind = async |seconds: u64| {
+        chores.pass(START + Duration::from_secs(seconds)).await.unwrap();
+        rows(&address, "SELECT subject FROM incident WHERE class = 'blind'").await.len()
+    };
+    for seconds in [0, 10, 20] {
+        assert_eq!(blind(seconds).await, 0);
+    }
+    let mut other = AnyConnection::connect(&address).await.unwrap();
+    let lock: &[&str] = if address.starts_with("sqlite") { &["BEGIN IMMEDIATE"] } else { &["BEGIN", "LOCK TABLE chore IN EXCLUSIVE MODE"] };
+    for statement in lock {
+        other.execute(*statement).await.unwrap();
+    }
+    let unlocking = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        other.execute("ROLLBACK").await.unwrap();
+    };
+    let (found, ()) = tokio::join!(blind(30), unlocking);
+    assert_eq!(found, 0, "nobody could write");
+    assert_eq!((blind(40).await, blind(50).await, blind(60).await), (0, 0, 1));
 }
 
 pub(crate) async fn a_chore_is_done_by_one_of_many(address: String) {

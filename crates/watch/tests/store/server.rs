@@ -1,6 +1,8 @@
 //! An MCP server of the modern era, just large enough to be probed, and quick enough for thousands of them. The first part of the
 //! path says which server is asked.
 
+#![allow(dead_code, reason = "each test program uses some of these")]
+
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
@@ -64,7 +66,7 @@ pub(crate) async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin, moods:
     }
 }
 
-fn answer(request: &Value) -> Value {
+pub(crate) fn answer(request: &Value) -> Value {
     let result = match request["method"].as_str() {
         Some("server/discover") => json!({
             "resultType": "complete",

@@ -332,7 +332,7 @@ impl House {
         Ok(Some(next.unwrap_or(now + POLL)))
     }
 
-    /// Takes over what the file says when it changes, or on SIGHUP.
+    /// Takes over what the file says when it changes, or on SIGHUP; what the database did not take is tried again.
     /// `bound` is where the dashboard listens.
     async fn read_again(
         &self,
@@ -344,6 +344,7 @@ impl House {
     ) {
         let mut stop = std::pin::pin!(stop);
         let mut hung_up = signal(SignalKind::hangup()).ok();
+        let mut refused: Option<String> = None;
         loop {
             let asked = tokio::select! {
                 biased;
@@ -352,7 +353,7 @@ impl House {
                 () = sleep(LOOK) => false,
             };
             let now = look(path);
-            if now == seen && !asked {
+            if now == seen && !asked && refused.is_none() {
                 continue;
             }
             seen = now;
@@ -363,19 +364,31 @@ impl House {
             match read {
                 Read::Flawless(loaded) => {
                     if let Some(failure) = bound.and_then(|address| opened(address, &loaded.config)) {
+                        refused = None;
                         self.log.say(Level::Error, "not-reloaded", &[("why", &failure.to_string()), ("hint", failure.hint())]);
                         continue;
                     }
-                    self.point_out(Level::Warning, &loaded.warnings);
+                    if refused.is_none() {
+                        self.point_out(Level::Warning, &loaded.warnings);
+                    }
                     match self.monitor.reload(loaded.config, self.clock.now()).await {
                         Ok(_) => {
                             let targets = self.monitor.plan().borrow().targets.len().to_string();
                             self.log.say(Level::Info, "reloaded", &[("targets", &targets)]);
+                            refused = None;
                         }
-                        Err(failure) => self.log.say(Level::Error, "not-reloaded", &[("why", &failure.to_string())]),
+                        Err(failure) => {
+                            let why = failure.to_string();
+                            if refused.as_ref() != Some(&why) {
+                                let hint = "it is tried again until the database takes it";
+                                self.log.say(Level::Error, "not-reloaded", &[("why", &why), ("hint", hint)]);
+                            }
+                            refused = Some(why);
+                        }
                     }
                 }
                 Read::Mistaken(mistakes) => {
+                    refused = None;
                     self.point_out(Level::Error, &mistakes);
                     self.log.say(Level::Error, "not-reloaded", &[("why", "the file has mistakes: the earlier one goes on")]);
                 }
