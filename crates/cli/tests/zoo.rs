@@ -68,6 +68,9 @@ fn main() -> ExitCode {
         called_well(&["find_animals", "region=Africa"])?;
         called_well(&["find_animals", "--args", r#"{"region":"Africa"}"#])
     }));
+    trials.push(Trial::test("a_tool_that_never_answers_makes_a_check_inconclusive", || {
+        mutations::PLACES.into_iter().try_for_each(mutations::a_silent_tool_is_told)
+    }));
     for place in mutations::PLACES {
         let name = format!("mutations_of_the_correct_server_over_{}_{}_are_told", place.0, place.1);
         trials.push(Trial::test(name, move || mutations::sample(place, 4)));

@@ -194,6 +194,34 @@ pub(super) const RULES: &[Rule] = &[
 /// How long a body that has begun may take to end.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How long the response to a POST may take that nothing has to be worked out for.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// Notifications that were posted, and over HTTP+SSE requests whose response came on the stream, without a response to the POST
+/// itself, although the server responded to what was posted later.
+pub(super) fn unanswered_posts<'c, 'a>(conversation: &'c Conversation<'a>) -> Vec<(&'c HttpExchange<'a>, String)> {
+    let Some(last) = conversation.frames().last() else { return Vec::new() };
+    let is_left = |exchange: &HttpExchange<'_>| {
+        let mut aborts = conversation.take.probes.iter().filter(|probed| probed.probe == "abort");
+        aborts.any(|probed| probed.first <= exchange.request.id && exchange.request.id < probed.end)
+    };
+    let unanswered = |exchange: &'c HttpExchange<'a>| {
+        if exchange.method != "POST" || exchange.response.is_some() || exchange.end.is_some() || is_left(exchange) {
+            return None;
+        }
+        let said = conversation.from_client().find(|said| said.exchange == Some(exchange.id))?;
+        let since = match (said.is_request(), conversation.is_over("sse")) {
+            (true, true) => conversation.answer_to(said)?.frame.id,
+            (true, false) => return None,
+            (false, _) => exchange.request.id,
+        };
+        let mut later = conversation.exchanges.values().filter(|later| later.request.id > exchange.request.id);
+        let is_overdue = conversation.elapsed(since, last.id)? >= SILENCE && later.any(|later| later.response.is_some());
+        is_overdue.then(|| Some((exchange, said.method()?.to_owned())))?
+    };
+    conversation.exchanges.values().filter_map(unanswered).collect()
+}
+
 fn body_is_framed_well(conversation: &Conversation<'_>) -> Judgement {
     let exchanges: Vec<&HttpExchange<'_>> = conversation.exchanges.values().filter(|exchange| exchange.response.is_some()).collect();
     let exited = conversation.frames().iter().find(|frame| matches!(frame.body, mcproof_record::FrameBody::Exited { .. }));
@@ -204,7 +232,9 @@ fn body_is_framed_well(conversation: &Conversation<'_>) -> Judgement {
             exited.is_some_and(|exited| exchange.end.is_none_or(|(end, _)| waited(conversation, end.id, exited.id) == Some(false)));
         // Nor what nobody answers after: it died, or hung up for good. A stream may have been all that it ever answered.
         let mut later = exchanges_after(conversation, exchange);
-        let is_gone = conversation.exchanges.len() > 1 && later.all(|later| later.response.is_none());
+        // What has neither ended nor broken off is still open, so that somebody is there.
+        let is_last_and_open = exchange.end.is_none() && exchanges_after(conversation, exchange).next().is_none();
+        let is_gone = conversation.exchanges.len() > 1 && !is_last_and_open && later.all(|later| later.response.is_none());
         if let Some(problem) = problem_of_body(conversation, exchange).filter(|_| !is_last && !is_gone) {
             violations.push(Violation::new(problem, framing_evidence(exchange)));
         }
