@@ -74,7 +74,8 @@ fn was_answered(conversation: &Conversation<'_>) -> bool {
 }
 
 /// What a response is made of, be it the refusal of an era that the server does not speak.
-const OF_ANY_ERA: [&str; 3] = ["jsonrpc-version-is-2-0", "message-has-each-member-once", "error-has-code-and-message"];
+const OF_ANY_ERA: [&str; 4] =
+    ["jsonrpc-version-is-2-0", "message-has-each-member-once", "json-names-are-unique", "error-has-code-and-message"];
 
 /// The revision whose laws hold for a conversation: whoever does not speak an era answers by the laws of the other one.
 fn revision(take: &Take) -> &str {
@@ -165,7 +166,9 @@ fn merge(rule: &Rule, conversations: &[Conversation<'_>], said: impl Iterator<It
         (false, ..) => Judged::Broken { findings: without_repetitions(findings) },
         (true, true, ..) => Judged::Pass,
         (true, false, Some(why), _) => Judged::Untestable { why },
-        (true, false, None, why) => Judged::NotApplicable { why: why.unwrap_or_default() },
+        (true, false, None, why) => {
+            Judged::NotApplicable { why: why.unwrap_or_else(|| "nothing but the refusal of another era was seen".into()) }
+        }
     }
 }
 
@@ -285,5 +288,21 @@ mod tests {
         let modern = ("http", "2026-07-28");
         check("result-has-type", modern, 0, &asked("mcp-protocol-version: 2026-07-28"), "broken");
         check("result-has-type", modern, 0, &asked("accept: application/json"), "untestable");
+    }
+    #[test]
+    fn the_refusal_of_another_era_has_to_be_an_error_and_says_nothing_more() {
+        let check = |error: &str, expected: &str| {
+            let text = format!(
+                "> {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"server/discover\"}}\n< {{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{error}}}"
+            );
+            let take = Take { opened: Opened::OtherEra, ..example::read(&text, "stdio", "2026-07-28") };
+            let judged = judge_one(find("error-has-code-and-message").unwrap(), &[Conversation::new(&take)], false).judged;
+            assert!(format!("{judged:?}").starts_with(expected), "{error} {judged:?}");
+            if let Judged::Broken { findings } = judged {
+                assert!(!findings[0].source.contains("2026"), "{}", findings[0].source);
+            }
+        };
+        check(r#"{"code":-32601}"#, "Broken");
+        check(r#"{"code":-32601,"message":"Method not found"}"#, "NotApplicable");
     }
 }

@@ -5,7 +5,7 @@ use super::http::{evidence, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::sessions::weakness;
 use super::{Answer, Conversation};
-use crate::check::http::streams::session_in;
+use crate::check::http::streams::{UNKNOWN_STREAM, session_in};
 use crate::wording::excerpt;
 use mcproof_record::{FrameBody, FrameId};
 use std::collections::BTreeSet;
@@ -97,12 +97,12 @@ pub(super) const RULES: &[Rule] = &[
         bad: r#"
             @ unknown-stream
             > POST /messages?session=6b1d0a52
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}
             < 202"#,
         good: r#"
             @ unknown-stream
             > POST /messages?session=6b1d0a52
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}
             < 404"#,
     },
 ];
@@ -179,7 +179,7 @@ fn endpoint_is_unguessable(conversation: &Conversation<'_>) -> Judgement {
 }
 
 fn unknown_session_is_refused(conversation: &Conversation<'_>) -> Judgement {
-    let Some(asked) = conversation.probe("unknown-stream") else {
+    let Some(asked) = conversation.probe(UNKNOWN_STREAM) else {
         return Judgement::NotTried("no session was made up".into());
     };
     match (asked.status(), &asked.answer) {

@@ -68,13 +68,13 @@ fn add(all: &mut Catalogue, uri: &str, page: Value) {
 
 /// Its page for `echo`, whose results are empty.
 fn say_nothing(heard: &Heard, mut message: Value) -> Vec<Value> {
-    if let Some(tools) = message["result"]["tools"].as_array_mut() {
+    if let Some(tools) = message.pointer_mut("/result/tools").and_then(Value::as_array_mut) {
         for tool in tools.iter_mut().filter(|tool| tool["name"] == "echo") {
             tool["_meta"] = json!({ "ui": { "resourceUri": URI } });
         }
     }
     match heard.method() {
-        "tools/call" if heard.name() == "echo" && message["result"]["content"].is_array() => message["result"]["content"] = json!([]),
+        "tools/call" if heard.name() == "echo" && message.pointer("/result/content").is_some() => message["result"]["content"] = json!([]),
         "resources/read" if heard.params()["uri"] == URI => message = accept(heard, json!({ "contents": [page()] })),
         _ => {}
     }

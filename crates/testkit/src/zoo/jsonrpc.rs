@@ -138,7 +138,7 @@ pub(super) const ANIMALS: &[Animal] = &[
         "discovery-refused-without-message",
         "refuses `server/discover` with an error that has no message",
         "error-has-code-and-message",
-        ALL,
+        STDIO,
         LEGACY,
         Twist::Says(|heard, mut message| {
             if heard.method() == "server/discover" {

@@ -2,7 +2,7 @@
 
 use super::super::Inquiry;
 use super::super::visit::Visit;
-use super::question::{Questions, Varied as _};
+use super::question::Questions;
 use mcproof_client::{EraChoice, HttpQuestion, Session};
 use mcproof_record::Take;
 use serde_json::{Value, json};
@@ -13,6 +13,9 @@ const LONGEST: Duration = Duration::from_secs(2);
 
 /// The ids of the two requests. Nothing else has them, so that each response is known wherever it comes.
 const IDS: [&str; 2] = ["mcproof-stream-of-the-first", "mcproof-stream-of-the-second"];
+
+/// Of a message to an endpoint that no stream has.
+pub(crate) const UNKNOWN_STREAM: &str = "unknown-stream";
 
 /// Streams besides those of the two clients, so that what names their sessions can be compared.
 const MORE: usize = 1;
@@ -32,8 +35,9 @@ pub(super) async fn talk(inquiry: &Inquiry) -> Vec<Take> {
             first.http("stream", None, &stream).await;
         }
         if let Some(nobodys) = of_first.path().zip(of_second.path()).and_then(|(one, other)| nobodys(one, other)) {
-            let question = HttpQuestion { path: Some(nobodys), ..of_first.plain(&first) }.without("mcp-session-id");
-            first.http("unknown-stream", None, &question).await;
+            // Some servers do not respond to it at all: that is not to count for what they do with messages of their own.
+            let question = HttpQuestion { path: Some(nobodys), ..of_first.notification(&first) };
+            first.http_within(UNKNOWN_STREAM, &question, LONGEST).await;
         }
     }
     let are_whole = !first.is_over() && !second.is_over();
