@@ -190,9 +190,7 @@ pub(super) fn deed(peer: &Peer, bytes: &[u8]) -> Deed {
             Some(id) => Deed::Answer(tools(id, json!([]))),
             None => Deed::Nothing,
         },
-        (Some(_), Some(id)) => {
-            Deed::Answer(message(&json!({ "id": id, "error": { "code": -32601, "message": "method not found" } })))
-        }
+        (Some(_), Some(id)) => Deed::Answer(message(&json!({ "id": id, "error": { "code": -32601, "message": "method not found" } }))),
         _ => Deed::Nothing,
     }
 }
