@@ -20,6 +20,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 /// The rule about several instances of a server.
 const REPLICAS: &str = "replicas-are-interchangeable";
@@ -67,6 +68,13 @@ fn main() -> ExitCode {
     trials.push(Trial::test("a_modern_call_learns_first_which_arguments_go_into_headers", || {
         called_well(&["find_animals", "region=Africa"])?;
         called_well(&["find_animals", "--args", r#"{"region":"Africa"}"#])
+    }));
+    trials.push(Trial::test("a_tool_that_never_answers_makes_a_check_inconclusive", || {
+        let told: Vec<_> = thread::scope(|scope| {
+            let checks: Vec<_> = mutations::PLACES.map(|place| scope.spawn(move || mutations::a_silent_tool_is_told(place))).into();
+            checks.into_iter().map(|check| check.join().unwrap()).collect()
+        });
+        told.into_iter().collect()
     }));
     for place in mutations::PLACES {
         let name = format!("mutations_of_the_correct_server_over_{}_{}_are_told", place.0, place.1);
@@ -225,7 +233,7 @@ fn listen(server: &[String]) -> (Child, Option<String>) {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let url = lines.by_ref().map_while(Result::ok).find_map(|line| line.strip_prefix("listening on ").map(str::to_owned));
     // Nobody may block on a pipe that is full.
-    std::thread::spawn(move || lines.for_each(drop));
+    thread::spawn(move || lines.for_each(drop));
     (child, url)
 }
 

@@ -386,6 +386,15 @@ impl Session {
         }
     }
 
+    /// Over HTTP+SSE, waits until each POST has its whole response, whatever came on the stream. False if some have not when the
+    /// time is over.
+    pub async fn settle_posts(&self, patience: Duration) -> bool {
+        match &self.wire.connection {
+            Connection::Sse(sse) => sse.settle(patience).await,
+            _ => true,
+        }
+    }
+
     /// How the process that we started ended, if it has.
     pub fn exit(&self) -> Option<Exit> {
         match (&self.wire.connection, &self.spawned) {

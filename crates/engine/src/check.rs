@@ -4,7 +4,7 @@
 mod abuse;
 pub(crate) mod arguments;
 mod budget;
-mod calls;
+pub(crate) mod calls;
 mod crowd;
 mod features;
 pub(crate) mod fixtures;

@@ -8,7 +8,7 @@ use crate::rules::{self, Area};
 use mcproof_record::{Requirement, RequirementOwner, Unseen};
 
 /// Names of revisions and extensions, with their rows.
-const TABLES: [(&str, &str); 7] = [
+const TABLES: [(&str, &str); 8] = [
     ("2024-11-05", include_str!("../requirements/2024-11-05.tsv")),
     ("2025-03-26", include_str!("../requirements/2025-03-26.tsv")),
     ("2025-06-18", include_str!("../requirements/2025-06-18.tsv")),
@@ -16,6 +16,7 @@ const TABLES: [(&str, &str); 7] = [
     ("2026-07-28", include_str!("../requirements/2026-07-28.tsv")),
     ("ext-tasks", include_str!("../requirements/ext-tasks.tsv")),
     ("ext-auth", include_str!("../requirements/ext-auth.tsv")),
+    ("ext-apps", include_str!("../requirements/ext-apps.tsv")),
 ];
 
 /// Owners that are no server.

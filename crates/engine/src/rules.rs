@@ -16,6 +16,7 @@ mod net;
 mod page;
 mod selection;
 
+pub(crate) mod apps;
 mod asking_users;
 mod authorization;
 mod calls;
@@ -50,6 +51,7 @@ mod schema;
 mod scopes;
 mod security;
 mod sessions;
+mod sse_sessions;
 mod state;
 mod stdio;
 mod subscriptions;

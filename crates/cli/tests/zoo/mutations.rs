@@ -80,6 +80,8 @@ pub(crate) struct Outcome {
     code: Option<i32>,
     /// Of errors and warnings.
     findings: Vec<String>,
+    /// What could not be judged.
+    gaps: Vec<String>,
     /// Whether anything was changed.
     changed: bool,
     took: Duration,
@@ -142,8 +144,9 @@ fn check((transport, era): Place, words: &[&str], witness: &Path) -> Outcome {
                 .map(|finding| format!("{} {}: {}", text(&finding["severity"]), text(&ruling["rule"]), text(&finding["message"]))),
         );
     }
+    let gaps = report["gaps"].as_array().into_iter().flatten().map(|gap| text(&gap["message"]).to_owned()).collect();
     let stderr = String::from_utf8_lossy(&stderr).into_owned();
-    Outcome { code, findings, changed: witness.exists(), took: began.elapsed(), stderr }
+    Outcome { code, findings, gaps, changed: witness.exists(), took: began.elapsed(), stderr }
 }
 
 fn text(value: &Value) -> &str {
@@ -193,6 +196,17 @@ fn tried(place: Place, mutation: &str, folder: &Path) -> Outcome {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let witness = folder.join(format!("witness-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
     check(place, &["--mutate", mutation], &witness)
+}
+
+/// A call that never gets a response is no failure, since a tool may take its time; but the check is not green.
+pub(crate) fn a_silent_tool_is_told(place: Place) -> Result<(), libtest_mimic::Failed> {
+    let folder = tempfile::tempdir().unwrap();
+    let outcome = tried(place, "result:tools/call#echo drop", folder.path());
+    let gap = "no call of `echo` got a response";
+    match outcome.code == Some(1) && outcome.findings.is_empty() && outcome.gaps.iter().any(|told| told.starts_with(gap)) {
+        true => Ok(()),
+        false => Err(format!("{place:?}: {} {:?}", outcome.describe(), outcome.gaps).into()),
+    }
 }
 
 /// A sample of a place: the same for as long as the server says the same.

@@ -10,10 +10,13 @@ use crate::Tap;
 use crate::auth::{AuthorizationFailure, Bearer};
 use hyper::Method;
 use mcproof_record::FrameId;
+use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
 use url::Url;
 
 pub(crate) struct SseConnection {
@@ -151,6 +154,12 @@ impl SseConnection {
             envelope.purpose.conclude(&*inbox, unanswered);
         });
         frame
+    }
+
+    /// Waits until each POST has its whole response. False if some have not when the time is over.
+    pub(crate) async fn settle(&self, patience: Duration) -> bool {
+        let next = || poll_fn(|context| self.posts.lock().unwrap_or_else(PoisonError::into_inner).poll_join_next(context));
+        timeout(patience, async { while next().await.is_some() {} }).await.is_ok()
     }
 }
 

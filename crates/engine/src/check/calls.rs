@@ -1,7 +1,7 @@
 //! Calls of the tools that may be called, with arguments made from their schemas and with wrong ones.
 
 use super::arguments::{self, Unusual};
-use super::visit::{Bird, Visit};
+use super::visit::{Bird, Landed, Visit};
 use super::{Inquiry, Permission, growth, tasks};
 use crate::rules::Conversation;
 use mcproof_client::{EraChoice, Session, TransportKind};
@@ -20,6 +20,14 @@ const MOST_PROPERTIES: usize = 2;
 const PATIENCE: Duration = Duration::from_millis(1200);
 /// The first calls of all tools after less, where the server was quick to start: everything else waits for the slowest of them.
 const LEAST_PATIENCE: Duration = Duration::from_millis(700);
+/// What tools get that did not answer in that time: nothing is known of those that do not answer in this one either.
+const LONG_PATIENCE: Duration = Duration::from_secs(5);
+/// The same where progress is reported.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(12);
+/// Tools that are waited for so long: as many as are called at the same time.
+const MOST_WAITED_FOR: usize = 6;
+/// A tool that never answered: a mark for the judges, with its name.
+pub(crate) const UNANSWERED_CALL: &str = "call-unanswered";
 /// For all pages of the list, which may be without end.
 const LISTING: Duration = Duration::from_secs(2);
 /// For all calls of a kind together.
@@ -230,6 +238,10 @@ async fn call<'t>(visit: &mut Visit<'_>, tools: &'t [Callable]) -> (Vec<&'t Call
     }
     let patience = visit.pace().clamp(LEAST_PATIENCE, PATIENCE);
     let landed = visit.flock(&calls, patience, Instant::now() + BUDGET).await;
+    // What changes something is not called again only because it takes its time.
+    let is_silent = |(tool, landed): &(&Callable, &Landed)| landed.answer.is_none() && !landed.took.is_zero() && growth::is_harmless(tool);
+    let silent = tools.iter().zip(&landed).filter(is_silent).map(|(tool, _)| tool);
+    wait_for(visit, silent.take(MOST_WAITED_FOR).collect()).await;
     let slow = tools.iter().zip(&landed).filter(|(_, landed)| matches!(landed.answer, Some(Ok(_))) && landed.took > SLOW);
     let mut slow: Vec<_> = slow.map(|(tool, landed)| (landed.took, tool)).collect();
     slow.sort_by_key(|(took, _)| *took);
@@ -238,6 +250,26 @@ async fn call<'t>(visit: &mut Visit<'_>, tools: &'t [Callable]) -> (Vec<&'t Call
     });
     let quickest = quick.filter(|(_, landed)| landed.took < QUICK).min_by_key(|(_, landed)| landed.took).map(|(tool, _)| tool);
     (slow.into_iter().map(|(_, tool)| tool).collect(), quickest)
+}
+
+/// Calls tools again that took their time, and waits longer; longest where somebody reports progress.
+async fn wait_for(visit: &mut Visit<'_>, mut silent: Vec<&Callable>) {
+    for patience in [LONG_PATIENCE, LONGEST_PATIENCE] {
+        let patience = patience.min(visit.inquiry.timeout);
+        if silent.is_empty() || visit.is_over() {
+            return;
+        }
+        let calls: Vec<Bird> = silent.iter().map(|tool| tool.call("call", tool.arguments.clone())).collect();
+        let reports = visit.reports();
+        let landed = visit.flock(&calls, patience, Instant::now() + patience).await;
+        silent = silent.into_iter().zip(&landed).filter(|(_, landed)| landed.answer.is_none()).map(|(tool, _)| tool).collect();
+        if visit.reports() == reports {
+            break;
+        }
+    }
+    if !visit.is_over() {
+        silent.iter().for_each(|tool| visit.looked(UNANSWERED_CALL, &tool.name));
+    }
 }
 
 /// Calls a tool by itself, so that it is known how long that takes, and cancels further calls of it in their midst, if that is long

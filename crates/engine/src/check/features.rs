@@ -3,11 +3,14 @@
 
 use super::tour::NOBODY;
 use super::visit::Visit;
+use crate::rules::apps::{READ_APP, SCHEME, page_of};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// What the server listed.
 pub(super) struct Catalogue<'a> {
+    pub(super) tools: &'a [Value],
     pub(super) resources: &'a [Value],
     pub(super) templates: &'a [Value],
     pub(super) prompts: &'a [Value],
@@ -25,6 +28,7 @@ pub(super) const NO_RESOURCE: &str = "mcproof://no/such/resource";
 
 pub(super) async fn take(visit: &mut Visit<'_>, found: &Catalogue<'_>) {
     read(visit, found.resources).await;
+    read_apps(visit, found.tools).await;
     leave(visit, found.templates).await;
     get(visit, found.prompts).await;
     complete(visit, found).await;
@@ -43,6 +47,15 @@ async fn read(visit: &mut Visit<'_>, resources: &[Value]) {
     }
     if visit.declares("resources") {
         visit.ask("unknown-resource", Some(NO_RESOURCE), "resources/read", json!({ "uri": NO_RESOURCE })).await;
+    }
+}
+
+/// The pages of MCP Apps that tools name, which need not be listed.
+async fn read_apps(visit: &mut Visit<'_>, tools: &[Value]) {
+    // What has another scheme is no page, as a rule of its own tells.
+    let pages: BTreeSet<&str> = tools.iter().filter_map(|tool| page_of(tool)?.as_str()).filter(|uri| uri.starts_with(SCHEME)).collect();
+    for uri in pages.into_iter().take(MOST_ITEMS) {
+        visit.ask(READ_APP, Some(uri), "resources/read", json!({ "uri": uri })).await;
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) async fn take(visit: &mut Visit<'_>) {
         visit.ask("unknown-tool", Some(NOBODY), "tools/call", json!({ "name": NOBODY, "arguments": {} })).await;
         visit.ask("call-without-name", None, "tools/call", json!({ "arguments": {} })).await;
     }
-    features::take(visit, &Catalogue { resources, templates, prompts }).await;
+    features::take(visit, &Catalogue { tools, resources, templates, prompts }).await;
     string_id(visit).await;
     crowd::take(visit, tools, resources).await;
     if visit.is_modern() && !visit.is_over() {

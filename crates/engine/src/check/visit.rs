@@ -70,6 +70,9 @@ const LONGEST_START: Duration = Duration::from_secs(30);
 /// How long the right response may come after one with a wrong id.
 const MISLED: Duration = Duration::from_secs(1);
 
+/// How long the response to a POST over HTTP+SSE may take after everything else is done.
+const POSTED: Duration = Duration::from_millis(2500);
+
 /// For the end of a server where no time is left.
 const HASTY: Patience = Patience { end_of_input: Duration::from_millis(200), terminate: Duration::from_millis(300) };
 
@@ -667,6 +670,18 @@ impl<'a> Visit<'a> {
         &self.revision
     }
 
+    /// How often the server has reported progress so far.
+    pub(super) fn reports(&self) -> usize {
+        let said = self.tap.transcript();
+        let is_report = |bytes: &[u8]| memchr::memmem::find(bytes, b"\"notifications/progress\"").is_some();
+        let from_server = said.frames.iter().filter(|frame| frame.direction == Direction::FromServer);
+        let reports = from_server.filter(|frame| match &frame.body {
+            FrameBody::Line { bytes, .. } | FrameBody::SseEvent { bytes, .. } => is_report(bytes.as_bytes()),
+            _ => false,
+        });
+        reports.count()
+    }
+
     /// How many things have been tried so far.
     pub(super) fn tried(&self) -> usize {
         self.probes.len()
@@ -857,6 +872,10 @@ impl<'a> Visit<'a> {
     /// Ends the conversation, and the server if it is ours.
     pub(super) async fn end(mut self) -> Take {
         self.session.settle().await;
+        if !self.session.settle_posts(POSTED.min(self.time_left())).await {
+            // How long that was is told by the frames.
+            self.tap.note("a POST has no whole response so far: it is not waited for any longer");
+        }
         if self.left_work && self.inquiry.target.command().is_some() {
             // How it ends in the middle of its work is no fair question.
             self.session.signal(ProcessSignal::KILL);

@@ -230,7 +230,8 @@ impl Guess<'_, '_, '_> {
     fn meaning(&self, reply: &Reply<'_>, answered: &[Option<usize>]) -> Meaning {
         let exchange = reply.exchange.and_then(|id| self.conversation.exchanges.get(&id));
         let has_id = !reply.id().is_null();
-        if !has_id && exchange.is_some_and(|exchange| exchange.status().is_some_and(|status| status >= 400)) {
+        let is_refused = |exchange: &HttpExchange<'_>| exchange.status().is_some_and(|status| status >= 400);
+        if !has_id && exchange.is_some_and(|exchange| is_refused(exchange) && !self.names_method(exchange, reply)) {
             return Meaning::Excused;
         }
         let before = |frame: FrameId| frame < reply.frame;
@@ -276,6 +277,18 @@ impl Guess<'_, '_, '_> {
         }
     }
 }
+
+impl Guess<'_, '_, '_> {
+    /// Whether a refusal shows that the request was read, so that its id is known: in the modern era 404 and -32601 mean that the
+    /// method does not exist. Elsewhere than at the endpoint they may mean that nothing is there.
+    fn names_method(&self, exchange: &HttpExchange<'_>, reply: &Reply<'_>) -> bool {
+        let endpoint = self.conversation.exchanges.values().find(|known| known.method == "POST").map(|known| known.url);
+        let code = reply.value.pointer("/error/code").and_then(Value::as_i64);
+        self.conversation.is_modern() && exchange.status() == Some(404) && code == Some(METHOD_NOT_FOUND) && endpoint == Some(exchange.url)
+    }
+}
+
+const METHOD_NOT_FOUND: i64 = -32601;
 
 /// The first thing that we said and that a server may fail to read: it cannot give back an id that it has not found.
 fn first_unreadable(conversation: &Conversation<'_>) -> Option<FrameId> {

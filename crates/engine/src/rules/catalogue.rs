@@ -1,13 +1,13 @@
 //! All rules, in the order in which a person would fix what they find.
 
 use super::{
-    Rule, asking_users, authorization, calls, capabilities, causes, connections, cors, disclosure, events, fixtures, heads, hosts, http,
-    http_messages, identifiers, jsonrpc, lifecycle, lists, members, modern, modern_headers, modern_results, poisoning, process, progress,
-    prompts, replicas, resources, robustness, sampling, schema, scopes, security, sessions, state, stdio, subscriptions, tasks, tools,
-    trace_context, traversal, utilities,
+    Rule, apps, asking_users, authorization, calls, capabilities, causes, connections, cors, disclosure, events, fixtures, heads, hosts,
+    http, http_messages, identifiers, jsonrpc, lifecycle, lists, members, modern, modern_headers, modern_results, poisoning, process,
+    progress, prompts, replicas, resources, robustness, sampling, schema, scopes, security, sessions, sse_sessions, state, stdio,
+    subscriptions, tasks, tools, trace_context, traversal, utilities,
 };
 
-const AREAS: [&[Rule]; 44] = [
+const AREAS: [&[Rule]; 46] = [
     causes::RULES,
     lifecycle::RULES,
     utilities::RULES,
@@ -22,6 +22,7 @@ const AREAS: [&[Rule]; 44] = [
     http_messages::RULES,
     connections::RULES,
     sessions::RULES,
+    sse_sessions::RULES,
     modern::RULES,
     modern_headers::RULES,
     modern_results::RULES,
@@ -35,6 +36,7 @@ const AREAS: [&[Rule]; 44] = [
     tasks::RULES,
     state::RULES,
     resources::RULES,
+    apps::RULES,
     traversal::RULES,
     prompts::RULES,
     progress::RULES,

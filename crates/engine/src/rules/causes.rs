@@ -5,6 +5,7 @@ use super::Conversation;
 use super::answers::{Pairing, death, died_of_abuse, first_abuse};
 use super::jsonrpc::RESPONSES;
 use super::law::{Area, Judge, Judgement, On, Rule, Violation};
+use super::sse_sessions::{ON_ITS_STREAM, OWN_STREAM};
 use crate::check::FLOCK_TOKEN;
 use mcproof_record::{Finding, FrameBody, FrameId, Judged, Opened, ProbeOutcome, Ruling, Severity};
 use serde_json::Value;
@@ -216,6 +217,7 @@ fn goes_on(conversations: &[&Conversation<'_>]) -> Judgement {
 /// Puts the findings that follow from another one under it.
 pub(super) fn fold(rulings: &mut [Ruling], conversations: &[Conversation<'_>]) {
     let concerned: Vec<&Conversation<'_>> = conversations.iter().filter(|one| one.take.opened != Opened::OtherEra).collect();
+    fold_crossed(rulings, conversations);
     let is_broken =
         |rulings: &[Ruling], rule: &str| rulings.iter().any(|ruling| ruling.rule == rule && matches!(ruling.judged, Judged::Broken { .. }));
     if let Some(Outage { failure, was_up, .. }) = outage(&concerned) {
@@ -233,6 +235,17 @@ pub(super) fn fold(rulings: &mut [Ruling], conversations: &[Conversation<'_>]) {
             cause.message = message;
         }
         fold_under(rulings, conversations, STAYS_ALIVE, &failure);
+    }
+}
+
+/// Whose responses come to somebody else gets answers that it has not asked for, and others never.
+fn fold_crossed(rulings: &mut [Ruling], conversations: &[Conversation<'_>]) {
+    if !rulings.iter_mut().any(|ruling| ruling.rule == ON_ITS_STREAM && findings(ruling).next().is_some()) {
+        return;
+    }
+    let is_of_two = |take: usize| conversations[take].probes(OWN_STREAM).next().is_some();
+    for ruling in rulings.iter_mut().filter(|ruling| ruling.rule != ON_ITS_STREAM) {
+        findings(ruling).filter(|finding| is_of_two(finding.take)).for_each(|finding| finding.cause = Some(ON_ITS_STREAM.to_owned()));
     }
 }
 

@@ -6,6 +6,7 @@ use super::events::session_of;
 use super::http::{evidence, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::{Answer, Conversation, HttpExchange, Said};
+use crate::check::http::streams::UNKNOWN_STREAM;
 use crate::wording::excerpt;
 use mcproof_record::FrameId;
 use serde_json::Value;
@@ -194,6 +195,34 @@ pub(super) const RULES: &[Rule] = &[
 /// How long a body that has begun may take to end.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How long the response to a POST may take that nothing has to be worked out for.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// Notifications that were posted, and over HTTP+SSE requests whose response came on the stream, without a response to the POST
+/// itself, although the server responded to what was posted later.
+pub(super) fn unanswered_posts<'c, 'a>(conversation: &'c Conversation<'a>) -> Vec<(&'c HttpExchange<'a>, String)> {
+    let Some(last) = conversation.frames().last() else { return Vec::new() };
+    let is_left = |exchange: &HttpExchange<'_>| {
+        let mut left = conversation.take.probes.iter().filter(|probed| ["abort", UNKNOWN_STREAM].contains(&probed.probe.as_str()));
+        left.any(|probed| probed.first <= exchange.request.id && exchange.request.id < probed.end)
+    };
+    let unanswered = |exchange: &'c HttpExchange<'a>| {
+        if exchange.method != "POST" || exchange.response.is_some() || exchange.end.is_some() || is_left(exchange) {
+            return None;
+        }
+        let said = conversation.from_client().find(|said| said.exchange == Some(exchange.id))?;
+        let since = match (said.is_request(), conversation.is_over("sse")) {
+            (true, true) => conversation.answer_to(said)?.frame.id,
+            (true, false) => return None,
+            (false, _) => exchange.request.id,
+        };
+        let mut later = conversation.exchanges.values().filter(|later| later.request.id > exchange.request.id);
+        let is_overdue = conversation.elapsed(since, last.id)? >= SILENCE && later.any(|later| later.response.is_some());
+        is_overdue.then(|| Some((exchange, said.method()?.to_owned())))?
+    };
+    conversation.exchanges.values().filter_map(unanswered).collect()
+}
+
 fn body_is_framed_well(conversation: &Conversation<'_>) -> Judgement {
     let exchanges: Vec<&HttpExchange<'_>> = conversation.exchanges.values().filter(|exchange| exchange.response.is_some()).collect();
     let exited = conversation.frames().iter().find(|frame| matches!(frame.body, mcproof_record::FrameBody::Exited { .. }));
@@ -204,7 +233,9 @@ fn body_is_framed_well(conversation: &Conversation<'_>) -> Judgement {
             exited.is_some_and(|exited| exchange.end.is_none_or(|(end, _)| waited(conversation, end.id, exited.id) == Some(false)));
         // Nor what nobody answers after: it died, or hung up for good. A stream may have been all that it ever answered.
         let mut later = exchanges_after(conversation, exchange);
-        let is_gone = conversation.exchanges.len() > 1 && later.all(|later| later.response.is_none());
+        // What has neither ended nor broken off is still open, so that somebody is there.
+        let is_last_and_open = exchange.end.is_none() && exchanges_after(conversation, exchange).next().is_none();
+        let is_gone = conversation.exchanges.len() > 1 && !is_last_and_open && later.all(|later| later.response.is_none());
         if let Some(problem) = problem_of_body(conversation, exchange).filter(|_| !is_last && !is_gone) {
             violations.push(Violation::new(problem, framing_evidence(exchange)));
         }
@@ -406,5 +437,41 @@ mod tests {
         check("> POST /messages\n! broken refused", false);
         check("> POST /messages\n< 202\n! ended", true);
         check("~ 10\n! exited 1", false);
+    }
+    #[test]
+    fn the_last_body_is_told_if_it_stays_open() {
+        let check = |rest: &str, is_broken: bool| {
+            let text = format!("> POST /mcp\n< 202\n! ended\n> POST /mcp\n< 404 content-length: 9\n{rest}");
+            let take = example::read(&text, "http", "2026-07-28");
+            let judged = body_is_framed_well(&Conversation::new(&take));
+            assert_eq!(matches!(judged, Judgement::Broken(_)), is_broken, "{text}");
+        };
+        check("~ 1500\n! signal SIGTERM", true);
+        check("! signal SIGTERM", false);
+        check("! broken reset", false);
+        check("< not found\n! ended", false);
+    }
+
+    #[test]
+    fn a_post_needs_a_response_of_its_own() {
+        let check = |transport: &str, body: &str, rest: &str, expected: usize| {
+            let text = format!("> POST /messages\n> {body}\n{rest}");
+            let take = example::read(&text, transport, "2025-11-25");
+            assert_eq!(unanswered_posts(&Conversation::new(&take)).len(), expected, "{transport} {text}");
+        };
+        let notification = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}"#;
+        let request = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        let later = "~ 2100\n> POST /messages\n< 202\n! ended";
+        check("http", notification, later, 1);
+        check("sse", notification, later, 1);
+        check("http", notification, "> POST /messages\n< 202\n! ended", 0);
+        check("http", notification, &format!("< 202\n! ended\n{later}"), 0);
+        // Nobody responds to anything any more, which is told otherwise.
+        check("sse", notification, "~ 2100\n> POST /messages", 0);
+        // A request may take its time, unless its response has come on the stream.
+        check("http", request, later, 0);
+        check("sse", request, later, 0);
+        let response = r#"< data: {"jsonrpc":"2.0","id":1,"result":{}}"#;
+        check("sse", request, &format!("> GET /sse\n< 200 content-type: text/event-stream\n{response}\n{later}"), 1);
     }
 }

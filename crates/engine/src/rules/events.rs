@@ -1,6 +1,7 @@
 //! Server-sent events: how a stream is written, and what stands in it.
 //! Source: WHATWG HTML, server-sent events; 2024-11-05, basic/transports, HTTP with SSE; 2025-03-26 and later, Streamable HTTP.
 
+use super::connections::unanswered_posts;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::{Conversation, HttpExchange};
 use crate::wording::excerpt;
@@ -648,11 +649,18 @@ fn post_is_accepted(conversation: &Conversation<'_>) -> Judgement {
         .filter(|exchange| !matches!(exchange.status(), None | Some(401 | 403)))
         .collect();
     let refused: Vec<_> = posts.iter().filter(|exchange| !exchange.status().is_some_and(|status| (200..300).contains(&status))).collect();
-    let violations = refused.first().map(|exchange| {
+    let mut violations = Vec::new();
+    if let Some(exchange) = refused.first() {
         let status = exchange.status().unwrap_or_default();
-        Violation::new(format!("the POST of a message was answered with status {status}{}", and_more(refused.len() - 1)), exchange.heads())
-    });
-    Judgement::of(violations.into_iter().collect(), posts.len(), "no message was posted")
+        let message = format!("the POST of a message was answered with status {status}{}", and_more(refused.len() - 1));
+        violations.push(Violation::new(message, exchange.heads()));
+    }
+    let unanswered = unanswered_posts(conversation);
+    if let Some((exchange, method)) = unanswered.first() {
+        let message = format!("the POST of `{method}` got no response{}", and_more(unanswered.len() - 1));
+        violations.push(Violation::new(message, exchange.heads()));
+    }
+    Judgement::of(violations, posts.len(), "no message was posted")
 }
 
 /// Whether a POST is not what any client of the protocol would send.

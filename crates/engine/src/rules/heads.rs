@@ -47,6 +47,25 @@ pub(super) const RULES: &[Rule] = &[
             > POST /mcp
             < 200 content-type: application/json | vary: origin | vary: accept",
     },
+    Rule {
+        id: "http-header-fits-its-grammar",
+        area: Area::Http,
+        law: "a header that is a list of names or methods holds nothing else, with commas between them",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "https://www.rfc-editor.org/rfc/rfc9110#section-2.2" }],
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(lists_are_of_tokens),
+        why: "browsers and caches drop the whole header, so that a page may not read what it was allowed to, or gets what was meant for \
+              another one; a line end that is missing swallows the next header as well",
+        remedy: "put commas between the names, and let an HTTP library write the head of the response",
+        sdks: &[],
+        bad: r"
+            > POST /mcp
+            < 200 content-type: application/json | vary: origin; accept",
+        good: r"
+            > POST /mcp
+            < 200 content-type: application/json | vary: origin, accept",
+    },
 ];
 
 const NO_RESPONSE: &str = "no HTTP response came";
@@ -93,4 +112,30 @@ fn headers_come_once(conversation: &Conversation<'_>) -> Judgement {
         }
     }
     Judgement::of(wrong.into_values().collect(), seen, NO_RESPONSE)
+}
+
+/// Headers whose value is a list of tokens (RFC 9110, 5.6.1 and 5.6.2).
+const LISTS_OF_TOKENS: [&str; 5] =
+    ["access-control-allow-headers", "access-control-allow-methods", "access-control-expose-headers", "allow", "vary"];
+
+fn lists_are_of_tokens(conversation: &Conversation<'_>) -> Judgement {
+    let mut seen = 0;
+    let mut wrong: BTreeMap<&str, Violation> = BTreeMap::new();
+    for (exchange, response) in conversation.exchanges.values().filter_map(|exchange| Some((exchange, exchange.response?))) {
+        seen += 1;
+        for name in LISTS_OF_TOKENS {
+            let values = response.headers.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str());
+            let elements = values.flat_map(|value| value.split(',')).map(|element| element.trim_matches([' ', '\t']));
+            if let Some(element) = elements.filter(|element| !element.is_empty()).find(|element| !element.bytes().all(is_of_token)) {
+                let told = format!("`{name}` has `{}` in its list", excerpt(element));
+                wrong.entry(name).or_insert_with(|| Violation::new(told, exchange.heads()));
+            }
+        }
+    }
+    Judgement::of(wrong.into_values().collect(), seen, NO_RESPONSE)
+}
+
+/// RFC 9110, 5.6.2.
+fn is_of_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

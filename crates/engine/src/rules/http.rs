@@ -1,6 +1,7 @@
 //! Streamable HTTP: status codes, media types, methods and headers.
 //! Source: basic/transports, Streamable HTTP.
 
+use super::connections::unanswered_posts;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::{Answer, Asked, Conversation, HttpExchange};
 use crate::wording::excerpt;
@@ -65,6 +66,31 @@ pub(super) const RULES: &[Rule] = &[
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
             < 200 content-type: application/json
             < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+    },
+    Rule {
+        id: "http-error-has-status-200",
+        area: Area::Http,
+        law: "in revisions with a handshake, the error for a request that was read is sent with status 200",
+        laws: &[Law { revisions: revisions::SESSIONS, keyword: Keyword::Should, source: "" }],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(error_has_status_200),
+        why: "clients look at the status first: they take 404 for the end of the session, 202 for a notification that was taken, and of any \
+              other status they report the number instead of the error, or wait for a response until their deadline",
+        remedy: "answer with status 200 and the JSON-RPC error; 4xx is for what is wrong with the HTTP request",
+        sdks: &[],
+        bad: r#"
+            @ unknown-method
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"mcproof/no-such-method"}
+            < 404 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+        good: r#"
+            @ unknown-method
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"mcproof/no-such-method"}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
     },
     Rule {
         id: "http-notification-gets-202",
@@ -476,10 +502,15 @@ fn message_of(exchange: &HttpExchange<'_>) -> Option<Value> {
 
 fn answer_content_type(conversation: &Conversation<'_>) -> Judgement {
     let is_sse = conversation.is_over("sse");
+    // In the modern era a request may be refused with another status, and by a message all the same.
+    let brings_error = |exchange: &HttpExchange<'_>| {
+        let is_error = |body: Value| body.get("jsonrpc").is_some() && body.get("error").is_some();
+        conversation.is_modern() && exchange.body.is_some_and(|(_, body)| serde_json::from_slice::<Value>(body).is_ok_and(is_error))
+    };
     let answered: Vec<&HttpExchange<'_>> = conversation
         .exchanges
         .values()
-        .filter(|exchange| exchange.status() == Some(200))
+        .filter(|exchange| exchange.status() == Some(200) || brings_error(exchange))
         .filter(|exchange| match is_sse {
             true => exchange.method == "GET" && exchange.request_header("accept") == Some("text/event-stream"),
             false => message_of(exchange).is_some_and(|message| message.get("id").is_some()),
@@ -528,11 +559,19 @@ pub(super) fn json_body_is_json(conversation: &Conversation<'_>) -> Judgement {
     let is_json = |exchange: &&HttpExchange<'_>| exchange.media_type().as_deref() == Some("application/json");
     // A body that broke off is told with how it is framed.
     let has_ended = |exchange: &&HttpExchange<'_>| exchange.end.is_some_and(|(_, why)| why.is_none());
-    let is_whole = |exchange: &&HttpExchange<'_>| exchange.status() == Some(200) && (exchange.body.is_some() || has_ended(exchange));
+    let is_refusal = |exchange: &HttpExchange<'_>| exchange.status().is_some_and(|status| status >= 400);
+    let has_content = |exchange: &HttpExchange<'_>| exchange.body.is_some_and(|(_, body)| !body.trim_ascii().is_empty());
+    let is_whole = |exchange: &&HttpExchange<'_>| match exchange.status() {
+        Some(200) => exchange.body.is_some() || has_ended(exchange),
+        // A refusal may have no body.
+        _ => is_refusal(exchange) && has_content(exchange),
+    };
     let bodies: Vec<&HttpExchange<'_>> = conversation.exchanges.values().filter(asks).filter(is_json).filter(is_whole).collect();
     let is_broken = |exchange: &HttpExchange<'_>| matches!(exchange.end, Some((_, Some(_))));
     let wrong = bodies.iter().filter(|exchange| !is_broken(exchange)).find_map(|exchange| {
-        let flaw = flaw_of_body(exchange.body.map_or(b"", |(_, body)| body))?;
+        let body = exchange.body.map_or(b"".as_slice(), |(_, body)| body);
+        // Nor does it have to be a message.
+        let flaw = flaw_of_body(body).filter(|_| !is_refusal(exchange) || serde_json::from_slice::<Value>(body).is_err())?;
         let method = message_of(exchange)?["method"].as_str().unwrap_or_default().to_owned();
         let frames = exchange.heads().into_iter().chain(exchange.body.map(|(frame, _)| frame.id));
         Some(Violation::new(format!("the answer to `{method}` is called `application/json` and {flaw}"), frames))
@@ -555,6 +594,19 @@ fn result_has_status_200(conversation: &Conversation<'_>) -> Judgement {
     Judgement::of(violation.into_iter().collect(), results.len(), "no request was answered with a result")
 }
 
+fn error_has_status_200(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probe("unknown-method") else { return Judgement::NotTried("no unknown method was tried".into()) };
+    match (asked.status(), asked.answer) {
+        (Some(200), Answer::Error { .. }) => Judgement::Pass,
+        (Some(status @ (401 | 403 | 429)), _) => Judgement::Untestable(format!("an unknown method got status {status}")),
+        // What is refused without a message may not have been read.
+        (Some(status), answer) if status != 200 && (status < 400 || matches!(answer, Answer::Error { .. })) => {
+            one(format!("an unknown method got {}", told(&asked)), &asked)
+        }
+        _ => Judgement::Untestable(format!("an unknown method got {}", asked.answer.describe())),
+    }
+}
+
 /// Notifications that were posted, and answered.
 fn notifications<'c, 'a>(conversation: &'c Conversation<'a>) -> Vec<(&'c HttpExchange<'a>, String, u16)> {
     let posted = conversation.exchanges.values().filter_map(|exchange| {
@@ -575,7 +627,9 @@ fn notification_gets_202(conversation: &Conversation<'_>) -> Judgement {
     let first = notifications.iter().find(|(_, method, status)| wrong(method, *status));
     let violation =
         first.map(|(exchange, method, status)| Violation::new(format!("`{method}` was answered with status {status}"), exchange.heads()));
-    Judgement::of(violation.into_iter().collect(), notifications.len(), "no notification was posted")
+    let unanswered = unanswered_posts(conversation);
+    let silence = unanswered.first().map(|(exchange, method)| Violation::new(format!("`{method}` got no response"), exchange.heads()));
+    Judgement::of(violation.into_iter().chain(silence).collect(), notifications.len(), "no notification was posted")
 }
 
 fn notification_answer_is_empty(conversation: &Conversation<'_>) -> Judgement {

@@ -1,7 +1,9 @@
 //! Holds rules against conversations: which rule concerns which of them, and how what several say becomes one ruling.
 
+use super::conversation::revision_is_modern;
 use super::lifecycle::{COULD_NOT_BE_READ, WANTS_AUTHORIZATION};
 use super::{Conversation, Judge, Judgement, Rule, Violation, causes};
+use mcproof_client::revision::{LEGACY, MODERN};
 use mcproof_record::{Direction, Finding, Frame, FrameBody, Judged, Opened, Ruling, Severity, Take, without_numbers};
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
@@ -71,13 +73,26 @@ fn was_answered(conversation: &Conversation<'_>) -> bool {
     conversation.frames().iter().any(is_said)
 }
 
+/// What a response is made of, be it the refusal of an era that the server does not speak.
+const OF_ANY_ERA: [&str; 4] =
+    ["jsonrpc-version-is-2-0", "message-has-each-member-once", "json-names-are-unique", "error-has-code-and-message"];
+
+/// The revision whose laws hold for a conversation: whoever does not speak an era answers by the laws of the other one.
+fn revision(take: &Take) -> &str {
+    match take.opened {
+        Opened::OtherEra if revision_is_modern(&take.revision) => LEGACY[0],
+        Opened::OtherEra => MODERN,
+        _ => &take.revision,
+    }
+}
+
 /// Judges conversations, in the order of their takes, by one rule.
 pub fn judge_one(rule: &Rule, conversations: &[Conversation<'_>], is_strict: bool) -> Ruling {
     let concerned: Vec<(usize, &Conversation<'_>)> = conversations
         .iter()
         .enumerate()
-        .filter(|(_, one)| one.take.opened != Opened::OtherEra)
-        .filter(|(_, one)| rule.on.includes(&one.take.transport) && rule.law_in(&one.take.revision).is_some())
+        .filter(|(_, one)| one.take.opened != Opened::OtherEra || OF_ANY_ERA.contains(&rule.id))
+        .filter(|(_, one)| rule.on.includes(&one.take.transport) && rule.law_in(revision(one.take)).is_some())
         .collect();
     let judged = match (concerned.is_empty(), &rule.judge) {
         (true, _) => Judged::NotApplicable { why: "this server was not talked to over a transport and in a revision that has it".into() },
@@ -130,6 +145,8 @@ fn merge(rule: &Rule, conversations: &[Conversation<'_>], said: impl Iterator<It
     let mut not_tried = None;
     for (take, judgement) in said {
         match judgement {
+            // That the refusal of another era is in order says nothing about the rest.
+            Judgement::Pass if conversations[take].take.opened == Opened::OtherEra => {}
             Judgement::Pass => passed = true,
             Judgement::Broken(violations) => {
                 findings.extend(
@@ -149,12 +166,14 @@ fn merge(rule: &Rule, conversations: &[Conversation<'_>], said: impl Iterator<It
         (false, ..) => Judged::Broken { findings: without_repetitions(findings) },
         (true, true, ..) => Judged::Pass,
         (true, false, Some(why), _) => Judged::Untestable { why },
-        (true, false, None, why) => Judged::NotApplicable { why: why.unwrap_or_default() },
+        (true, false, None, why) => {
+            Judged::NotApplicable { why: why.unwrap_or_else(|| "nothing but the refusal of another era was seen".into()) }
+        }
     }
 }
 
 fn finding(rule: &Rule, judged: &Take, take: usize, violation: Violation, is_strict: bool) -> Option<Finding> {
-    let law = rule.law_in(&judged.revision)?;
+    let law = rule.law_in(revision(judged))?;
     let strict = law.keyword.severity();
     let lenience = violation.lenience.or(rule.lenience);
     let severity = if is_strict { strict } else { law.severity(lenience) };
@@ -165,7 +184,7 @@ fn finding(rule: &Rule, judged: &Take, take: usize, violation: Violation, is_str
         message: violation.message,
         take,
         frames: violation.frames,
-        source: link(law.source, &judged.revision),
+        source: link(law.source, revision(judged)),
         remedy: violation.remedy.unwrap_or_else(|| rule.remedy.into()),
         cause: None,
         accepted: false,
@@ -269,5 +288,21 @@ mod tests {
         let modern = ("http", "2026-07-28");
         check("result-has-type", modern, 0, &asked("mcp-protocol-version: 2026-07-28"), "broken");
         check("result-has-type", modern, 0, &asked("accept: application/json"), "untestable");
+    }
+    #[test]
+    fn the_refusal_of_another_era_has_to_be_an_error_and_says_nothing_more() {
+        let check = |error: &str, expected: &str| {
+            let text = format!(
+                "> {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"server/discover\"}}\n< {{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{error}}}"
+            );
+            let take = Take { opened: Opened::OtherEra, ..example::read(&text, "stdio", "2026-07-28") };
+            let judged = judge_one(find("error-has-code-and-message").unwrap(), &[Conversation::new(&take)], false).judged;
+            assert!(format!("{judged:?}").starts_with(expected), "{error} {judged:?}");
+            if let Judged::Broken { findings } = judged {
+                assert!(!findings[0].source.contains("2026"), "{}", findings[0].source);
+            }
+        };
+        check(r#"{"code":-32601}"#, "Broken");
+        check(r#"{"code":-32601,"message":"Method not found"}"#, "NotApplicable");
     }
 }

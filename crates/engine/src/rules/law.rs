@@ -82,6 +82,8 @@ pub enum Area {
     Resources,
     Progress,
     Modern,
+    /// MCP Apps: tools with a page.
+    Apps,
     /// What hosts and the interfaces of models refuse. Judged only when asked for.
     Hosts,
     /// What the tools of the official conformance suite show.
@@ -89,7 +91,7 @@ pub enum Area {
 }
 
 impl Area {
-    pub const EVERY: [Self; 21] = [
+    pub const EVERY: [Self; 22] = [
         Self::Lifecycle,
         Self::JsonRpc,
         Self::Stdio,
@@ -109,6 +111,7 @@ impl Area {
         Self::Resources,
         Self::Progress,
         Self::Modern,
+        Self::Apps,
         Self::Hosts,
         Self::Fixtures,
     ];
@@ -134,6 +137,7 @@ impl Area {
             Self::Resources => "resources",
             Self::Progress => "progress",
             Self::Modern => "modern",
+            Self::Apps => "apps",
             Self::Hosts => "hosts",
             Self::Fixtures => "fixtures",
         }

@@ -2,7 +2,9 @@
 //! lists, and a judgement of the rules that matter most. Knows rulings and conversations, and no violation.
 
 use super::answers::death;
+use super::law::named;
 use super::{Conversation, judging};
+use crate::check::calls::UNANSWERED_CALL;
 use mcproof_client::revision::LEGACY;
 use mcproof_record::{CheckReport, FORMAT_VERSION, Gap, GapKind, Judged, Opened, ProbeOutcome, Ruling, Severity, Take};
 use serde_json::Value;
@@ -62,7 +64,26 @@ fn gaps(takes: &[Take], rulings: &[Ruling]) -> Vec<Gap> {
     if gaps.is_empty() {
         gaps.extend(not_judged(rulings));
     }
+    if gaps.is_empty() {
+        gaps.extend(unanswered_calls(&conversations));
+    }
     gaps
+}
+
+/// Tools whose calls got no response, however long they were waited for. No sentence says how long a tool may take.
+fn unanswered_calls(conversations: &[Conversation<'_>]) -> Option<Gap> {
+    let mut silent = conversations.iter().enumerate().flat_map(|(take, one)| one.probes(UNANSWERED_CALL).map(move |asked| (take, asked)));
+    let is_answered = |tool: &str| {
+        let mut called = conversations.iter().flat_map(|one| one.probes("call"));
+        called.any(|asked| asked.subject() == tool && asked.answer.frame().is_some())
+    };
+    let names: BTreeSet<(usize, String)> =
+        silent.by_ref().map(|(take, asked)| (take, asked.subject().to_owned())).filter(|(_, tool)| !is_answered(tool)).collect();
+    let (take, _) = *names.first().as_ref()?;
+    let tools: Vec<String> = names.iter().map(|(_, tool)| tool.clone()).collect::<BTreeSet<_>>().into_iter().collect();
+    let message = format!("no call of {} got a response, so that nothing is known of what it gives", named(&tools));
+    let hint = "a tool may take its time: `mcproof call` with --timeout shows whether its response ever comes";
+    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), take: Some(*take) })
 }
 
 /// A gap for each transport over which no conversation got through.

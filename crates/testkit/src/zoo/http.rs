@@ -131,6 +131,70 @@ pub(super) const ANIMALS: &[Animal] = &[
         }),
     ),
     animal(
+        "unknown-method-gets-400",
+        "refuses an unknown method with status 400",
+        "http-error-has-status-200",
+        HTTP,
+        LEGACY,
+        Twist::Response(|request, response| {
+            if asks(request, "mcproof/no-such-method") {
+                response.status = 400;
+            }
+        }),
+    ),
+    animal(
+        "refusals-as-text",
+        "calls the error for a method of earlier revisions text/plain",
+        "http-answer-content-type",
+        HTTP,
+        MODERN,
+        Twist::Response(|request, response| {
+            if asks(request, "logging/setLevel") {
+                response.set("content-type", "text/plain");
+            }
+        }),
+    ),
+    animal(
+        "refusals-twice",
+        "writes the error for a method of earlier revisions twice",
+        "http-body-is-json",
+        HTTP,
+        MODERN,
+        Twist::Response(|request, response| {
+            if let (true, Body::Bytes(bytes)) = (asks(request, "logging/setLevel"), &mut response.body) {
+                bytes.extend_from_within(..);
+            }
+        }),
+    ),
+    animal(
+        "names-with-semicolons",
+        "puts a semicolon between the names in `Vary`",
+        "http-header-fits-its-grammar",
+        WEB,
+        BOTH,
+        Twist::Response(|_, response| {
+            if response.header("vary").is_some() {
+                response.set("vary", "Origin; Accept");
+            }
+        }),
+    ),
+    animal(
+        "cancellation-gets-nothing",
+        "does not respond to the POST of a cancellation",
+        "http-notification-gets-202",
+        HTTP,
+        BOTH,
+        Twist::Raw(leave_cancellations),
+    ),
+    animal(
+        "cancellation-gets-nothing-over-sse",
+        "does not respond to the POST of a cancellation",
+        "sse-post-is-accepted",
+        super::SSE,
+        LEGACY,
+        Twist::Raw(leave_cancellations),
+    ),
+    animal(
         "notification-gets-200",
         "answers notifications with 200",
         "http-notification-gets-202",
@@ -455,4 +519,12 @@ pub(super) fn renumber(response: &mut Response, from: u16, to: u16) {
 
 fn find(bytes: &[u8], word: &[u8]) -> Option<usize> {
     bytes.windows(word.len()).position(|window| window == word)
+}
+
+/// Longer than any client waits.
+fn leave_cancellations(bytes: &[u8]) {
+    let names = |name: &[u8]| bytes.windows(name.len()).any(|window| window == name);
+    if names(b"notifications/cancelled") && names(b"mcproof-never-asked") {
+        std::thread::sleep(std::time::Duration::from_secs(60));
+    }
 }

@@ -4,7 +4,7 @@ use super::changes::{accept, ask, is_handshake, lists_tools, refuse, remove};
 use super::server::{METHOD_NOT_FOUND, notification, result};
 use super::slip::Slip;
 use super::twist::{Twist, event, line};
-use super::{ALL, Animal, BOTH, LEGACY, MODERN, PIPES, STDIO, WEB, animal};
+use super::{ALL, Animal, BOTH, HTTP, LEGACY, MODERN, PIPES, STDIO, WEB, animal};
 use serde_json::{Value, json};
 use std::thread::sleep;
 use std::time::Duration;
@@ -133,6 +133,32 @@ pub(super) const ANIMALS: &[Animal] = &[
         ALL,
         BOTH,
         Twist::Errors(|error| error["code"] = json!("METHOD_NOT_FOUND")),
+    ),
+    animal(
+        "discovery-refused-without-message",
+        "refuses `server/discover` with an error that has no message",
+        "error-has-code-and-message",
+        STDIO,
+        LEGACY,
+        Twist::Says(|heard, mut message| {
+            if heard.method() == "server/discover" {
+                remove(&mut message["error"], "message");
+            }
+            vec![message]
+        }),
+    ),
+    animal(
+        "refusal-without-id",
+        "refuses a method of earlier revisions without an id",
+        "answer-echoes-id",
+        HTTP,
+        MODERN,
+        Twist::Says(|heard, mut message| {
+            if heard.method() == "logging/setLevel" {
+                message["id"] = json!(null);
+            }
+            vec![message]
+        }),
     ),
     animal(
         "error-without-message",

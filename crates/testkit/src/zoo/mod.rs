@@ -8,6 +8,7 @@ mod server;
 mod slip;
 mod twist;
 
+mod apps;
 mod calls;
 mod cors;
 mod events;
@@ -131,6 +132,7 @@ pub fn animals() -> impl Iterator<Item = &'static Animal> {
         calls::ANIMALS,
         poisoning::ANIMALS,
         resources::ANIMALS,
+        apps::ANIMALS,
         modern::ANIMALS,
         fixtures::ANIMALS,
         tasks::ANIMALS,

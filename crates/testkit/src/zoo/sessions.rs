@@ -1,9 +1,9 @@
-//! Animals whose sessions of Streamable HTTP are otherwise.
+//! Animals whose sessions over HTTP are otherwise.
 
 use super::http::renumber;
 use super::slip::Slip;
 use super::twist::Twist;
-use super::{Animal, HTTP, LEGACY, animal};
+use super::{Animal, HTTP, LEGACY, SSE, animal};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -106,6 +106,47 @@ pub(super) const ANIMALS: &[Animal] = &[
                 && serde_json::from_slice::<serde_json::Value>(&request.body).is_ok_and(|message| message.is_object())
             {
                 renumber(response, 400, 422);
+            }
+        }),
+    ),
+    animal(
+        "answers-go-to-the-last",
+        "keeps one stream in a variable, so that every response goes to the client that came last",
+        "sse-response-comes-on-its-stream",
+        SSE,
+        LEGACY,
+        Twist::Slip(Slip::AnswersGoToTheLast),
+    ),
+    animal(
+        "answers-go-to-all",
+        "sends every response on all streams",
+        "sse-response-comes-on-its-stream",
+        SSE,
+        LEGACY,
+        Twist::Slip(Slip::AnswersGoToAll),
+    ),
+    animal(
+        "streams-count",
+        "counts its streams, and names the number in the endpoint",
+        "sse-session-is-unguessable",
+        SSE,
+        LEGACY,
+        Twist::SessionId(|server| {
+            let mut memory = server.memory();
+            let count = memory.as_u64().unwrap_or_default() + 1;
+            *memory = json!(count);
+            format!("session-{count}")
+        }),
+    ),
+    animal(
+        "unknown-stream-accepted",
+        "takes messages to endpoints that no stream has",
+        "sse-unknown-session-is-refused",
+        SSE,
+        LEGACY,
+        Twist::Response(|request, response| {
+            if request.method == "POST" {
+                renumber(response, 404, 202);
             }
         }),
     ),

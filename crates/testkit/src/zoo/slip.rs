@@ -7,6 +7,10 @@ pub(crate) enum Slip {
     /// The server dies when a client goes before it has its answer.
     AbortsKill,
     AnyTokenIsGood,
+    /// Over HTTP+SSE every response goes to the client that initialized last.
+    AnswersGoToTheLast,
+    /// Over HTTP+SSE every response goes to all clients.
+    AnswersGoToAll,
     Base64Undecoded,
     /// The server speaks 2025-03-26 at most, and takes no batches.
     BatchesRefused,

@@ -112,7 +112,7 @@ impl Twist {
     /// The text of a message that is a body.
     pub(crate) fn body(&self, message: &Value) -> String {
         match self {
-            Self::Mutated(meddler) => meddler.json(message),
+            Self::Mutated(meddler) => meddler.body(message),
             _ => message.to_string(),
         }
     }

@@ -84,6 +84,11 @@ impl Questions {
         self.headers.iter().find(|(name, _)| name == "mcp-session-id").map(|(_, id)| id.as_str())
     }
 
+    /// Where messages go, if that is not where the server is.
+    pub(super) fn path(&self) -> Option<&str> {
+        self.path.as_deref()
+    }
+
     /// A body for the endpoint.
     pub(super) fn post(&self, body: impl Into<Vec<u8>>) -> HttpQuestion {
         let mut headers = vec![

@@ -153,6 +153,15 @@ impl Meddler {
         }
     }
 
+    /// The text of a message that is a body. What is said twice stands in it twice, since nothing can follow it.
+    pub(super) fn body(&self, message: &Value) -> String {
+        let text = self.json(message);
+        match self.of(&Self::subject_of_message()).is_some_and(|mutation| mutation.operation == "double") {
+            true => format!("{text}\n{text}"),
+            false => text,
+        }
+    }
+
     pub(super) fn line(&self, message: &Value) -> Vec<u8> {
         self.framed("line", &Self::subject_of_message(), super::twist::line(&self.json(message)))
     }

@@ -18,6 +18,8 @@ pub(crate) struct Catalogue {
     pub(crate) resources: Vec<Value>,
     pub(crate) templates: Vec<Value>,
     pub(crate) prompts: Vec<Value>,
+    /// Contents that can be read and are not listed: the pages of apps.
+    pub(crate) pages: Vec<Value>,
     /// How many items a page of a list has.
     pub(crate) page: usize,
 }
@@ -45,6 +47,7 @@ impl Catalogue {
                 { "name": "tour", "description": "Asks for a walk through the zoo." },
                 { "name": "close", "description": "Asks what to do in the evening." },
             ])),
+            pages: Vec::new(),
             page: 5,
         }
     }

@@ -83,6 +83,9 @@ fn contents(heard: &Heard, uri: &str) -> Option<Value> {
     if let Some(contents) = fixtures::contents(uri).filter(|_| catalogue.tool("test_simple_text").is_some()) {
         return Some(contents);
     }
+    if let Some(page) = catalogue.pages.iter().find(|page| page["uri"] == uri) {
+        return Some(page.clone());
+    }
     let listed = catalogue.resources.iter().find(|resource| resource["uri"] == uri)?;
     let mut contents = json!({ "uri": uri, "mimeType": listed["mimeType"] });
     match uri {

@@ -1,11 +1,11 @@
 //! HTTP+SSE of 2024-11-05: a stream at `/sse` that says first where to post, and brings every answer.
 
 use super::http::{Exchange, is_json, with_cors};
-use super::message::{INVALID_REQUEST, Kind, PARSE_ERROR, kind};
+use super::message::{INVALID_REQUEST, Kind, Outlet, PARSE_ERROR, kind};
 use super::reply::Stream;
 use super::response::Response;
-use super::{Fault, Heard, batch, dispatch, note};
-use crate::zoo::Era;
+use super::{Fault, Heard, Server, batch, dispatch, note};
+use crate::zoo::{Era, Slip};
 use serde_json::Value;
 use std::io;
 use std::sync::Arc;
@@ -69,6 +69,10 @@ fn post(exchange: &Exchange<'_>) -> io::Result<bool> {
         Ok(kind) => kind,
         Err(fault) => return refuse(&Fault::new(INVALID_REQUEST, fault.message)),
     };
+    if kind == Kind::Request && message["method"] == "initialize" && server.slips(Slip::AnswersGoToTheLast) {
+        *server.memory() = Value::from(session.id.clone());
+    }
+    let outlet = misled(server).unwrap_or(outlet);
     let version = session.version().unwrap_or_default();
     let heard = Heard { server: Arc::clone(server), session, message, era: Era::Legacy, version };
     let keeps = exchange.send(Response::new(202))?;
@@ -78,4 +82,23 @@ fn post(exchange: &Exchange<'_>) -> io::Result<bool> {
         note(&heard, kind)
     }
     Ok(keeps)
+}
+
+/// Where responses go instead of to the client that asked.
+fn misled(server: &Server) -> Option<Arc<dyn Outlet>> {
+    if server.slips(Slip::AnswersGoToAll) {
+        let all = server.all_sessions().into_iter().filter_map(|session| session.outlet()).collect();
+        return Some(Arc::new(Everybody(all)));
+    }
+    let last = server.memory().as_str().map(str::to_owned).filter(|_| server.slips(Slip::AnswersGoToTheLast))?;
+    server.session(&last).ok()?.outlet()
+}
+
+/// All clients that are there.
+struct Everybody(Vec<Arc<dyn Outlet>>);
+
+impl Outlet for Everybody {
+    fn say(&self, message: &Value) -> bool {
+        self.0.iter().filter(|outlet| outlet.say(message)).count() > 0
+    }
 }

@@ -1,0 +1,116 @@
+//! Two clients of HTTP+SSE at the same time, and a session of nobody. Knows what is worth trying, not what is right.
+
+use super::super::Inquiry;
+use super::super::visit::Visit;
+use super::question::Questions;
+use mcproof_client::{EraChoice, HttpQuestion, Session};
+use mcproof_record::Take;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How long the response to one of the requests is waited for.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// The ids of the two requests. Nothing else has them, so that each response is known wherever it comes.
+const IDS: [&str; 2] = ["mcproof-stream-of-the-first", "mcproof-stream-of-the-second"];
+
+/// Of a message to an endpoint that no stream has.
+pub(crate) const UNKNOWN_STREAM: &str = "unknown-stream";
+
+/// Streams besides those of the two clients, so that what names their sessions can be compared.
+const MORE: usize = 1;
+
+/// Nothing, if the server does not take two clients at the same time, which it does not have to.
+pub(super) async fn talk(inquiry: &Inquiry) -> Vec<Take> {
+    let Ok(mut first) = Visit::open_in(inquiry, "first client", EraChoice::Legacy).await else { return Vec::new() };
+    let Ok(mut second) = Visit::open_in(inquiry, "second client", EraChoice::Legacy).await else {
+        first.end().await;
+        return Vec::new();
+    };
+    tokio::join!(ask(&mut first, IDS[0]), ask(&mut second, IDS[1]));
+    if !first.is_over() && !second.is_over() {
+        let (of_first, of_second) = (Questions::of_session(&first), Questions::of_session(&second));
+        for _ in 0..MORE {
+            let stream = of_first.stream();
+            first.http("stream", None, &stream).await;
+        }
+        if let Some(nobodys) = of_first.path().zip(of_second.path()).and_then(|(one, other)| nobodys(one, other)) {
+            // Some servers do not respond to it at all: that is not to count for what they do with messages of their own.
+            let question = HttpQuestion { path: Some(nobodys), ..of_first.notification(&first) };
+            first.http_within(UNKNOWN_STREAM, &question, LONGEST).await;
+        }
+    }
+    let are_whole = !first.is_over() && !second.is_over();
+    let takes = vec![first.in_passing().end().await, second.in_passing().end().await];
+    // Whoever came last may have taken the place of the other one.
+    if are_whole { takes } else { Vec::new() }
+}
+
+/// Asks with this id, and listens.
+async fn ask(visit: &mut Visit<'_>, id: &str) {
+    let message = visit.request(json!(id), visit.any_method(), json!({}));
+    let Value::Object(message) = message else { return };
+    let patience = LONGEST + visit.pace() * 2;
+    let work = async |session: &Session, most: Duration| {
+        // What came of it, and on which stream, is in the transcripts.
+        let _ = session.send_message(&message, patience.min(most)).await;
+    };
+    visit.together_on("own-stream", Some(id), work).await;
+}
+
+/// Where nobody's messages go: an endpoint whose session has the form of another one, in other characters.
+fn nobodys(endpoint: &str, other: &str) -> Option<String> {
+    let session = session_in(endpoint, other)?;
+    let turned: String = endpoint[session.clone()].chars().map(turned).collect();
+    Some(format!("{}{turned}{}", &endpoint[..session.start], &endpoint[session.end..]))
+}
+
+/// The next digit of its kind.
+fn turned(character: char) -> char {
+    match character {
+        '9' => '0',
+        'f' => 'a',
+        'F' => 'A',
+        '0'..='8' | 'a'..='e' | 'A'..='E' => char::from_u32(character as u32 + 1).unwrap_or(character),
+        other => other,
+    }
+}
+
+/// Where in an endpoint its session is named: the part in which it differs from another one, as far as a name reaches.
+pub(crate) fn session_in(endpoint: &str, other: &str) -> Option<std::ops::Range<usize>> {
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    let (bytes, others) = (endpoint.as_bytes(), other.as_bytes());
+    let start = bytes.iter().zip(others).position(|(one, other)| one != other)?;
+    let room = bytes.len().min(others.len()) - start;
+    let same = bytes.iter().rev().zip(others.iter().rev()).take(room).take_while(|(one, other)| one == other).count();
+    let (mut start, mut end) = (start, bytes.len() - same);
+    while start > 0 && is_of_name(bytes[start - 1]) {
+        start -= 1;
+    }
+    while end < bytes.len() && is_of_name(bytes[end]) {
+        end += 1;
+    }
+    (start < end && endpoint.is_char_boundary(start) && endpoint.is_char_boundary(end)).then_some(start..end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_session_is_what_differs_in_two_endpoints() {
+        let check = |endpoint: &str, other: &str, expected: Option<&str>| {
+            assert_eq!(session_in(endpoint, other).map(|range| &endpoint[range]), expected, "{endpoint} {other}");
+        };
+        check("/messages?session=a1b-2", "/messages?session=a1c-2", Some("a1b-2"));
+        check("/messages/17/", "/messages/18/", Some("17"));
+        check("/m?sessionId=9&v=1", "/m?sessionId=10&v=1", Some("9"));
+        check("/messages", "/messages", None);
+    }
+
+    #[test]
+    fn nobodys_session_has_the_form_of_the_others() {
+        assert_eq!(nobodys("/m?s=09af-9", "/m?s=123b-1").as_deref(), Some("/m?s=10ba-0"));
+        assert_eq!(nobodys("/m", "/m"), None);
+    }
+}
