@@ -51,7 +51,7 @@ pub(super) async fn take(visit: &mut Visit<'_>) {
         visit.ask("call-without-name", None, "tools/call", json!({ "arguments": {} })).await;
     }
     features::take(visit, &Catalogue { tools, resources, templates, prompts }).await;
-    string_id(visit).await;
+    legal_forms(visit).await;
     crowd::take(visit, tools, resources).await;
     if visit.is_modern() && !visit.is_over() {
         features::listen(visit, resources).await;
@@ -75,8 +75,33 @@ async fn walk(visit: &mut Visit<'_>, probe: &str, method: &str, key: &str) -> (V
     (items, pages)
 }
 
-/// An id that is a string; all others are integers.
-async fn string_id(visit: &mut Visit<'_>) {
-    let message = visit.request(json!("mcproof-string-id"), visit.any_method(), json!({}));
-    visit.send("string-id", None, message).await;
+/// A request in a form that not every client sends: a mark for the judges, with the form.
+pub(crate) const LEGAL_FORM: &str = "legal-form";
+
+/// The same request in all forms that the schema allows.
+async fn legal_forms(visit: &mut Visit<'_>) {
+    let method = match visit.declares("tools") {
+        true => visit.any_method(),
+        false if visit.is_modern() => "server/discover",
+        false => "ping",
+    };
+    let ids = [
+        ("an id that is a text", json!("mcproof-string-id")),
+        ("the id 0", json!(0)),
+        ("a negative id", json!(-7)),
+        ("an id above 32 bits", json!(9_007_199_254_740_991_i64)),
+        ("an id that is the text of a number", json!("7")),
+        ("an id that is an empty text", json!("")),
+    ];
+    let mut forms: Vec<(&str, Value)> = ids.into_iter().map(|(form, id)| (form, visit.request(id, method, json!({})))).collect();
+    if !visit.is_modern() {
+        let token = json!({ "progressToken": "mcproof-token" });
+        forms.push(("a progress token in `_meta`", visit.request(json!("mcproof-with-meta"), method, json!({ "_meta": token }))));
+        let mut bare = visit.request(json!("mcproof-without-params"), method, json!({}));
+        bare.as_object_mut().map(|bare| bare.remove("params"));
+        forms.push(("no `params`", bare));
+    }
+    for (form, message) in forms {
+        visit.send_briefly(LEGAL_FORM, form, message).await;
+    }
 }

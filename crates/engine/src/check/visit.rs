@@ -435,6 +435,15 @@ impl<'a> Visit<'a> {
         self.conclude(probe, subject, &method, first, outcome)
     }
 
+    /// The same for what a sound server answers at once.
+    pub(super) async fn send_briefly(&mut self, probe: &str, subject: &str, message: Value) -> Answered {
+        let method = message["method"].as_str().unwrap_or_default().to_owned();
+        let patience = self.patience(&method)?.min(self.sign_of_life());
+        let first = self.tap.mark();
+        let outcome = self.session.send_message(message.as_object().unwrap_or(&Map::new()), patience).await;
+        self.conclude(probe, Some(subject), &method, first, outcome)
+    }
+
     /// A request of the era as it stands, for an id of the caller's.
     pub(super) fn request(&self, id: Value, method: &str, params: Value) -> Value {
         let mut params = params;

@@ -149,8 +149,9 @@ pub(super) const RULES: &[Rule] = &[
 const NO_HANDSHAKE: &str = "the server has not said what it can do";
 
 /// What tells whether a declared capability exists: the capability, the probe, what it was tried on.
-const KEPT: [(&str, &str, Option<&str>); 7] = [
+const KEPT: [(&str, &str, Option<&str>); 8] = [
     ("tools", "list", Some("tools/list")),
+    ("tools", "call", None),
     ("resources", "list", Some("resources/list")),
     ("prompts", "list", Some("prompts/list")),
     ("completions", "complete", None),
@@ -169,8 +170,10 @@ fn is_kept(conversation: &Conversation<'_>) -> Judgement {
         if !capability.is_empty() && conversation.capability(capability).is_none() {
             continue;
         }
-        let tried = conversation.probes(probe).find(|asked| subject.is_none_or(|subject| asked.subject() == subject));
-        let Some(asked) = tried.filter(|asked| !matches!(asked.answer, Answer::Silence | Answer::Gone)) else { continue };
+        let tried = || conversation.probes(probe).filter(|asked| subject.is_none_or(|subject| asked.subject() == subject));
+        let answered = || tried().filter(|asked| !matches!(asked.answer, Answer::Silence | Answer::Gone));
+        // A tool may hand on the error of another server.
+        let Some(asked) = answered().find(|asked| asked.answer.code() != Some(-32601)).or_else(|| answered().next()) else { continue };
         seen += 1;
         let method = asked.request.and_then(Said::method).unwrap_or_default();
         if asked.answer.code() == Some(-32601) {

@@ -2,7 +2,7 @@
 
 use super::Judgement;
 use crate::check::LEFT_OUT;
-use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, ProbeOutcome, Probed, Take};
+use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Take};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -333,14 +333,47 @@ impl<'a> Conversation<'a> {
         !http.events.is_empty() && http.end.is_some_and(|(frame, _)| note(frame.id))
     }
 
+    /// The first request after the server had ended the session: from there on all that name it get 404, which may be at any time
+    /// (2025-11-25, basic/transports, "Session Management"), and nobody had asked for that.
+    fn expiry(&self) -> Option<FrameId> {
+        const LEAST: usize = 3;
+        if self.exchanges.values().any(|exchange| exchange.method == "DELETE") {
+            return None;
+        }
+        let in_session = |exchange: &&HttpExchange<'_>| exchange.method == "POST" && exchange.request_header("mcp-session-id").is_some();
+        let mut posts: Vec<&HttpExchange<'_>> = self.exchanges.values().filter(in_session).collect();
+        posts.sort_by_key(|exchange| exchange.request.id);
+        let first = posts.iter().rposition(|exchange| exchange.status() != Some(404))? + 1;
+        (posts.len() - first >= LEAST).then(|| posts[first].request.id)
+    }
+
+    /// Whether the server had ended the session by then.
+    pub(super) fn has_expired(&self, frame: FrameId) -> bool {
+        self.expiry().is_some_and(|expiry| expiry <= frame)
+    }
+
+    /// Whether one of these frames belongs to a request in a session that the server had ended.
+    pub(super) fn rests_on_expiry(&self, frames: &[FrameId]) -> bool {
+        let Some(expiry) = self.expiry() else { return false };
+        let mut refused = self.exchanges.values().filter(|exchange| exchange.status() == Some(404) && exchange.request.id >= expiry);
+        refused.any(|exchange| exchange.frames().any(|frame| frames.contains(&frame)))
+    }
+
+    /// Whether the server would not have a second session beside the first one, so that nothing else in this conversation was served.
+    pub(super) fn was_turned_away(&self) -> bool {
+        const BUSY: [u16; 5] = [400, 403, 409, 429, 503];
+        let handshakes = || self.from_client().filter(|said| said.method() == Some("initialize"));
+        let is_refused = |said: &Said<'_>| {
+            let exchange = said.exchange.and_then(|id| self.exchanges.get(&id));
+            exchange.and_then(HttpExchange::status).is_some_and(|status| BUSY.contains(&status))
+        };
+        self.take.opened == Opened::Bare && handshakes().next().is_some() && handshakes().all(is_refused)
+    }
+
     /// Whether one of these frames belongs to an exchange that the server refused with status 429, too many requests.
     pub(super) fn is_throttled(&self, frames: &[FrameId]) -> bool {
-        let refused = self.exchanges.values().filter(|exchange| exchange.status() == Some(429));
-        let mut own = refused.flat_map(|exchange| {
-            let response = exchange.response.map(|response| response.frame);
-            [Some(exchange.request), response, exchange.body.map(|(frame, _)| frame)].into_iter().flatten()
-        });
-        own.any(|frame| frames.contains(&frame.id))
+        let mut refused = self.exchanges.values().filter(|exchange| exchange.status() == Some(429));
+        refused.any(|exchange| exchange.frames().any(|frame| frames.contains(&frame)))
     }
 
     /// The response that says what came of a probe. One that only promises an answer says nothing.
@@ -353,7 +386,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// An error that an exchange brought, whatever it answers.
-    fn error_in(&self, http: &HttpExchange<'_>) -> Option<(&Value, FrameId)> {
+    pub(super) fn error_in(&self, http: &HttpExchange<'_>) -> Option<(&Value, FrameId)> {
         self.from_server().filter(|said| said.exchange == Some(http.id)).find_map(|said| Some((said.value.get("error")?, said.frame.id)))
     }
 
@@ -471,6 +504,12 @@ impl<'a> Said<'a> {
 }
 
 impl<'a> HttpExchange<'a> {
+    /// Its request, the head of its response, and a body that is no stream.
+    fn frames(&self) -> impl Iterator<Item = FrameId> {
+        let response = self.response.map(|response| response.frame);
+        [Some(self.request), response, self.body.map(|(frame, _)| frame)].into_iter().flatten().map(|frame| frame.id)
+    }
+
     /// A header of the response, by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         self.response.and_then(|response| first(response.headers, name))

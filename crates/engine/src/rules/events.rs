@@ -4,6 +4,7 @@
 use super::connections::unanswered_posts;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::{Conversation, HttpExchange};
+use crate::check::tour::LEGAL_FORM;
 use crate::wording::excerpt;
 use mcproof_client::transport::{Event, EventParser};
 use mcproof_record::{ExchangeId, Frame, FrameBody, FrameId, Opened};
@@ -415,13 +416,26 @@ fn content_is_fields(conversation: &Conversation<'_>) -> Judgement {
     if events.is_empty() {
         return Judgement::NotApplicable(NO_STREAM.into());
     }
-    let known = |line: &&Vec<u8>| ["data", "event", "id", "retry"].iter().any(|name| line.starts_with(format!("{name}:").as_bytes()));
     let wrong: Vec<_> = events
         .iter()
         .filter(|read| !read.is_chunk_debris())
-        .filter_map(|read| Some((read.frame.id, excerpt(read.event.unknown.iter().find(|line| !known(line))?))))
+        .filter_map(|read| Some((read.frame.id, excerpt(read.event.unknown.iter().find(|line| !is_ignored_by_all(line))?))))
         .collect();
     together(&wrong, |line, more| format!("a line of an event stream is no field: `{line}`{}", and_more(more)))
+}
+
+/// Whether a line is a field that the standard lets everybody ignore, or one of its own with a value that is ignored. What looks like a
+/// message, or like a known field misspelt, is missed by somebody.
+fn is_ignored_by_all(line: &[u8]) -> bool {
+    const FIELDS: [&str; 4] = ["data", "event", "id", "retry"];
+    let Some(colon) = memchr::memchr(b':', line) else { return false };
+    let (name, value) = (String::from_utf8_lossy(&line[..colon]), &line[colon + 1..]);
+    if FIELDS.contains(&name.as_ref()) {
+        return true;
+    }
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    let is_meant = FIELDS.iter().any(|field| strsim::damerau_levenshtein(field, &name.to_lowercase()) <= 1);
+    is_name && !is_meant && !value.contains(&b'{')
 }
 
 fn event_is_terminated(conversation: &Conversation<'_>) -> Judgement {
@@ -671,7 +685,7 @@ fn is_odd(conversation: &Conversation<'_>, exchange: &HttpExchange<'_>) -> bool 
         "list-again",
         "list-for-calls",
         "plain",
-        "string-id",
+        LEGAL_FORM,
         "concurrent",
         "read",
         "get-prompt",

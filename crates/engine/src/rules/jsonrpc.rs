@@ -3,9 +3,10 @@
 
 use super::Conversation;
 use super::answers::{Heard, Meaning, Pairing, first_abuse, gathered, messages, shown};
-use super::conversation::Answer;
+use super::conversation::{Answer, Asked, Said};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
-use mcproof_record::ProbeOutcome;
+use crate::check::tour::LEGAL_FORM;
+use mcproof_record::{FrameId, ProbeOutcome};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -16,6 +17,10 @@ pub(super) const MESSAGES: &[Law] = &[
 const REQUESTS: &[Law] = &[
     Law { revisions: revisions::FIRST, keyword: Keyword::Must, source: "basic/messages#requests" },
     Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic#requests" },
+];
+const ALL_REQUESTS: &[Law] = &[
+    Law { revisions: revisions::FIRST, keyword: Keyword::Must, source: "basic/messages#requests" },
+    Law { revisions: revisions::SINCE_2025_03, keyword: Keyword::Must, source: "basic#requests" },
 ];
 pub(super) const RESPONSES: &[Law] = &[
     Law { revisions: revisions::FIRST, keyword: Keyword::Must, source: "basic/messages#responses" },
@@ -119,6 +124,32 @@ pub(super) const RULES: &[Rule] = &[
         good: r#"
             > {"jsonrpc":"2.0","id":1,"method":"prompts/list"}
             < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no prompts"}}"#,
+    },
+    Rule {
+        id: "legal-request-is-served",
+        area: Area::JsonRpc,
+        law: "a request is served whatever its legal form: any string or integer as its id, with `_meta` or without `params`",
+        laws: ALL_REQUESTS,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(legal_requests_are_served),
+        why: "SDKs differ in what they send: some count from 0, some take texts for ids, most ask for progress, and many leave out empty `params`",
+        remedy: "take 0, negative numbers and any text for an id, and what the schema has as optional for optional",
+        sdks: &[],
+        bad: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+            @ legal-form the id 0
+            > {"jsonrpc":"2.0","id":0,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":0,"error":{"code":-32600,"message":"Invalid request"}}"#,
+        good: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+            @ legal-form the id 0
+            > {"jsonrpc":"2.0","id":0,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":0,"result":{"tools":[]}}"#,
     },
     Rule {
         id: "notification-is-not-answered",
@@ -498,6 +529,35 @@ fn mixed_up<'v>(request: &Value, result: &Value, mut others: impl Iterator<Item 
     let other = others
         .find(|other| other["method"] == request["method"] && subjects(other).iter().any(|subject| text.contains(subject.as_str())))?;
     Some(format!("what was asked with {}", shown(&other["params"])))
+}
+
+fn legal_requests_are_served(conversation: &Conversation<'_>) -> Judgement {
+    let is_served = |method: &str| {
+        let mut served = conversation.requests().filter(|(request, _)| request.method() == Some(method));
+        served.any(|(_, answer)| answer.is_some_and(|answer| answer.value.get("result").is_some()))
+    };
+    let (mut seen, mut violations) = (0, Vec::new());
+    for asked in conversation.probes(LEGAL_FORM) {
+        let Some(method) = asked.request.and_then(Said::method).filter(|method| is_served(method)) else { continue };
+        match asked.answer {
+            Answer::Gone | Answer::None => continue,
+            Answer::Result { .. } => {}
+            // An answer with another id is another rule's.
+            Answer::Silence if is_misnamed(conversation, &asked) => {}
+            answer => {
+                let message = format!("`{method}` with {} got {}", asked.subject(), answer.describe());
+                violations.push(Violation::new(message, asked.frames()));
+            }
+        }
+        seen += 1;
+    }
+    Judgement::of(violations, seen, "no request in another form was tried")
+}
+
+/// Whether the answer came with an id that is not the request's.
+fn is_misnamed(conversation: &Conversation<'_>, asked: &Asked<'_, '_>) -> bool {
+    let within = |frame: FrameId| asked.probed.first <= frame && frame < asked.probed.end;
+    conversation.from_server().any(|said| said.is_answer() && within(said.frame.id))
 }
 
 #[cfg(test)]

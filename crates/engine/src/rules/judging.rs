@@ -13,6 +13,9 @@ use std::thread::available_parallelism;
 /// Why nothing can be told of a server that limits how often it is asked.
 const THROTTLED: &str = "the server refused requests with status 429 (too many requests): raise its limit for the check";
 
+const EXPIRED: &str = "the server ended the session in the midst of the conversation, as it may: give it a longer life for the check";
+const TURNED_AWAY: &str = "the server would have no second session beside the first one";
+
 /// Judges takes by rules. `is_strict` gives no lenience.
 pub fn judge(rules: &[&'static Rule], takes: &[Take], is_strict: bool) -> Vec<Ruling> {
     let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
@@ -97,12 +100,12 @@ pub fn judge_one(rule: &Rule, conversations: &[Conversation<'_>], is_strict: boo
     let judged = match (concerned.is_empty(), &rule.judge) {
         (true, _) => Judged::NotApplicable { why: "this server was not talked to over a transport and in a revision that has it".into() },
         (false, Judge::Each(judge)) => {
-            let said = concerned.iter().map(|(take, one)| (*take, in_time(one, unless_throttled(judge(one), |_| one))));
+            let said = concerned.iter().map(|(take, one)| (*take, in_time(one, unless_refused(judge(one), |_| one))));
             merge(rule, conversations, said, is_strict)
         }
         (false, Judge::Together(judge)) => {
             let all: Vec<&Conversation<'_>> = concerned.iter().map(|(_, one)| *one).collect();
-            let said = match unless_throttled(judge(&all), |violation| all[violation.conversation]) {
+            let said = match unless_refused(judge(&all), |violation| all[violation.conversation]) {
                 Judgement::Broken(violations) => {
                     let of = |violation: Violation| (concerned[violation.conversation].0, Judgement::Broken(vec![violation]));
                     violations.into_iter().map(of).collect()
@@ -118,14 +121,21 @@ pub fn judge_one(rule: &Rule, conversations: &[Conversation<'_>], is_strict: boo
     Ruling { rule: rule.id.into(), area: rule.area.name().into(), law: rule.law.into(), judged }
 }
 
-/// What rests on a response with status 429 is no violation: the server refused to be asked so often, and says nothing about
-/// what it was asked.
-fn unless_throttled<'c, 'a: 'c>(judgement: Judgement, of: impl Fn(&Violation) -> &'c Conversation<'a>) -> Judgement {
+/// What rests on a response with status 429, on a session that had ended or on one that never began is no violation: the server refused to
+/// be asked, and says nothing about what it was asked.
+fn unless_refused<'c, 'a: 'c>(judgement: Judgement, of: impl Fn(&Violation) -> &'c Conversation<'a>) -> Judgement {
     let Judgement::Broken(violations) = judgement else { return judgement };
-    let (throttled, told): (Vec<_>, Vec<_>) = violations.into_iter().partition(|violation| of(violation).is_throttled(&violation.frames));
-    match told.is_empty() && !throttled.is_empty() {
-        true => Judgement::Untestable(THROTTLED.into()),
-        false => Judgement::Broken(told),
+    let reason = |violation: &Violation| match of(violation) {
+        one if one.is_throttled(&violation.frames) => Some(THROTTLED),
+        one if one.rests_on_expiry(&violation.frames) => Some(EXPIRED),
+        one if one.was_turned_away() => Some(TURNED_AWAY),
+        _ => None,
+    };
+    let excuse = violations.iter().find_map(reason);
+    let told: Vec<_> = violations.into_iter().filter(|violation| reason(violation).is_none()).collect();
+    match excuse {
+        Some(excuse) if told.is_empty() => Judgement::Untestable(excuse.into()),
+        _ => Judgement::Broken(told),
     }
 }
 

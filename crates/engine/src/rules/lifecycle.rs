@@ -7,11 +7,13 @@ use super::conversation::{Answer, Said};
 use super::jsonrpc::RESPONSES;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use crate::check::FLOCK_TOKEN;
+use crate::check::tour::LEGAL_FORM;
 use crate::diagnosis::missing_piece;
 use crate::wording::shortened;
 use mcproof_client::revision::{LEGACY, MODERN};
 use mcproof_record::{FrameBody, FrameId, Opened, ProbeOutcome};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 const NEGOTIATION: &[Law] = &[Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/lifecycle#version-negotiation" }];
 
@@ -458,11 +460,29 @@ const METHODS: [&str; 12] = [
 /// Those that the modern era does not have: that they are gone has rules of its own.
 const GONE_IN_MODERN: [&str; 4] = ["ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
 
+/// What is tried as any client would ask for it: what a server has listed or declared.
+const USUAL: [&str; 14] = [
+    "ping",
+    "list",
+    "list-again",
+    "list-for-calls",
+    "call",
+    "read",
+    "get-prompt",
+    "complete",
+    "subscribe",
+    "unsubscribe",
+    "set-log-level",
+    "first-message",
+    "undiscovered",
+    "concurrent",
+];
+
 fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
     let pairing = Pairing::of(conversation);
     let end = first_abuse(conversation);
     let tools = conversation.tools();
-    let is_judged = |index: usize| {
+    let is_valid = |index: usize| {
         let request = &pairing.requests[index];
         let method = request.method();
         let in_time = end.is_none_or(|end| request.frame < end);
@@ -473,29 +493,45 @@ fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
             }
             false => true,
         };
+        in_time && whole && METHODS.contains(&method)
+    };
+    // A tool may take as long as it likes.
+    let may_be_silent = |index: usize| {
+        let request = &pairing.requests[index];
         let token = request.value.pointer("/params/_meta/progressToken").and_then(Value::as_str);
         let is_given_up = token.is_some_and(|token| token.starts_with(FLOCK_TOKEN));
-        // A tool may take as long as it likes.
-        let is_slow = method == "tools/call" && tools.iter().any(|(tool, _)| tool.get("name") == request.value.pointer("/params/name"));
-        in_time && whole && !is_slow && !is_given_up && METHODS.contains(&method)
+        let is_known = || tools.iter().any(|(tool, _)| tool.get("name") == request.value.pointer("/params/name"));
+        is_given_up || request.method() == "tools/call" && is_known()
     };
-    let mut violations = Vec::new();
-    for probed in &conversation.take.probes {
+    let (mut violations, mut told) = (Vec::<Violation>::new(), BTreeSet::new());
+    for probed in conversation.take.probes.iter().filter(|probed| probed.probe != LEGAL_FORM) {
         for (index, request) in pairing.within(probed.first, probed.end) {
             let is_lost = || pairing.may_be_missing(request, conversation.is_over("http"));
-            if !is_judged(index) || pairing.answer_to(index).is_some() || is_lost() {
+            if !is_valid(index) || pairing.answer_to(index).is_some() || is_lost() {
                 continue;
             }
             let exchange = request.exchange.and_then(|id| conversation.exchanges.get(&id)).filter(|_| conversation.is_over("http"));
+            let is_usual = USUAL.contains(&probed.probe.as_str());
             let how = match (exchange.and_then(|exchange| exchange.status()), probed.outcome) {
                 (Some(status @ 200..300), ProbeOutcome::Gone | ProbeOutcome::Done)
-                    if exchange
-                        .is_some_and(|exchange| exchange.end.is_some_and(|(_, why)| why.is_none()) && !conversation.was_cut(exchange)) =>
+                    if !may_be_silent(index)
+                        && exchange.is_some_and(|exchange| {
+                            exchange.end.is_some_and(|(_, why)| why.is_none()) && !conversation.was_cut(exchange)
+                        }) =>
                 {
                     format!("has status {status} and no answer")
                 }
+                // Who may ask, and how often, has other rules; so has a session that has ended.
+                (Some(401 | 403 | 429), _) => continue,
+                (Some(404), _) if conversation.has_expired(request.frame) => continue,
+                (Some(status @ 400..), _) if is_usual && !exchange.is_some_and(|exchange| conversation.error_in(exchange).is_some()) => {
+                    format!("has status {status} and no answer")
+                }
                 (Some(400..), _) => continue,
-                (_, ProbeOutcome::Silent) => {
+                (None, ProbeOutcome::Gone) if is_usual && exchange.is_some() && death(conversation).is_none() => {
+                    "got no response: the connection was closed".to_owned()
+                }
+                (_, ProbeOutcome::Silent) if !may_be_silent(index) => {
                     // The last frame may be one of those that there was no room for.
                     match conversation.elapsed(request.frame, FrameId(probed.end.0.saturating_sub(1))) {
                         Some(waited) => format!("got no answer within {:.1} s", waited.as_secs_f64()),
@@ -504,10 +540,15 @@ fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
                 }
                 _ => continue,
             };
+            // Each method once, unless it fails in different ways.
+            if !told.insert((request.method().to_owned(), how.clone())) {
+                continue;
+            }
             let frames = [Some(request.frame), exchange.and_then(|exchange| exchange.response.map(|response| response.frame.id))];
             violations.push(Violation::new(format!("`{}` {how}", request.method()), frames.into_iter().flatten()));
         }
     }
+    let is_judged = |index: usize| is_valid(index) && !may_be_silent(index);
     let answered = (0..pairing.requests.len()).filter(|index| is_judged(*index) && pairing.answer_to(*index).is_some()).count();
     // A process that has not said anything may still be starting; that the handshake got nothing has a rule of its own.
     if conversation.is_over("stdio") && conversation.from_server().next().is_none() {

@@ -144,6 +144,8 @@ struct Walk<'c> {
     pages: Vec<Page<'c>>,
     /// The page after the last one came.
     is_complete: bool,
+    /// What the cursor of the last page got, if that was no page.
+    refused: Option<(String, Vec<FrameId>)>,
 }
 
 struct Page<'c> {
@@ -160,11 +162,14 @@ impl<'c> Walk<'c> {
         for asked in conversation.probes(probe) {
             let Some(method) = asked.request.and_then(|request| request.method()) else { continue };
             let position = walks.iter().position(|walk| walk.method == method).unwrap_or_else(|| {
-                walks.push(Self { method, pages: Vec::new(), is_complete: false });
+                walks.push(Self { method, pages: Vec::new(), is_complete: false, refused: None });
                 walks.len() - 1
             });
             let Answer::Result { value, frame } = asked.answer else {
                 walks[position].is_complete = false;
+                if matches!(asked.answer, Answer::Error { .. } | Answer::Status { .. }) {
+                    walks[position].refused = Some((asked.answer.describe(), asked.frames()));
+                }
                 continue;
             };
             let items = value.get(key_of(method)).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -222,6 +227,11 @@ fn pagination_ends(conversation: &Conversation<'_>) -> Judgement {
             continue;
         }
         let leads_on = walk.pages.last().is_some_and(|page| page.next.is_some());
+        if let Some((answer, frames)) = walk.refused.as_ref().filter(|_| leads_on) {
+            let message = format!("page {} of `{}` leads on, and its cursor got {answer}", walk.pages.len(), walk.method);
+            violations.push(Violation::new(message, walk.pages.last().map(|page| page.frame).into_iter().chain(frames.iter().copied())));
+            continue;
+        }
         // There may be as many resources as there are files; nobody has as many tools.
         if leads_on && walk.pages.len() >= MOST_PAGES && matches!(walk.method, "tools/list" | "prompts/list") {
             let message = format!("`{}` has no end: page {} still leads to another one", walk.method, walk.pages.len());

@@ -10,6 +10,19 @@ use serde_json::Value;
 
 pub(super) const ANIMALS: &[Animal] = &[
     animal(
+        "page-for-calls",
+        "answers every call of a tool with status 500 and a page of HTML",
+        "request-is-answered",
+        HTTP,
+        BOTH,
+        Twist::Response(|request, response| {
+            if asks(request, "tools/call") {
+                *response = Response::text(500, "<h1>Internal Server Error</h1>");
+                response.set("content-type", "text/html");
+            }
+        }),
+    ),
+    animal(
         "json-as-html",
         "calls the list of prompts text/html",
         "http-answer-content-type",

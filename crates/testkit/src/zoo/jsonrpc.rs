@@ -84,6 +84,51 @@ pub(super) const ANIMALS: &[Animal] = &[
         }),
     ),
     animal(
+        "ignores-id-0",
+        "takes a request with the id 0 for a notification",
+        "legal-request-is-served",
+        ALL,
+        BOTH,
+        Twist::Hears(|message| {
+            if message["id"] == json!(0) {
+                message.as_object_mut().map(|message| message.remove("id"));
+            }
+        }),
+    ),
+    animal(
+        "wants-numbers-for-ids",
+        "refuses a request whose id is a text",
+        "legal-request-is-served",
+        ALL,
+        LEGACY,
+        Twist::Says(|heard, message| match heard.id().is_string() && message.get("method").is_none() {
+            true => vec![refuse(heard, -32600, "the id has to be a number")],
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "wants-params",
+        "refuses the list of tools if it is asked for without `params`",
+        "legal-request-is-served",
+        ALL,
+        LEGACY,
+        Twist::Says(|heard, message| match lists_tools(&message) && heard.message.get("params").is_none() {
+            true => vec![refuse(heard, -32602, "`params` is missing")],
+            false => vec![message],
+        }),
+    ),
+    animal(
+        "wants-no-progress",
+        "refuses the list of tools if progress is asked for",
+        "legal-request-is-served",
+        ALL,
+        LEGACY,
+        Twist::Says(|heard, message| match lists_tools(&message) && heard.message["params"].get("_meta").is_some() {
+            true => vec![refuse(heard, -32602, "unknown member `_meta`")],
+            false => vec![message],
+        }),
+    ),
+    animal(
         "ids-become-null",
         "answers `tools/list` with the id null",
         "answer-echoes-id",

@@ -8,6 +8,14 @@ use serde_json::{Value, json};
 
 pub(super) const ANIMALS: &[Animal] = &[
     animal(
+        "refuses-its-cursor",
+        "gives a cursor with the first page of its tools, and refuses it",
+        "list-pagination-ends",
+        ALL,
+        BOTH,
+        Twist::Tools(|message| message["result"]["nextCursor"] = json!("tools-of-page-2")),
+    ),
+    animal(
         "declared-prompts-missing",
         "declares prompts, and does not know `prompts/list`",
         "capability-is-kept",

@@ -1,12 +1,23 @@
 //! Animals that describe their tools otherwise.
 
-use super::changes::remove;
-use super::server::Catalogue;
+use super::changes::{refuse, remove};
+use super::server::{Catalogue, METHOD_NOT_FOUND};
 use super::twist::Twist;
 use super::{ALL, Animal, BOTH, HTTP, MODERN, animal};
 use serde_json::{Value, json};
 
 pub(super) const ANIMALS: &[Animal] = &[
+    animal(
+        "calls-do-not-exist",
+        "lists tools, and does not know `tools/call`",
+        "capability-is-kept",
+        ALL,
+        BOTH,
+        Twist::Says(|heard, message| match heard.method() == "tools/call" && message.get("method").is_none() {
+            true => vec![refuse(heard, METHOD_NOT_FOUND, "Method not found")],
+            false => vec![message],
+        }),
+    ),
     animal(
         "name-with-blanks",
         "has a tool whose name has blanks",
