@@ -36,8 +36,9 @@ async fn talk_in(inquiry: &Inquiry, found: Found, era: EraChoice) -> Take {
     };
     methods::watch_a_stream(&mut visit).await;
     let questions = Questions::prepare(&mut visit).await;
-    attack::take(&mut visit, &questions).await;
+    let refused = attack::take(&mut visit, &questions).await;
     methods::take(&mut visit, &questions, found).await;
+    attack::listen(&mut visit, &questions, &refused).await;
     headers::take(&mut visit, &questions).await;
     bodies::take(&mut visit, &questions).await;
     browser::take(&mut visit, &questions).await;

@@ -238,7 +238,8 @@ pub(super) const RULES: &[Rule] = &[
 
 /// The refusal of a request without credentials, if this server refuses those.
 pub(super) fn refusal<'a, 'c>(conversation: &'c Conversation<'a>) -> Result<Asked<'a, 'c>, Judgement> {
-    match conversation.probe("anonymous") {
+    let refused = conversation.probes("anonymous").find(|asked| asked.status() == Some(401));
+    match refused.or_else(|| conversation.probe("anonymous")) {
         None => Err(Judgement::NotTried("nothing was asked without credentials".into())),
         Some(asked) => match asked.status() {
             Some(401) => Ok(asked),
@@ -293,7 +294,8 @@ fn unauthorized_names_metadata(conversation: &Conversation<'_>) -> Judgement {
     let challenge = challenge.map_or_else(|| "no `WWW-Authenticate`".to_owned(), |value| format!("`WWW-Authenticate: {}`", excerpt(value)));
     let (vain, frames) = in_vain(conversation, "resource-metadata");
     let places = if vain.is_empty() { String::new() } else { format!("; {vain}") };
-    let violation = Violation::new(format!("the 401 has {challenge}{places}"), evidence(&refused).into_iter().chain(frames));
+    let of = refused.probed.subject.as_ref().map(|method| format!(" of `{method}`")).unwrap_or_default();
+    let violation = Violation::new(format!("the 401{of} has {challenge}{places}"), evidence(&refused).into_iter().chain(frames));
     Judgement::Broken(vec![Violation { lenience: own_token(conversation), ..violation }])
 }
 

@@ -95,12 +95,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-notification-gets-202",
         area: Area::Http,
-        law: "a notification is answered with status 202",
+        law: "a notification or a response is answered with status 202",
         laws: SENDING,
         on: On::Http,
         lenience: None,
         judge: Judge::Each(notification_gets_202),
-        why: "with another status some clients look for an answer in the body, and others take the handshake for failed",
+        why: "with another status some clients look for a message in the body, and others take the handshake for failed",
         remedy: "answer notifications and responses with 202 and no body",
         sdks: &[],
         bad: r#"
@@ -115,7 +115,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-notification-answer-is-empty",
         area: Area::Http,
-        law: "the answer to a notification has no body",
+        law: "what answers a notification or a response has no body",
         laws: SENDING,
         on: On::Http,
         lenience: None,
@@ -494,10 +494,14 @@ pub(super) fn evidence(asked: &Asked<'_, '_>) -> Vec<FrameId> {
     frames
 }
 
-/// What a POST carried, if that is one message.
+/// What a POST carried, if that is one value.
+fn posted_message(exchange: &HttpExchange<'_>) -> Option<Value> {
+    (exchange.method == "POST").then(|| serde_json::from_slice::<Value>(exchange.request_body).ok())?
+}
+
+/// The same, if it is a request or a notification.
 fn message_of(exchange: &HttpExchange<'_>) -> Option<Value> {
-    let message = (exchange.method == "POST").then(|| serde_json::from_slice::<Value>(exchange.request_body).ok())?;
-    message.filter(|message| message.get("method").is_some())
+    posted_message(exchange).filter(|message| message.get("method").is_some())
 }
 
 fn answer_content_type(conversation: &Conversation<'_>) -> Judgement {
@@ -607,36 +611,43 @@ fn error_has_status_200(conversation: &Conversation<'_>) -> Judgement {
     }
 }
 
-/// Notifications that were posted, and answered.
-fn notifications<'c, 'a>(conversation: &'c Conversation<'a>) -> Vec<(&'c HttpExchange<'a>, String, u16)> {
+/// Notifications that were posted, and responses to what the server asked: what each is called, and the status that it got.
+fn unanswerable<'c, 'a>(conversation: &'c Conversation<'a>) -> Vec<(&'c HttpExchange<'a>, String, u16)> {
+    // A response to nothing is none of what a server has to accept.
+    let asked = |id: &Value| conversation.from_server().find(|said| said.is_request() && said.id() == Some(id));
     let posted = conversation.exchanges.values().filter_map(|exchange| {
-        let message = message_of(exchange).filter(|message| message.get("id").is_none())?;
-        Some((exchange, message.get("method")?.as_str()?.to_owned(), exchange.status()?))
+        let message = posted_message(exchange)?;
+        let what = match (message.get("method"), message.get("id")) {
+            (Some(method), None) => format!("`{}`", method.as_str()?),
+            (None, Some(id)) => format!("the response to `{}`", asked(id)?.method()?),
+            _ => return None,
+        };
+        Some((exchange, what, exchange.status()?))
     });
     posted.collect()
 }
 
 fn notification_gets_202(conversation: &Conversation<'_>) -> Judgement {
-    let notifications = notifications(conversation);
-    let wrong = |method: &str, status: u16| match status {
+    let posted = unanswerable(conversation);
+    let wrong = |what: &str, status: u16| match status {
         202 | 401 | 403 => false,
         // What the server does not know it may refuse; the end of the handshake it may not.
-        400.. => method == "notifications/initialized",
+        400.. => what == "`notifications/initialized`",
         _ => true,
     };
-    let first = notifications.iter().find(|(_, method, status)| wrong(method, *status));
+    let first = posted.iter().find(|(_, what, status)| wrong(what, *status));
     let violation =
-        first.map(|(exchange, method, status)| Violation::new(format!("`{method}` was answered with status {status}"), exchange.heads()));
+        first.map(|(exchange, what, status)| Violation::new(format!("{what} was answered with status {status}"), exchange.heads()));
     let unanswered = unanswered_posts(conversation);
     let silence = unanswered.first().map(|(exchange, method)| Violation::new(format!("`{method}` got no response"), exchange.heads()));
-    Judgement::of(violation.into_iter().chain(silence).collect(), notifications.len(), "no notification was posted")
+    Judgement::of(violation.into_iter().chain(silence).collect(), posted.len(), "no notification was posted")
 }
 
 fn notification_answer_is_empty(conversation: &Conversation<'_>) -> Judgement {
-    let taken: Vec<_> = notifications(conversation).into_iter().filter(|(_, _, status)| *status == 202).collect();
-    let violation = taken.iter().find_map(|(exchange, method, _)| {
+    let taken: Vec<_> = unanswerable(conversation).into_iter().filter(|(_, _, status)| *status == 202).collect();
+    let violation = taken.iter().find_map(|(exchange, what, _)| {
         let (frame, body) = exchange.body.filter(|(_, body)| !body.trim_ascii().is_empty())?;
-        let message = format!("the answer to `{method}` has the body `{}`", excerpt(body));
+        let message = format!("what answers {what} has the body `{}`", excerpt(body));
         Some(Violation::new(message, exchange.heads().into_iter().chain([frame.id])))
     });
     Judgement::of(violation.into_iter().collect(), taken.len(), "no notification was answered with 202")

@@ -216,6 +216,14 @@ pub(super) const ANIMALS: &[Animal] = &[
         Twist::Response(|_, response| renumber(response, 202, 200)),
     ),
     animal(
+        "response-gets-200",
+        "answers the response to its ping with 200 and an empty object",
+        "http-notification-gets-202",
+        HTTP,
+        LEGACY,
+        Twist::Slip(Slip::AnswersGet200),
+    ),
+    animal(
         "notification-gets-204",
         "answers notifications with 204",
         "http-notification-gets-202",
@@ -514,7 +522,7 @@ pub(super) const ANIMALS: &[Animal] = &[
 ];
 
 /// Whether this is a POST with a request of that method.
-fn asks(request: &Request, method: &str) -> bool {
+pub(super) fn asks(request: &Request, method: &str) -> bool {
     let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     message["method"] == method
 }

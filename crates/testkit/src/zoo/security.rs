@@ -1,7 +1,7 @@
 //! Animals that let in whom they should not, tell what they should not, or hide where to sign in.
 
 use super::changes::{is_tool_error, remove};
-use super::http::renumber;
+use super::http::{asks, renumber};
 use super::server::{Body, Response, notification};
 use super::slip::Slip;
 use super::twist::Twist;
@@ -11,6 +11,22 @@ use serde_json::{Value, json};
 
 pub(super) const ANIMALS: &[Animal] = &[
     animal("any-origin", "answers pages of any origin", "origin-is-validated", WEB, BOTH, Twist::Slip(Slip::OriginUnchecked)),
+    animal(
+        "origin-not-on-get",
+        "opens event streams for pages of any origin",
+        "origin-is-validated",
+        WEB,
+        LEGACY,
+        Twist::Slip(Slip::OriginUncheckedForGet),
+    ),
+    animal(
+        "origin-by-its-beginning",
+        "answers pages of any origin that begins as a local one does",
+        "origin-is-validated",
+        WEB,
+        BOTH,
+        Twist::Slip(Slip::OriginsByTheirBeginning),
+    ),
     animal("null-origin", "answers pages whose origin is `null`", "origin-is-validated", WEB, BOTH, Twist::Slip(Slip::NullOriginWelcome)),
     animal(
         "foreign-origin-gets-400",
@@ -110,6 +126,14 @@ pub(super) const ANIMALS: &[Animal] = &[
                 *response = Response::text(404, "there is nothing here");
             }
         }),
+    ),
+    animal(
+        "calls-without-challenge",
+        "answers calls with 401 and no WWW-Authenticate, and everything else",
+        "unauthorized-names-metadata",
+        HTTP,
+        BOTH,
+        Twist::Refuses(|request| asks(request, "tools/call").then(|| Response::new(401))),
     ),
     animal(
         "metadata-without-servers",

@@ -7,6 +7,8 @@ pub(crate) enum Slip {
     /// The server dies when a client goes before it has its answer.
     AbortsKill,
     AnyTokenIsGood,
+    /// The responses of a client, which is pinged on each stream, get 200 and an empty object.
+    AnswersGet200,
     /// Over HTTP+SSE every response goes to the client that initialized last.
     AnswersGoToTheLast,
     /// Over HTTP+SSE every response goes to all clients.
@@ -23,11 +25,15 @@ pub(crate) enum Slip {
     HostUnchecked,
     ListensEverywhere,
     MethodHeaderUnchecked,
+    MethodHeaderUncheckedForCalls,
     /// Without a session id, any session will do.
     MissingSessionsServed,
     NameHeaderUnchecked,
     NullOriginWelcome,
     OriginUnchecked,
+    OriginUncheckedForGet,
+    /// Whatever begins as an origin of this machine does is one.
+    OriginsByTheirBeginning,
     ParameterExpectedForNull,
     ParameterHeadersUnchecked,
     ParameterInAnyLetters,

@@ -11,18 +11,51 @@ use url::{Host, Url};
 pub(super) const EVIL_ORIGIN: &str = "https://mcproof-evil.example";
 const EVIL_HOST: &str = "mcproof-evil.example";
 
-pub(super) async fn take(visit: &mut Visit<'_>, questions: &Questions) {
+/// Each with the header in which it shows.
+const STRANGERS: [(&str, &str, &str); 3] =
+    [("evil-origin", "origin", EVIL_ORIGIN), ("null-origin", "origin", "null"), ("evil-host", "host", EVIL_HOST)];
+
+/// Gives the strangers whose POST was refused.
+pub(super) async fn take(visit: &mut Visit<'_>, questions: &Questions) -> Vec<&'static str> {
     knock(visit, questions).await;
-    for (probe, name, value) in
-        [("evil-origin", "origin", EVIL_ORIGIN), ("null-origin", "origin", "null"), ("evil-host", "host", EVIL_HOST)]
-    {
+    let mut refused = Vec::new();
+    for (probe, name, value) in STRANGERS {
         let question = questions.plain(visit).with(name, value);
-        visit.http(probe, None, &question).await;
+        let answer = visit.http(probe, None, &question).await;
+        if answer.is_some_and(|answer| (400..500).contains(&answer.head.status)) {
+            refused.push(probe);
+        }
         if visit.kind() == TransportKind::Sse {
             let question = HttpQuestion { reads: Reads::Head, ..questions.stream() };
             visit.http(probe, Some("GET"), &question.with(name, value)).await;
         }
     }
+    if refused.contains(&"evil-origin") {
+        for origin in lookalikes(visit) {
+            let question = questions.plain(visit).with("origin", &origin);
+            visit.http("lookalike-origin", Some(&origin), &question).await;
+        }
+    }
+    refused
+}
+
+/// The strangers whose POST was refused ask for a stream.
+pub(super) async fn listen(visit: &mut Visit<'_>, questions: &Questions, refused: &[&str]) {
+    if visit.is_modern() || visit.kind() != TransportKind::Http {
+        return;
+    }
+    for (probe, name, value) in STRANGERS.into_iter().filter(|(probe, ..)| refused.contains(probe)) {
+        let question = HttpQuestion { reads: Reads::Head, ..questions.stream() };
+        visit.http(probe, Some("GET"), &question.with(name, value)).await;
+    }
+}
+
+/// Origins that begin as the server's own does, and belong to somebody else.
+fn lookalikes(visit: &Visit<'_>) -> Vec<String> {
+    let Some(url) = visit.session().url() else { return Vec::new() };
+    let own = url.host_str().filter(|_| !matches!(url.host(), Some(Host::Ipv6(_))));
+    let names = if is_loopback(url) { vec!["localhost", "127.0.0.1"] } else { own.into_iter().collect() };
+    names.into_iter().map(|name| format!("{}://{name}.{EVIL_HOST}", url.scheme())).collect()
 }
 
 /// Asks without an origin, as clients do that are no browsers, and with the server's own if that fails; and at another

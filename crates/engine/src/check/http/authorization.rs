@@ -1,23 +1,37 @@
 //! Somebody without a token, with a wrong one, and on the way to where tokens are to be had.
 
+use super::super::tour::NOBODY;
 use super::super::visit::Visit;
 use super::question::{Questions, Varied as _};
 use mcproof_client::auth::{metadata_hint, resource_locations, server_locations};
 use mcproof_client::{HttpAnswer, HttpQuestion};
-use serde_json::Value;
+use serde_json::{Value, json};
 use url::Url;
 
 /// No server ever gave it out.
 const BAD_TOKEN: &str = "Bearer mcproof-no-such-token";
 
 pub(super) async fn take(visit: &mut Visit<'_>, questions: &Questions) {
-    let anonymous = questions.plain(visit).anonymous();
-    let Some(refused) = visit.http("anonymous", None, &anonymous).await else { return };
-    if refused.head.status != 401 {
-        return;
+    let mut refused = None;
+    // Some servers show to anybody what they have, and ask for a token where it is used.
+    for method in [None, Some("tools/call")] {
+        let ask = |visit: &Visit<'_>| match method {
+            None => questions.plain(visit).anonymous(),
+            Some(method) => call(questions, visit, method).anonymous(),
+        };
+        let anonymous = ask(visit);
+        let Some(answer) = visit.http("anonymous", method, &anonymous).await else { return };
+        if answer.head.status == 401 {
+            let intruder = ask(visit).with("authorization", BAD_TOKEN);
+            visit.http("bad-token", method, &intruder).await;
+            refused = Some(answer);
+            break;
+        }
+        if !visit.declares("tools") {
+            return;
+        }
     }
-    let intruder = questions.plain(visit).anonymous().with("authorization", BAD_TOKEN);
-    visit.http("bad-token", None, &intruder).await;
+    let Some(refused) = refused else { return };
     let Some(server) = visit.session().url().cloned() else { return };
     let hint = metadata_hint(&refused.head.headers).and_then(|hint| server.join(&hint).ok());
     let places = match hint {
@@ -35,6 +49,12 @@ pub(super) async fn take(visit: &mut Visit<'_>, questions: &Questions) {
     if let Some(issuer) = issuer.and_then(|issuer| Url::parse(issuer).ok()) {
         fetch(visit, "server-metadata", server_locations(&issuer)).await;
     }
+}
+
+/// A call of a tool that no server has.
+fn call(questions: &Questions, visit: &Visit<'_>, method: &str) -> HttpQuestion {
+    let question = questions.request(visit, method, json!({ "name": NOBODY, "arguments": {} }));
+    if visit.is_modern() { question.with("mcp-name", NOBODY) } else { question }
 }
 
 /// The first document that there is.

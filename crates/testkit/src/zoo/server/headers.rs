@@ -23,7 +23,8 @@ pub(super) fn check(heard: &Heard, request: &Request) -> Result<(), Fault> {
         mirrors(request, "MCP-Protocol-Version", asked)?;
     }
     modern::check_version(asked)?;
-    if !server.slips(Slip::MethodHeaderUnchecked) {
+    let is_free_call = heard.method() == "tools/call" && server.slips(Slip::MethodHeaderUncheckedForCalls);
+    if !server.slips(Slip::MethodHeaderUnchecked) && !is_free_call {
         mirrors(request, "Mcp-Method", heard.method())?;
     }
     let name = match heard.method() {
