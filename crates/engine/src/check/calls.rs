@@ -59,7 +59,7 @@ pub(super) struct Tools(pub(super) Vec<Callable>);
 
 impl Tools {
     /// Those of a list. If there are many, the ones that were named come first, then a sample over the whole list.
-    fn of(tools: &[Value], permission: &Permission) -> Self {
+    pub(super) fn of(tools: &[Value], permission: &Permission) -> Self {
         let needs_task = |tool: &Value| tool.pointer("/execution/taskSupport") == Some(&json!("required"));
         let allowed = tools.iter().filter(|tool| permission.allows(tool) && !needs_task(tool));
         let (mut first, rest): (Vec<&Value>, Vec<&Value>) = allowed.partition(|tool| permission.names(tool));
@@ -126,6 +126,9 @@ pub(super) async fn talk(inquiry: &Inquiry, mut visit: Visit<'_>, tell: impl FnO
         if cancel(&mut visit, tool).await || Instant::now() >= until {
             break;
         }
+    }
+    if visit.is_modern() && !visit.is_over() {
+        list_as(&mut visit, "list-after-calls").await;
     }
     Some(visit.end().await)
 }
@@ -219,11 +222,14 @@ async fn try_each_odd<'a>(
 
 /// All tools. A session of the modern era over HTTP learns from them which arguments go into headers.
 pub(super) async fn list(visit: &mut Visit<'_>) -> Vec<Value> {
-    let list = async |session: &Session, deadline: Duration| session.list("tools/list", "tools", deadline.min(LISTING)).await;
-    let listed = visit.together("list-for-calls", list).await;
-    let tools = listed.map(|listed| listed.items).unwrap_or_default();
+    let tools = list_as(visit, "list-for-calls").await;
     visit.inquiry.budget.listed(tools.len());
     tools
+}
+
+async fn list_as(visit: &mut Visit<'_>, probe: &str) -> Vec<Value> {
+    let list = async |session: &Session, deadline: Duration| session.list("tools/list", "tools", deadline.min(LISTING)).await;
+    visit.together(probe, list).await.map(|listed| listed.items).unwrap_or_default()
 }
 
 /// What every client does: calls that are right, and those that a model gets wrong. Gives the tools that seem to take their time, the

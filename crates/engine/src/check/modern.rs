@@ -1,5 +1,6 @@
 //! A client of the modern era: stateless requests with their metadata, and what is wrong with requests that lack it.
 
+use super::calls::Tools;
 use super::features::NO_RESOURCE;
 use super::visit::{Answered, Undiscovered, Visit};
 use super::{Eras, Inquiry, Talked, modern_headers, tour};
@@ -35,6 +36,7 @@ pub(super) async fn talk<'a>(inquiry: &'a Inquiry, eras: &Eras, hand_on: oneshot
             let kind = visit.kind();
             let first = tour::LISTS.iter().find(|(_, _, capability)| visit.declares(capability)).copied();
             let logs = visit.declares("logging");
+            let reads = visit.declares("resources");
             let (takes, stateless) = match kind {
                 TransportKind::Stdio | TransportKind::InMemory => {
                     let touring = async {
@@ -42,12 +44,12 @@ pub(super) async fn talk<'a>(inquiry: &'a Inquiry, eras: &Eras, hand_on: oneshot
                         undeclared_logs(&mut visit, first, logs).await;
                         visit.end().await
                     };
-                    tokio::join!(touring, stateless(inquiry, eras, kind, first, logs))
+                    tokio::join!(touring, stateless(inquiry, eras, kind, first, logs, reads))
                 }
                 TransportKind::Http | TransportKind::Sse => {
                     tour::take(&mut visit).await;
                     undeclared_logs(&mut visit, first, logs).await;
-                    (visit.end().await, stateless(inquiry, eras, kind, first, logs).await)
+                    (visit.end().await, stateless(inquiry, eras, kind, first, logs, reads).await)
                 }
             };
             Talked { takes: std::iter::once(takes).chain(stateless).chain(unprepared).collect(), kind: Some(kind), failure: None }
@@ -137,13 +139,23 @@ fn is_modern(answer: &Result<Value, i64>) -> bool {
 }
 
 /// Requests without a discovery before them, which have to be understood each by itself.
-async fn stateless(inquiry: &Inquiry, eras: &Eras, kind: TransportKind, first: Option<(&str, &str, &str)>, logs: bool) -> Option<Take> {
+async fn stateless(
+    inquiry: &Inquiry,
+    eras: &Eras,
+    kind: TransportKind,
+    first: Option<(&str, &str, &str)>,
+    logs: bool,
+    reads: bool,
+) -> Option<Take> {
     let mut visit = Visit::bare(inquiry, "stateless", kind, revision::MODERN).await.ok()?;
+    let mut listed = None;
     if let Some((method, ..)) = first {
-        visit.ask("first-message", Some(method), method, json!({})).await;
+        listed = visit.ask("first-message", Some(method), method, json!({})).await;
     }
     without_metadata(&mut visit).await;
     versions(&mut visit).await;
+    let uses = uses(&mut visit, listed.and_then(Result::ok).unwrap_or_default(), reads).await;
+    misuse(&mut visit, &uses).await;
     if let Some((method, ..)) = first.filter(|_| logs) {
         log_levels(&mut visit, method).await;
     }
@@ -176,6 +188,38 @@ async fn without_metadata(visit: &mut Visit<'_>) {
             (_, None) => {}
         }
         visit.send(probe, lacks, message).await;
+    }
+}
+
+/// What clients do once they know what there is: a call that is allowed, and the reading of a resource.
+async fn uses(visit: &mut Visit<'_>, listed: Value, reads: bool) -> Vec<(&'static str, Value)> {
+    let tools = listed.get("tools").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let Tools(tools) = Tools::of(tools, &visit.inquiry.calls);
+    let call = tools.first().map(|tool| ("tools/call", json!({ "name": tool.name, "arguments": tool.arguments })));
+    let resources = if reads { visit.ask("list-for-calls", Some("resources/list"), "resources/list", json!({})).await } else { None };
+    let uri = resources.and_then(Result::ok).and_then(|listed| listed.pointer("/resources/0/uri").cloned());
+    call.into_iter().chain(uri.map(|uri| ("resources/read", json!({ "uri": uri })))).collect()
+}
+
+/// The same with wrong metadata. What is refused of `server/discover` may be served elsewhere.
+async fn misuse(visit: &mut Visit<'_>, uses: &[(&'static str, Value)]) {
+    for (method, params) in uses {
+        let message = visit.message(method, params.clone());
+        visit.send("use-right", Some(method), message).await;
+        for probe in ["use-without-meta", "use-without-capabilities", "use-in-unsupported-version"] {
+            let mut message = visit.message(method, params.clone());
+            let Some(params) = message["params"].as_object_mut() else { continue };
+            match probe {
+                "use-without-meta" => _ = params.remove("_meta"),
+                "use-without-capabilities" => {
+                    if let Some(meta) = params.get_mut("_meta").and_then(Value::as_object_mut) {
+                        meta.remove("io.modelcontextprotocol/clientCapabilities");
+                    }
+                }
+                _ => params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(UNKNOWN_VERSION),
+            }
+            visit.send(probe, Some(method), message).await;
+        }
     }
 }
 

@@ -136,6 +136,7 @@ fn titled(name: &str) -> String {
 
 async fn names(visit: &mut Visit<'_>, named: &[Question]) {
     for question in named {
+        question.post(visit, "header-method", "different", question.with(METHOD, "prompts/list")).await;
         question.post(visit, "header-name", "different", question.with(NAME, SOMEBODY_ELSE)).await;
         question.post(visit, "header-name", "absent", question.without(NAME)).await;
         question.post(visit, "header-base64", "encoded", question.with(NAME, encoded(question.name()))).await;

@@ -53,6 +53,9 @@ pub(super) async fn take(visit: &mut Visit<'_>) {
     features::take(visit, &Catalogue { tools, resources, templates, prompts }).await;
     legal_forms(visit).await;
     crowd::take(visit, tools, resources).await;
+    if visit.is_modern() && !tools.is_empty() && !are_long[0] && !visit.is_over() {
+        walk(visit, "list-after-calls", "tools/list", "tools").await;
+    }
     if visit.is_modern() && !visit.is_over() {
         features::listen(visit, resources).await;
     }

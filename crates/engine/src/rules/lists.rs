@@ -136,6 +136,36 @@ pub(super) const RULES: &[Rule] = &[
             > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}
             < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a"},{"name":"b"}]}}"#,
     },
+    Rule {
+        id: "list-does-not-depend-on-calls",
+        area: Area::Lists,
+        law: "calls do not change which tools are listed",
+        laws: &[Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "server/tools#capabilities" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(does_not_depend_on_calls),
+        why: "the next request may go to another instance of the server, or come from another client: neither has seen the call",
+        remedy: "list every tool from the start, and refuse calls that come too early with a result that has `isError` and says what is missing",
+        sdks: &[],
+        bad: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[{"name":"sign_in"}]}}
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"sign_in","arguments":{}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}
+            @ list-after-calls tools/list
+            > {"jsonrpc":"2.0","id":3,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":3,"result":{"resultType":"complete","tools":[{"name":"sign_in"},{"name":"read_mail"}]}}"#,
+        good: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[{"name":"sign_in"},{"name":"read_mail"}]}}
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"sign_in","arguments":{}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}
+            @ list-after-calls tools/list
+            > {"jsonrpc":"2.0","id":3,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":3,"result":{"resultType":"complete","tools":[{"name":"sign_in"},{"name":"read_mail"}]}}"#,
+    },
 ];
 
 /// A list, page by page, as far as pages were answered with results.
@@ -179,6 +209,22 @@ impl<'c> Walk<'c> {
         }
         walks.retain(|walk| !walk.pages.is_empty());
         walks
+    }
+
+    /// The tools that were listed under a probe, which may be one page or all of them.
+    fn of_tools(conversation: &'c Conversation<'_>, probe: &str) -> Option<Self> {
+        let mut walk = Self { method: "tools/list", pages: Vec::new(), is_complete: false };
+        let probes: Vec<_> = conversation.take.probes.iter().filter(|probed| probed.probe == probe).collect();
+        for (request, answer) in conversation.requests().filter(|(request, _)| request.method() == Some(walk.method)) {
+            let is_within = probes.iter().any(|probed| probed.first <= request.frame.id && request.frame.id < probed.end);
+            let Some(answer) = answer.filter(|_| is_within) else { continue };
+            let Some(items) = answer.value.pointer("/result/tools").and_then(Value::as_array) else { return None };
+            let next = answer.value.pointer("/result/nextCursor").filter(|cursor| !cursor.is_null());
+            walk.is_complete = next.is_none();
+            let frames = vec![request.frame.id, answer.frame.id];
+            walk.pages.push(Page { items, next, frame: answer.frame.id, evidence: frames });
+        }
+        (!walk.pages.is_empty()).then_some(walk)
     }
 
     fn names(&self) -> Vec<&'c str> {
@@ -335,6 +381,32 @@ fn does_not_change_unannounced(conversation: &Conversation<'_>) -> Judgement {
         }
     }
     Judgement::of(violations, walks.len(), NOT_TWICE)
+}
+
+fn does_not_depend_on_calls(conversation: &Conversation<'_>) -> Judgement {
+    let walk = |probe: &str| Walk::of_tools(conversation, probe).filter(|walk| walk.is_complete);
+    let (Some(first), Some(last)) = (walk("list").or_else(|| walk("list-for-calls")), walk("list-after-calls")) else {
+        return Judgement::NotTried("the tools were not listed again after calls".into());
+    };
+    let (before, after) = (first.names().into_iter().collect::<BTreeSet<_>>(), last.names().into_iter().collect::<BTreeSet<_>>());
+    let (Some(from), Some(to)) = (first.pages.last().map(|page| page.frame), last.pages.first().map(|page| page.frame)) else {
+        return Judgement::NotTried("the tools were not listed again after calls".into());
+    };
+    let calls = conversation.requests().filter(|(request, answer)| {
+        let frame = request.frame.id;
+        request.method() == Some("tools/call")
+            && from < frame
+            && frame < to
+            && answer.is_some_and(|answer| answer.value.get("result").is_some())
+    });
+    let calls: Vec<FrameId> = calls.map(|(request, _)| request.frame.id).collect();
+    let Some(call) = calls.first() else { return Judgement::Untestable("no call was answered with a result".into()) };
+    // What changes without a call is the matter of another law.
+    let changes_anyway = walk("list-again").is_some_and(|again| change(&first, &again).is_some());
+    let violation = change(&first, &last)
+        .filter(|_| before != after && !changes_anyway)
+        .map(|change| Violation::new(format!("`tools/list` changed after {} calls: {change}", calls.len()), [from, *call, to]));
+    Judgement::from_violations(violation.into_iter().collect())
 }
 
 /// What is different about the second walk, but for the order.

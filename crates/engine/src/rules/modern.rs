@@ -258,6 +258,28 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
     },
     Rule {
+        id: "error-has-its-status",
+        area: Area::Modern,
+        law: "over HTTP the errors -32020, -32021 and -32022 come with the status 400",
+        laws: &[must("schema#missingrequiredclientcapabilityerror")],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(errors_have_their_status),
+        why: "gateways and monitors read statuses, not bodies, and take a 200 for a success",
+        remedy: "send the status 400 with the error, which has to be known before the response begins",
+        sdks: &[],
+        bad: r#"
+            > POST /mcp mcp-protocol-version: 2026-07-28
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"summarize","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"sampling is needed","data":{"requiredCapabilities":{"sampling":{}}}}}"#,
+        good: r#"
+            > POST /mcp mcp-protocol-version: 2026-07-28
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"summarize","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < 400 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"sampling is needed","data":{"requiredCapabilities":{"sampling":{}}}}}"#,
+    },
+    Rule {
         id: "server-sends-no-requests",
         area: Area::Modern,
         law: "a server of this revision sends no requests; what it wants to know goes into a result with `input_required`",
@@ -309,6 +331,13 @@ pub(super) struct Refusal {
 const INVALID_PARAMETERS: Refusal = Refusal { code: -32602, status: 400 };
 const UNSUPPORTED_VERSION: Refusal = Refusal { code: -32022, status: 400 };
 
+/// The errors whose status does not depend on what was asked: schema, HeaderMismatchError, MissingRequiredClientCapabilityError
+/// and UnsupportedProtocolVersionError.
+const WITH_STATUS: [Refusal; 3] = [Refusal { code: -32020, status: 400 }, Refusal { code: -32021, status: 400 }, UNSUPPORTED_VERSION];
+
+/// Probes whose own rules look at the status.
+const OF_OTHER_RULES: [&str; 5] = ["header", "unsupported-version", "without-", "use-", "fixture"];
+
 /// What is wrong about a refusal, in the words that follow "got"; `None` if nothing is. The outer `None`: no answer tells.
 pub(super) fn flaw_of(asked: &Asked<'_, '_>, expected: Refusal) -> Option<Option<String>> {
     let status = asked.status();
@@ -330,8 +359,29 @@ pub(super) fn flaw_of(asked: &Asked<'_, '_>, expected: Refusal) -> Option<Option
     }))
 }
 
-/// The only probe of this name has to be refused.
+/// What is refused of `server/discover` is not served elsewhere.
 fn refused(conversation: &Conversation<'_>, probe: &str, what: &str, expected: Refusal) -> Judgement {
+    let elsewhere = match probe {
+        // What names no version may be of an earlier one.
+        "without-meta" if speaks_legacy(conversation) => return refused_once(conversation, probe, what, expected),
+        "without-meta" => "use-without-meta",
+        "without-capabilities" => "use-without-capabilities",
+        "unsupported-version" => "use-in-unsupported-version",
+        _ => return refused_once(conversation, probe, what, expected),
+    };
+    let judgement = refused_once(conversation, probe, what, expected);
+    let mut served = conversation.probes(elsewhere).filter(|asked| matches!(asked.answer, Answer::Result { .. }));
+    match (judgement, served.next()) {
+        (Judgement::Pass | Judgement::Untestable(_), Some(asked)) => {
+            let message = format!("{what} got a result, if its method is `{}`", asked.subject());
+            Judgement::Broken(vec![Violation::new(message, asked.frames())])
+        }
+        (judgement, _) => judgement,
+    }
+}
+
+/// The only probe of this name has to be refused.
+fn refused_once(conversation: &Conversation<'_>, probe: &str, what: &str, expected: Refusal) -> Judgement {
     let Some(asked) = conversation.probe(probe) else { return Judgement::Untestable(format!("{what} was not tried")) };
     if is_undiscoverable(&asked) {
         return Judgement::Untestable("`server/discover`, with which it was tried, does not exist".into());
@@ -492,7 +542,10 @@ fn requests_need_no_discovery(conversations: &[&Conversation<'_>]) -> Judgement 
                 let now = names(&first.answer);
                 let all: Vec<_> = later.iter().map(|asked| names(&asked.answer)).collect();
                 let is_stable = all.len() == 2 && all[0].is_some() && all[0] == all[1];
-                let differs = is_stable && now.is_some() && now != all[0];
+                // What calls have changed is the matter of `list-does-not-depend-on-calls`.
+                let is_of_calls =
+                    || conversations.iter().any(|other| other.probes("list-after-calls").any(|asked| names(&asked.answer) == now));
+                let differs = is_stable && now.is_some() && now != all[0] && !is_of_calls();
                 differs
                     .then(|| format!("`{method}` as the first message of a connection lists other items than later on another connection"))
             }
@@ -565,6 +618,32 @@ fn removed_methods_are_gone(conversation: &Conversation<'_>) -> Judgement {
         violations.extend(flaw.map(|flaw| Violation::new(flaw, asked.frames())));
     }
     Judgement::of(violations, seen, "no removed method was tried and answered")
+}
+
+fn errors_have_their_status(conversation: &Conversation<'_>) -> Judgement {
+    let is_of_other_rule = |frame: FrameId| {
+        let mut probes =
+            conversation.take.probes.iter().filter(|probed| OF_OTHER_RULES.iter().any(|start| probed.probe.starts_with(start)));
+        probes.any(|probed| probed.first <= frame && frame < probed.end)
+    };
+    let (mut seen, mut violations) = (0, Vec::new());
+    for (request, answer) in conversation.requests().filter(|(request, _)| !is_of_other_rule(request.frame.id)) {
+        let code = answer.and_then(|answer| answer.value.pointer("/error/code")?.as_i64());
+        let Some(expected) = WITH_STATUS.into_iter().find(|known| Some(known.code) == code) else { continue };
+        let Some((exchange, status)) =
+            request.exchange.and_then(|id| conversation.exchanges.get(&id)).and_then(|one| Some((one, one.status()?)))
+        else {
+            continue;
+        };
+        seen += 1;
+        if status != expected.status && violations.is_empty() {
+            let method = request.method().unwrap_or_default();
+            let message = format!("`{method}` got error {} with status {status}, not {}", expected.code, expected.status);
+            let frames = exchange.heads().into_iter().chain(answer.map(|answer| answer.frame.id));
+            violations.push(Violation::new(message, frames));
+        }
+    }
+    Judgement::of(violations, seen, "no request got one of these errors")
 }
 
 fn unknown_method_gets_404(conversation: &Conversation<'_>) -> Judgement {

@@ -332,7 +332,11 @@ fn mismatches(conversation: &Conversation<'_>, probe: &str, header: &str) -> Jud
     let (mut seen, mut violations) = (0, Vec::new());
     for asked in conversation.probes(probe) {
         let Some(flaw) = flaw_of(&asked, MISMATCH) else { continue };
-        let flaw = flaw.filter(|_| !is_refused_like_a_method(conversation, &asked));
+        // What is wrong with lists is wrong with everything.
+        let is_told = asked.probed.probe == "header-method"
+            && !violations.is_empty()
+            && asked.request.and_then(|request| request.method()) != Some("tools/list");
+        let flaw = flaw.filter(|_| !is_refused_like_a_method(conversation, &asked) && !is_told);
         seen += 1;
         violations.extend(flaw.map(|flaw| Violation::new(format!("{} got {flaw}", described(&asked, header)), asked.frames())));
     }

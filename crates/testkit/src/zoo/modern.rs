@@ -145,6 +145,85 @@ pub(super) const ANIMALS: &[Animal] = &[
         Twist::Slip(Slip::VersionHeaderUnchecked),
     ),
     animal(
+        "meta-optional-in-calls",
+        "takes calls without `_meta`",
+        "meta-is-required",
+        &["stdio", "http"],
+        MODERN,
+        Twist::Hears(|message| {
+            if message["method"] == "tools/call" {
+                fill(message, Value::is_null, &[VERSION, CAPABILITIES]);
+            }
+        }),
+    ),
+    animal(
+        "meta-capabilities-optional-in-reads",
+        "takes requests for resources without capabilities in `_meta`",
+        "meta-capabilities-are-required",
+        &["stdio", "http"],
+        MODERN,
+        Twist::Hears(|message| {
+            if message["method"] == "resources/read" {
+                fill(message, |meta| meta.is_object(), &[CAPABILITIES]);
+            }
+        }),
+    ),
+    animal(
+        "any-version-in-calls",
+        "takes calls in any version",
+        "unsupported-version-is-named",
+        STDIO,
+        MODERN,
+        Twist::Hears(|message| {
+            if message["method"] == "tools/call" && message["params"]["_meta"][VERSION].is_string() {
+                message["params"]["_meta"][VERSION] = json!(REVISION);
+            }
+        }),
+    ),
+    animal(
+        "method-header-unchecked-for-calls",
+        "does not look at the Mcp-Method of calls",
+        "header-method-is-checked",
+        HTTP,
+        MODERN,
+        Twist::Slip(Slip::MethodHeaderUncheckedForCalls),
+    ),
+    animal(
+        "missing-capability-gets-200",
+        "asks with status 200 for what the client has not declared",
+        "error-has-its-status",
+        HTTP,
+        MODERN,
+        Twist::Refuses(|request| {
+            let message: Value = serde_json::from_slice(&request.body).ok()?;
+            let data = json!({ "requiredCapabilities": { "sampling": {} } });
+            let error = json!({ "code": -32021, "message": "sampling is needed", "data": data });
+            let calls = message["method"] == "tools/call" && message["params"]["name"] == "draw";
+            calls.then(|| Response::json(200, &json!({ "jsonrpc": "2.0", "id": message["id"], "error": error })))
+        }),
+    ),
+    animal(
+        "call-unlocks-a-tool",
+        "lists one tool more once a tool was called",
+        "list-does-not-depend-on-calls",
+        STDIO,
+        MODERN,
+        Twist::Says(|heard, mut message| {
+            let mut is_unlocked = heard.server.memory();
+            if heard.calls("add") {
+                *is_unlocked = json!(true);
+            }
+            if *is_unlocked == true
+                && let Some(tools) = message.pointer_mut("/result/tools").and_then(Value::as_array_mut)
+                && let Some(mut tool) = tools.first().cloned()
+            {
+                tool["name"] = json!("unlocked");
+                tools.push(tool);
+            }
+            vec![message]
+        }),
+    ),
+    animal(
         "method-header-unchecked",
         "does not look at Mcp-Method",
         "header-method-is-checked",
