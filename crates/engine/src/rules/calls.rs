@@ -4,6 +4,7 @@
 use super::Conversation;
 use super::conversation::{Answer, Asked, Said};
 use super::flaws::{Flaw, told};
+use super::http::evidence;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::modern_headers::mirrors;
 use crate::check::arguments::{self, Unusual};
@@ -497,13 +498,17 @@ fn survived(all: &[&Conversation<'_>], unusual: Unusual) -> Judgement {
             {
                 seen += 1;
                 // The frames of the answer may have been crowded out by what a server logs of a call.
-                let detail = match probed.outcome {
-                    ProbeOutcome::Done => continue,
-                    ProbeOutcome::Silent => "it answers nothing any more after such a call",
-                    ProbeOutcome::Gone => "it is gone after such a call",
+                let next = conversation.asked(probed);
+                let detail = match (probed.outcome, next.status()) {
+                    (ProbeOutcome::Done, _) => continue,
+                    (ProbeOutcome::Silent, _) => "it answers nothing any more after such a call".to_owned(),
+                    (ProbeOutcome::Gone, Some(status)) => format!("the next request after such a call got status {status}"),
+                    (ProbeOutcome::Gone, None) => "it is gone after such a call".to_owned(),
                 };
-                let frames = call.frames().into_iter().chain(end_of(conversation)).collect();
-                flaws.push(Flaw { subject: subject(&call).to_owned(), detail: detail.to_owned(), frames, conversation: position });
+                // That the next request was one too many for a limit is told by its status.
+                let told = next.status().map(|_| evidence(&next)).unwrap_or_default();
+                let frames = call.frames().into_iter().chain(told).chain(end_of(conversation)).collect();
+                flaws.push(Flaw { subject: subject(&call).to_owned(), detail, frames, conversation: position });
             }
         }
     }
