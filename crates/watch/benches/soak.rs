@@ -69,17 +69,22 @@ fn main() {
 async fn run_server() {
     let broken = Arc::<Mutex<BTreeSet<String>>>::default();
     let of_thread = Arc::clone(&broken);
+    let (ended, end) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lines() {
             let names = line.unwrap().split_whitespace().map(str::to_owned).collect();
             *of_thread.lock().unwrap() = names;
         }
-        std::process::exit(0);
+        // Nobody waits for it where the server has ended.
+        let _ = ended.send(());
     });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap());
     let moods: Moods = Arc::new(move |name: &str| if broken.lock().unwrap().contains(name) { Mood::Broken } else { Mood::Well });
-    serve(listener, moods).await;
+    tokio::select! {
+        _ = serve(listener, moods) => {}
+        _ = end => {}
+    }
 }
 
 struct Servers {

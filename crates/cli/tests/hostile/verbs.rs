@@ -1,6 +1,8 @@
 //! Every verb that talks to a server, on every hostile server, in the form that a person types: no flag, no suite of ours. The chore
 //! `cargo xtask hostile` runs all of them and writes `docs/hostile.md`.
 
+#![expect(clippy::print_stderr, reason = "a chore tells how far it is")]
+
 use super::measured::{Measured, run};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

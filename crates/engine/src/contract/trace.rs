@@ -100,7 +100,7 @@ fn shown(take: &Take) -> Result<Shown, TraceFailure> {
 pub(crate) fn legacy_revision(conversation: &Conversation<'_>) -> Option<String> {
     let answers = conversation.requests().filter(|(request, _)| request.method() == Some("initialize"));
     let version = |answer: &Value| answer.pointer("/result/protocolVersion").and_then(Value::as_str).map(str::to_owned);
-    answers.filter_map(|(_, answer)| version(&answer?.value)).last()
+    answers.filter_map(|(_, answer)| version(&answer?.value)).next_back()
 }
 
 fn declares_nothing(conversation: &Conversation<'_>) -> bool {

@@ -264,7 +264,7 @@ fn page_is_html(conversation: &Conversation<'_>) -> Judgement {
         match without_comments(text).get(..DOCTYPE.len()) {
             Some(start) if start.eq_ignore_ascii_case(DOCTYPE) => None,
             _ if text.trim().is_empty() => Some("is empty".to_owned()),
-            _ => Some(format!("does not begin with `<!doctype html>`, but with `{}`", excerpt(&text.trim_start()[..]))),
+            _ => Some(format!("does not begin with `<!doctype html>`, but with `{}`", excerpt(text.trim_start()))),
         }
     })
 }

@@ -131,7 +131,7 @@ fn declared_before<'c>(conversation: &'c Conversation<'_>, frame: FrameId) -> &'
             .or_else(|| value.get("params")?.get("_meta")?.get("io.modelcontextprotocol/clientCapabilities"))
     };
     let before = conversation.from_client().filter(|said| said.frame.id < frame);
-    before.filter_map(|said| declared(&said.value)).last().unwrap_or(&Value::Null)
+    before.filter_map(|said| declared(&said.value)).next_back().unwrap_or(&Value::Null)
 }
 
 pub(super) fn judged(questions: &[Question<'_>], kind: &str, wrong: impl Fn(&Question<'_>) -> Option<String>) -> Judgement {

@@ -181,7 +181,7 @@ fn ends(conversations: &[&Conversation<'_>]) -> Option<Outage> {
     for (position, conversation) in conversations.iter().enumerate() {
         let Some(death) = death(conversation) else { continue };
         let is_exit = conversation.frames().iter().any(|frame| frame.id == death.frame && matches!(frame.body, FrameBody::Exited { .. }));
-        let last = conversation.from_client().filter(|said| said.frame.id < death.frame).last();
+        let last = conversation.from_client().rfind(|said| said.frame.id < death.frame);
         if let (true, Some(method)) = (is_exit, last.and_then(|said| said.method())) {
             by_how.entry(death.how.clone()).or_default().push((position, death.frame, method.to_owned()));
         }

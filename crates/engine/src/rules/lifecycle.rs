@@ -257,7 +257,7 @@ fn last_words(conversation: &Conversation<'_>) -> String {
 /// The handshake that opened the conversation; those of probes have laws of their own.
 fn handshake<'c, 'a>(conversation: &'c Conversation<'a>) -> Option<&'c Said<'a>> {
     let in_probe = |frame: FrameId| conversation.take.probes.iter().any(|probed| probed.first <= frame && frame < probed.end);
-    conversation.from_client().filter(|said| said.method() == Some("initialize") && said.is_request() && !in_probe(said.frame.id)).last()
+    conversation.from_client().rfind(|said| said.method() == Some("initialize") && said.is_request() && !in_probe(said.frame.id))
 }
 
 fn initialize_is_answered(conversation: &Conversation<'_>) -> Judgement {
@@ -436,7 +436,7 @@ fn stays_alive(conversation: &Conversation<'_>) -> Judgement {
     if died_of_abuse(conversation, &death) {
         return Judgement::Untestable("it did not survive what it was sent, which is judged by itself".into());
     }
-    let last = conversation.from_client().filter(|said| said.frame.id < death.frame).last();
+    let last = conversation.from_client().rfind(|said| said.frame.id < death.frame);
     let after = last.and_then(Said::method).map(|method| format!(", after `{method}`")).unwrap_or_default();
     let message = format!("{} in the middle of a conversation{after}{}", death.how, last_words(conversation));
     Judgement::Broken(vec![Violation::new(message, last.map(|said| said.frame.id).into_iter().chain([death.frame]))])
@@ -524,7 +524,7 @@ fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
                 // Who may ask, and how often, has other rules; so has a session that has ended.
                 (Some(401 | 403 | 429), _) => continue,
                 (Some(404), _) if conversation.has_expired(request.frame) => continue,
-                (Some(status @ 400..), _) if is_usual && !exchange.is_some_and(|exchange| conversation.error_in(exchange).is_some()) => {
+                (Some(status @ 400..), _) if is_usual && exchange.is_none_or(|exchange| conversation.error_in(exchange).is_none()) => {
                     format!("has status {status} and no answer")
                 }
                 (Some(400..), _) => continue,

@@ -213,12 +213,12 @@ impl<'c> Walk<'c> {
 
     /// The tools that were listed under a probe, which may be one page or all of them.
     fn of_tools(conversation: &'c Conversation<'_>, probe: &str) -> Option<Self> {
-        let mut walk = Self { method: "tools/list", pages: Vec::new(), is_complete: false };
+        let mut walk = Self { method: "tools/list", pages: Vec::new(), is_complete: false, refused: None };
         let probes: Vec<_> = conversation.take.probes.iter().filter(|probed| probed.probe == probe).collect();
         for (request, answer) in conversation.requests().filter(|(request, _)| request.method() == Some(walk.method)) {
             let is_within = probes.iter().any(|probed| probed.first <= request.frame.id && request.frame.id < probed.end);
             let Some(answer) = answer.filter(|_| is_within) else { continue };
-            let Some(items) = answer.value.pointer("/result/tools").and_then(Value::as_array) else { return None };
+            let items = answer.value.pointer("/result/tools").and_then(Value::as_array)?;
             let next = answer.value.pointer("/result/nextCursor").filter(|cursor| !cursor.is_null());
             walk.is_complete = next.is_none();
             let frames = vec![request.frame.id, answer.frame.id];
