@@ -1030,7 +1030,8 @@ pub(super) async fn end(session: Session, tap: &Tap, patience: Patience) -> (Opt
 
 /// The take of a conversation that did not come about.
 fn unopened(inquiry: &Inquiry, name: &str, revision: String, failure: &ConnectFailure, tap: &Tap, cut: Cut) -> Take {
-    let is_late = cut == Cut::Yes && timed_out(failure);
+    let is_starting = matches!(failure, ConnectFailure::NotListening { .. } | ConnectFailure::NotLocated { .. });
+    let is_late = cut == Cut::Yes && (is_starting || timed_out(failure));
     let transcript = tap.transcript();
     if died_unheard(&transcript) {
         inquiry.budget.died_at_start();
