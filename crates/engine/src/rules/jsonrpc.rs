@@ -543,7 +543,7 @@ fn legal_requests_are_served(conversation: &Conversation<'_>) -> Judgement {
             Answer::Gone | Answer::None => continue,
             Answer::Result { .. } => {}
             // An answer with another id is another rule's.
-            Answer::Silence if is_misnamed(conversation, &asked) => {}
+            Answer::Silence | Answer::Status { status: 200..300, .. } if is_misnamed(conversation, &asked) => {}
             answer => {
                 let message = format!("`{method}` with {} got {}", asked.subject(), answer.describe());
                 violations.push(Violation::new(message, asked.frames()));

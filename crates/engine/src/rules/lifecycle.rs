@@ -528,9 +528,6 @@ fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
                     format!("has status {status} and no answer")
                 }
                 (Some(400..), _) => continue,
-                (None, ProbeOutcome::Gone) if is_usual && exchange.is_some() && death(conversation).is_none() => {
-                    "got no response: the connection was closed".to_owned()
-                }
                 (_, ProbeOutcome::Silent) if !may_be_silent(index) => {
                     // The last frame may be one of those that there was no room for.
                     match conversation.elapsed(request.frame, FrameId(probed.end.0.saturating_sub(1))) {

@@ -78,7 +78,7 @@ pub(super) const ANIMALS: &[Animal] = &[
         BOTH,
         Twist::Says(|_, mut message| {
             if let Some(text) = message["id"].as_str() {
-                message["id"] = json!(text.parse().unwrap_or(0_u32));
+                message["id"] = json!(text.parse().unwrap_or(-1_i64));
             }
             vec![message]
         }),

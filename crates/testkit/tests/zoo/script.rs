@@ -93,7 +93,7 @@ pub(crate) fn main(version: &str) -> Vec<Step> {
         ("prompts/get", json!({ "name": "nothing" })),
         ("completion/complete", completion("feed")),
         ("completion/complete", completion("nothing")),
-        ("zoo/unknown", json!({})),
+        ("mcproof/no-such-method", json!({})),
     ] {
         steps.push(Step::Send(request(method, params)));
     }
@@ -147,16 +147,29 @@ pub(crate) fn main(version: &str) -> Vec<Step> {
             }
             steps.push(Step::Send(odd));
         }
-        for (method, params) in [("tools/list", json!({})), ("initialize", json!({ "protocolVersion": "2025-11-25" }))] {
+        for (method, params) in
+            [("tools/list", json!({})), ("tools/call", echo("bare")), ("initialize", json!({ "protocolVersion": "2025-11-25" }))]
+        {
             let mut bare = request(method, json!({}));
             bare["params"] = params;
             steps.push(Step::Send(bare));
         }
+        let mut unable = request("resources/read", json!({ "uri": "zoo://gate/rules" }));
+        unable["params"]["_meta"].as_object_mut().unwrap().remove("io.modelcontextprotocol/clientCapabilities");
+        steps.push(Step::Send(unable));
+        let mut future = request("tools/call", echo("later"));
+        future["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
+        steps.push(Step::Send(future));
+        steps.push(Step::Send(request("tools/list", json!({}))));
     } else {
         let as_task = json!({ "name": "echo", "arguments": { "text": "a" }, "task": { "ttl": 1000 } });
         steps.push(Step::Send(request("tools/call", as_task)));
+        steps.push(Step::Send(request("server/discover", json!({}))));
+        steps.push(Step::Send(json!({ "jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": {} })));
+        steps.push(Step::Send(json!({ "jsonrpc": "2.0", "id": "without params", "method": "tools/list" })));
+        steps.push(Step::Send(request("tools/list", json!({ "_meta": { "progressToken": "list" } }))));
     }
-    steps.push(notification("notifications/cancelled", json!({ "requestId": 98_765 })));
+    steps.push(notification("notifications/cancelled", json!({ "requestId": "mcproof-never-asked" })));
     steps.push(notification("notifications/zoo/unknown", json!({})));
     steps.push(Step::Raw(b"[]".to_vec()));
     steps.push(Step::Raw(b"{ no JSON".to_vec()));

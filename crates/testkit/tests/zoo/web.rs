@@ -124,6 +124,26 @@ impl Web {
         }
         let steps = script::main("2025-11-25");
         self.converse_over_sse(&steps);
+        self.look_at_two_streams();
+    }
+
+    /// Who hears the answer to what one of two clients asks, and what is said to one that has no stream.
+    fn look_at_two_streams(&mut self) {
+        let [first, second] = [0; 2].map(|_: i32| self.hold("GET", "/sse", "accept: text/event-stream\r\n"));
+        for held in [&first, &second] {
+            held.wait_until(|text| text.contains("data: "));
+        }
+        let said = first.said();
+        if let Some((_, path)) = said.split_once("/messages") {
+            let path = format!("/messages{}", path.split(['\r', '\n']).next().unwrap());
+            let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string();
+            self.exchange("POST", &path, "content-type: application/json\r\n", ping.as_bytes());
+            first.wait_until(|text| text.contains("\"id\":1"));
+            let nobodys = path.split_once('=').map(|(name, _)| format!("{name}=0b7c1f52-0000-4a36-9c55-3f0e8d2a6b91"));
+            self.exchange("POST", &nobodys.unwrap_or(path), "content-type: application/json\r\n", ping.as_bytes());
+        }
+        let heard = [first, second].map(|held| held.end().contains("\"id\":1"));
+        self.record.push(format!("of two clients these hear the answer to the first: {heard:?}"));
     }
 
     fn converse_over_sse(&mut self, steps: &[Step]) {
@@ -176,7 +196,7 @@ impl Web {
     fn look_at_origins(&mut self, path: &str) {
         let preflight = "access-control-request-method: POST\r\naccess-control-request-headers: content-type\r\n";
         self.exchange("OPTIONS", path, &format!("origin: http://localhost:1\r\n{preflight}"), b"");
-        for origin in ["http://localhost:1", "http://evil.example", "null"] {
+        for origin in ["http://localhost:1", "http://evil.example", "http://localhost.evil.example", "null"] {
             self.exchange("DELETE", "/elsewhere", &format!("origin: {origin}\r\n"), b"");
             // What a stream begins with is enough.
             let held = self.hold("GET", path, &format!("accept: text/event-stream\r\norigin: {origin}\r\n"));
@@ -223,6 +243,7 @@ impl Web {
             ("mcp-protocol-version: 2026-07-28\r\nmcp-method:  tools/list \r\n", &list),
             (call, &echo),
             (&format!("{call}mcp-name: add\r\n"), &echo),
+            ("mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/list\r\nmcp-name: echo\r\n", &echo),
             (&format!("{call}mcp-name: =?base64?ZWNobw==?=\r\n"), &echo),
             (&format!("{call}mcp-name: find_animals\r\n"), &find),
             (&format!("{call}mcp-name: find_animals\r\nmcp-param-region: africa\r\n"), &find),
