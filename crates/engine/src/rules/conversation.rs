@@ -2,7 +2,7 @@
 
 use super::Judgement;
 use crate::check::LEFT_OUT;
-use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Take};
+use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, ProbeOutcome, Probed, Take};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -333,41 +333,49 @@ impl<'a> Conversation<'a> {
         !http.events.is_empty() && http.end.is_some_and(|(frame, _)| note(frame.id))
     }
 
-    /// The first request after the server had ended the session: from there on all that name it get 404, which may be at any time
-    /// (2025-11-25, basic/transports, "Session Management"), and nobody had asked for that.
-    fn expiry(&self) -> Option<FrameId> {
+    /// Whether the server had ended a session by the time of this request in it: from some request on, at the latest this one, all that name
+    /// the session get 404, which may be at any time (2025-11-25, basic/transports, "Session Management"), and nobody had asked for that.
+    fn is_past_expiry(&self, exchange: &HttpExchange<'_>) -> bool {
         const LEAST: usize = 3;
-        if self.exchanges.values().any(|exchange| exchange.method == "DELETE") {
-            return None;
-        }
-        let in_session = |exchange: &&HttpExchange<'_>| exchange.method == "POST" && exchange.request_header("mcp-session-id").is_some();
-        let mut posts: Vec<&HttpExchange<'_>> = self.exchanges.values().filter(in_session).collect();
-        posts.sort_by_key(|exchange| exchange.request.id);
-        let first = posts.iter().rposition(|exchange| exchange.status() != Some(404))? + 1;
-        (posts.len() - first >= LEAST).then(|| posts[first].request.id)
+        let Some(session) = exchange.request_header("mcp-session-id").filter(|_| exchange.status() == Some(404)) else { return false };
+        let in_session = || self.exchanges.values().filter(|other| other.request_header("mcp-session-id") == Some(session));
+        let served =
+            in_session().any(|other| other.method == "POST" && other.request.id < exchange.request.id && other.status() != Some(404));
+        let refused = in_session().filter(|other| other.method == "POST" && other.status() == Some(404)).count();
+        let mut others = in_session().filter(|other| other.method != "POST" || other.status() != Some(404));
+        let is_over = others.all(|other| match other.method {
+            "POST" => other.request.id < exchange.request.id,
+            "DELETE" => other.request.id > exchange.request.id,
+            _ => true,
+        });
+        served && is_over && refused >= LEAST
     }
 
-    /// Whether the server had ended the session by then.
+    /// Whether the server had ended the session of the request with this frame.
     pub(super) fn has_expired(&self, frame: FrameId) -> bool {
-        self.expiry().is_some_and(|expiry| expiry <= frame)
+        self.exchanges.values().any(|exchange| exchange.request.id == frame && self.is_past_expiry(exchange))
     }
 
     /// Whether one of these frames belongs to a request in a session that the server had ended.
     pub(super) fn rests_on_expiry(&self, frames: &[FrameId]) -> bool {
-        let Some(expiry) = self.expiry() else { return false };
-        let mut refused = self.exchanges.values().filter(|exchange| exchange.status() == Some(404) && exchange.request.id >= expiry);
-        refused.any(|exchange| exchange.frames().any(|frame| frames.contains(&frame)))
+        let mut concerned = self.exchanges.values().filter(|exchange| exchange.frames().any(|frame| frames.contains(&frame)));
+        concerned.any(|exchange| self.is_past_expiry(exchange))
     }
 
-    /// Whether the server would not have a second session beside the first one, so that nothing else in this conversation was served.
-    pub(super) fn was_turned_away(&self) -> bool {
-        const BUSY: [u16; 5] = [400, 403, 409, 429, 503];
+    /// Whether one of these frames belongs to a request without a session, refused because the server would not have a second session beside
+    /// the first one.
+    pub(super) fn rests_on_second_session(&self, frames: &[FrameId]) -> bool {
+        const BUSY: [u16; 4] = [400, 409, 429, 503];
         let handshakes = || self.from_client().filter(|said| said.method() == Some("initialize"));
-        let is_refused = |said: &Said<'_>| {
-            let exchange = said.exchange.and_then(|id| self.exchanges.get(&id));
-            exchange.and_then(HttpExchange::status).is_some_and(|status| BUSY.contains(&status))
+        let exchange_of = |said: &Said<'_>| said.exchange.and_then(|id| self.exchanges.get(&id));
+        let was_given = |said: &Said<'_>| exchange_of(said).is_some_and(|exchange| exchange.header("mcp-session-id").is_some());
+        let is_refused = |said: &&Said<'_>| exchange_of(said).and_then(HttpExchange::status).is_some_and(|status| BUSY.contains(&status));
+        let Some(refused) = handshakes().skip(1).find(is_refused) else { return false };
+        let is_concerned = |exchange: &&HttpExchange<'_>| {
+            let is_bare = exchange.request_header("mcp-session-id").is_none() && exchange.request.id > refused.frame.id;
+            is_bare && exchange.status() == Some(400) && exchange.frames().any(|frame| frames.contains(&frame))
         };
-        self.take.opened == Opened::Bare && handshakes().next().is_some() && handshakes().all(is_refused)
+        handshakes().next().is_some_and(was_given) && self.exchanges.values().any(|exchange| is_concerned(&exchange))
     }
 
     /// Whether one of these frames belongs to an exchange that the server refused with status 429, too many requests.

@@ -128,7 +128,7 @@ fn unless_refused<'c, 'a: 'c>(judgement: Judgement, of: impl Fn(&Violation) -> &
     let reason = |violation: &Violation| match of(violation) {
         one if one.is_throttled(&violation.frames) => Some(THROTTLED),
         one if one.rests_on_expiry(&violation.frames) => Some(EXPIRED),
-        one if one.was_turned_away() => Some(TURNED_AWAY),
+        one if one.rests_on_second_session(&violation.frames) => Some(TURNED_AWAY),
         _ => None,
     };
     let excuse = violations.iter().find_map(reason);
