@@ -16,7 +16,7 @@ const KINDS_TOLD: usize = 5;
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct StrictArgs {
-    /// Fail if the server sends what not every client takes, in place of a warning
+    /// Treat messages that some clients reject as errors instead of warnings
     #[arg(long)]
     strict: bool,
 }
@@ -46,8 +46,8 @@ pub(crate) fn judge(session: &Session, oddities: Oddities) -> Result<(), Failure
     let count = if oddities == Oddities::Refused { session.faults().len() } else { 0 };
     let message = match count {
         0 => return Ok(()),
-        1 => "the server sent something that not every client takes".to_owned(),
-        count => format!("the server sent {count} things that not every client takes"),
+        1 => "the server sent something that some clients reject".to_owned(),
+        count => format!("the server sent {count} things that some clients reject"),
     };
     Err(Failure::new(Exit::Failed, Diagnostic::error("not-strict", message)))
 }

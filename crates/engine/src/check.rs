@@ -46,6 +46,9 @@ const HANDING_ON: Duration = Duration::from_secs(3);
 /// With less time than this nothing is tried again.
 const LEAST_FOR_ANOTHER: Duration = Duration::from_secs(1);
 
+/// What was looked at only in part: a mark for the report, with a sentence.
+pub(crate) const SAMPLED: &str = "sampled";
+
 /// Starts the progress token of requests that go out a few at a time, and are given up after a while of our choosing.
 pub(crate) const FLOCK_TOKEN: &str = "mcproof-flock-";
 

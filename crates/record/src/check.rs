@@ -178,6 +178,10 @@ pub struct CheckReport {
     /// Why the check is inconclusive unless it failed; empty if everything that matters was judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
+    /// What was looked at only in part, which says nothing against the server: lowercase fragments such as
+    /// `500 of 2000 resources were read`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sampled: Vec<String>,
     pub rulings: Vec<Ruling>,
     pub takes: Vec<Take>,
 }
@@ -331,7 +335,7 @@ mod tests {
             accepted: false,
         };
         let ruling = Ruling { rule: "r".into(), area: "a".into(), law: "l".into(), judged: Judged::Broken { findings: vec![finding] } };
-        CheckReport { version: 1, target: "t".into(), gaps: Vec::new(), rulings: vec![ruling], takes: Vec::new() }
+        CheckReport { version: 1, target: "t".into(), gaps: Vec::new(), sampled: Vec::new(), rulings: vec![ruling], takes: Vec::new() }
     }
 
     #[test]

@@ -92,7 +92,7 @@ pub fn missing(report: &CheckReport, gap: &Gap) -> Diagnostic {
 /// The code of a diagnostic that says why there is no verdict.
 pub(crate) const INCONCLUSIVE: &str = "inconclusive";
 
-/// The rules that could not be tested, by reason.
+/// What was looked at only in part, and the rules that could not be tested, by reason.
 pub(crate) fn untested(report: &CheckReport, style: &Style) -> String {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for ruling in &report.rulings {
@@ -103,10 +103,13 @@ pub(crate) fn untested(report: &CheckReport, style: &Style) -> String {
             }
         }
     }
-    let mut text = String::new();
-    for (why, rules) in reasons {
+    let sampled = report.sampled.iter().map(|what| format!("only in part: {what}"));
+    let untested = reasons.into_iter().map(|(why, rules)| {
         let named = if rules.len() > MOST_RULES { count(rules.len() as u64, "rule") } else { rules.join(", ") };
-        let line = format!("not tested, because {why}: {named}");
+        format!("not tested, because {why}: {named}")
+    });
+    let mut text = String::new();
+    for line in sampled.chain(untested) {
         for line in style.wrap(&line, style.width, 6) {
             text += &style.paint(DIM, &line);
             text.push('\n');

@@ -2,8 +2,9 @@
 
 use super::arguments::{self, Unusual};
 use super::visit::{Bird, Landed, Visit};
-use super::{Inquiry, Permission, growth, tasks};
+use super::{Inquiry, Permission, SAMPLED, growth, tasks};
 use crate::rules::Conversation;
+use crate::wording::excerpt;
 use mcproof_client::{EraChoice, Session, TransportKind};
 use mcproof_record::Take;
 use serde_json::{Value, json};
@@ -60,7 +61,6 @@ pub(super) struct Tools(pub(super) Vec<Callable>);
 impl Tools {
     /// Those of a list. If there are many, the ones that were named come first, then a sample over the whole list.
     pub(super) fn of(tools: &[Value], permission: &Permission) -> Self {
-        let needs_task = |tool: &Value| tool.pointer("/execution/taskSupport") == Some(&json!("required"));
         let allowed = tools.iter().filter(|tool| permission.allows(tool) && !needs_task(tool));
         let (mut first, rest): (Vec<&Value>, Vec<&Value>) = allowed.partition(|tool| permission.names(tool));
         let room = MOST_TOOLS.saturating_sub(first.len()).min(rest.len());
@@ -100,6 +100,10 @@ impl Callable {
     }
 }
 
+fn needs_task(tool: &Value) -> bool {
+    tool.pointer("/execution/taskSupport") == Some(&json!("required"))
+}
+
 /// Of this kind of conversation.
 const NAME: &str = "caller";
 
@@ -114,6 +118,10 @@ pub(super) async fn talk(inquiry: &Inquiry, mut visit: Visit<'_>, tell: impl FnO
     if also_as_tasks.is_empty() {
         visit.end().await;
         return None;
+    }
+    let allowed = also_as_tasks.iter().filter(|tool| !needs_task(&tool.tool)).count();
+    if tools.len() < allowed {
+        visit.looked(SAMPLED, &format!("{} of {allowed} tools that may be called were called", tools.len()));
     }
     let (seem_slow, quickest) = call(&mut visit, &tools).await;
     if let Some(tool) = quickest {
@@ -245,9 +253,17 @@ async fn call<'t>(visit: &mut Visit<'_>, tools: &'t [Callable]) -> (Vec<&'t Call
     let patience = visit.pace().clamp(LEAST_PATIENCE, PATIENCE);
     let landed = visit.flock(&calls, patience, Instant::now() + BUDGET).await;
     // What changes something is not called again only because it takes its time.
-    let is_silent = |(tool, landed): &(&Callable, &Landed)| landed.answer.is_none() && !landed.took.is_zero() && growth::is_harmless(tool);
+    let is_silent = |(_, landed): &(&Callable, &Landed)| landed.answer.is_none() && !landed.took.is_zero();
     let silent = tools.iter().zip(&landed).filter(is_silent).map(|(tool, _)| tool);
-    wait_for(visit, silent.take(MOST_WAITED_FOR).collect()).await;
+    let (harmless, others): (Vec<&Callable>, Vec<_>) = silent.partition(|tool| growth::is_harmless(tool));
+    if !visit.is_over() {
+        for tool in others {
+            let waited = patience.as_secs_f64();
+            let why = format!("the call of `{}` got no response within {waited:.1} s and was not repeated", excerpt(&tool.name));
+            visit.looked(SAMPLED, &why);
+        }
+    }
+    wait_for(visit, harmless.into_iter().take(MOST_WAITED_FOR).collect()).await;
     let slow = tools.iter().zip(&landed).filter(|(_, landed)| matches!(landed.answer, Some(Ok(_))) && landed.took > SLOW);
     let mut slow: Vec<_> = slow.map(|(tool, landed)| (landed.took, tool)).collect();
     slow.sort_by_key(|(took, _)| *took);

@@ -1,12 +1,14 @@
 //! What a client of either era does with resources, prompts, completion, subscriptions and logging: reads what is listed,
 //! asks for what is not, and leaves the server as it found it.
 
+use super::SAMPLED;
 use super::tour::NOBODY;
 use super::visit::Visit;
 use crate::rules::apps::{READ_APP, SCHEME, page_of};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// What the server listed.
 pub(super) struct Catalogue<'a> {
@@ -17,7 +19,9 @@ pub(super) struct Catalogue<'a> {
 }
 
 /// Items of one list that are looked at.
-const MOST_ITEMS: usize = 20;
+const MOST_ITEMS: usize = 500;
+/// The time for the items of one list: whoever lists many answers quickly, or is looked at in part.
+const LOOKING: Duration = Duration::from_secs(5);
 /// Arguments of one list that are completed.
 const MOST_COMPLETIONS: usize = 4;
 /// How long a subscription is held once it stands: what is sent without a cause comes at once.
@@ -30,8 +34,8 @@ pub(super) async fn take(visit: &mut Visit<'_>, found: &Catalogue<'_>) {
     read(visit, found.resources).await;
     read_apps(visit, found.tools).await;
     leave(visit, found.templates).await;
-    get(visit, found.prompts).await;
-    complete(visit, found).await;
+    let values = complete(visit, found).await;
+    get(visit, found.prompts, &values).await;
     if !visit.is_modern() {
         subscribe(visit, found.resources).await;
     }
@@ -42,11 +46,21 @@ fn texts<'a>(items: &'a [Value], key: &'static str) -> impl Iterator<Item = &'a 
 }
 
 async fn read(visit: &mut Visit<'_>, resources: &[Value]) {
-    for uri in texts(resources, "uri").take(MOST_ITEMS) {
+    let (until, mut read) = (Instant::now() + LOOKING, 0);
+    for uri in texts(resources, "uri").take(MOST_ITEMS).take_while(|_| Instant::now() < until) {
         visit.ask("read", Some(uri), "resources/read", json!({ "uri": uri })).await;
+        read += 1;
     }
+    tell_of_sample(visit, read, resources.len(), "resources were read");
     if visit.declares("resources") {
         visit.ask("unknown-resource", Some(NO_RESOURCE), "resources/read", json!({ "uri": NO_RESOURCE })).await;
+    }
+}
+
+/// That some of a list were left out, if so.
+fn tell_of_sample(visit: &mut Visit<'_>, looked_at: usize, listed: usize, what: &str) {
+    if looked_at < listed {
+        visit.looked(SAMPLED, &format!("{looked_at} of {listed} {what}"));
     }
 }
 
@@ -99,26 +113,46 @@ fn expanded(template: &str, last: &str) -> String {
     format!("{start}{value}{after}")
 }
 
-async fn get(visit: &mut Visit<'_>, prompts: &[Value]) {
-    for prompt in prompts.iter().take(MOST_ITEMS) {
+/// Values that the server offered for arguments of prompts, by the names of both.
+type Offered = BTreeMap<(String, String), String>;
+
+/// What no server offers. It may come back where the protocol wants a URI, which it is.
+const MADE_UP: &str = "mcproof:made-up";
+
+async fn get(visit: &mut Visit<'_>, prompts: &[Value], offered: &Offered) {
+    let (until, mut got) = (Instant::now() + LOOKING, 0);
+    for prompt in prompts.iter().take(MOST_ITEMS).take_while(|_| Instant::now() < until) {
+        got += 1;
         let Some(name) = prompt.get("name").and_then(Value::as_str) else { continue };
         let arguments = prompt.get("arguments").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let needs_any = arguments.iter().any(|argument| argument.get("required") == Some(&Value::Bool(true)));
-        let probe = if needs_any { "prompt-missing-argument" } else { "get-prompt" };
+        let required = arguments.iter().filter(|argument| argument.get("required") == Some(&Value::Bool(true)));
+        let required: Vec<&str> = required.filter_map(|argument| argument.get("name")?.as_str()).collect();
         // Where there are arguments, clients send the member, be it empty.
-        let params = match arguments {
+        let bare = match arguments {
             [] => json!({ "name": name }),
             _ => json!({ "name": name, "arguments": {} }),
         };
-        visit.ask(probe, Some(name), "prompts/get", params).await;
+        if required.is_empty() {
+            visit.ask("get-prompt", Some(name), "prompts/get", bare).await;
+            continue;
+        }
+        visit.ask("prompt-missing-argument", Some(name), "prompts/get", bare).await;
+        let value_of = |argument: &str| offered.get(&(name.to_owned(), argument.to_owned()));
+        let values: Map<String, Value> =
+            required.iter().map(|argument| ((*argument).to_owned(), json!(value_of(argument).map_or(MADE_UP, String::as_str)))).collect();
+        // What the server did not offer it may refuse.
+        let is_offered = required.iter().all(|argument| value_of(argument).is_some());
+        let probe = if is_offered { "get-prompt" } else { "get-prompt-made-up" };
+        visit.ask(probe, Some(name), "prompts/get", json!({ "name": name, "arguments": values })).await;
     }
+    tell_of_sample(visit, got, prompts.len(), "prompts were got");
     if visit.declares("prompts") {
         visit.ask("unknown-prompt", Some(NOBODY), "prompts/get", json!({ "name": NOBODY })).await;
     }
 }
 
 /// Completes arguments as if nothing had been typed yet: that is where most values are offered.
-async fn complete(visit: &mut Visit<'_>, found: &Catalogue<'_>) {
+async fn complete(visit: &mut Visit<'_>, found: &Catalogue<'_>) -> Offered {
     let of_prompts = found.prompts.iter().flat_map(|prompt| {
         let arguments = prompt.get("arguments").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         texts(arguments, "name")
@@ -128,14 +162,21 @@ async fn complete(visit: &mut Visit<'_>, found: &Catalogue<'_>) {
         variables(template).into_iter().map(move |variable| (json!({ "type": "ref/resource", "uri": template }), variable))
     });
     let all: Vec<(Value, String)> = of_prompts.take(MOST_COMPLETIONS).chain(of_templates.take(MOST_COMPLETIONS)).collect();
+    let mut offered = Offered::new();
     for (reference, argument) in all {
         let params = json!({ "ref": reference, "argument": { "name": argument, "value": "" } });
-        visit.ask("complete", Some(&argument), "completion/complete", params).await;
+        let completed = visit.ask("complete", Some(&argument), "completion/complete", params).await;
+        let Some(Ok(result)) = completed else { continue };
+        let first = result.pointer("/completion/values/0").and_then(Value::as_str);
+        if let (Some(value), Some(prompt)) = (first, reference.get("name").and_then(Value::as_str)) {
+            offered.insert((prompt.to_owned(), argument), value.to_owned());
+        }
     }
     if visit.declares("completions") {
         let params = json!({ "ref": { "type": "ref/prompt", "name": NOBODY }, "argument": { "name": "argument", "value": "" } });
         visit.ask("complete-unknown", Some(NOBODY), "completion/complete", params).await;
     }
+    offered
 }
 
 /// The names of the variables of a URI template (RFC 6570).

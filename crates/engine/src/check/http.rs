@@ -21,7 +21,7 @@ use question::Questions;
 
 /// In each era that the server speaks. What it may not survive comes last.
 pub(super) async fn talk(inquiry: &Inquiry, found: Found) -> Vec<Take> {
-    let mut takes = if found.kind == TransportKind::Sse { streams::talk(inquiry).await } else { Vec::new() };
+    let mut takes = if found.is_legacy { streams::talk(inquiry).await } else { Vec::new() };
     let eras = [(found.is_legacy, EraChoice::Legacy), (found.is_modern, EraChoice::Modern)];
     for (_, era) in eras.into_iter().filter(|(is_spoken, _)| *is_spoken) {
         takes.push(talk_in(inquiry, found, era).await);

@@ -89,12 +89,12 @@ async fn legal_forms(visit: &mut Visit<'_>) {
         false => "ping",
     };
     let ids = [
-        ("an id that is a text", json!("mcproof-string-id")),
+        ("a string id", json!("mcproof-string-id")),
         ("the id 0", json!(0)),
         ("a negative id", json!(-7)),
         ("an id above 32 bits", json!(9_007_199_254_740_991_i64)),
-        ("an id that is the text of a number", json!("9000007")),
-        ("an id that is an empty text", json!("")),
+        ("a numeric string id", json!("9000007")),
+        ("an empty string id", json!("")),
     ];
     let mut forms: Vec<(&str, Value)> = ids.into_iter().map(|(form, id)| (form, visit.request(id, method, json!({})))).collect();
     if !visit.is_modern() {

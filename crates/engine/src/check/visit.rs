@@ -428,20 +428,22 @@ impl<'a> Visit<'a> {
 
     /// A message as it stands, with the id in it. Requests wait for their answer.
     pub(super) async fn send(&mut self, probe: &str, subject: Option<&str>, message: Value) -> Answered {
-        let method = message["method"].as_str().unwrap_or_default().to_owned();
-        let patience = self.patience(&method)?;
-        let first = self.tap.mark();
-        let outcome = self.session.send_message(message.as_object().unwrap_or(&Map::new()), patience).await;
-        self.conclude(probe, subject, &method, first, outcome)
+        self.send_within(None, probe, subject, message).await
     }
 
     /// The same for what a sound server answers at once.
     pub(super) async fn send_briefly(&mut self, probe: &str, subject: &str, message: Value) -> Answered {
+        self.send_within(Some(self.sign_of_life()), probe, Some(subject), message).await
+    }
+
+    /// Waits no longer than `most`, nor than a request of its method may take.
+    async fn send_within(&mut self, most: Option<Duration>, probe: &str, subject: Option<&str>, message: Value) -> Answered {
         let method = message["method"].as_str().unwrap_or_default().to_owned();
-        let patience = self.patience(&method)?.min(self.sign_of_life());
+        let usual = self.patience(&method)?;
         let first = self.tap.mark();
+        let patience = most.map_or(usual, |most| usual.min(most));
         let outcome = self.session.send_message(message.as_object().unwrap_or(&Map::new()), patience).await;
-        self.conclude(probe, Some(subject), &method, first, outcome)
+        self.conclude(probe, subject, &method, first, outcome)
     }
 
     /// A request of the era as it stands, for an id of the caller's.

@@ -3,6 +3,7 @@
 
 use super::Conversation;
 use super::answers::{Pairing, death, died_of_abuse, first_abuse};
+use super::http_messages::NO_ANSWERS_TO_GET;
 use super::jsonrpc::RESPONSES;
 use super::law::{Area, Judge, Judgement, On, Rule, Violation};
 use super::sse_sessions::{ON_ITS_STREAM, OWN_STREAM};
@@ -240,12 +241,14 @@ pub(super) fn fold(rulings: &mut [Ruling], conversations: &[Conversation<'_>]) {
 
 /// Whose responses come to somebody else gets answers that it has not asked for, and others never.
 fn fold_crossed(rulings: &mut [Ruling], conversations: &[Conversation<'_>]) {
-    if !rulings.iter_mut().any(|ruling| ruling.rule == ON_ITS_STREAM && findings(ruling).next().is_some()) {
+    let is_of_two = |finding: &Finding| conversations[finding.take].probes(OWN_STREAM).next().is_some();
+    let is_told = |ruling: &mut Ruling, cause: &str| ruling.rule == cause && findings(ruling).any(|finding| is_of_two(finding));
+    let Some(cause) = [ON_ITS_STREAM, NO_ANSWERS_TO_GET].into_iter().find(|cause| rulings.iter_mut().any(|ruling| is_told(ruling, cause)))
+    else {
         return;
-    }
-    let is_of_two = |take: usize| conversations[take].probes(OWN_STREAM).next().is_some();
-    for ruling in rulings.iter_mut().filter(|ruling| ruling.rule != ON_ITS_STREAM) {
-        findings(ruling).filter(|finding| is_of_two(finding.take)).for_each(|finding| finding.cause = Some(ON_ITS_STREAM.to_owned()));
+    };
+    for ruling in rulings.iter_mut().filter(|ruling| ruling.rule != cause) {
+        findings(ruling).filter(|finding| is_of_two(finding)).for_each(|finding| finding.cause = Some(cause.to_owned()));
     }
 }
 

@@ -7,6 +7,22 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// Probes that send what any client sends: what the server lists or declares, in the usual form.
+pub(super) const USUAL_PROBES: [&str; 12] = [
+    "ping",
+    "list",
+    "list-again",
+    "list-for-calls",
+    "concurrent",
+    "call",
+    "read",
+    "get-prompt",
+    "complete",
+    "subscribe",
+    "unsubscribe",
+    "set-log-level",
+];
+
 /// One take of a check, ready to be judged.
 pub struct Conversation<'a> {
     pub take: &'a Take,
@@ -356,10 +372,14 @@ impl<'a> Conversation<'a> {
         self.exchanges.values().any(|exchange| exchange.request.id == frame && self.is_past_expiry(exchange))
     }
 
+    /// Whether one of these frames belongs to an exchange of this kind.
+    fn rests_on(&self, frames: &[FrameId], kind: impl Fn(&HttpExchange<'a>) -> bool) -> bool {
+        self.exchanges.values().any(|exchange| exchange.frames().any(|frame| frames.contains(&frame)) && kind(exchange))
+    }
+
     /// Whether one of these frames belongs to a request in a session that the server had ended.
     pub(super) fn rests_on_expiry(&self, frames: &[FrameId]) -> bool {
-        let mut concerned = self.exchanges.values().filter(|exchange| exchange.frames().any(|frame| frames.contains(&frame)));
-        concerned.any(|exchange| self.is_past_expiry(exchange))
+        self.rests_on(frames, |exchange| self.is_past_expiry(exchange))
     }
 
     /// Whether one of these frames belongs to a request without a session, refused because the server would not have a second session beside
@@ -371,17 +391,15 @@ impl<'a> Conversation<'a> {
         let was_given = |said: &Said<'_>| exchange_of(said).is_some_and(|exchange| exchange.header("mcp-session-id").is_some());
         let is_refused = |said: &&Said<'_>| exchange_of(said).and_then(HttpExchange::status).is_some_and(|status| BUSY.contains(&status));
         let Some(refused) = handshakes().skip(1).find(is_refused) else { return false };
-        let is_concerned = |exchange: &&HttpExchange<'_>| {
-            let is_bare = exchange.request_header("mcp-session-id").is_none() && exchange.request.id > refused.frame.id;
-            is_bare && exchange.status() == Some(400) && exchange.frames().any(|frame| frames.contains(&frame))
+        let is_bare = |exchange: &HttpExchange<'_>| {
+            exchange.request_header("mcp-session-id").is_none() && exchange.request.id > refused.frame.id && exchange.status() == Some(400)
         };
-        handshakes().next().is_some_and(was_given) && self.exchanges.values().any(|exchange| is_concerned(&exchange))
+        handshakes().next().is_some_and(was_given) && self.rests_on(frames, is_bare)
     }
 
     /// Whether one of these frames belongs to an exchange that the server refused with status 429, too many requests.
     pub(super) fn is_throttled(&self, frames: &[FrameId]) -> bool {
-        let mut refused = self.exchanges.values().filter(|exchange| exchange.status() == Some(429));
-        refused.any(|exchange| exchange.frames().any(|frame| frames.contains(&frame)))
+        self.rests_on(frames, |exchange| exchange.status() == Some(429))
     }
 
     /// The response that says what came of a probe. One that only promises an answer says nothing.

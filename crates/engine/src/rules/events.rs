@@ -2,6 +2,7 @@
 //! Source: WHATWG HTML, server-sent events; 2024-11-05, basic/transports, HTTP with SSE; 2025-03-26 and later, Streamable HTTP.
 
 use super::connections::unanswered_posts;
+use super::conversation::USUAL_PROBES;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::{Conversation, HttpExchange};
 use crate::check::tour::LEGAL_FORM;
@@ -53,7 +54,7 @@ pub(super) const RULES: &[Rule] = &[
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
             < 200 content-type: text/event-stream
             < : hello
-            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+            <~ foo: bar\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\n\n"#,
     },
     Rule {
         id: "sse-event-is-terminated",
@@ -679,27 +680,10 @@ fn post_is_accepted(conversation: &Conversation<'_>) -> Judgement {
 
 /// Whether a POST is not what any client of the protocol would send.
 fn is_odd(conversation: &Conversation<'_>, exchange: &HttpExchange<'_>) -> bool {
-    const USUAL: [&str; 16] = [
-        "ping",
-        "list",
-        "list-again",
-        "list-for-calls",
-        "plain",
-        LEGAL_FORM,
-        "concurrent",
-        "read",
-        "get-prompt",
-        "complete",
-        "subscribe",
-        "unsubscribe",
-        "set-log-level",
-        "call",
-        "call-slow",
-        "after-cancel",
-    ];
+    const ALSO_USUAL: [&str; 4] = ["plain", LEGAL_FORM, "call-slow", "after-cancel"];
     let probe = conversation.take.probes.iter().find(|probed| probed.first <= exchange.request.id && exchange.request.id < probed.end);
     let is_usual = match probe {
-        Some(probed) => USUAL.contains(&probed.probe.as_str()),
+        Some(probed) => USUAL_PROBES.iter().chain(&ALSO_USUAL).any(|probe| probed.probe == *probe),
         // The handshake.
         None => conversation.take.opened != Opened::Bare,
     };

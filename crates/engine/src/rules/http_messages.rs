@@ -11,6 +11,9 @@ use crate::wording::excerpt;
 use mcproof_record::FrameId;
 use serde_json::Value;
 
+/// What follows from a response that came to the wrong client is one with it.
+pub(super) const NO_ANSWERS_TO_GET: &str = "http-get-stream-has-no-answers";
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-body-is-utf8",
@@ -60,7 +63,7 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":{"average":null}}}"#,
     },
     Rule {
-        id: "http-get-stream-has-no-answers",
+        id: NO_ANSWERS_TO_GET,
         area: Area::Http,
         law: "the stream of a GET carries no answers, unless it resumes another stream",
         laws: &[Law {

@@ -14,14 +14,11 @@ pub(super) const MESSAGES: &[Law] = &[
     Law { revisions: revisions::FIRST, keyword: Keyword::Must, source: "basic/messages" },
     Law { revisions: revisions::SINCE_2025_03, keyword: Keyword::Must, source: "basic#messages" },
 ];
-const REQUESTS: &[Law] = &[
-    Law { revisions: revisions::FIRST, keyword: Keyword::Must, source: "basic/messages#requests" },
-    Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic#requests" },
-];
-const ALL_REQUESTS: &[Law] = &[
-    Law { revisions: revisions::FIRST, keyword: Keyword::Must, source: "basic/messages#requests" },
-    Law { revisions: revisions::SINCE_2025_03, keyword: Keyword::Must, source: "basic#requests" },
-];
+const FIRST_REQUESTS: Law = Law { revisions: revisions::FIRST, keyword: Keyword::Must, source: "basic/messages#requests" };
+/// Of the server; the modern era has none.
+const REQUESTS: &[Law] = &[FIRST_REQUESTS, Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic#requests" }];
+const ALL_REQUESTS: &[Law] =
+    &[FIRST_REQUESTS, Law { revisions: revisions::SINCE_2025_03, keyword: Keyword::Must, source: "basic#requests" }];
 pub(super) const RESPONSES: &[Law] = &[
     Law { revisions: revisions::FIRST, keyword: Keyword::Must, source: "basic/messages#responses" },
     Law { revisions: revisions::SINCE_2025_03, keyword: Keyword::Must, source: "basic#responses" },
@@ -133,8 +130,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         lenience: None,
         judge: Judge::Each(legal_requests_are_served),
-        why: "SDKs differ in what they send: some count from 0, some take texts for ids, most ask for progress, and many leave out empty `params`",
-        remedy: "take 0, negative numbers and any text for an id, and what the schema has as optional for optional",
+        why: "SDKs differ in what they send: some count from 0, some use strings as ids, most ask for progress, and many leave out empty `params`",
+        remedy: "accept 0, negative numbers and any string as an id, and treat what the schema has as optional as optional",
         sdks: &[],
         bad: r#"
             @ list tools/list

@@ -13,8 +13,8 @@ use std::thread::available_parallelism;
 /// Why nothing can be told of a server that limits how often it is asked.
 const THROTTLED: &str = "the server refused requests with status 429 (too many requests): raise its limit for the check";
 
-const EXPIRED: &str = "the server ended the session in the midst of the conversation, as it may: give it a longer life for the check";
-const TURNED_AWAY: &str = "the server would have no second session beside the first one";
+const EXPIRED: &str = "the server ended the session during the conversation, as it may: raise its session lifetime for the check";
+const TURNED_AWAY: &str = "the server refused a second session beside the first one";
 
 /// Judges takes by rules. `is_strict` gives no lenience.
 pub fn judge(rules: &[&'static Rule], takes: &[Take], is_strict: bool) -> Vec<Ruling> {
@@ -259,6 +259,42 @@ mod tests {
         check("initialize-is-answered", HTTP, 0, &refused("500"), "broken");
     }
 
+    /// A POST of `ping`, in a session or not, and the status of its response.
+    fn ping(id: u32, session: Option<&str>, status: u16) -> String {
+        let session = session.map(|session| format!("mcp-session-id: {session}")).unwrap_or_default();
+        let answer = match status {
+            200 => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#),
+            _ => "gone".to_owned(),
+        };
+        format!("> POST /mcp {session}\n> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n< {status}\n< {answer}\n")
+    }
+
+    #[test]
+    fn a_server_may_end_a_session_at_any_time_but_not_serve_it_now_and_then() {
+        let served = |statuses: [u16; 5]| {
+            let pings = statuses.iter().zip(1..).map(|(status, id)| format!("@ ping\n{}", ping(id, Some("a"), *status)));
+            pings.collect::<String>()
+        };
+        check("request-is-answered", HTTP, 0, &served([200, 200, 404, 404, 404]), "pass");
+        check("request-is-answered", HTTP, 0, &served([200, 404, 404, 404, 200]), "broken");
+        let deleted = served([200, 200, 404, 404, 404]).replacen("@ ping", "> DELETE /mcp mcp-session-id: a\n< 200\n@ ping", 1);
+        check("request-is-answered", HTTP, 0, &deleted, "broken");
+    }
+
+    #[test]
+    fn a_second_session_may_be_refused_and_what_lacks_one_after_that() {
+        let handshake = |id: u32, head: &str| {
+            let request = format!("> POST /mcp\n> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"initialize\",\"params\":{{}}}}\n");
+            format!("{request}< {head}\n< {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}\n")
+        };
+        let first = handshake(1, "200 mcp-session-id: a");
+        let busy = handshake(2, "503").replace(r#""result":{}"#, r#""error":{"code":-32000,"message":"busy"}"#);
+        let bare = format!("@ legal-form no `params`\n{}", ping(3, None, 400));
+        let served = format!("@ ping\n{}", ping(4, Some("a"), 200));
+        check("legal-request-is-served", HTTP, 0, &format!("{first}{served}{busy}{bare}"), "untestable");
+        check("legal-request-is-served", HTTP, 0, &format!("{first}{served}{bare}"), "broken");
+    }
+
     #[test]
     fn what_ends_after_our_signal_did_not_end_by_itself() {
         let ended = |how: &str| {
@@ -299,6 +335,7 @@ mod tests {
         check("result-has-type", modern, 0, &asked("mcp-protocol-version: 2026-07-28"), "broken");
         check("result-has-type", modern, 0, &asked("accept: application/json"), "untestable");
     }
+
     #[test]
     fn the_refusal_of_another_era_has_to_be_an_error_and_says_nothing_more() {
         let check = |error: &str, expected: &str| {

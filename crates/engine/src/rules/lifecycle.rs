@@ -3,7 +3,7 @@
 
 use super::Conversation;
 use super::answers::{Heard, Meaning, Pairing, death, died_of_abuse, first_abuse, garbled, gathered, how_it_exited, messages, shown};
-use super::conversation::{Answer, Said};
+use super::conversation::{Answer, Said, USUAL_PROBES};
 use super::jsonrpc::RESPONSES;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use crate::check::FLOCK_TOKEN;
@@ -13,7 +13,7 @@ use crate::wording::shortened;
 use mcproof_client::revision::{LEGACY, MODERN};
 use mcproof_record::{FrameBody, FrameId, Opened, ProbeOutcome};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const NEGOTIATION: &[Law] = &[Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/lifecycle#version-negotiation" }];
 
@@ -460,24 +460,6 @@ const METHODS: [&str; 12] = [
 /// Those that the modern era does not have: that they are gone has rules of its own.
 const GONE_IN_MODERN: [&str; 4] = ["ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
 
-/// What is tried as any client would ask for it: what a server has listed or declared.
-const USUAL: [&str; 14] = [
-    "ping",
-    "list",
-    "list-again",
-    "list-for-calls",
-    "call",
-    "read",
-    "get-prompt",
-    "complete",
-    "subscribe",
-    "unsubscribe",
-    "set-log-level",
-    "first-message",
-    "undiscovered",
-    "concurrent",
-];
-
 fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
     let pairing = Pairing::of(conversation);
     let end = first_abuse(conversation);
@@ -511,7 +493,7 @@ fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
                 continue;
             }
             let exchange = request.exchange.and_then(|id| conversation.exchanges.get(&id)).filter(|_| conversation.is_over("http"));
-            let is_usual = USUAL.contains(&probed.probe.as_str());
+            let is_usual = USUAL_PROBES.iter().chain(&["first-message", "undiscovered"]).any(|probe| probed.probe == *probe);
             let how = match (exchange.and_then(|exchange| exchange.status()), probed.outcome) {
                 (Some(status @ 200..300), ProbeOutcome::Gone | ProbeOutcome::Done)
                     if !may_be_silent(index)
@@ -545,6 +527,7 @@ fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
             violations.push(Violation::new(format!("`{}` {how}", request.method()), frames.into_iter().flatten()));
         }
     }
+    violations.extend(hung_up(conversation, &pairing, is_valid));
     let is_judged = |index: usize| is_valid(index) && !may_be_silent(index);
     let answered = (0..pairing.requests.len()).filter(|index| is_judged(*index) && pairing.answer_to(*index).is_some()).count();
     // A process that has not said anything may still be starting; that the handshake got nothing has a rule of its own.
@@ -556,6 +539,31 @@ fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
         return Judgement::Untestable(COULD_NOT_BE_READ.into());
     }
     Judgement::of(gathered(violations), answered, "no request of the usual ones was answered")
+}
+
+/// Requests over HTTP of which every one had its connection closed by the server before a response began: by method, and calls by the
+/// name of their tool. One alone may be the fault of the network.
+fn hung_up(conversation: &Conversation<'_>, pairing: &Pairing<'_>, is_valid: impl Fn(usize) -> bool) -> Vec<Violation> {
+    const LEAST: usize = 2;
+    let was_closed = |index: usize| {
+        let exchange = pairing.requests[index].exchange.and_then(|id| conversation.exchanges.get(&id));
+        let why = exchange.filter(|exchange| exchange.response.is_none()).and_then(|exchange| exchange.end?.1);
+        // Whoever refuses the connection has no server behind it, which has rules of its own.
+        why.is_some_and(|why| why.starts_with("connection closed") || why.contains("reset"))
+    };
+    let mut requests = BTreeMap::<(&str, String), Vec<usize>>::new();
+    for index in (0..pairing.requests.len()).filter(|index| conversation.is_over("http") && is_valid(*index)) {
+        let request = &pairing.requests[index];
+        let tool = request.value.pointer("/params/name").map(ToString::to_string).unwrap_or_default();
+        requests.entry((request.method(), tool)).or_default().push(index);
+    }
+    let closed = requests.into_iter().filter(|(_, all)| all.len() >= LEAST && all.iter().all(|index| was_closed(*index)));
+    closed
+        .map(|((method, _), all)| {
+            let message = format!("the connection of each of {} `{method}` requests was closed without a response", all.len());
+            Violation::new(message, all.iter().take(3).map(|index| pairing.requests[*index].frame))
+        })
+        .collect()
 }
 
 fn capabilities_are_respected(conversation: &Conversation<'_>) -> Judgement {
@@ -644,6 +652,27 @@ mod tests {
         check(r#"{"uri":"a"}"#, "Broken");
         check(r#"{"uri":"a","_meta":{"progressToken":"mcproof-flock-3"}}"#, "Pass");
         check(r#"{"uri":"a","_meta":{"progressToken":"mine"}}"#, "Broken");
+    }
+
+    #[test]
+    fn a_server_that_hangs_up_on_each_call_answers_none() {
+        let check = |endings: [&str; 2], expected: &str| {
+            let calls = endings.iter().zip(2..).map(|(ending, id)| {
+                let call = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"add"}}}}"#);
+                format!("@ call add\n> POST /mcp\n> {call}\n{ending}\n")
+            });
+            let text = format!(
+                "> POST /mcp\n> {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}}\n< 200\n< {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{}}}}\n{}",
+                calls.collect::<String>()
+            );
+            let judged = requests_are_answered(&Conversation::new(&example::read(&text, "http", "2025-11-25")));
+            assert!(format!("{judged:?}").starts_with(expected), "{endings:?} {judged:?}");
+        };
+        let closed = "! broken connection closed before message completed";
+        let refused = "! broken connection to 127.0.0.1:7102 refused";
+        check([closed, closed], "Broken");
+        check([closed, "< 200\n< {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"content\":[]}}"], "Pass");
+        check([refused, refused], "Pass");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use super::answers::death;
 use super::law::named;
 use super::{Conversation, judging};
+use crate::check::SAMPLED;
 use crate::check::calls::UNANSWERED_CALL;
 use mcproof_client::revision::LEGACY;
 use mcproof_record::{CheckReport, FORMAT_VERSION, Gap, GapKind, Judged, Opened, ProbeOutcome, Ruling, Severity, Take};
@@ -35,7 +36,9 @@ pub fn report(target: String, rules: &[&'static super::Rule], takes: Vec<Take>, 
     if gaps.iter().any(|gap| gap.kind == GapKind::NoConversation) {
         give_one_reason(&mut rulings);
     }
-    CheckReport { version: FORMAT_VERSION, target, gaps, rulings, takes }
+    let marks = takes.iter().flat_map(|take| &take.probes).filter(|probed| probed.probe == SAMPLED);
+    let sampled: BTreeSet<String> = marks.filter_map(|probed| probed.subject.clone()).collect();
+    CheckReport { version: FORMAT_VERSION, target, gaps, sampled: sampled.into_iter().collect(), rulings, takes }
 }
 
 /// Where no conversation got through, each rule lacks something else, and all for the same reason.

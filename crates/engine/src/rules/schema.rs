@@ -100,9 +100,11 @@ fn fits(all: &[&Conversation<'_>]) -> Judgement {
     }
 }
 
+const VALUES: &str = "/result/completion/values";
+
 /// What is left to the rules about JSON-RPC, and to those about single members of the modern era.
 fn has_a_rule_of_its_own(flaw: &MessageFlaw, message: &Value) -> bool {
-    const OTHERS: [&str; 11] = [
+    const OTHERS: [&str; 10] = [
         "",
         "/jsonrpc",
         "/id",
@@ -110,13 +112,13 @@ fn has_a_rule_of_its_own(flaw: &MessageFlaw, message: &Value) -> bool {
         "/error/code",
         "/error/message",
         "/result/resultType",
-        "/result/completion/values",
         "/result/ttlMs",
         "/result/cacheScope",
         "/result/supportedVersions",
     ];
     let is_about_versions = || message.pointer("/error/code") == Some(&Value::from(-32022));
-    OTHERS.contains(&flaw.pointer.as_str()) || (flaw.pointer.starts_with("/error/data") && is_about_versions())
+    let has_too_many = || flaw.pointer == VALUES && message.pointer(VALUES).is_some_and(Value::is_array);
+    OTHERS.contains(&flaw.pointer.as_str()) || has_too_many() || (flaw.pointer.starts_with("/error/data") && is_about_versions())
 }
 
 /// The same flaw of many items is told once.

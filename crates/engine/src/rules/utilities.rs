@@ -6,7 +6,7 @@ use super::answers::{Heard, messages};
 use super::conversation::Answer;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use crate::wording::excerpt;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -17,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         lenience: None,
         judge: Judge::Each(ping_is_answered),
-        why: "clients and gateways ask `ping` to find out whether a connection is alive, and close it if the answer is an error",
+        why: "clients and gateways use `ping` to find out whether a connection is alive, and close it on an error; SDKs with strict schemas take a result that is not empty for one",
         remedy: "answer `ping` with `\"result\": {}`, whatever the state of the session",
         sdks: &[],
         bad: r#"
@@ -124,7 +124,14 @@ fn ping_is_answered(conversation: &Conversation<'_>) -> Judgement {
     let (mut seen, mut violations) = (0, Vec::new());
     for asked in conversation.probes("ping") {
         match asked.answer {
-            Answer::Result { .. } => seen += 1,
+            Answer::Result { value, .. } => {
+                seen += 1;
+                let has_more = |members: &Map<String, Value>| members.keys().find(|name| *name != "_meta").cloned();
+                if let Some(member) = value.as_object().and_then(has_more) {
+                    let message = format!("the result of `ping` has the member `{}`; it has to be empty", excerpt(member));
+                    violations.push(Violation::new(message, asked.frames()));
+                }
+            }
             Answer::Error { .. } | Answer::Status { .. } => {
                 violations.push(Violation::new(format!("`ping` got {}", asked.answer.describe()), asked.frames()));
             }

@@ -162,7 +162,7 @@ impl Restriction {
             return self.path(&folder.join(written), written);
         }
         let hint = "begin it with `${tmp}`, or write a path without variables of a run";
-        Err(refused("restricted-path", format!("nobody knows before the run where `{written}` leads")).hint(hint))
+        Err(refused("restricted-path", format!("`{written}` cannot be resolved before the run")).hint(hint))
     }
 
     /// # Errors
@@ -173,7 +173,7 @@ impl Restriction {
             Some(url) if !has_template_in_host(written) => url,
             _ => {
                 let hint = "write the host as it is: only `${port}` may be filled in by a run";
-                return Err(refused("restricted-host", format!("nobody knows before the run where `{written}` leads")).hint(hint));
+                return Err(refused("restricted-host", format!("`{written}` cannot be resolved before the run")).hint(hint));
             }
         };
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return Ok(()) };
@@ -208,7 +208,7 @@ impl Restriction {
             Some(path) if !is_template(written) => self.path(&path, written),
             _ => {
                 let hint = "write the path as it is, without variables of a run";
-                Err(refused("restricted-path", format!("nobody knows before the run where `{written}` leads")).hint(hint))
+                Err(refused("restricted-path", format!("`{written}` cannot be resolved before the run")).hint(hint))
             }
         }
     }

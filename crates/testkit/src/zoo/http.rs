@@ -506,6 +506,28 @@ pub(super) const ANIMALS: &[Animal] = &[
         }),
     ),
     animal(
+        "answers-go-to-other-sessions",
+        "sends each list of tools on the streams of all other sessions as well",
+        "http-get-stream-has-no-answers",
+        HTTP,
+        LEGACY,
+        Twist::Says(|heard, message| {
+            if message["result"].get("tools").is_some() {
+                let others = heard.server.all_sessions().into_iter().filter(|session| session.id != heard.session.id);
+                others.for_each(|session| session.tell(&message));
+            }
+            vec![message]
+        }),
+    ),
+    animal(
+        "hangs-up-on-calls",
+        "closes the connection of each call without a response",
+        "request-is-answered",
+        HTTP,
+        BOTH,
+        Twist::Slip(Slip::CallsHangUp),
+    ),
+    animal(
         "answers-on-another-stream",
         "answers a request on the stream of the GET",
         "http-get-stream-has-no-answers",

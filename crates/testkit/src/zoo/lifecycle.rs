@@ -248,6 +248,14 @@ pub(super) const ANIMALS: &[Animal] = &[
         }),
     ),
     animal(
+        "ping-is-answered-with-more",
+        "answers `ping` with a result that is not empty",
+        "ping-is-answered",
+        ALL,
+        LEGACY,
+        Twist::Result("ping", |_, result| result["pong"] = json!(true)),
+    ),
+    animal(
         "ping-unsupported",
         "does not know `ping`",
         "ping-is-answered",

@@ -139,6 +139,25 @@ pub(super) const ANIMALS: &[Animal] =
             }),
         ),
         animal(
+            "prompt-with-arguments-unknown",
+            "gives no prompt that has arguments, with the values that it offers for them either",
+            "prompt-listed-can-be-got",
+            ALL,
+            BOTH,
+            Twist::Says(|heard, message| match heard.method() == "prompts/get" && message["result"].get("messages").is_some() {
+                true if heard.name() == "feed" => vec![refuse(heard, -32603, "cannot render the prompt")],
+                _ => vec![message],
+            }),
+        ),
+        animal(
+            "completion-without-values",
+            "completes without saying with what",
+            "message-fits-schema",
+            ALL,
+            BOTH,
+            Twist::Result("completion/complete", |_, result| result["completion"] = json!({ "total": 0 })),
+        ),
+        animal(
             "too-many-completions",
             "completes with 150 values at once",
             "completion-has-at-most-100",

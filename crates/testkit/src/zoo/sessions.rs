@@ -1,6 +1,7 @@
 //! Animals whose sessions over HTTP are otherwise.
 
 use super::http::renumber;
+use super::server::Server;
 use super::slip::Slip;
 use super::twist::Twist;
 use super::{Animal, HTTP, LEGACY, SSE, animal};
@@ -32,19 +33,7 @@ pub(super) const ANIMALS: &[Animal] = &[
         LEGACY,
         Twist::SessionId(|_| "0b7c1f52-7d1e-4a36-9c55-3f0e8d2a6b91".to_owned()),
     ),
-    animal(
-        "session-ids-count",
-        "counts its sessions",
-        "session-id-is-unguessable",
-        HTTP,
-        LEGACY,
-        Twist::SessionId(|server| {
-            let mut memory = server.memory();
-            let count = memory.as_u64().unwrap_or_default() + 1;
-            *memory = json!(count);
-            format!("session-{count}")
-        }),
-    ),
+    animal("session-ids-count", "counts its sessions", "session-id-is-unguessable", HTTP, LEGACY, Twist::SessionId(numbered)),
     animal(
         "session-ids-are-short",
         "gives session ids of four digits",
@@ -131,12 +120,7 @@ pub(super) const ANIMALS: &[Animal] = &[
         "sse-session-is-unguessable",
         SSE,
         LEGACY,
-        Twist::SessionId(|server| {
-            let mut memory = server.memory();
-            let count = memory.as_u64().unwrap_or_default() + 1;
-            *memory = json!(count);
-            format!("session-{count}")
-        }),
+        Twist::SessionId(numbered),
     ),
     animal(
         "unknown-stream-accepted",
@@ -151,3 +135,10 @@ pub(super) const ANIMALS: &[Animal] = &[
         }),
     ),
 ];
+
+fn numbered(server: &Server) -> String {
+    let mut memory = server.memory();
+    let count = memory.as_u64().unwrap_or_default() + 1;
+    *memory = json!(count);
+    format!("session-{count}")
+}

@@ -16,6 +16,8 @@ pub(crate) enum Slip {
     Base64Undecoded,
     /// The server speaks 2025-03-26 at most, and takes no batches.
     BatchesRefused,
+    /// A call over HTTP ends its connection, and gets no response.
+    CallsHangUp,
     CancelledRequestsAnswered,
     /// A connection ends after a response that did not say so.
     ConnectionsCloseUnsaid,

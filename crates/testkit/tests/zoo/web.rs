@@ -91,6 +91,10 @@ impl Web {
             self.record.push(format!("session ids differ: {different}; are like {:?}", ids[2].as_ref().map(String::len)));
             self.session = ids[2].take();
             held = Some(self.hold("GET", "/mcp", "accept: text/event-stream\r\n"));
+            // Another client, whose responses are nothing to this stream.
+            let own = std::mem::replace(&mut self.session, ids[0].take());
+            self.exchange("POST", "/mcp", kinds, &list);
+            self.session = own;
         }
         for step in script::main(self.version).iter().skip(usize::from(self.era == Era::Legacy)) {
             self.step(step);

@@ -45,7 +45,7 @@ const REGIONS_DOC: &str = "who probes it: regions of monitors that share a datab
 const TAGS_DOC: &str = "words by which routes and maintenance windows find it";
 const OBJECTIVE_DOC: &str = "the share of good minutes that is promised, in percent, such as 99.9";
 const KEEP_DOC: &str = "`true` to let the process of a stdio server live on between probes";
-const STRICT_DOC: &str = "`true` if what not every client takes counts as an outage, in place of a warning";
+const STRICT_DOC: &str = "`true` to count messages that some clients reject as an outage instead of a warning";
 const PUBLIC_DOC: &str = "`true` to show it on the public status page";
 
 /// `defaults:`

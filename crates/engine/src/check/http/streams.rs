@@ -1,15 +1,21 @@
-//! Two clients of HTTP+SSE at the same time, and a session of nobody. Knows what is worth trying, not what is right.
+//! Two legacy clients at the same time, each with an event stream, and a session of nobody. Knows what is worth trying, not what is right.
 
 use super::super::Inquiry;
 use super::super::visit::Visit;
 use super::question::Questions;
-use mcproof_client::{EraChoice, HttpQuestion, Session};
-use mcproof_record::Take;
+use mcproof_client::{EraChoice, HttpQuestion, Session, TransportKind};
+use mcproof_record::{ExchangeId, FrameBody, Take, Transcript};
 use serde_json::{Value, json};
 use std::time::Duration;
+use tokio::time::{Instant, sleep};
 
 /// How long the response to one of the requests is waited for.
 const LONGEST: Duration = Duration::from_secs(2);
+
+/// How long a response may be on its way to a stream on which it has no business.
+const STRAY: Duration = Duration::from_millis(200);
+
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The ids of the two requests. Nothing else has them, so that each response is known wherever it comes.
 const IDS: [&str; 2] = ["mcproof-stream-of-the-first", "mcproof-stream-of-the-second"];
@@ -27,8 +33,14 @@ pub(super) async fn talk(inquiry: &Inquiry) -> Vec<Take> {
         first.end().await;
         return Vec::new();
     };
+    if first.kind() == TransportKind::Http {
+        tokio::join!(await_stream(&first), await_stream(&second));
+    }
     tokio::join!(ask(&mut first, IDS[0]), ask(&mut second, IDS[1]));
-    if !first.is_over() && !second.is_over() {
+    if first.kind() == TransportKind::Http {
+        // What goes to the stream of the other client may come after the response.
+        sleep(STRAY).await;
+    } else if !first.is_over() && !second.is_over() {
         let (of_first, of_second) = (Questions::of_session(&first), Questions::of_session(&second));
         for _ in 0..MORE {
             let stream = of_first.stream();
@@ -44,6 +56,22 @@ pub(super) async fn talk(inquiry: &Inquiry) -> Vec<Take> {
     let takes = vec![first.in_passing().end().await, second.in_passing().end().await];
     // Whoever came last may have taken the place of the other one.
     if are_whole { takes } else { Vec::new() }
+}
+
+/// Until the server has said whether the client may listen.
+async fn await_stream(visit: &Visit<'_>) {
+    let until = Instant::now() + LONGEST;
+    while !has_response_to_get(&visit.transcript()) && Instant::now() < until {
+        sleep(PAUSE).await;
+    }
+}
+
+fn has_response_to_get(transcript: &Transcript) -> bool {
+    let frames = || transcript.frames.iter().map(|frame| &frame.body);
+    let is_get = |wanted: ExchangeId| {
+        frames().any(|body| matches!(body, FrameBody::HttpRequest { exchange, method, .. } if *exchange == wanted && method == "GET"))
+    };
+    frames().any(|body| matches!(body, FrameBody::HttpResponse { exchange, .. } if is_get(*exchange)))
 }
 
 /// Asks with this id, and listens.

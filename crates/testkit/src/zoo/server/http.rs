@@ -235,6 +235,9 @@ impl Exchange<'_> {
                 _ => Response::new(202),
             });
         }
+        if heard.method() == "tools/call" && heard.server.slips(Slip::CallsHangUp) {
+            return Ok(false);
+        }
         let reply = Reply::new(self, accepts, prefers_events(heard.method()), false)?;
         if opens {
             reply.name_session(&heard.session.id);
