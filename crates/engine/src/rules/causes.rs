@@ -366,6 +366,7 @@ mod tests {
             source: String::new(),
             remedy: String::new(),
             cause: None,
+            defect: None,
             accepted: false,
         };
         let ruling = |rule: &str, findings: Vec<Finding>| Ruling {
