@@ -5,8 +5,12 @@ import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import { z } from "zod";
 
+const info = { name: "smallest", version: "1.0.0" };
+
 function make() {
-  const server = new McpServer({ name: "smallest", version: "1.0.0" }, { capabilities: { logging: {} } });
+  let server = new McpServer(info, { capabilities: { logging: {} } });
+  // Versions before 1.17 leave it to the author to set the level: this one has no log.
+  if (!server.server._requestHandlers.has("logging/setLevel")) server = new McpServer(info);
   const description = "Gives back the message it was called with.";
   const inputSchema = { message: z.string().describe("What to give back") };
   const echo = async ({ message }) => ({ content: [{ type: "text", text: message }] });

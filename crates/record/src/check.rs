@@ -391,6 +391,18 @@ mod tests {
     }
 
     #[test]
+    fn a_report_from_before_sdks_were_known_reads_as_one_without_any() {
+        let transcript = serde_json::to_value(Transcript::default()).unwrap();
+        let take = serde_json::json!({
+            "name": "legacy", "transport": "stdio", "revision": "2025-11-25", "opened": { "state": "yes" }, "probes": [],
+            "transcript": transcript,
+        });
+        assert_eq!(serde_json::from_value::<Take>(take.clone()).unwrap().sdks, []);
+        // And one without any is written as before.
+        assert_eq!(serde_json::to_value(serde_json::from_value::<Take>(take.clone()).unwrap()).unwrap(), take);
+    }
+
+    #[test]
     fn a_report_reads_back_as_it_was_written() {
         let report = report("m");
         let text = serde_json::to_string(&report).unwrap();

@@ -27,6 +27,13 @@ impl Known<'_> {
         self.findings[0].severity
     }
 
+    /// What helps, and why it counts for less than its keyword says, where it does.
+    pub(crate) fn advice(&self) -> String {
+        let Finding { severity, keyword, lenience, .. } = self.findings[0];
+        let lenience = lenience.as_ref().map(|lenience| format!("; a {keyword} that counts as a {}, because {lenience}", word(*severity)));
+        format!("{}{}", self.defect.advice, lenience.unwrap_or_default())
+    }
+
     /// Rule and message, and how many other findings are the same defect.
     pub(crate) fn told(&self) -> String {
         let more = match self.findings.len() - 1 {
@@ -105,7 +112,7 @@ pub(crate) fn render(report: &CheckReport, style: &Style) -> String {
                 let before = if index == 0 { format!("  {label}  ") } else { " ".repeat(INDENT) };
                 text += &format!("{before}{line}\n");
             }
-            for line in style.wrap(&known.defect.advice, width, MOST_ROWS) {
+            for line in style.wrap(&known.advice(), width, MOST_ROWS) {
                 text += &format!("{}{}\n", " ".repeat(INDENT), style.paint(DIM, &line));
             }
         }

@@ -25,6 +25,11 @@ pub(super) fn programs(pid: i32) -> Vec<Program> {
 }
 
 fn program(pid: i32) -> Option<Program> {
+    let mounts = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    // In a container, the same paths lead to other files.
+    if mounts(&pid.to_string())? != mounts("self")? {
+        return None;
+    }
     let executable = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     let folder = fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
     let words = fs::read(format!("/proc/{pid}/cmdline")).ok()?;

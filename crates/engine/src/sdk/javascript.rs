@@ -86,8 +86,9 @@ fn installed(file: &Path, package: &str, name: &str) -> Option<(Sdk, PathBuf)> {
 }
 
 fn manifest(file: &Path) -> Option<Value> {
-    let is_small = fs::metadata(file).ok()?.len() <= LARGEST_MANIFEST;
-    serde_json::from_slice(&is_small.then(|| fs::read(file).ok())??).ok()
+    // A pipe would be waited for.
+    let is_fit = fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() <= LARGEST_MANIFEST);
+    serde_json::from_slice(&is_fit.then(|| fs::read(file).ok())??).ok()
 }
 
 #[cfg(test)]

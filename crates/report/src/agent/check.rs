@@ -52,7 +52,7 @@ fn text(report: &CheckReport, conclusion: Conclusion, repeat: &Repeat) -> String
         text += &format!("\n{}:\n", line(&title(sdk)));
         for known in defects {
             text += &format!("   {}: {}\n", word(known.severity()), line(&known.told()));
-            text += &format!("   hint: {}\n", line(&known.defect.advice));
+            text += &format!("   hint: {}\n", line(&known.advice()));
         }
     }
     // One line for each reason: whoever reads this wraps lines as it likes.
