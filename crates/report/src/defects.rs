@@ -27,10 +27,10 @@ impl Known<'_> {
         self.findings[0].severity
     }
 
-    /// What helps, and why it counts for less than its keyword says, where it does.
+    /// What helps, and that it counts for less than its keyword says, where it does.
     pub(crate) fn advice(&self) -> String {
         let Finding { severity, keyword, lenience, .. } = self.findings[0];
-        let lenience = lenience.as_ref().map(|lenience| format!("; a {keyword} that counts as a {}, because {lenience}", word(*severity)));
+        let lenience = lenience.as_ref().map(|_| format!("; a {keyword} that counts as a {} without --strict", word(*severity)));
         format!("{}{}", self.defect.advice, lenience.unwrap_or_default())
     }
 
