@@ -10,6 +10,7 @@ mod growth;
 mod peers;
 mod programs;
 mod requirements;
+mod sdks;
 mod stability;
 mod supply;
 mod test_programs;
@@ -44,6 +45,9 @@ usage: cargo xtask <chore>
                   compares the table of normative sentences with the specification's sources: FOLDER holds the
                   repositories of the organization (modelcontextprotocol, ext-tasks, ext-auth, ext-apps) side by side;
                   --update writes what is new into the table, --show prints the sentences in full
+  sdks [--program PATH] [--page] [PACKAGE…]
+                  checks the smallest correct server with each version of each SDK (sdks/), compares what it is told with the table
+                  of known defects, and writes docs/sdks.md; --page only writes and compares
   supply          licences, duplicates, sources and (where their database can be reached) advisories of the crates (deny.toml)
   growth [--program PATH] [--most N] [NAME…]
                   what more of something costs in time and memory, from 100 to 10,000 of it; writes docs/growth.md
@@ -67,6 +71,7 @@ fn main() -> ExitCode {
         ["requirements", arguments @ ..] => {
             told(requirements::parse(arguments).and_then(|plan| requirements::compare(root(), &plan)).map(|report| print!("{report}")))
         }
+        ["sdks", arguments @ ..] => told(sdks::sdks(root(), arguments)),
         ["supply"] => told(supply::supply(root())),
         ["growth", arguments @ ..] => told(growth::growth(root(), arguments)),
         ["bench"] => bench(),

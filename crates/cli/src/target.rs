@@ -22,6 +22,7 @@ use mcproof_engine::check::{Budget, Inquiry, Permission};
 use mcproof_engine::diagnosis::Asker;
 use mcproof_engine::oddities::Oddities;
 use mcproof_engine::offer::flaw_of_offer;
+use mcproof_engine::sdk::MadeWith;
 use mcproof_engine::suite::restriction::Restriction;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -164,6 +165,7 @@ impl Resolved {
             calls,
             as_browser: false,
             replicas: Vec::new(),
+            made_with: MadeWith::default(),
         }
     }
 

@@ -11,6 +11,8 @@ mod peers;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use peers::{Peer, Start, names, root};
+use serde_json::Value;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
@@ -34,6 +36,9 @@ fn main() -> ExitCode {
         for name in names().into_iter().filter(|name| Peer::named(name).0[transport].is_object()) {
             trials.push(Trial::test(format!("{name}_over_{transport}"), move || known(&name, transport, is_renewing)));
         }
+        if transport == "stdio" {
+            trials.push(Trial::test("a_known_defect_of_an_sdk_is_folded", known_defects_are_folded));
+        }
         for demo in DEMOS {
             trials.push(Trial::test(format!("demo_{demo}_over_{transport}"), move || clean(demo, transport)));
         }
@@ -54,7 +59,31 @@ fn known(name: &str, transport: &str, is_renewing: bool) -> Result<(), Failed> {
     words.extend(env.iter().flat_map(|(key, value)| ["-e".into(), format!("{key}={value}")]));
     words.extend(cwd.into_iter().flat_map(|folder| ["--cwd".into(), folder]));
     words.extend(url);
-    check(transport, &words, &command)
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("field-{name}-{transport}.json"));
+    words.extend(["--reporter".into(), "terminal".into(), "--reporter".into(), format!("json={}", file.display())]);
+    check(transport, &words, &command)?;
+    made_with(&Peer::named(name).0["sdk"], &serde_json::from_slice(&std::fs::read(&file)?)?)
+}
+
+/// It is known by what it runs from, however it was started. Other SDKs may be installed beside its own.
+fn made_with(package: &Value, report: &Value) -> Result<(), Failed> {
+    let sdks = &report["takes"][0]["sdks"];
+    let is_found = sdks.as_array().into_iter().flatten().any(|sdk| sdk["package"] == *package && sdk["version"].is_string());
+    if is_found { Ok(()) } else { Err(format!("{package} was not found: {sdks}").into()) }
+}
+
+/// As a person sees them: what the TypeScript SDK does stands under its name, and is counted by itself.
+fn known_defects_are_folded() -> Result<(), Failed> {
+    let Start { command, .. } = Peer::named("everything").start("stdio");
+    let output = Command::new(MCPROOF).current_dir(root()).env("NO_COLOR", "1").args(["check", "--"]).args(command).output()?;
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    let (own, of_sdk) = said.split_once("(not your code)\n").ok_or_else(|| said.to_string())?;
+    let is_folded = own.lines().last().is_some_and(|line| line.starts_with("TypeScript SDK 1."))
+        && !own.contains("resource-unknown-code")
+        && of_sdk.contains("note     resource-unknown-code: ")
+        && of_sdk.contains("\n0 failures, ")
+        && of_sdk.contains(" known defects of TypeScript SDK 1.");
+    if is_folded && output.status.success() { Ok(()) } else { Err(said.into_owned().into()) }
 }
 
 /// Nothing at all.

@@ -23,7 +23,7 @@ pub use session::{
 pub use tap::{Tap, TapBounds};
 pub use transport::{
     Bound, Broken, Carrier, Census, Closed, Destinations, Dialed, Disturbance, Endpoint, Errand, ErrandAnswer, Exit, FaultInjector,
-    FaultKind, FaultRule, Guardian, HttpHead, JsonLimits, Launch, Limits, ListedHost, Network, NoHost, Patience, ProcessSignal, Proxies,
-    Proxy, ProxyVariables, Schedule, Shortcut, ShutdownReport, Spelling, SseFailure, Stage, StartFailure, Surroundings, Tls, TlsFailure,
-    Toward, Unanswered, UnknownSignal, Verification, run_command,
+    FaultKind, FaultRule, Guardian, HttpHead, JsonLimits, Launch, Limits, ListedHost, Network, NoHost, Patience, ProcessSignal, Program,
+    Proxies, Proxy, ProxyVariables, Schedule, Shortcut, ShutdownReport, Spelling, SseFailure, Stage, StartFailure, Surroundings, Tls,
+    TlsFailure, Toward, Unanswered, UnknownSignal, Verification, run_command,
 };

@@ -30,6 +30,7 @@ pub use permission::Permission;
 pub(crate) use visit::LEFT_OUT;
 
 use crate::rules::Conversation;
+use crate::sdk::MadeWith;
 use calls::Tools;
 use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, EraChoice, Session, TapBounds, Target, TransportKind, Unanswered};
 use mcproof_record::{Direction, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Take};
@@ -70,6 +71,7 @@ pub struct Inquiry {
     pub as_browser: bool,
     /// Other instances of the same server.
     pub replicas: Vec<Url>,
+    pub made_with: MadeWith,
 }
 
 /// What came of it.
@@ -89,6 +91,7 @@ pub fn take_of(session: &Session) -> Take {
         opened: Opened::Yes,
         probes: Vec::new(),
         ending: None,
+        sdks: Vec::new(),
         transcript: session.tap().transcript(),
     }
 }
@@ -118,6 +121,13 @@ impl Found {
 /// all clients but those that may be its end.
 pub async fn explore(inquiry: &Inquiry) -> Explored {
     inquiry.budget.begin();
+    let mut explored = explore_all(inquiry).await;
+    let sdks = inquiry.made_with.told().await;
+    explored.takes.iter_mut().for_each(|take| take.sdks.clone_from(&sdks));
+    explored
+}
+
+async fn explore_all(inquiry: &Inquiry) -> Explored {
     match &inquiry.target {
         Target::Stdio(_) => {
             let explored = explore_pipes(inquiry).await;

@@ -11,6 +11,7 @@ pub mod probe;
 pub mod requirements;
 pub mod rules;
 pub mod run;
+pub mod sdk;
 pub mod starter;
 pub mod suite;
 mod wording;

@@ -6,6 +6,7 @@ use mcproof_client::{ConnectOptions, TapBounds, Target};
 use mcproof_engine::check::{Budget, Explored, Inquiry, Permission, explore, take_of};
 use mcproof_engine::contract::{self, CaptureFailure};
 use mcproof_engine::rules;
+use mcproof_engine::sdk::MadeWith;
 use mcproof_record::{Diagnostic, Severity, Take};
 use mcproof_report::{Style, check, contract as shown};
 use std::path::Path;
@@ -74,6 +75,7 @@ pub async fn assert_check(target: Target, options: ConnectOptions) -> Result<(),
         calls,
         as_browser: false,
         replicas: Vec::new(),
+        made_with: MadeWith::default(),
     };
     let of_thread = inquiry.clone();
     let (sender, explored) = oneshot::channel();

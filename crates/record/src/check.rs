@@ -2,6 +2,7 @@
 
 use crate::{FrameId, Severity, Transcript};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// One conversation that a check held, by one kind of client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,7 +20,39 @@ pub struct Take {
     /// How the server that we started was ended; nothing if it was not ours, or had ended before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
+    /// What the server is made with, the most specific first; empty where it is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sdks: Vec<Sdk>,
     pub transcript: Transcript,
+}
+
+/// A library that servers are made with, in the version that one was found to run with.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Sdk {
+    /// As people call it, such as `TypeScript SDK`.
+    pub name: String,
+    /// Ecosystem and package, such as `npm:@modelcontextprotocol/sdk`.
+    pub package: String,
+    pub version: String,
+}
+
+impl fmt::Display for Sdk {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}", self.name, self.version)
+    }
+}
+
+/// A known defect of an SDK version, which explains a finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Defect {
+    pub sdk: Sdk,
+    /// The first version without it; none where the newest that was tried still has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fixed: Option<String>,
+    /// What the author of a server can do: a lowercase fragment without a final dot.
+    pub advice: String,
 }
 
 /// How the end of a server that we started went.
@@ -129,6 +162,9 @@ pub struct Finding {
     /// The rule whose finding this one follows from: it goes away with that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// The SDK does this, whatever the author of the server wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub defect: Option<Defect>,
     /// It is in the baseline of accepted findings.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub accepted: bool,
@@ -200,7 +236,7 @@ impl CheckReport {
 
     /// The gaps that no error explains: whoever reads of the error knows why its conversation did not come about.
     pub fn unexplained_gaps(&self) -> impl Iterator<Item = &Gap> {
-        let is_error = |finding: &Finding| finding.severity == Severity::Error && !finding.accepted;
+        let is_error = |finding: &Finding| (finding.severity == Severity::Error || finding.defect.is_some()) && !finding.accepted;
         let explains = move |gap: &Gap| self.findings().any(|(_, finding)| is_error(finding) && Some(finding.take) == gap.take);
         self.gaps.iter().filter(move |gap| !explains(gap))
     }
@@ -332,6 +368,7 @@ mod tests {
             source: String::new(),
             remedy: String::new(),
             cause: None,
+            defect: None,
             accepted: false,
         };
         let ruling = Ruling { rule: "r".into(), area: "a".into(), law: "l".into(), judged: Judged::Broken { findings: vec![finding] } };
@@ -355,6 +392,18 @@ mod tests {
         let mut found = report("new");
         assert_eq!(baseline.apply(&mut found), baseline.accepted);
         assert!(found.findings().all(|(_, finding)| !finding.accepted));
+    }
+
+    #[test]
+    fn a_report_from_before_sdks_were_known_reads_as_one_without_any() {
+        let transcript = serde_json::to_value(Transcript::default()).unwrap();
+        let take = serde_json::json!({
+            "name": "legacy", "transport": "stdio", "revision": "2025-11-25", "opened": { "state": "yes" }, "probes": [],
+            "transcript": transcript,
+        });
+        assert_eq!(serde_json::from_value::<Take>(take.clone()).unwrap().sdks, []);
+        // And one without any is written as before.
+        assert_eq!(serde_json::to_value(serde_json::from_value::<Take>(take.clone()).unwrap()).unwrap(), take);
     }
 
     #[test]

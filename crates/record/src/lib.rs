@@ -23,8 +23,8 @@ mod summary;
 
 pub use audit::AuditLine;
 pub use check::{
-    Acceptance, Baseline, CheckReport, Conclusion, Ending, Finding, Gap, GapKind, Judged, Opened, ProbeOutcome, Probed, RulePage,
-    RuleSource, Ruling, Take, without_numbers,
+    Acceptance, Baseline, CheckReport, Conclusion, Defect, Ending, Finding, Gap, GapKind, Judged, Opened, ProbeOutcome, Probed, RulePage,
+    RuleSource, Ruling, Sdk, Take, without_numbers,
 };
 pub use contract::{ChangeLevel, Contract, ContractChange, ContractDiff, ContractHashes, ContractLock, LockedTarget};
 pub use coverage::{Coverage, CoveredItem, ItemKind};

@@ -1,6 +1,7 @@
 //! The result of a check: for people, what is wrong first, then what was not tested; and as a run with a case for each rule,
 //! so that every reporter of runs can tell it.
 
+use crate::defects::{self, Known};
 use crate::diagnostic;
 use crate::style::{BOLD, DIM, Style, count};
 use mcproof_record::{
@@ -34,6 +35,7 @@ pub fn render(report: &CheckReport, style: &Style) -> String {
         }
         text.push('\n');
     }
+    text += &defects::render(report, style);
     text += &untested(report, style);
     text += &style.paint(BOLD, &counted(report));
     text.push('\n');
@@ -42,6 +44,11 @@ pub fn render(report: &CheckReport, style: &Style) -> String {
 
 /// Whether a finding is told by itself.
 pub(crate) fn is_told(finding: &Finding) -> bool {
+    is_open(finding) && finding.defect.is_none()
+}
+
+/// Whether somebody has to do something about a finding, be it the author of the server or of its SDK.
+pub(crate) fn is_open(finding: &Finding) -> bool {
     !finding.accepted && finding.cause.is_none()
 }
 
@@ -72,12 +79,13 @@ pub fn diagnosed(report: &CheckReport, ruling: &Ruling, finding: &Finding) -> Di
     };
     let evidence = Evidence { omitted: 0, frames: frames.into_iter().cloned().collect(), stderr: talk.iter().map(line).collect() };
     let message = format!("{} ({} {}, {})", finding.message, take.transport, take.revision, finding.keyword);
-    let mut hint = match &finding.cause {
-        Some(cause) => format!("follows from `{cause}`: mend that first"),
-        None => finding.remedy.clone(),
+    let mut hint = match (&finding.cause, &finding.defect) {
+        (Some(cause), _) => format!("follows from `{cause}`: mend that first"),
+        (None, Some(defect)) => format!("a known defect of {}, not your code; {}", defect.sdk, defect.advice),
+        (None, None) => finding.remedy.clone(),
     };
     if let Some(lenience) = &finding.lenience {
-        hint += &format!("; only a warning, because {lenience}");
+        hint += &format!("; only a {}, because {lenience}", defects::word(finding.severity));
     }
     let diagnostic = Diagnostic { severity: finding.severity, ..Diagnostic::error(&ruling.rule, message) };
     diagnostic.hint(hint).evidence(evidence)
@@ -118,14 +126,16 @@ pub(crate) fn untested(report: &CheckReport, style: &Style) -> String {
     text
 }
 
-/// `inconclusive; 1 failure, 2 warnings, 0 notes; 80 rules kept, 3 not tested, 20 not applicable`
+/// `inconclusive; 1 failure, 2 warnings, 0 notes; 3 known defects of TypeScript SDK 1.29.0 (1 failure, 2 notes); 80 rules kept,
+/// 3 not tested, 20 not applicable`
 pub(crate) fn counted(report: &CheckReport) -> String {
     let found = |severity| report.findings().filter(|(_, finding)| finding.severity == severity && is_told(finding)).count() as u64;
     let ruled = |wanted: fn(&Judged) -> bool| report.rulings.iter().filter(|ruling| wanted(&ruling.judged)).count() as u64;
     let accepted = report.findings().filter(|(_, finding)| finding.accepted).count();
+    let of_sdks: String = defects::counted(report).into_iter().map(|counted| format!("; {counted}")).collect();
     let following = report.findings().filter(|(_, finding)| !finding.accepted && finding.cause.is_some()).count();
     format!(
-        "{}{}, {}, {}{}{}; {} kept, {} not tested, {} not applicable",
+        "{}{}, {}, {}{}{}{of_sdks}; {} kept, {} not tested, {} not applicable",
         if report.unexplained_gaps().next().is_some() { "inconclusive; " } else { "" },
         count(found(Severity::Error), "failure"),
         count(found(Severity::Warning), "warning"),
@@ -143,30 +153,31 @@ pub fn as_run(report: &CheckReport, duration: Duration) -> Vec<Event> {
     let transports: BTreeSet<&str> = report.takes.iter().map(|take| take.transport.as_str()).collect();
     let transport = transports.into_iter().collect::<Vec<_>>().join("+");
     let id = |index: usize| CaseId(u32::try_from(index).unwrap_or(u32::MAX));
-    let plan = |(index, ruling): (usize, &Ruling)| CasePlan {
+    let plan = |index: usize, suite: &str, name: String| CasePlan {
         id: id(index),
-        suite: ruling.area.clone(),
-        name: format!("{}: {}", ruling.rule, ruling.law),
+        suite: suite.to_owned(),
+        name,
         transport: transport.clone(),
         line: 1,
         repetition: 0,
         tags: Vec::new(),
         servers: vec![report.target.clone()],
     };
-    let enough = CasePlan {
-        id: id(report.rulings.len()),
-        suite: "check".into(),
-        name: "enough was seen for a verdict".into(),
-        transport: transport.clone(),
-        line: 1,
-        repetition: 0,
-        tags: Vec::new(),
-        servers: vec![report.target.clone()],
-    };
+    let test_of = |ruling: &Ruling| format!("{}: {}", ruling.rule, ruling.law);
+    let rules = report.rulings.iter().enumerate().map(|(index, ruling)| plan(index, &ruling.area, test_of(ruling)));
+    let enough = plan(report.rulings.len(), "check", "enough was seen for a verdict".into());
     let judged = sufficient(report, enough.id);
-    let cases = report.rulings.iter().enumerate().map(plan).chain([enough]).collect();
+    // What an SDK explains stands after everything else, in a suite of its own.
+    let groups = defects::by_sdk(report);
+    let known = groups.iter().flat_map(|group| group.defects.iter().map(|known| (defects::title(group.sdk), known)));
+    let known: Vec<(CasePlan, &Known<'_>)> = (report.rulings.len() + 1..)
+        .zip(known)
+        .map(|(index, (suite, known))| (plan(index, &suite, test_of(known.ruling)), known))
+        .collect();
+    let cases = rules.chain([enough]).chain(known.iter().map(|(plan, _)| plan.clone())).collect();
     let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases, left_out: 0, seed: None }, Event::CaseFinished(judged)];
     events.extend(report.rulings.iter().enumerate().map(|(index, ruling)| Event::CaseFinished(outcome(report, ruling, id(index)))));
+    events.extend(known.iter().map(|(plan, known)| Event::CaseFinished(broken(report, known.ruling, &known.findings, plan.id))));
     let mut summary = Summary::default();
     events.iter().for_each(|event| fold(&mut summary, event));
     events.push(Event::RunFinished { counts: summary.counts(), duration });
@@ -198,16 +209,24 @@ fn outcome(report: &CheckReport, ruling: &Ruling, id: CaseId) -> CaseOutcome {
     ) {
         return skipped("follows-from-another", &format!("{}, which follows from `{cause}`", finding.message));
     }
-    let counts = |finding: &&Finding| finding.severity == Severity::Error && is_told(finding);
-    let verdict = if findings.iter().any(|finding| counts(&finding)) { Verdict::Fail } else { Verdict::Pass };
+    let told: Vec<&Finding> = findings.iter().filter(|finding| is_told(finding)).collect();
+    if let (true, Some(defect)) = (told.is_empty(), findings.iter().find_map(|finding| finding.defect.as_ref())) {
+        return skipped("known-sdk-defect", &format!("a known defect of {}, which has a test of its own", defect.sdk));
+    }
+    let mut outcome = broken(report, ruling, &told, id);
+    if let (Some(first), Some(followed_by)) = (outcome.diagnostics.first_mut(), followed_by(report, &ruling.rule)) {
+        first.message += &format!("; {followed_by}");
+    }
+    outcome
+}
+
+/// What came of a rule that these findings break; none, if all of them are accepted.
+fn broken(report: &CheckReport, ruling: &Ruling, findings: &[&Finding], id: CaseId) -> CaseOutcome {
+    let verdict = if findings.iter().any(|finding| finding.severity == Severity::Error) { Verdict::Fail } else { Verdict::Pass };
     let takes: BTreeSet<usize> = findings.iter().map(|finding| finding.take).collect();
     let transcript =
         |take: usize| SessionTranscript { server: report.takes[take].name.clone(), transcript: report.takes[take].transcript.clone() };
-    let mut diagnostics: Vec<Diagnostic> =
-        findings.iter().filter(|finding| is_told(finding)).map(|finding| diagnosed(report, ruling, finding)).collect();
-    if let (Some(first), Some(followed_by)) = (diagnostics.first_mut(), followed_by(report, &ruling.rule)) {
-        first.message += &format!("; {followed_by}");
-    }
+    let mut diagnostics: Vec<Diagnostic> = findings.iter().map(|finding| diagnosed(report, ruling, finding)).collect();
     diagnostics.sort_by_key(|diagnostic| std::cmp::Reverse(diagnostic.severity));
     CaseOutcome { diagnostics, transcripts: takes.into_iter().map(transcript).collect(), ..CaseOutcome::new(id, verdict, Duration::ZERO) }
 }

@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod check;
 pub mod contract;
+mod defects;
 pub mod diagnostic;
 pub mod escape;
 pub mod explain;

@@ -8,12 +8,12 @@ const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os
 
 /// `file` is where findings are shown: services want one, and a server on a wire has none.
 pub fn document(report: &CheckReport, file: &str) -> Value {
-    let results: Vec<Value> = report
-        .rulings
-        .iter()
-        .enumerate()
-        .flat_map(|(index, ruling)| findings(ruling).iter().map(move |finding| result(report, index, ruling, finding, file)))
-        .collect();
+    let found = report.rulings.iter().enumerate();
+    let mut found: Vec<_> =
+        found.flat_map(|(index, ruling)| findings(ruling).iter().map(move |finding| (index, ruling, finding))).collect();
+    // What an SDK explains stands after everything else, each SDK by itself.
+    found.sort_by_key(|(_, _, finding)| finding.defect.as_ref().map(|defect| &defect.sdk));
+    let results: Vec<Value> = found.into_iter().map(|(index, ruling, finding)| result(report, index, ruling, finding, file)).collect();
     json!({
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -75,6 +75,11 @@ fn result(report: &CheckReport, index: usize, ruling: &Ruling, finding: &Finding
     if let Some(cause) = &finding.cause {
         result["properties"]["cause"] = json!(cause);
         result["message"]["text"] = json!(format!("{} ({} {}); follows from {cause}", finding.message, take.transport, take.revision));
+    }
+    if let Some(defect) = &finding.defect {
+        result["properties"]["defect"] = json!(defect);
+        let text = format!("{} ({} {})", finding.message, take.transport, take.revision);
+        result["message"]["text"] = json!(format!("{text}; a known defect of {}, not your code; {}", defect.sdk, defect.advice));
     }
     if finding.accepted {
         result["suppressions"] = json!([{ "kind": "external", "justification": "in the baseline" }]);

@@ -11,6 +11,8 @@ use mcproof_report::terminal::{Detail, Progress, Terminal};
 use mcproof_report::{Charset, Color, Reporter as _, Style};
 use std::time::Duration;
 
+#[path = "scenes/defects.rs"]
+mod defects;
 #[path = "scenes/reporters.rs"]
 mod reporters;
 

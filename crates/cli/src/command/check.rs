@@ -24,6 +24,9 @@ use url::Url;
 ///
 /// Behaves like every kind of client, and judges what happened by rules: protocol, transport, quality, security. Tools are
 /// called only if they say that they change nothing, or with `--call`.
+///
+/// What a known version of an SDK gets wrong is told last, under the SDK, with the version that fixes it. It fails like any other
+/// finding; where no version fixes it, it counts one step less.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof check -- node server.js
@@ -56,7 +59,8 @@ struct RuleArgs {
     /// Leave these rules out
     #[arg(long, value_name = "RULES")]
     skip: Vec<String>,
-    /// Give no lenience: a broken MUST is a failure however common it is, and warnings and stale acceptances fail as well
+    /// Give no lenience: a broken MUST is a failure however common it is, be it the SDK's and not fixed in any version, and warnings and
+    /// stale acceptances fail as well
     #[arg(long)]
     strict: bool,
     /// Tools that may be called besides read-only ones: names with commas, or `all` but the destructive ones

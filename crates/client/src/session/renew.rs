@@ -6,7 +6,7 @@ use super::wire::Connection;
 use super::{ConnectFailure, ConnectOptions, Session};
 use crate::Tap;
 use crate::revision::TransportKind;
-use crate::transport::{Census, Endpoint};
+use crate::transport::{Census, Endpoint, Program};
 use std::sync::Arc;
 
 /// What a server did with a session that we ended.
@@ -65,6 +65,15 @@ impl Session {
             (Connection::Stdio(stdio), _) => stdio.census(),
             (_, Some(spawned)) => spawned.process.census(),
             _ => None,
+        }
+    }
+
+    /// The programs of the server's processes, parents first; none where we did not start it, or the system does not tell.
+    pub fn programs(&self) -> Vec<Program> {
+        match (&self.wire.connection, &self.spawned) {
+            (Connection::Stdio(stdio), _) => stdio.process().programs(),
+            (_, Some(spawned)) => spawned.process.programs(),
+            _ => Vec::new(),
         }
     }
 }

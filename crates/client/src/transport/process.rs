@@ -3,6 +3,7 @@
 
 use super::guardian::{Group, Spawned};
 use super::lines::{Line, LineReader};
+use super::programs::{Program, programs};
 use super::{Census, Guardian};
 use crate::Tap;
 use mcproof_record::{Direction, FrameBody};
@@ -201,6 +202,10 @@ impl Process {
 
     pub(crate) fn census(&self) -> Option<Census> {
         self.exit().is_none().then(|| Census::take(self.group())).flatten()
+    }
+
+    pub(crate) fn programs(&self) -> Vec<Program> {
+        if self.exit().is_none() { programs(self.group()) } else { Vec::new() }
     }
 
     pub(crate) fn group(&self) -> i32 {

@@ -2,6 +2,7 @@
 
 use super::visit::Visit;
 use super::{Found, Inquiry};
+use crate::sdk::MadeWith;
 use mcproof_client::{ConnectOptions, EraChoice, Target, TransportKind};
 use mcproof_record::Take;
 use serde_json::{Value, json};
@@ -53,6 +54,7 @@ async fn hop(inquiry: &Inquiry, era: EraChoice, url: &Url) -> Vec<Take> {
             calls: inquiry.calls.clone(),
             as_browser: inquiry.as_browser,
             replicas: Vec::new(),
+            made_with: MadeWith::default(),
         };
         if let Ok(mut second) = Visit::bare(&elsewhere, REPLICA, TransportKind::Http, &version).await {
             second.session().set_headers(headers);

@@ -33,16 +33,27 @@ impl Served {
                 let transcript = served.tap.transcript();
                 let transport = kind.unwrap_or(TransportKind::Http).to_string();
                 let revision = revision::LEGACY[0].to_owned();
-                let take = Take { name: "server".into(), transport, revision, opened, probes: Vec::new(), ending: None, transcript };
+                let take = Take {
+                    name: "server".into(),
+                    transport,
+                    revision,
+                    opened,
+                    probes: Vec::new(),
+                    ending: None,
+                    sdks: Vec::new(),
+                    transcript,
+                };
                 Err(Box::new((take, failure)))
             }
         }
     }
 
     async fn open(&mut self) -> Result<(), ConnectFailure> {
-        let Inquiry { target, options, .. } = &self.started;
+        let Inquiry { target, options, made_with, .. } = &self.started;
         let began = Instant::now();
-        self.session = Some(open_bare(target, TransportKind::Http, revision::LEGACY[0], options, &self.tap).await?);
+        let session = open_bare(target, TransportKind::Http, revision::LEGACY[0], options, &self.tap).await?;
+        made_with.look(&session);
+        self.session = Some(session);
         // Later starts get several times as long.
         self.started.budget.started(began.elapsed());
         Ok(())
@@ -67,6 +78,7 @@ impl Served {
             opened: Opened::Bare,
             probes: Vec::new(),
             ending,
+            sdks: Vec::new(),
             transcript,
         });
     }

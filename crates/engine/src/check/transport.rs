@@ -48,6 +48,7 @@ fn begins_stream(tap: &Tap) -> bool {
         opened: Opened::Bare,
         probes: Vec::new(),
         ending: None,
+        sdks: Vec::new(),
         transcript: tap.transcript(),
     };
     let conversation = Conversation::new(&take);

@@ -250,6 +250,7 @@ impl<'a> Visit<'a> {
 
     fn opened(inquiry: &'a Inquiry, session: Session, tap: Tap, name: &'static str, pace: Duration) -> Self {
         let revision = session.handshake().protocol_version.clone();
+        inquiry.made_with.look(&session);
         Self { patience: ENDING, pace, ..Self::of(inquiry, session, tap, name, revision, Opened::Yes) }
     }
 
@@ -916,6 +917,7 @@ impl<'a> Visit<'a> {
             opened: self.opened.clone(),
             probes: std::mem::take(&mut self.probes),
             ending: None,
+            sdks: Vec::new(),
             transcript: Transcript::default(),
         }
     }
@@ -1045,6 +1047,7 @@ fn unopened(inquiry: &Inquiry, name: &str, revision: String, failure: &ConnectFa
         opened: if is_late { Opened::Bare } else { Opened::No { reason: failure.to_string() } },
         probes: is_late.then(|| left_out(inquiry, FrameId(0))).into_iter().collect(),
         ending: None,
+        sdks: Vec::new(),
         transcript,
     }
 }

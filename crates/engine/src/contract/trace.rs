@@ -31,6 +31,7 @@ pub fn of_trace(transcript: Transcript) -> Result<(Visitor, Contract), TraceFail
         opened: Opened::Yes,
         probes: Vec::new(),
         ending: None,
+        sdks: Vec::new(),
         transcript,
     };
     if let Some(revision) = legacy_revision(&Conversation::new(&take)) {

@@ -15,6 +15,7 @@ pub fn take_of(transcript: Transcript, report: Option<&ProbeReport>) -> Take {
         opened: Opened::Yes,
         probes: Vec::new(),
         ending: None,
+        sdks: Vec::new(),
         transcript,
     };
     let cause = report.and_then(ProbeReport::cause).map(|cause| cause.message.clone());

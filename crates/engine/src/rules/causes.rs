@@ -369,6 +369,7 @@ mod tests {
             source: String::new(),
             remedy: String::new(),
             cause: None,
+            defect: None,
             accepted: false,
         };
         let ruling = |rule: &str, findings: Vec<Finding>| Ruling {

@@ -397,6 +397,15 @@ impl<'a> Conversation<'a> {
         handshakes().next().is_some_and(was_given) && self.rests_on(frames, is_bare)
     }
 
+    /// Whether one of these frames belongs to a request in a session whose id no client can repeat: it is no UTF-8, and was kept with marks in
+    /// place of what cannot be read.
+    pub(super) fn rests_on_unreadable_session(&self, frames: &[FrameId]) -> bool {
+        let is_unreadable = |exchange: &&HttpExchange<'_>| {
+            exchange.request_header("mcp-session-id").is_some_and(|id| id.contains(char::REPLACEMENT_CHARACTER))
+        };
+        self.exchanges.values().filter(is_unreadable).any(|exchange| exchange.frames().any(|frame| frames.contains(&frame)))
+    }
+
     /// Whether one of these frames belongs to an exchange that the server refused with status 429, too many requests.
     pub(super) fn is_throttled(&self, frames: &[FrameId]) -> bool {
         self.rests_on(frames, |exchange| exchange.status() == Some(429))

@@ -32,6 +32,7 @@ pub fn read(text: &str, transport: &str, revision: &str) -> Take {
         opened: Opened::Yes,
         probes: reader.probes,
         ending: reader.ending,
+        sdks: Vec::new(),
         transcript,
     }
 }

@@ -15,6 +15,7 @@ const THROTTLED: &str = "the server refused requests with status 429 (too many r
 
 const EXPIRED: &str = "the server ended the session during the conversation, as it may: raise its session lifetime for the check";
 const TURNED_AWAY: &str = "the server refused a second session beside the first one";
+const UNREADABLE: &str = "the server gives session ids that are no UTF-8, so that no client can name its session";
 
 /// Judges takes by rules. `is_strict` gives no lenience.
 pub fn judge(rules: &[&'static Rule], takes: &[Take], is_strict: bool) -> Vec<Ruling> {
@@ -121,13 +122,14 @@ pub fn judge_one(rule: &Rule, conversations: &[Conversation<'_>], is_strict: boo
     Ruling { rule: rule.id.into(), area: rule.area.name().into(), law: rule.law.into(), judged }
 }
 
-/// What rests on a response with status 429, on a session that had ended or on one that never began is no violation: the server refused to
+/// What rests on a response with status 429, on a session that had ended, that cannot be named or that never began is no violation: the server refused to
 /// be asked, and says nothing about what it was asked.
 fn unless_refused<'c, 'a: 'c>(judgement: Judgement, of: impl Fn(&Violation) -> &'c Conversation<'a>) -> Judgement {
     let Judgement::Broken(violations) = judgement else { return judgement };
     let reason = |violation: &Violation| match of(violation) {
         one if one.is_throttled(&violation.frames) => Some(THROTTLED),
         one if one.rests_on_expiry(&violation.frames) => Some(EXPIRED),
+        one if one.rests_on_unreadable_session(&violation.frames) => Some(UNREADABLE),
         one if one.rests_on_second_session(&violation.frames) => Some(TURNED_AWAY),
         _ => None,
     };
@@ -197,6 +199,7 @@ fn finding(rule: &Rule, judged: &Take, take: usize, violation: Violation, is_str
         source: link(law.source, revision(judged)),
         remedy: violation.remedy.unwrap_or_else(|| rule.remedy.into()),
         cause: None,
+        defect: None,
         accepted: false,
     })
 }
@@ -293,6 +296,29 @@ mod tests {
         let served = format!("@ ping\n{}", ping(4, Some("a"), 200));
         check("legal-request-is-served", HTTP, 0, &format!("{first}{served}{busy}{bare}"), "untestable");
         check("legal-request-is-served", HTTP, 0, &format!("{first}{served}{bare}"), "broken");
+    }
+
+    #[test]
+    fn a_session_that_cannot_be_named_is_one_finding() {
+        let text = |id: &str| {
+            format!(
+                r#"> POST /mcp
+                   > {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{}}}}
+                   < 200 mcp-session-id: {id}
+                   < {{"jsonrpc":"2.0","id":1,"result":{{}}}}
+                   > POST /mcp mcp-session-id: {id}
+                   > {{"jsonrpc":"2.0","method":"notifications/initialized"}}
+                   < 404"#
+            )
+        };
+        check("http-notification-gets-202", HTTP, 0, &text("gehege"), "broken");
+        check("http-notification-gets-202", HTTP, 0, &text("geh\u{fffd}ge"), "untestable");
+        check("session-id-is-visible-ascii", HTTP, 0, &text("geh\u{fffd}ge"), "broken");
+        // As many conversations as there are, each with an id of its own.
+        let takes = ["a\u{fffd}", "b\u{fffd}"].map(|id| example::read(&text(id), HTTP.0, HTTP.1));
+        let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
+        let judged = judge_one(find("session-id-is-visible-ascii").unwrap(), &conversations, false).judged;
+        assert!(matches!(&judged, Judged::Broken { findings } if findings.len() == 1), "{judged:?}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::law::named;
 use super::{Conversation, judging};
 use crate::check::SAMPLED;
 use crate::check::calls::UNANSWERED_CALL;
+use crate::sdk;
 use mcproof_client::revision::LEGACY;
 use mcproof_record::{CheckReport, FORMAT_VERSION, Gap, GapKind, Judged, Opened, ProbeOutcome, Ruling, Severity, Take};
 use serde_json::Value;
@@ -33,6 +34,7 @@ const LISTS: [(&str, &str, &str); 3] =
 pub fn report(target: String, rules: &[&'static super::Rule], takes: Vec<Take>, is_strict: bool) -> CheckReport {
     let mut rulings = judging::judge(rules, &takes, is_strict);
     let gaps = gaps(&takes, &rulings);
+    sdk::explain(&mut rulings, &takes, is_strict);
     if gaps.iter().any(|gap| gap.kind == GapKind::NoConversation) {
         give_one_reason(&mut rulings);
     }

@@ -19,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[
         laws: MUST,
         on: On::Http,
         lenience: None,
-        judge: Judge::Each(id_is_visible_ascii),
+        judge: Judge::Together(id_is_visible_ascii),
         why: "other characters do not survive in a header: proxies and clients change them or refuse them",
         remedy: "use a UUID, or Base64 without line breaks",
         sdks: &[],
@@ -197,15 +197,23 @@ fn ids<'a>(conversation: &Conversation<'a>) -> Vec<(&'a str, FrameId)> {
     opened.filter_map(|http| Some((http.header("mcp-session-id")?, http.response?.frame.id))).collect()
 }
 
-fn id_is_visible_ascii(conversation: &Conversation<'_>) -> Judgement {
-    let given: Vec<(&HttpExchange<'_>, &str)> =
-        conversation.exchanges.values().filter_map(|exchange| Some((exchange, exchange.header("mcp-session-id")?))).collect();
+/// Told once: every session has another id, and all of them come from one place.
+fn id_is_visible_ascii(conversations: &[&Conversation<'_>]) -> Judgement {
+    let exchanges =
+        conversations.iter().enumerate().flat_map(|(position, one)| one.exchanges.values().map(move |exchange| (position, exchange)));
+    let given: Vec<(usize, &HttpExchange<'_>, &str)> =
+        exchanges.filter_map(|(position, exchange)| Some((position, exchange, exchange.header("mcp-session-id")?))).collect();
     if given.is_empty() {
-        return without_sessions(conversation);
+        let reasons = || conversations.iter().map(|one| without_sessions(one));
+        let looked = reasons().find(|reason| !matches!(reason, Judgement::NotTried(_)));
+        return looked.or_else(|| reasons().next()).unwrap_or(Judgement::Pass);
     }
     let is_visible = |id: &str| !id.is_empty() && id.bytes().all(|byte| (0x21..=0x7e).contains(&byte));
-    let wrong = given.iter().find(|(_, id)| !is_visible(id));
-    let violation = wrong.map(|(exchange, id)| Violation::new(format!("the session id is `{}`", excerpt(id)), exchange.heads()));
+    let wrong = given.iter().find(|(_, _, id)| !is_visible(id));
+    let violation = wrong.map(|(conversation, exchange, id)| Violation {
+        conversation: *conversation,
+        ..Violation::new(format!("the session id is `{}`", excerpt(id)), exchange.heads())
+    });
     Judgement::from_violations(violation.into_iter().collect())
 }
 

@@ -3,12 +3,13 @@
 
 use super::line;
 use crate::check::{INCONCLUSIVE, counted, followed_by, is_told, missing, untested};
+use crate::defects::{OfSdk, by_sdk, title, word};
 use crate::diagnostic::wire;
 use crate::escape::escape;
 use crate::repeat::Repeat;
 use crate::style::Style;
 use crate::{Charset, Color};
-use mcproof_record::{CheckReport, Conclusion, Direction, Finding, Judged, Ruling, Severity};
+use mcproof_record::{CheckReport, Conclusion, Direction, Finding, Judged, Ruling};
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
@@ -47,6 +48,13 @@ fn text(report: &CheckReport, conclusion: Conclusion, repeat: &Repeat) -> String
     for (index, (ruling, findings)) in broken.iter().enumerate() {
         text += &paragraph(index + 1, report, ruling, findings, repeat);
     }
+    for OfSdk { sdk, defects } in by_sdk(report) {
+        text += &format!("\n{}:\n", line(&title(sdk)));
+        for known in defects {
+            text += &format!("   {}: {}\n", word(known.severity()), line(&known.told()));
+            text += &format!("   hint: {}\n", line(&known.advice()));
+        }
+    }
     // One line for each reason: whoever reads this wraps lines as it likes.
     let untested = untested(report, &Style { color: Color::Plain, charset: Charset::Unicode, width: usize::MAX });
     if !untested.is_empty() {
@@ -68,11 +76,7 @@ fn paragraph(number: usize, report: &CheckReport, ruling: &Ruling, findings: &[&
     let mut text = String::new();
     for (index, finding) in findings.iter().take(FINDINGS).enumerate() {
         let take = &report.takes[finding.take];
-        let severity = match finding.severity {
-            Severity::Error => "failure",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        };
+        let severity = word(finding.severity);
         let said = format!("{severity}: {} ({} {}, {})", finding.message, take.transport, take.revision, finding.keyword);
         text += &match index {
             0 => format!("\n{number}. {}\n", line(&format!("{}: {said}", ruling.rule))),

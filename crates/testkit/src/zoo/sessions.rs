@@ -1,7 +1,7 @@
 //! Animals whose sessions over HTTP are otherwise.
 
 use super::http::renumber;
-use super::server::Server;
+use super::server::{Part, Server};
 use super::slip::Slip;
 use super::twist::Twist;
 use super::{Animal, HTTP, LEGACY, SSE, animal};
@@ -24,6 +24,21 @@ pub(super) const ANIMALS: &[Animal] = &[
         HTTP,
         LEGACY,
         Twist::SessionId(|_| format!("gehög-{}", Uuid::new_v4())),
+    ),
+    animal(
+        "session-id-in-latin-1",
+        "puts an umlaut into session ids, in a byte that is no UTF-8",
+        "session-id-is-visible-ascii",
+        HTTP,
+        LEGACY,
+        Twist::Wire(|part, mut bytes| {
+            const HEADER: &[u8] = b"mcp-session-id: ";
+            let value = bytes.windows(HEADER.len()).position(|window| window == HEADER).map(|start| start + HEADER.len());
+            if let (Part::Head, Some(value)) = (part, value) {
+                bytes[value] = 0xf6;
+            }
+            bytes
+        }),
     ),
     animal(
         "one-session-id",

@@ -1,0 +1,161 @@
+//! SDKs of servers that run in Node.js and the like: the packages that a script finds where it lies, as its runtime looks for them.
+
+use super::sdk;
+use mcproof_client::Program;
+use mcproof_record::Sdk;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What servers in JavaScript are made with, those that are built on another one first.
+const PACKAGES: [(&str, &str); 4] = [
+    ("fastmcp", "FastMCP for TypeScript"),
+    ("tmcp", "tmcp"),
+    ("@modelcontextprotocol/server", "TypeScript SDK"),
+    ("@modelcontextprotocol/sdk", "TypeScript SDK"),
+];
+
+const RUNTIMES: [&str; 3] = ["node", "nodejs", "bun"];
+
+/// Flags of runtimes whose value is a word of its own, and may be a file.
+const FLAGS_WITH_FILE: [&str; 6] = ["-r", "--require", "--import", "--loader", "--experimental-loader", "--preload"];
+
+/// A larger file describes no package.
+const LARGEST_MANIFEST: u64 = 1 << 20;
+
+pub(super) fn sdks(program: &Program) -> Vec<Sdk> {
+    let runtime = program.executable.file_name().unwrap_or_default();
+    if !RUNTIMES.iter().any(|known| runtime == *known) {
+        return Vec::new();
+    }
+    let Some(script) = script(program) else { return Vec::new() };
+    let depends_on = declared(&script);
+    let is_wanted = |package: &str| depends_on.is_empty() || depends_on.contains(&package);
+    let mut found: Vec<(Sdk, PathBuf)> = Vec::new();
+    for (package, name) in PACKAGES {
+        // What an SDK is built on may be its own, in another version than that of its surroundings.
+        let above = found.first().and_then(|(_, folder)| fs::canonicalize(folder.join("package.json")).ok());
+        let of_above = above.and_then(|file| installed(&file, package, name));
+        let of_script = || if is_wanted(package) { installed(&script, package, name) } else { None };
+        found.extend(of_above.or_else(of_script));
+    }
+    found.into_iter().map(|(sdk, _)| sdk).collect()
+}
+
+/// The file that the runtime was told to run, with all links followed.
+fn script(program: &Program) -> Option<PathBuf> {
+    let mut words = program.arguments.iter().skip(1);
+    while let Some(word) = words.next() {
+        if FLAGS_WITH_FILE.contains(&word.as_str()) {
+            words.next();
+        } else if !word.starts_with('-') {
+            let file = program.folder.join(word);
+            let spellings = ["", ".js", ".mjs", ".cjs", ".ts"].map(|end| PathBuf::from(format!("{}{end}", file.display())));
+            if let Some(file) = spellings.into_iter().find_map(|file| fs::canonicalize(file).ok()) {
+                // A folder stands for the package in it.
+                return Some(if file.is_dir() { file.join("package.json") } else { file });
+            }
+        }
+    }
+    None
+}
+
+/// The SDKs that the package of a script names among its dependencies; none if it names none, or there is no such file.
+fn declared(script: &Path) -> Vec<&'static str> {
+    let manifests = script.ancestors().skip(1).filter_map(|folder| manifest(&folder.join("package.json")));
+    let of = |manifest: Value| {
+        let depends = |package: &str| {
+            ["dependencies", "devDependencies", "peerDependencies", "optionalDependencies"]
+                .iter()
+                .any(|kind| manifest.get(kind).and_then(|kind| kind.get(package)).is_some())
+        };
+        PACKAGES.iter().map(|(package, _)| *package).filter(|package| depends(package)).collect::<Vec<_>>()
+    };
+    manifests.map(of).find(|declared| !declared.is_empty()).unwrap_or_default()
+}
+
+/// The package that a file would import, and its folder.
+fn installed(file: &Path, package: &str, name: &str) -> Option<(Sdk, PathBuf)> {
+    let folders = file.ancestors().skip(1).filter(|folder| folder.file_name().is_none_or(|name| name != "node_modules"));
+    let (folder, manifest) = folders.into_iter().find_map(|folder| {
+        let folder = folder.join("node_modules").join(package);
+        let manifest = manifest(&folder.join("package.json"))?;
+        Some((folder, manifest))
+    })?;
+    Some((sdk(name, "npm", package, manifest.get("version")?.as_str()?), folder))
+}
+
+fn manifest(file: &Path) -> Option<Value> {
+    // A pipe would be waited for.
+    let is_fit = fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() <= LARGEST_MANIFEST);
+    serde_json::from_slice(&is_fit.then(|| fs::read(file).ok())??).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    fn package(root: &Path, folder: &str, manifest: &str) {
+        let folder = root.join(folder);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("package.json"), manifest).unwrap();
+    }
+
+    fn check(root: &TempDir, words: &[&str], expected: &[&str]) {
+        let root = fs::canonicalize(root.path()).unwrap();
+        let arguments = std::iter::once("node").chain(words.iter().copied()).map(|word| word.replace("ROOT", &root.display().to_string()));
+        let program =
+            Program { executable: "/usr/bin/node".into(), arguments: arguments.collect(), folder: root.join("work"), ..Program::default() };
+        let found: Vec<String> = sdks(&program).iter().map(|sdk| format!("{} {}", sdk.package, sdk.version)).collect();
+        assert_eq!(found, expected, "{words:?}");
+    }
+
+    #[test]
+    fn a_script_is_made_with_what_lies_nearest_above_it() {
+        let root = tempfile::tempdir().unwrap();
+        let of = |version: &str| format!("{{\"version\":\"{version}\"}}");
+        package(root.path(), "node_modules/@modelcontextprotocol/sdk", &of("1.8.0"));
+        package(root.path(), "work/node_modules/@modelcontextprotocol/sdk", &of("1.29.0"));
+        package(root.path(), "work/dist", "{\"type\":\"module\"}");
+        fs::write(root.path().join("work/dist/server.js"), "").unwrap();
+        fs::write(root.path().join("server.mjs"), "").unwrap();
+        fs::write(root.path().join("preload.js"), "").unwrap();
+        check(&root, &["dist/server.js"], &["npm:@modelcontextprotocol/sdk 1.29.0"]);
+        check(&root, &["--inspect", "-r", "../preload.js", "dist/server", "../server.mjs"], &["npm:@modelcontextprotocol/sdk 1.29.0"]);
+        check(&root, &["ROOT/server.mjs", "dist/server.js"], &["npm:@modelcontextprotocol/sdk 1.8.0"]);
+        check(&root, &["-e", "0"], &[]);
+        check(&root, &["dist/nothing.js"], &[]);
+        // Through the link that an installer makes.
+        fs::create_dir_all(root.path().join("bin")).unwrap();
+        std::os::unix::fs::symlink("../work/dist/server.js", root.path().join("bin/server")).unwrap();
+        check(&root, &["ROOT/bin/server"], &["npm:@modelcontextprotocol/sdk 1.29.0"]);
+    }
+
+    #[test]
+    fn what_the_package_declares_counts_and_what_that_is_built_on() {
+        let root = tempfile::tempdir().unwrap();
+        let of = |version: &str| format!("{{\"version\":\"{version}\"}}");
+        // As pnpm lays it out, the SDK of the server in one version and that of its client in another.
+        package(root.path(), "work", r#"{"dependencies":{"fastmcp":"^4","x":"1"}}"#);
+        fs::write(root.path().join("work/server.js"), "").unwrap();
+        package(root.path(), "store/node_modules/fastmcp", &of("4.3.2"));
+        package(root.path(), "store/node_modules/@modelcontextprotocol/sdk", &of("1.30.1"));
+        fs::create_dir_all(root.path().join("work/node_modules")).unwrap();
+        std::os::unix::fs::symlink("../../store/node_modules/fastmcp", root.path().join("work/node_modules/fastmcp")).unwrap();
+        package(root.path(), "work/node_modules/@modelcontextprotocol/sdk", &of("1.0.1"));
+        check(&root, &["server.js"], &["npm:fastmcp 4.3.2", "npm:@modelcontextprotocol/sdk 1.30.1"]);
+        package(root.path(), "work", r#"{"dependencies":{"@modelcontextprotocol/sdk":"1"}}"#);
+        check(&root, &["server.js"], &["npm:@modelcontextprotocol/sdk 1.0.1"]);
+    }
+
+    #[test]
+    fn a_manifest_that_cannot_be_read_tells_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        package(root.path(), "work/node_modules/@modelcontextprotocol/sdk", "{\"version\": 1");
+        fs::write(root.path().join("work/server.js"), "").unwrap();
+        check(&root, &["server.js"], &[]);
+        package(root.path(), "work/node_modules/@modelcontextprotocol/sdk", "{\"version\": 1}");
+        check(&root, &["server.js"], &[]);
+    }
+}

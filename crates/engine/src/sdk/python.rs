@@ -1,0 +1,61 @@
+//! SDKs of servers in Python: the distributions that are installed where the interpreter has its modules from.
+
+use super::sdk;
+use mcproof_client::Program;
+use mcproof_record::Sdk;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What servers in Python are made with, those that are built on another one first.
+const PACKAGES: [(&str, &str); 2] = [("fastmcp", "FastMCP"), ("mcp", "Python SDK")];
+
+/// Names of the folders that hold installed modules.
+const OF_MODULES: [&str; 2] = ["site-packages", "dist-packages"];
+
+pub(super) fn sdks(program: &Program) -> Vec<Sdk> {
+    folders(program).iter().map(|folder| distributions(folder)).find(|sdks| !sdks.is_empty()).unwrap_or_default()
+}
+
+/// Where the interpreter has its modules from. The executable does not tell: links lead from all virtual environments to the same
+/// one. But the SDKs have native modules, and those are mapped into memory.
+fn folders(program: &Program) -> Vec<PathBuf> {
+    let is_of_modules = |folder: &&Path| folder.file_name().is_some_and(|name| OF_MODULES.iter().any(|known| name == *known));
+    let mapped = program.mapped.iter().filter_map(|file| file.ancestors().skip(1).find(is_of_modules).map(Path::to_owned));
+    let mut folders: Vec<PathBuf> = mapped.collect();
+    folders.dedup();
+    folders
+}
+
+/// By the names of `*.dist-info`, as PyPA specifies them: name and version, with no hyphen in either.
+fn distributions(folder: &Path) -> Vec<Sdk> {
+    let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let names: Vec<String> = names.filter(|name| name.ends_with(".dist-info")).collect();
+    let version_of = |package: &str| {
+        names.iter().find_map(|name| name.strip_suffix(".dist-info")?.strip_prefix(package)?.strip_prefix('-').map(str::to_owned))
+    };
+    PACKAGES.iter().filter_map(|(package, name)| Some(sdk(name, "PyPI", package, &version_of(package)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(mapped: &[PathBuf], expected: &[&str]) {
+        let program = Program { executable: "/usr/bin/python3.11".into(), mapped: mapped.to_vec(), ..Program::default() };
+        let found: Vec<String> = sdks(&program).iter().map(|sdk| format!("{} {}", sdk.package, sdk.version)).collect();
+        assert_eq!(found, expected, "{mapped:?}");
+    }
+
+    #[test]
+    fn an_interpreter_has_the_distributions_of_where_its_native_modules_are() {
+        let root = tempfile::tempdir().unwrap();
+        let modules = root.path().join("venv/lib/python3.11/site-packages");
+        for distribution in ["mcp-1.30.0", "mcp_types-2.3.0", "fastmcp-3.4.5", "fastmcp_slim-4.1.2", "mcp_server_time-2026.10.19"] {
+            fs::create_dir_all(modules.join(format!("{distribution}.dist-info"))).unwrap();
+        }
+        let native = modules.join("pydantic_core/_pydantic_core.so");
+        check(&["/usr/lib/libc.so.6".into(), native], &["PyPI:fastmcp 3.4.5", "PyPI:mcp 1.30.0"]);
+        check(&[root.path().join("venv/lib/python3.11/lib-dynload/_json.so")], &[]);
+        check(&[root.path().join("gone/site-packages/x.so")], &[]);
+    }
+}

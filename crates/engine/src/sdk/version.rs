@@ -1,0 +1,43 @@
+//! The order of versions as npm, PyPI, Go and Cargo write them. No two of them agree on what follows the numbers; all agree that a
+//! version with a letter there comes before the release.
+
+/// Compares as versions do: `1.9.0` < `1.30.0`, `2.0.0-beta.5` < `2.0.0`, `4.0.0rc1` < `4.0.0`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Version {
+    numbers: Vec<u64>,
+    is_release: bool,
+}
+
+impl Version {
+    /// `None` for what does not begin with a number, such as `(devel)`.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let text = text.trim().trim_start_matches('v');
+        let end = text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
+        let (numbers, rest) = text.split_at(end);
+        let numbers: Option<Vec<u64>> = numbers.trim_end_matches('.').split('.').map(|number| number.parse().ok()).collect();
+        let mut numbers = numbers?;
+        // `4.1` and `4.1.0` are the same version.
+        while numbers.last() == Some(&0) {
+            numbers.pop();
+        }
+        let is_release = rest.is_empty() || rest.starts_with('+') || rest.starts_with("post");
+        Some(Self { numbers, is_release })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_in_the_order_in_which_they_appeared() {
+        let in_order = ["1.9.0", "v1.9.4", "1.30.0", "2.0.0-beta.5", "2.0.0", "2.0.1", "4.0.0rc1", "4.0", "4.1.2", "4.1.2.1"];
+        for pair in in_order.windows(2) {
+            assert!(Version::parse(pair[0]).unwrap() < Version::parse(pair[1]).unwrap(), "{pair:?}");
+        }
+        assert_eq!(Version::parse("4.1"), Version::parse("4.1.0"));
+        assert_eq!(Version::parse("1.2.3+build"), Version::parse("1.2.3"));
+        assert_eq!(Version::parse("(devel)"), None);
+        assert_eq!(Version::parse(""), None);
+    }
+}

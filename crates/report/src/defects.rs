@@ -1,0 +1,125 @@
+//! Findings that an SDK explains, one group for each SDK: they are told apart from what the author of a server wrote. Says which they
+//! are, and how people read them.
+
+use crate::check::is_open;
+use crate::style::{BOLD, DIM, RED, Style, YELLOW, count};
+use mcproof_record::{CheckReport, Defect, Finding, Ruling, Sdk, Severity};
+
+/// Rows that one defect may take.
+const MOST_ROWS: usize = 4;
+
+/// The known defects of an SDK that a check found.
+pub(crate) struct OfSdk<'r> {
+    pub(crate) sdk: &'r Sdk,
+    pub(crate) defects: Vec<Known<'r>>,
+}
+
+/// One known defect. It may show in several findings of its rule.
+pub(crate) struct Known<'r> {
+    pub(crate) ruling: &'r Ruling,
+    pub(crate) defect: &'r Defect,
+    /// The worst first.
+    pub(crate) findings: Vec<&'r Finding>,
+}
+
+impl Known<'_> {
+    pub(crate) fn severity(&self) -> Severity {
+        self.findings[0].severity
+    }
+
+    /// What helps, and that it counts for less than its keyword says, where it does.
+    pub(crate) fn advice(&self) -> String {
+        let Finding { severity, keyword, lenience, .. } = self.findings[0];
+        let lenience = lenience.as_ref().map(|_| format!("; a {keyword} that counts as a {} without --strict", word(*severity)));
+        format!("{}{}", self.defect.advice, lenience.unwrap_or_default())
+    }
+
+    /// Rule and message, and how many other findings are the same defect.
+    pub(crate) fn told(&self) -> String {
+        let more = match self.findings.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
+        };
+        format!("{}: {}{more}", self.ruling.rule, self.findings[0].message)
+    }
+}
+
+/// `TypeScript SDK 1.29.0 (not your code)`
+pub(crate) fn title(sdk: &Sdk) -> String {
+    format!("{sdk} (not your code)")
+}
+
+/// By SDK, in the order of the rules.
+pub(crate) fn by_sdk(report: &CheckReport) -> Vec<OfSdk<'_>> {
+    let mut groups: Vec<OfSdk<'_>> = Vec::new();
+    for (ruling, finding) in report.findings().filter(|(_, finding)| is_open(finding)) {
+        let Some(defect) = &finding.defect else { continue };
+        let position = groups.iter().position(|group| *group.sdk == defect.sdk).unwrap_or_else(|| {
+            groups.push(OfSdk { sdk: &defect.sdk, defects: Vec::new() });
+            groups.len() - 1
+        });
+        let defects = &mut groups[position].defects;
+        match defects.iter_mut().find(|known| known.ruling.rule == ruling.rule && known.defect == defect) {
+            Some(known) => known.findings.push(finding),
+            None => defects.push(Known { ruling, defect, findings: vec![finding] }),
+        }
+    }
+    for known in groups.iter_mut().flat_map(|group| &mut group.defects) {
+        known.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    }
+    for group in &mut groups {
+        group.defects.sort_by_key(|known| std::cmp::Reverse(known.severity()));
+    }
+    groups
+}
+
+/// `3 known defects of TypeScript SDK 1.29.0 (1 failure, 2 notes)`, each SDK by itself; empty if there are none.
+pub(crate) fn counted(report: &CheckReport) -> Vec<String> {
+    let told = |group: OfSdk<'_>| {
+        let of = |severity| group.defects.iter().filter(|known| known.severity() == severity).count() as u64;
+        let kinds = [(Severity::Error, "failure"), (Severity::Warning, "warning"), (Severity::Note, "note")];
+        let kinds: Vec<String> =
+            kinds.into_iter().filter(|(severity, _)| of(*severity) > 0).map(|(severity, kind)| count(of(severity), kind)).collect();
+        format!("{} of {} ({})", count(group.defects.len() as u64, "known defect"), group.sdk, kinds.join(", "))
+    };
+    by_sdk(report).into_iter().map(told).collect()
+}
+
+/// What a finding counts for.
+pub(crate) fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "failure",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    }
+}
+
+/// A paragraph for each SDK: a defect in a line, and what helps below it.
+pub(crate) fn render(report: &CheckReport, style: &Style) -> String {
+    let mut text = String::new();
+    for OfSdk { sdk, defects } in by_sdk(report) {
+        text += &style.paint(BOLD, &style.text(&title(sdk)));
+        text.push('\n');
+        for known in defects {
+            let label = format!("{:<7}", word(known.severity()));
+            let label = match known.severity() {
+                Severity::Error => style.paint(RED, &label),
+                Severity::Warning => style.paint(YELLOW, &label),
+                Severity::Note => style.paint(DIM, &label),
+            };
+            let width = style.width.saturating_sub(INDENT);
+            for (index, line) in style.wrap(&known.told(), width, MOST_ROWS).into_iter().enumerate() {
+                let before = if index == 0 { format!("  {label}  ") } else { " ".repeat(INDENT) };
+                text += &format!("{before}{line}\n");
+            }
+            for line in style.wrap(&known.advice(), width, MOST_ROWS) {
+                text += &format!("{}{}\n", " ".repeat(INDENT), style.paint(DIM, &line));
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Columns before the rule of a defect.
+const INDENT: usize = 11;
