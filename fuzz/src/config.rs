@@ -14,7 +14,7 @@ const SECRET: &str = "s3cr3t-of-a-channel";
 /// If a property does not hold.
 pub fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let variables = BTreeMap::from([("KEY".to_owned(), SECRET.to_owned()), ("NAME".to_owned(), "shop".to_owned())]);
+    let variables = BTreeMap::from([("API_KEY".to_owned(), SECRET.to_owned()), ("NAME".to_owned(), "shop".to_owned())]);
     let environment = Environment { variables, ..Environment::default() };
     // A folder with nothing in it: what a file names is not there.
     let folder = Path::new("/nonexistent");
