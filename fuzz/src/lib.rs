@@ -1,10 +1,22 @@
 //! What must hold for every input of the parsers that read what others wrote. libFuzzer looks for an input that breaks one
 //! of these properties (`cargo xtask fuzz`); it begins with the seeds, among which is whatever once broke one.
 
+pub mod config;
+pub mod contract;
+pub mod head;
 pub mod jsonrpc;
 pub mod lines;
+pub mod schema;
 pub mod sse;
 pub mod suite;
+pub mod template;
+pub mod trace;
+
+/// The first line, and the rest.
+fn lines_of(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+    (&bytes[..end], bytes.get(end + 1..).unwrap_or_default())
+}
 
 /// The bytes in pieces whose sizes the first two of them choose, and the whole that the pieces make.
 fn pieces(bytes: &[u8]) -> (impl Iterator<Item = &[u8]> + Clone, &[u8]) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
-const TARGETS: [&str; 4] = ["lines", "sse", "jsonrpc", "suite"];
+const TARGETS: [&str; 10] = ["lines", "sse", "jsonrpc", "head", "suite", "template", "config", "schema", "contract", "trace"];
 /// As long as a person who is there to look at it may want to wait.
 const SECONDS: u32 = 60;
 

@@ -114,6 +114,7 @@ export class Client {
         later_answers: options.laterAnswers,
         push: trace ? ["notifications", "frames"] : undefined,
         secrets: options.secrets,
+        show_secrets: options.showSecrets,
       })
       .then((opened) => {
         this.#opened = opened;

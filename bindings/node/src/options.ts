@@ -24,8 +24,10 @@ export interface ClientOptions {
   answers?: Answers;
   /** What `setAnswers` will answer later: declared at the handshake, and refused until then. */
   laterAnswers?: (keyof Answers)[];
-  /** Texts that must not show in any transcript. */
+  /** Texts that show in no answer, transcript or failure, like the credentials in headers, URLs and `env`. */
   secrets?: string[];
+  /** Answers and notifications as the server sent them, with secrets in them: for tests that compare or hand on one. */
+  showSecrets?: boolean;
   /** Prints each frame to stderr as it is seen; so does the variable `MCPROOF_TRACE`. */
   trace?: boolean;
 }

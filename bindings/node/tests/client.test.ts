@@ -211,6 +211,13 @@ describe("the wire of a server in memory", () => {
     expect(text).not.toContain("hunter2");
   });
 
+  it("tells no secret in an answer, unless a test wants it", async () => {
+    for (const showSecrets of [undefined, true]) {
+      const client = await start(calculator1(), { secrets: ["0.125"], showSecrets });
+      expect((await client.call("divide", { a: 1, b: 8 })).text).toBe(showSecrets ? "0.125" : "[redacted]");
+    }
+  });
+
   it("does not mind a clock that the test has stopped", async () => {
     vi.useFakeTimers();
     try {

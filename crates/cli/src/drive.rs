@@ -8,6 +8,7 @@ mod envelope;
 mod judging;
 mod outlet;
 mod question;
+mod redaction;
 mod relay;
 mod servers;
 mod sessions;
@@ -197,7 +198,7 @@ impl Drive {
     }
 
     fn answer(&self, id: &Value, done: Done) {
-        self.outlet.send(done.unwrap_or_else(|trouble| trouble.line(id, &self.style.get())));
+        self.outlet.send(done.unwrap_or_else(|trouble| self.redacted_trouble(trouble).line(id, &self.style.get())));
     }
 
     /// What is done is boxed, as questions and openings are: no request carries the room that the largest needs.

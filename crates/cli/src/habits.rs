@@ -57,6 +57,12 @@ fn of_flag(subcommand: &str, word: &str) -> Option<String> {
         ("test", "--lf" | "--last-failed" | "--only-failures") => "--rerun-failed runs what did not pass the last time",
         ("test", "-u" | "--update" | "--updateSnapshot") => "--update-snapshots takes what comes as reviewed",
         ("test", "--workers" | "--parallel" | "--threads") => "--jobs N runs N tests at the same time",
+        ("watch", "--restricted" | "--allow-command" | "--allow-env" | "--allow-host" | "--allow-path") => {
+            "the file of a monitor says what is started, reached, read and told to whom, so it is never restricted: run files that you trust, or run it in a sandbox without secrets"
+        }
+        ("drive", "--restricted" | "--allow-command" | "--allow-env" | "--allow-host" | "--allow-path") => {
+            "the test library says what is started, reached and read, so it is never restricted: run tests of strangers in a sandbox without secrets"
+        }
         ("test", "--junit" | "--junitxml" | "--junit-xml") => "a report goes to a file with --reporter junit=FILE",
         _ => return None,
     };
@@ -94,6 +100,8 @@ mod tests {
         check(of_flag("test", "--list"), Some("mcproof plan"));
         check(of_flag("plan", "--tag"), Some("-E 'tag(NAME)'"));
         check(of_flag("tools", "--tag"), None);
+        check(of_flag("watch", "--restricted"), Some("a sandbox without secrets"));
+        check(of_flag("drive", "--allow-env"), Some("a sandbox without secrets"));
         check(of_subcommand("lint"), Some("mcproof check"));
         check(of_argument("call", "--city"), Some("city=VALUE"));
         check(of_argument("tools", "--jsn"), None);

@@ -98,6 +98,60 @@ fn what_goes_wrong_is_told_with_the_wire() {
     assert_eq!(driver.told("session/ended")["params"]["exit"]["code"], 7);
 }
 
+/// A legacy server in a shell that says its token wherever a server says anything.
+const INDISCREET: &str = r#"
+say() { printf '%s\n' "$1"; }
+read -r line; say '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"instructions":"use '$TOKEN'","serverInfo":{"name":"n","version":"1"}}}'
+read -r line; say '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"'$TOKEN'"}}'
+read -r line; say '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"{\"token\":\"'$TOKEN'\"}"}]}}'
+read -r line; say '{"jsonrpc":"2.0","id":3,"error":{"code":-32000,"message":"no '$TOKEN'","data":["'$TOKEN'"]}}'
+read -r line; say '{"jsonrpc":"2.0","id":4,"result":{"tools":[{"name":"'$TOKEN'","inputSchema":{"type":"object"}}]}}'
+read -r line; echo "goodbye $TOKEN" >&2; exit 3
+"#;
+const TOKEN: &str = "s3cr3t-t0k3n-value";
+
+#[test]
+fn no_answer_and_no_diagnostic_tells_a_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.json");
+    for shows in [false, true] {
+        let mut driver = Driver::start();
+        let target = json!({ "command": ["sh", "-c", INDISCREET], "env": { "TOKEN": TOKEN } });
+        let opened = driver.result("open", json!({ "session": "s", "target": target, "era": "legacy", "show_secrets": shows }));
+        let call = json!({ "session": "s", "tool": "t" });
+        let called = driver.result("call", call.clone());
+        let refused = driver.error("call", call.clone());
+        let listed = driver.result("list", json!({ "session": "s", "what": "tools" }));
+        let ended = driver.error("call", call);
+        let notified = driver.told("session/notification");
+        // What the server said is as it was sent where that is wanted.
+        let said = [&opened["instructions"], &called, &refused["data"]["error"], &listed["items"], &notified["params"]];
+        for said in said {
+            assert_eq!((said.to_string().contains(TOKEN), said.to_string().contains("[redacted]")), (shows, !shows), "{said:#}");
+        }
+        // What is said about it never tells.
+        let wire = driver.result("transcript", json!({ "session": "s" }));
+        let expectation = json!({ "token": TOKEN.to_uppercase() });
+        let differs = driver.result("expect", json!({ "expectation": expectation, "value": called["payload"], "session": "s" }));
+        assert_eq!(differs["ok"], false);
+        let hint = differs["diagnostic"]["hint"].as_str().unwrap_or_default();
+        assert!(hint.contains("show_secrets"), "{differs:#}");
+        let taken = driver.result("snapshot", json!({ "file": file, "value": called["payload"], "update": true }));
+        assert_eq!(taken["state"], if shows { "same" } else { "written" });
+        let stored = std::fs::read_to_string(&file).unwrap();
+        assert!(stored.contains("[redacted]"), "{stored}");
+        let texts = [&refused["message"], &refused["data"]["text"], &refused["data"]["diagnostic"], &ended, &wire, &differs];
+        for told in texts.map(ToString::to_string).into_iter().chain([stored]) {
+            assert!(!told.contains(TOKEN) && !told.contains(&TOKEN.to_uppercase()), "{told}");
+        }
+        // A second session knows what was a secret in the first, which is over.
+        driver.result("close", json!({ "session": "s" }));
+        let unopened =
+            driver.error("open", json!({ "session": "x", "target": { "command": ["sh", "-c", format!("echo {TOKEN} >&2; exit 3")] } }));
+        assert!(!unopened["message"].to_string().contains(TOKEN), "{unopened:#}");
+    }
+}
+
 #[test]
 fn garbage_is_refused_and_the_drive_goes_on() {
     let mut driver = Driver::start();

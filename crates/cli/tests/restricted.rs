@@ -150,6 +150,67 @@ fn links_in_a_checkout_lead_nowhere() {
 }
 
 #[test]
+fn a_review_stays_in_the_folder() {
+    let checkout = Checkout::new();
+    std::fs::write(checkout.outer.path().join("secret.json"), "\"TOP-SECRET\"").unwrap();
+    let folder = checkout.path().join("s.snapshots");
+    let fresh = |suite: &str| {
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).unwrap();
+        checkout.write("s.mcproof.yaml", suite);
+    };
+    let own = "server: { stdio: touch owned }\ntests: [{ name: a, steps: [{ tools: true, snapshot: true }] }]\n";
+    fresh(own);
+    // Nothing is started for a review, and what lies in the folder is reviewed.
+    std::fs::write(folder.join("a-1.json.new"), "1").unwrap();
+    let accepted = checkout.run(&["review", "--restricted", "--accept"]);
+    assert_eq!(accepted.status.code(), Some(0), "{}", String::from_utf8_lossy(&accepted.stderr));
+    assert!(folder.join("a-1.json").exists());
+    // What waits, what it would replace, the folder itself and the suite may be links.
+    let check = |links: &[(&str, &str)]| {
+        fresh(own);
+        std::fs::write(folder.join("a-1.json.new"), "1").unwrap();
+        for (link, to) in links {
+            let link = checkout.path().join(link);
+            let _ = std::fs::remove_file(&link);
+            let _ = std::fs::remove_dir_all(&link);
+            symlink(checkout.outer.path().join(to), link).unwrap();
+        }
+        for arguments in
+            [&["review", "--restricted"][..], &["review", "--restricted", "--accept"], &["review", "--restricted", "s.mcproof.yaml"]]
+        {
+            checkout.refused(arguments, PATH, "s.", "--allow-path");
+        }
+        let stays = std::fs::read_to_string(checkout.outer.path().join("secret.json")).unwrap();
+        assert_eq!(stays, "\"TOP-SECRET\"");
+        for (link, _) in links {
+            std::fs::remove_file(checkout.path().join(link)).unwrap();
+        }
+    };
+    check(&[("s.snapshots/a-1.json.new", "secret.json")]);
+    check(&[("s.snapshots/a-1.json", "secret.json")]);
+    check(&[("s.snapshots", "")]);
+    check(&[("s.mcproof.yaml", "secret")]);
+}
+
+#[test]
+fn where_nothing_is_restricted_the_flag_is_refused() {
+    let checkout = Checkout::new();
+    checkout.write("watch.yaml", "targets: [{ name: a, command: touch owned }]\n");
+    for arguments in [
+        &["watch", "--restricted", "watch.yaml", "--check"][..],
+        &["watch", "watch.yaml", "--once", "--restricted"],
+        &["watch", "status", "--restricted", "watch.yaml"],
+        &["watch", "test-alert", "watch.yaml", "--restricted"],
+        &["watch", "watch.yaml", "--check", "--allow-command", "x"],
+        &["drive", "--restricted"],
+        &["drive", "--allow-env", "X"],
+    ] {
+        checkout.refused(arguments, "unexpected argument", "is never restricted", "a sandbox without secrets");
+    }
+}
+
+#[test]
 fn a_strangers_configuration_and_lock_start_nothing() {
     let (checkout, trap) = (Checkout::new(), Trap::set());
     let verbs: [&[&str]; 7] = [&["check"], &["lock"], &["init"], &["probe"], &["tools"], &["hash"], &["call", "--server", "a", "x"]];

@@ -161,6 +161,11 @@ pub(crate) fn responses_of_the_tolerant(bytes: &[u8], limits: JsonLimits) -> Vec
 /// Up to here a floating-point number is the integer that it shows.
 const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
 
+/// Whether JSON holds more values than these, nested ones included, without reading any of them.
+pub fn holds_more_values(json: &[u8], values: usize) -> bool {
+    json.len() > values && memchr::memchr3_iter(b',', b'[', b'{', json).nth(values).is_some() && Size::of(json).values > values
+}
+
 fn parse_members(bytes: &[u8], limits: JsonLimits) -> Result<Members, Flaw> {
     let text = std::str::from_utf8(bytes).map_err(|error| Flaw::NotUtf8(error.valid_up_to()))?;
     if text.starts_with('\u{feff}') {
@@ -169,7 +174,7 @@ fn parse_members(bytes: &[u8], limits: JsonLimits) -> Result<Members, Flaw> {
     // Counted before anything is built, where there are bytes enough for so many. Commas inside strings do not count, so a long text
     // is looked at more closely.
     let JsonLimits { depth, values } = limits;
-    if bytes.len() > values && memchr::memchr3_iter(b',', b'[', b'{', bytes).nth(values).is_some() && Size::of(bytes).values > values {
+    if holds_more_values(bytes, values) {
         return Err(Flaw::TooManyValues(values));
     }
     // The parser has a bound of its own; a lower one is looked for where there are brackets enough.

@@ -3,7 +3,7 @@
 
 use crate::redaction::{Redactor, Tail};
 use crate::transport::Dialed;
-use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Raw, Transcript};
+use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Json, Raw, Transcript};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
@@ -184,6 +184,25 @@ impl Tap {
             clean(&mut value, &secrets);
         }
         value
+    }
+
+    /// The same for JSON, which is only read if there seems to be a secret in it.
+    pub fn redacted_json(&self, json: Json) -> Json {
+        let secrets = self.secrets();
+        match json {
+            json if secrets.is_empty() => json,
+            Json::Unread(text) if matches!(secrets.bytes(text.get().as_bytes()), Cow::Borrowed(_)) => Json::Unread(text),
+            json => {
+                let mut value = json.into_inner();
+                clean(&mut value, &secrets);
+                Json::Read(value)
+            }
+        }
+    }
+
+    /// Whether there is anything to redact.
+    pub fn knows_secrets(&self) -> bool {
+        !self.secrets().is_empty()
     }
 
     pub fn record(&self, direction: Direction, body: FrameBody) -> FrameId {

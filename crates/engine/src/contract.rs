@@ -10,6 +10,7 @@ mod profile;
 mod schema;
 mod trace;
 
+pub(crate) use capture::of_parts;
 pub use capture::{CaptureFailure, Captured, ToolsSeen, capture, changes_told, complete, of_session, versions};
 pub use diff::{Extent, Side, diff};
 pub use hash::{full_hash, tools_hash};

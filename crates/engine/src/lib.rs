@@ -3,6 +3,8 @@
 pub mod check;
 pub mod contract;
 pub mod diagnosis;
+#[doc(hidden)]
+pub mod fuzzed;
 mod json_schema;
 pub mod judge;
 pub mod oddities;

@@ -64,6 +64,7 @@ mod traversal;
 mod utilities;
 
 pub use catalogue::{all, find};
+pub(crate) use conversation::read_json;
 pub use conversation::{Answer, Asked, Conversation, HttpExchange, Said};
 pub use judging::{judge, judge_one};
 pub use law::{Area, Judge, Judgement, Keyword, Law, On, Revisions, Rule, Violation, revisions};

@@ -37,7 +37,8 @@ mod tests;
 
 pub use discover::discover;
 pub use duration::{BadDuration, parse_duration};
-use mcproof_client::Tls;
+use mcproof_client::redaction::Redactor;
+use mcproof_client::{Tls, inherited_secrets};
 use mcproof_record::Diagnostic;
 use plan::{Server, Suite};
 use restriction::Restriction;
@@ -69,6 +70,15 @@ pub struct Environment {
     pub restriction: Option<Arc<Restriction>>,
 }
 
+/// Mistakes without the credentials of the environment: one that was filled in where it does not belong stands in the message.
+pub fn without_credentials(mut mistakes: Vec<Diagnostic>, environment: &Environment) -> Vec<Diagnostic> {
+    let secrets = Redactor::new(inherited_secrets(&environment.variables));
+    if !secrets.is_empty() {
+        mistakes = mistakes.into_iter().map(|mistake| mistake.map_text(|text| secrets.text(&text).into_owned())).collect();
+    }
+    mistakes
+}
+
 /// Reads the text of a suite. `folder` is where relative paths begin.
 ///
 /// # Errors
@@ -77,6 +87,6 @@ pub fn load(path_as_named: &str, text: &str, folder: &Path, environment: &Enviro
     let source = source::Source::new(path_as_named, text);
     match parse::parse_suite(source, folder, environment) {
         (Some(suite), _) => Ok(suite),
-        (None, diagnostics) => Err(diagnostics),
+        (None, diagnostics) => Err(without_credentials(diagnostics, environment)),
     }
 }

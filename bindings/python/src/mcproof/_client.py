@@ -68,7 +68,8 @@ class Client:
                         `later_answers` are declared, and refused until `set_answers`
     `on_progress`, `on_notification`, `on_log`
                         functions, plain or coroutines; what they raise is raised when the client is closed
-    `secrets`           texts that no transcript shows
+    `secrets`           texts that show in no answer, transcript or failure, like the credentials in `env`, `headers` and URLs;
+                        with `show_secrets`, answers and notifications are as the server sent them
     """
 
     # Known as `test_client` too, which pytest must not take for a test.
@@ -100,6 +101,7 @@ class Client:
         on_notification: Optional[OnNotification] = None,
         on_log: Optional[OnLog] = None,
         secrets: Sequence[str] = (),
+        show_secrets: bool = False,
     ) -> None:
         self._shared = target if isinstance(target, Server) else None
         self._transport = transport
@@ -137,6 +139,7 @@ class Client:
                 "answers": declare(self._answers) or None,
                 "later_answers": declare(later_answers) if later_answers else None,
                 "secrets": list(secrets) or None,
+                "show_secrets": show_secrets or None,
             }
         )
 

@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::restriction::RestrictionArgs;
 use crate::{output, settings};
 use mcproof_engine::run::snapshot::{self, Pending};
 use mcproof_engine::suite;
@@ -24,6 +25,8 @@ pub(crate) struct Arguments {
     /// Reject all of them
     #[arg(long)]
     reject: bool,
+    #[command(flatten)]
+    restriction: RestrictionArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +39,7 @@ enum Decision {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let suites = suite::discover(&arguments.paths).map_err(|diagnostic| Failure::new(Exit::BadInput, diagnostic))?;
+    permit(arguments, &suites)?;
     let waiting = snapshot::waiting(&suites).map_err(|reason| Failure::bad_input("snapshot-unusable", reason))?;
     if waiting.is_empty() {
         output::show("no snapshot waits for a review\n")?;
@@ -68,6 +72,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let left = total - accepted - rejected;
     output::show(&format!("{accepted} accepted, {rejected} rejected, {left} waiting\n"))?;
     Ok(if left == 0 { Exit::Passed } else { Exit::Failed })
+}
+
+/// A snapshot that waits is shown, and takes the place of another: with --restricted, each of them has to lie where files may.
+fn permit(arguments: &Arguments, suites: &[PathBuf]) -> Result<(), Failure> {
+    let Some(restriction) = arguments.restriction.restriction(&arguments.paths, [])? else { return Ok(()) };
+    let of_suite = |suite: &PathBuf| {
+        restriction.path(suite, &suite.display().to_string())?;
+        snapshot::permit(&restriction, suite)
+    };
+    suites.iter().try_for_each(of_suite).map_err(|refused| Failure::new(Exit::BadInput, refused))
 }
 
 fn describe(pending: &Pending) -> Diagnostic {

@@ -31,7 +31,11 @@ impl Drive {
             }
         });
         let listed = context.unless_cancelled(lists).await?;
-        Ok(ListResult { items: listed.items, pages: listed.pages, elapsed_ms: milliseconds(listed.elapsed) })
+        Ok(ListResult {
+            items: listed.items.into_iter().map(|item| seat.redaction.value(item)).collect(),
+            pages: listed.pages,
+            elapsed_ms: milliseconds(listed.elapsed),
+        })
     }
 
     pub(super) async fn notify(&self, params: NotifyParams) -> Result<Nothing, Trouble> {
@@ -53,7 +57,7 @@ impl Drive {
             })
         });
         let came = context.unless_cancelled(waits).await?;
-        Ok(Waited { method: came.method, params: came.params, frame: came.frame })
+        Ok(Waited { method: came.method, params: came.params.map(|params| seat.redaction.value(params)), frame: came.frame })
     }
 
     pub(super) async fn raw(&self, params: RawParams, context: &Context) -> Result<RawAnswer, Trouble> {
@@ -80,10 +84,11 @@ impl Drive {
         let Some(reply) = context.unless_cancelled(sends).await? else {
             return Ok(RawAnswer { result: None, error: None, elapsed_ms: None, frame: None, http: None });
         };
-        let (elapsed_ms, frame, http) = (Some(milliseconds(reply.elapsed)), Some(reply.frame), reply.http.as_deref().map(http));
+        let (elapsed_ms, frame, http) =
+            (Some(milliseconds(reply.elapsed)), Some(reply.frame), reply.http.as_deref().map(|head| seat.redaction.http(http(head))));
         let (result, error) = match reply.answer {
-            Ok(result) => (Some(result), None),
-            Err(error) => (None, Some(error.to_value())),
+            Ok(result) => (Some(seat.redaction.value(result)), None),
+            Err(error) => (None, Some(seat.redaction.value(error.to_value()))),
         };
         Ok(RawAnswer { result, error, elapsed_ms, frame, http })
     }

@@ -2,6 +2,7 @@
 
 use super::envelope;
 use super::outlet::Outlet;
+use super::redaction::Redaction;
 use super::trouble::Trouble;
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{Answers, Callback, Consulted, Elicitation, Sampling};
@@ -38,7 +39,13 @@ impl Callbacks {
     }
 
     /// The policies of a session. Where the driver is to be asked, it gets that long.
-    pub(super) fn policies(&self, session: &str, answers: &DriveAnswers, patience: Duration) -> Result<Answers, Trouble> {
+    pub(super) fn policies(
+        &self,
+        session: &str,
+        redaction: &Redaction,
+        answers: &DriveAnswers,
+        patience: Duration,
+    ) -> Result<Answers, Trouble> {
         let is_callback = |answer: &Option<Value>| answer.as_ref().and_then(Value::as_str) == Some("callback");
         let told = |answer: &Option<Value>| answer.clone().filter(|_| !is_callback(answer));
         let DriveAnswers { roots, elicitation, sampling } = answers;
@@ -46,7 +53,7 @@ impl Callbacks {
             roots: is_callback(roots),
             elicitation: is_callback(elicitation),
             sampling: is_callback(sampling),
-            ask: self.asking(session, patience),
+            ask: self.asking(session, redaction, patience),
         };
         let asks = callback.roots || callback.elicitation || callback.sampling;
         Ok(Answers {
@@ -58,10 +65,10 @@ impl Callbacks {
         })
     }
 
-    fn asking(&self, session: &str, patience: Duration) -> Arc<dyn Fn(String, Value) -> Consulted + Send + Sync> {
-        let (callbacks, session) = (self.clone(), session.to_owned());
+    fn asking(&self, session: &str, redaction: &Redaction, patience: Duration) -> Arc<dyn Fn(String, Value) -> Consulted + Send + Sync> {
+        let (callbacks, session, redaction) = (self.clone(), session.to_owned(), redaction.clone());
         Arc::new(move |method, params| {
-            let (callbacks, session) = (callbacks.clone(), session.clone());
+            let (callbacks, session, params) = (callbacks.clone(), session.clone(), redaction.value(params));
             Box::pin(async move { callbacks.ask(AskedOfDriver { session, method, params }, patience).await })
         })
     }

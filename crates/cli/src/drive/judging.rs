@@ -6,6 +6,8 @@ use super::trouble::Trouble;
 use super::{Context, Drive};
 use crate::command::unknown_rule;
 use crate::contracts::{self, Saved};
+use mcproof_client::Tap;
+use mcproof_client::redaction::REDACTED;
 use mcproof_engine::check::{Explored, Inquiry, Permission, explore, take_of};
 use mcproof_engine::contract::{self, CaptureFailure};
 use mcproof_engine::diagnosis::{self, Asker, Scene};
@@ -60,12 +62,16 @@ impl Drive {
         };
         let what = params.what.as_deref().unwrap_or("answer");
         let found = judge::expect(&params.expectation, &payload, what, params.vars.as_ref()).map_err(Trouble::bad_input)?;
-        let Some(mut found) = found else {
+        let Some(found) = found else {
             return Ok(Expected { ok: true, differences: Vec::new(), diagnostic: None, text: None });
         };
+        let mut found = self.redacted_diagnostic(found);
         if let Some(session) = &params.session {
             let transcript = self.seat_or_past(session)?.tap.transcript();
             found.evidence = Some(diagnosis::evidence(&transcript, params.frame.map(FrameId)));
+        }
+        if found.hint.is_none() && found.differences.iter().any(|difference| difference.actual.contains(REDACTED)) {
+            found.hint = Some("a secret is redacted in what the server said: open the session with `show_secrets` to compare it".into());
         }
         let text = diagnostic::render(&found, &self.style.get());
         Ok(Expected { ok: false, differences: found.differences.clone(), diagnostic: Some(found), text: Some(text) })
@@ -74,13 +80,16 @@ impl Drive {
     pub(super) fn snapshot(&self, params: SnapshotParams) -> Result<SnapshotResult, Trouble> {
         let rules = redactions(&params.redact).map_err(Trouble::bad_input)?;
         let mode = if params.update { Snapshots::Update } else { Snapshots::Compare };
-        let compared = snapshot::compare(Path::new(&params.file), &params.value, &rules, mode);
+        // It goes into a repository.
+        let value = self.redacted_value(params.value);
+        let compared = snapshot::compare(Path::new(&params.file), &value, &rules, mode);
         let (state, diagnostic) = match compared.map_err(|diagnostic| Trouble::bad_input(vec![diagnostic]))? {
             snapshot::Compared::Same => (SnapshotState::Same, None),
             snapshot::Compared::Written => (SnapshotState::Written, None),
             snapshot::Compared::New(diagnostic) => (SnapshotState::New, Some(diagnostic)),
             snapshot::Compared::Differs(diagnostic) => (SnapshotState::Differs, Some(diagnostic)),
         };
+        let diagnostic = diagnostic.map(|diagnostic| self.redacted_diagnostic(diagnostic));
         let text = diagnostic.as_ref().map(|diagnostic| diagnostic::render(diagnostic, &self.style.get()));
         Ok(SnapshotResult { state, diagnostic, text })
     }
@@ -131,7 +140,9 @@ impl Drive {
             Explored { takes, unreachable: None } => Ok(takes),
             Explored { takes, unreachable: Some(failure) } => {
                 let transcript = takes.into_iter().next().map(|take| take.transcript).unwrap_or_default();
-                Err(Trouble::not_open(diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, Asker::Driver)))
+                let keeper = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
+                let diagnostic = diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, Asker::Driver);
+                Err(Trouble::not_open(diagnostic.map_text(|text| keeper.redacted(text))))
             }
         }
     }

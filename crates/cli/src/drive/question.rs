@@ -210,7 +210,8 @@ impl Asking {
         }
         let Reply { answer, frame, elapsed, http: head, .. } = outcome?;
         let result = answer.map_err(|error| refused(&error, &method, frame, &seat))?;
-        let (elapsed_ms, http) = (milliseconds(elapsed), head.as_deref().map(http));
+        let result = seat.redaction.json(result);
+        let (elapsed_ms, http) = (milliseconds(elapsed), head.as_deref().map(|head| seat.redaction.http(http(head))));
         let Tells::Payload { tool, raises_errors } = tells else {
             return Ok(envelope::result(id, &Answer { result, elapsed_ms, frame, http }));
         };
@@ -235,7 +236,7 @@ pub(super) async fn unanswered(failure: &CallFailure, method: &str, session: &Se
 pub(super) fn refused(error: &RpcError, method: &str, frame: FrameId, seat: &Seat) -> Trouble {
     let message = format!("server refused `{method}`: {error}");
     let evidence = diagnosis::evidence(&seat.tap.transcript(), Some(frame));
-    Trouble::refused(Diagnostic::error("rpc-error", message).evidence(evidence), error)
+    Trouble::refused(Diagnostic::error("rpc-error", message).evidence(evidence), seat.redaction.value(error.to_value()))
 }
 
 pub(super) fn http(head: &HttpHead) -> Http {

@@ -36,6 +36,14 @@ impl Servers {
         }
     }
 
+    pub(super) fn taps(&self) -> Vec<Tap> {
+        let running = |place: &Place| match place {
+            Place::Running { tap, .. } => Some(tap.clone()),
+            Place::Starting => None,
+        };
+        self.0.borrow().values().filter_map(running).collect()
+    }
+
     /// What a server printed.
     pub(super) fn tap(&self, name: &str) -> Result<Tap, Trouble> {
         match self.0.borrow().get(name) {
@@ -65,7 +73,8 @@ impl Drive {
             Ok(holder) => holder,
             Err(failure) => {
                 servers.remove(&server);
-                return Err(Trouble::not_open(diagnosis::of_connect_failure(&failure, &target, &tap.transcript(), Asker::Driver)));
+                let diagnostic = diagnosis::of_connect_failure(&failure, &target, &tap.transcript(), Asker::Driver);
+                return Err(Trouble::not_open(diagnostic.map_text(|text| tap.redacted(text))));
             }
         };
         let url = holder.url().expect("it is reached over HTTP").clone();

@@ -1,5 +1,6 @@
 //! The sessions of a driver: opened, used by many requests at once, closed. Knows nothing of what is asked over them.
 
+use super::redaction::Redaction;
 use super::relay::Ends;
 use super::targets::duration;
 use super::trouble::Trouble;
@@ -39,6 +40,8 @@ pub(super) struct Sessions {
 pub(super) struct Seat {
     pub(super) name: String,
     pub(super) tap: Tap,
+    /// For what its server says.
+    pub(super) redaction: Redaction,
     /// Locked for writing while it is opened and when it is closed; requests read.
     session: Arc<RwLock<Option<Session>>>,
     /// Why it never opened.
@@ -67,10 +70,30 @@ pub(super) struct Opening {
     relay: Option<Ends>,
 }
 
+impl Sessions {
+    /// Of those that are, and of those that were.
+    pub(super) fn taps(&self) -> Vec<Tap> {
+        let (open, past) = (self.open.borrow(), self.past.borrow());
+        open.values().chain(past.iter()).map(|seat| seat.tap.clone()).collect()
+    }
+}
+
 impl Drive {
     /// Gives a session its name, and its relay if it has one, so that what comes behind may be about it.
     pub(super) fn take_seat(&self, params: OpenParams) -> Result<Box<Opening>, Trouble> {
-        let OpenParams { session: name, target, era, protocol_version, timeouts, client, answers, later_answers, push, secrets } = params;
+        let OpenParams {
+            session: name,
+            target,
+            era,
+            protocol_version,
+            timeouts,
+            client,
+            answers,
+            later_answers,
+            push,
+            secrets,
+            show_secrets,
+        } = params;
         if name.is_empty() {
             return Err(Trouble::bad("bad-params", "`session` is empty: it is the name that the session is to have"));
         }
@@ -87,17 +110,22 @@ impl Drive {
         };
         let Resolved { target: reached, mut options, secrets: known, timeout, tap: bounds, .. } = resolved;
         let callback = duration("timeouts.callback_ms", timeouts.callback_ms, CALLBACK)?;
-        options.answers = self.callbacks.policies(&name, &answers, callback)?;
-        options.later_answers = self.callbacks.policies(&name, &later_answers, callback)?;
         options.client.name = client.name.unwrap_or(options.client.name);
         options.client.version = client.version.unwrap_or(options.client.version);
         options.client.capabilities = client.capabilities;
         let push = push.unwrap_or_else(|| vec![Push::Notifications]);
         let observer = push.contains(&Push::Frames).then(|| self.observer(&name));
         let tap = Tap::with(bounds, known.into_iter().chain(secrets).collect(), observer);
+        if let Some(spawned) = &target.spawned {
+            tap.keep_secrets_of(&self.servers.tap(spawned)?);
+        }
+        let redaction = Redaction { tap: tap.clone(), shows_secrets: show_secrets };
+        options.answers = self.callbacks.policies(&name, &redaction, &answers, callback)?;
+        options.later_answers = self.callbacks.policies(&name, &redaction, &later_answers, callback)?;
         let seat = Rc::new(Seat {
             name: name.clone(),
             tap,
+            redaction,
             session: Arc::default(),
             failed: RefCell::default(),
             closing: SetOnce::new(),
@@ -197,7 +225,7 @@ impl Drive {
 
     pub(super) async fn change_answers(&self, AnswersParams { session, answers }: AnswersParams) -> Result<Nothing, Trouble> {
         let seat = self.seat(&session)?;
-        let policies: Answers = self.callbacks.policies(&seat.name, &answers, seat.callback)?;
+        let policies: Answers = self.callbacks.policies(&seat.name, &seat.redaction, &answers, seat.callback)?;
         self.with(&seat, async |session| {
             session.answer_with(policies);
             Ok(Nothing {})
@@ -273,7 +301,8 @@ impl Drive {
                 self.outlet.send(envelope::notification("session/progress", &progressed));
             }
             if seat.pushes_notifications {
-                let notified = Notified { session: seat.name.clone(), method: notification.method, params: notification.params, frame };
+                let params = notification.params.map(|params| seat.redaction.value(params));
+                let notified = Notified { session: seat.name.clone(), method: notification.method, params, frame };
                 self.outlet.send(envelope::notification("session/notification", &notified));
             }
         }
@@ -281,7 +310,8 @@ impl Drive {
             && !seat.closing.initialized()
             && !seat.has_ended.replace(true)
         {
-            let ended = Ended { session: seat.name.clone(), reason: reason.to_string(), exit: session.exit().map(exit_status) };
+            let ended =
+                Ended { session: seat.name.clone(), reason: seat.tap.redacted(reason.to_string()), exit: session.exit().map(exit_status) };
             self.outlet.send(envelope::notification("session/ended", &ended));
         }
     }
@@ -308,7 +338,7 @@ impl Seat {
         }
         let params = notification.params.as_ref()?;
         let id = self.progress.borrow().get(params.get("progressToken")?.as_str()?)?.clone();
-        let member = |name: &str| params.get(name).cloned();
+        let member = |name: &str| params.get(name).cloned().map(|value| self.redaction.value(value));
         Some(Progressed {
             session: self.name.clone(),
             id,
@@ -333,7 +363,8 @@ impl Seat {
             return Vec::new();
         }
         let transcript = self.tap.transcript();
-        faults.iter().map(|fault| diagnosis::of_fault(fault, &transcript, Asker::Driver)).collect()
+        let shown = |diagnostic: Diagnostic| diagnostic.map_text(|text| self.tap.redacted(text));
+        faults.iter().map(|fault| shown(diagnosis::of_fault(fault, &transcript, Asker::Driver))).collect()
     }
 }
 
@@ -355,16 +386,16 @@ pub(super) fn process_id(tap: &Tap) -> Option<u32> {
 }
 
 fn opened(seat: &Seat, session: &Session, elapsed: Duration) -> Opened {
-    let handshake = session.handshake();
+    let (handshake, redaction) = (session.handshake(), &seat.redaction);
     Opened {
         session: seat.name.clone(),
         era: handshake.era.to_string(),
         transport: handshake.transport.to_string(),
         protocol_version: handshake.protocol_version.clone(),
-        server_info: handshake.server_info.clone(),
-        capabilities: handshake.capabilities.clone(),
-        instructions: handshake.instructions.clone(),
-        result: handshake.result.clone(),
+        server_info: handshake.server_info.clone().map(|server| redaction.value(server)),
+        capabilities: redaction.value(handshake.capabilities.clone()),
+        instructions: handshake.instructions.clone().map(|text| redaction.text(text)),
+        result: redaction.value(handshake.result.clone()),
         url: session.url().map(ToString::to_string),
         pid: process_id(&seat.tap),
         elapsed_ms: milliseconds(elapsed),

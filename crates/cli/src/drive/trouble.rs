@@ -3,7 +3,6 @@
 use super::envelope;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use mcproof_client::jsonrpc::RpcError;
 use mcproof_record::Diagnostic;
 use mcproof_record::drive::{ErrorData, PROTOCOL};
 use mcproof_report::{Style, diagnostic};
@@ -95,8 +94,8 @@ impl Trouble {
     }
 
     /// The server answered with an error.
-    pub(super) fn refused(diagnostic: Diagnostic, error: &RpcError) -> Self {
-        Self { error: Some(error.to_value()), ..Self::diagnosed(Kind::Refused, vec![diagnostic]) }
+    pub(super) fn refused(diagnostic: Diagnostic, error: Value) -> Self {
+        Self { error: Some(error), ..Self::diagnosed(Kind::Refused, vec![diagnostic]) }
     }
 
     /// A tool failed, and that was to be an error.
@@ -118,6 +117,12 @@ impl Trouble {
     pub(super) fn gone(what: &str, name: &str) -> Self {
         let message = if name.is_empty() { format!("no {what} is named") } else { format!("there is no {what} `{name}`") };
         Self::new(Kind::Gone, message)
+    }
+
+    /// The same with the texts changed that are ours: not `error` and `result`, which the server said.
+    pub(super) fn map_text(self, map: impl Fn(String) -> String) -> Self {
+        let diagnostics = self.diagnostics.into_iter().map(|diagnostic| diagnostic.map_text(&map)).collect();
+        Self { message: map(self.message), diagnostics, ..self }
     }
 
     pub(super) fn message(&self) -> &str {

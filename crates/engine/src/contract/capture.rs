@@ -201,7 +201,7 @@ pub(super) fn handshake_of(handshake: &Handshake, versions: &[String]) -> Contra
 }
 
 /// A contract of all its parts, sorted and hashed.
-pub(super) fn of_parts(
+pub(crate) fn of_parts(
     handshake: Contract,
     tools: Option<Vec<Value>>,
     prompts: Option<Vec<Value>>,

@@ -1,7 +1,7 @@
 //! Which message of the server belongs to which of ours, also where its id does not tell; and what ended a conversation.
 //! Interprets, but judges nothing.
 
-use super::conversation::{Conversation, HttpExchange, Said};
+use super::conversation::{Conversation, HttpExchange, Said, read_json};
 use super::law::Violation;
 use super::robustness::UNREADABLE;
 use crate::check::http::question::POSTED;
@@ -331,7 +331,7 @@ pub(super) fn died_of_abuse(conversation: &Conversation<'_>, death: &Death) -> b
 
 /// Something that the server wrote and that no client can read as a message, so that whatever it was meant for is missing.
 pub(super) fn garbled(conversation: &Conversation<'_>) -> Option<FrameId> {
-    let is_json = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).is_ok_and(|value| value.is_object() || value.is_array());
+    let is_json = |bytes: &[u8]| read_json(bytes).is_ok_and(|value| value.is_some_and(|value| value.is_object() || value.is_array()));
     let unread = |frame: &&Frame| match &frame.body {
         FrameBody::Line { bytes, unterminated } => {
             *unterminated || !(bytes.as_bytes().trim_ascii().is_empty() || is_json(bytes.as_bytes()))

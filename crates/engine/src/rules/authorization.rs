@@ -1,6 +1,7 @@
 //! What a client without a token is told, and whether it leads to where tokens are to be had.
 //! Source: basic/authorization; RFC 9728, RFC 8414.
 
+use super::conversation::read_json;
 use super::http::{evidence, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::{Asked, Conversation, HttpExchange};
@@ -254,7 +255,7 @@ pub(super) fn document<'a, 'c>(conversation: &'c Conversation<'a>, probe: &str) 
     conversation.probes(probe).find_map(|asked| {
         let http = asked.http.filter(|http| http.status() == Some(200))?;
         let (frame, body) = http.body?;
-        let value = serde_json::from_slice::<Value>(body).ok().filter(Value::is_object)?;
+        let value = read_json(body).ok().flatten().filter(Value::is_object)?;
         let frames = http.heads().into_iter().chain([frame.id]).collect();
         Some((value, asked, frames))
     })

@@ -2,6 +2,7 @@
 //! Source: RFC 9112; basic/transports, Streamable HTTP.
 
 use super::answers::{death, died_of_abuse};
+use super::conversation::read_json;
 use super::events::session_of;
 use super::http::{evidence, told};
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
@@ -286,7 +287,7 @@ fn problem_of_body(conversation: &Conversation<'_>, exchange: &HttpExchange<'_>)
     };
     let length = exchange.header("content-length")?;
     let is_cut = exchange.media_type().as_deref() == Some("application/json")
-        && serde_json::from_slice::<Value>(body).is_err_and(|error| error.is_eof() && !body.trim_ascii().is_empty());
+        && read_json(body).is_err_and(|error| error.is_eof() && !body.trim_ascii().is_empty());
     is_cut.then(|| format!("the body ends in the middle of its JSON, after the {} bytes that `Content-Length` tells", excerpt(length)))
 }
 

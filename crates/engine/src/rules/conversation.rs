@@ -2,7 +2,9 @@
 
 use super::Judgement;
 use crate::check::LEFT_OUT;
+use mcproof_client::jsonrpc::holds_more_values;
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, ProbeOutcome, Probed, Take};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -149,6 +151,17 @@ impl Answer<'_> {
     }
 }
 
+/// A value takes many times the memory of its bytes: what holds more than these is not read. Four times what a session takes.
+const MOST_VALUES: usize = 1_000_000;
+
+/// JSON that somebody sent; `None` for some that holds too much to be read.
+pub(crate) fn read_json(bytes: &[u8]) -> serde_json::Result<Option<Value>> {
+    match holds_more_values(bytes, MOST_VALUES) {
+        true => serde_json::from_slice::<IgnoredAny>(bytes).map(|_| None),
+        false => serde_json::from_slice(bytes).map(Some),
+    }
+}
+
 impl<'a> Conversation<'a> {
     pub fn new(take: &'a Take) -> Self {
         let mut conversation = Self {
@@ -189,8 +202,8 @@ impl<'a> Conversation<'a> {
     }
 
     fn take_in(&mut self, frame: &'a Frame) {
-        let mut say = |bytes: &[u8], exchange: Option<ExchangeId>| match serde_json::from_slice::<Value>(bytes) {
-            Ok(value) if exchange.is_none() || is_message(&value) => {
+        let mut say = |bytes: &[u8], exchange: Option<ExchangeId>| match read_json(bytes) {
+            Ok(Some(value)) if exchange.is_none() || is_message(&value) => {
                 self.said.push(Said { frame, value, exchange });
                 true
             }
@@ -227,7 +240,7 @@ impl<'a> Conversation<'a> {
                 // Refusals and documents beside the protocol are JSON as well.
                 let known = self.exchanges.get(exchange);
                 let is_ours = known.is_none_or(|known| known.method == "POST" && known.status().is_none_or(|status| status < 400));
-                if is_ours || serde_json::from_slice::<Value>(bytes.as_bytes()).is_ok_and(|value| value.get("jsonrpc").is_some()) {
+                if is_ours || read_json(bytes.as_bytes()).is_ok_and(|value| value.is_some_and(|value| value.get("jsonrpc").is_some())) {
                     say(bytes.as_bytes(), Some(*exchange));
                 }
                 if let Some(known) = self.exchanges.get_mut(exchange) {
@@ -616,5 +629,16 @@ mod tests {
         check(r#"data: {"id":1,"result":{}}\ndata: {"id":2,"result":{}}\n\n"#, &[1, 2]);
         check(r#"{"id":1,"result":{}}\ndata: {"id":2,"result":{}}\n\n"#, &[2, 1]);
         check(r#"data: {"id":1,\ndata: "result":{}}\n\n"#, &[1]);
+    }
+
+    #[test]
+    fn what_holds_too_much_is_not_read() {
+        let many = |values: usize| format!(r#"{{"jsonrpc":"2.0","id":1,"result":[{}0]}}"#, "0,".repeat(values));
+        assert!(read_json(many(10).as_bytes()).unwrap().is_some());
+        assert!(read_json(many(MOST_VALUES).as_bytes()).unwrap().is_none());
+        assert!(read_json(many(MOST_VALUES).trim_end_matches('}').as_bytes()).unwrap_err().is_eof());
+        // A long text is one value, whatever stands in it.
+        let text = format!(r#"["{}"]"#, ",".repeat(2 * MOST_VALUES));
+        assert!(read_json(text.as_bytes()).unwrap().is_some());
     }
 }

@@ -2,6 +2,7 @@
 //! Source: basic/transports, Streamable HTTP.
 
 use super::connections::unanswered_posts;
+use super::conversation::read_json;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::{Answer, Asked, Conversation, HttpExchange};
 use crate::wording::excerpt;
@@ -509,7 +510,7 @@ fn answer_content_type(conversation: &Conversation<'_>) -> Judgement {
     // In the modern era a request may be refused with another status, and by a message all the same.
     let brings_error = |exchange: &HttpExchange<'_>| {
         let is_error = |body: Value| body.get("jsonrpc").is_some() && body.get("error").is_some();
-        conversation.is_modern() && exchange.body.is_some_and(|(_, body)| serde_json::from_slice::<Value>(body).is_ok_and(is_error))
+        conversation.is_modern() && exchange.body.is_some_and(|(_, body)| read_json(body).is_ok_and(|body| body.is_some_and(is_error)))
     };
     let answered: Vec<&HttpExchange<'_>> = conversation
         .exchanges
@@ -534,9 +535,9 @@ fn answer_content_type(conversation: &Conversation<'_>) -> Judgement {
 
 /// What is wrong with the JSON of a body, if anything is.
 fn flaw_of_body(body: &[u8]) -> Option<String> {
-    match serde_json::from_slice::<Value>(body) {
-        Ok(Value::Object(_) | Value::Array(_)) => None,
-        Ok(_) => Some(format!("is no object: `{}`", excerpt(body))),
+    match read_json(body) {
+        Ok(None | Some(Value::Object(_) | Value::Array(_))) => None,
+        Ok(Some(_)) => Some(format!("is no object: `{}`", excerpt(body))),
         Err(_) if body.trim_ascii().is_empty() => Some("is empty".to_owned()),
         Err(_) if [b"data:".as_slice(), b"event:", b"id:", b":"].iter().any(|field| body.trim_ascii_start().starts_with(field)) => {
             Some(format!("is an event stream: `{}`", excerpt(body)))
@@ -575,7 +576,7 @@ pub(super) fn json_body_is_json(conversation: &Conversation<'_>) -> Judgement {
     let wrong = bodies.iter().filter(|exchange| !is_broken(exchange)).find_map(|exchange| {
         let body = exchange.body.map_or(b"".as_slice(), |(_, body)| body);
         // Nor does it have to be a message.
-        let flaw = flaw_of_body(body).filter(|_| !is_refusal(exchange) || serde_json::from_slice::<Value>(body).is_err())?;
+        let flaw = flaw_of_body(body).filter(|_| !is_refusal(exchange) || read_json(body).is_err())?;
         let method = message_of(exchange)?["method"].as_str().unwrap_or_default().to_owned();
         let frames = exchange.heads().into_iter().chain(exchange.body.map(|(frame, _)| frame.id));
         Some(Violation::new(format!("the answer to `{method}` is called `application/json` and {flaw}"), frames))

@@ -3,6 +3,7 @@
 
 use super::Conversation;
 use super::answers::{gathered, is_message};
+use super::conversation::read_json;
 use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use crate::wording::excerpt;
 use mcproof_record::{Direction, Frame, FrameBody, FrameId};
@@ -224,6 +225,12 @@ fn kind(bytes: &[u8], unterminated: bool, rest: &[(&Frame, &[u8], bool)]) -> Kin
     if text.is_empty() {
         return Kind::Blank;
     }
+    // One that holds too much to be read is one all the same.
+    match read_json(text.as_bytes()) {
+        Ok(None) if unterminated => return Kind::Unterminated,
+        Ok(None) => return Kind::Message,
+        _ => {}
+    }
     let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text).into_iter().collect();
     let is_message = |value: &Value| value.as_array().map_or_else(|| is_message(value), |all| all.iter().any(is_message));
     match values {
@@ -342,5 +349,8 @@ mod tests {
         check(br#"{"level":"info","msg":"started"}"#, false, Kind::Noise);
         check(b"true", false, Kind::Noise);
         check(b"Listening", false, Kind::Noise);
+        let many = format!("{{\"id\":1,\"result\":[{}0]}}", "0,".repeat(2_000_000));
+        check(many.as_bytes(), false, Kind::Message);
+        check(format!("{many}x").as_bytes(), false, Kind::Noise);
     }
 }

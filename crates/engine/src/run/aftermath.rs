@@ -50,20 +50,22 @@ async fn ask_again(work: &Work, name: &str, open: &Open) -> Aftermath {
 }
 
 async fn state_of(work: &Work, name: &str, session: &Session) -> (ServerState, Blame, String) {
-    session.settle().await;
-    if let Some(exit) = session.exit() {
-        return (ServerState::Died, Blame::Server, exit.to_string().replacen("server ", "", 1));
-    }
+    // An answer is all the evidence that is needed: only where none comes, the process may be ending, which takes it a moment.
+    let lived = session.exit().is_none();
     let handshake = session.handshake();
     let method = match handshake.era {
         Era::Legacy => "ping",
         Era::Modern => "server/discover",
     };
     let is_ours = work.suite.servers.get(name).is_some_and(|server| binding(server, work.transport).launch.is_some());
-    let closed = session.closed_because();
-    if closed.is_none() && session.request(method, None, PATIENCE).await.is_ok() {
+    if lived && session.closed_because().is_none() && session.request(method, None, PATIENCE).await.is_ok() {
         return (ServerState::Answers, Blame::ServerOrSuite, format!("still answers `{method}`"));
     }
+    session.settle().await;
+    if let Some(exit) = session.exit() {
+        return (ServerState::Died, Blame::Server, exit.to_string().replacen("server ", "", 1));
+    }
+    let closed = session.closed_because();
     let lives = if is_ours { "its process is alive" } else { "it is not ours" };
     match (closed, handshake.transport) {
         (Some(Closed::TooLong { .. }), _) => {

@@ -95,7 +95,7 @@ pub(super) fn forget_pending(work: &Work) {
 ///
 /// # Errors
 /// Names the one that does not.
-pub(crate) fn permit(restriction: &Restriction, suite: &Path) -> Result<(), Diagnostic> {
+pub fn permit(restriction: &Restriction, suite: &Path) -> Result<(), Diagnostic> {
     let folder = folder_beside(suite);
     restriction.path(&folder, &folder.display().to_string())?;
     let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();

@@ -229,6 +229,8 @@ params! {
         pub push: Option<Vec<Push>>,
         /// Never to be recorded or shown.
         pub secrets: Vec<String>,
+        /// Passes on what the server says as it was sent, with secrets in it. Diagnostics and transcripts show none either way.
+        pub show_secrets: bool,
     }
 
     pub struct AnswersParams {

@@ -20,7 +20,7 @@ use mcproof_engine::suite::format::{Fault, Object, Shape};
 use mcproof_engine::suite::reader::Reader;
 use mcproof_engine::suite::schema::format_schema;
 use mcproof_engine::suite::source::{Source, Span};
-use mcproof_engine::suite::{Environment, did_you_mean, listed};
+use mcproof_engine::suite::{Environment, did_you_mean, listed, without_credentials};
 use mcproof_record::{Diagnostic, Severity};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub fn load(path_as_named: &str, text: &str, folder: &Path, environment: &Enviro
     }
     let config = tree.and_then(|tree| read_config(&mut reader, &tree));
     let is_flawless = reader.mistakes() == 0;
-    let mut diagnostics = reader.diagnostics;
+    let mut diagnostics = without_credentials(reader.diagnostics, environment);
     diagnostics.sort_by_key(|diagnostic| diagnostic.place.as_ref().map(|place| (place.line, place.column)));
     match config.filter(|_| is_flawless) {
         Some(config) => {
@@ -79,7 +79,7 @@ pub fn database_of(path_as_named: &str, text: &str, folder: &Path, environment: 
         None => Some(own_database(&reader)),
     };
     let is_flawless = reader.mistakes() == 0;
-    database.filter(|_| is_flawless).ok_or(reader.diagnostics)
+    database.filter(|_| is_flawless).ok_or_else(|| without_credentials(reader.diagnostics, environment))
 }
 
 /// By JSON Schema 2020-12.

@@ -3,6 +3,7 @@
 use super::super::tour::NOBODY;
 use super::super::visit::Visit;
 use super::question::{Questions, Varied as _};
+use crate::rules::read_json;
 use mcproof_client::auth::{metadata_hint, resource_locations, server_locations};
 use mcproof_client::{HttpAnswer, HttpQuestion};
 use serde_json::{Value, json};
@@ -69,6 +70,6 @@ async fn fetch(visit: &mut Visit<'_>, probe: &str, places: Vec<Url>) -> Option<V
 }
 
 fn document(answer: &HttpAnswer) -> Option<Value> {
-    let document = (answer.head.status == 200).then(|| serde_json::from_slice::<Value>(&answer.body).ok())?;
+    let document = (answer.head.status == 200).then(|| read_json(&answer.body).ok().flatten())?;
     document.filter(Value::is_object)
 }
