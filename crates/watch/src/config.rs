@@ -1,6 +1,7 @@
 //! What a configuration file says, read and resolved: whom to probe, whom to tell. Inert data; only the reader knows YAML.
 
 mod channel;
+mod dependency;
 mod import;
 mod leaves;
 mod limits;
@@ -12,6 +13,7 @@ mod suite;
 mod target;
 mod window;
 
+pub use dependency::Dependencies;
 pub use reader::{Loaded, config_schema, database_of, load};
 pub(crate) use suite::load_read_only;
 pub(crate) use target::{NAMES, is_name};
@@ -23,6 +25,7 @@ use crate::role::Role;
 use crate::seal::SealKey;
 pub use crate::secret::Secret;
 use crate::state::Thresholds;
+use crate::store::silences::fits;
 use mcproof_engine::oddities::Oddities;
 use mcproof_engine::suite::plan::Server;
 use std::collections::BTreeMap;
@@ -126,6 +129,8 @@ pub struct TargetSpec {
     /// On the public status page.
     pub public: bool,
     pub thresholds: Thresholds,
+    /// What it cannot work without.
+    pub depends_on: Dependencies,
 }
 
 #[derive(Clone, Debug)]
@@ -217,6 +222,10 @@ pub struct Route {
     pub escalate: Vec<Step>,
     /// How often all steps are gone through again.
     pub repeat: u32,
+    /// Patterns of tags: targets that share a tag that fits one are told together. Empty: each on its own.
+    pub group_by: Vec<String>,
+    /// How long the first page of a group, and each update of it, waits for more.
+    pub group_wait: Duration,
 }
 
 /// Somebody else who is told of what nobody has acknowledged.
@@ -234,6 +243,11 @@ impl Route {
         let round = self.escalate.last().map_or(Duration::ZERO, |last| last.after);
         let steps = move |number| self.escalate.iter().enumerate().map(move |(at, step)| (round * number + step.after, at));
         (0..=self.repeat).flat_map(steps)
+    }
+
+    /// The tag by which a target with these tags is told together with others: the first that fits the first pattern.
+    pub(crate) fn group<'a>(&self, tags: &'a [String]) -> Option<&'a str> {
+        self.group_by.iter().find_map(|pattern| tags.iter().find(|tag| fits(pattern, tag))).map(String::as_str)
     }
 
     pub(crate) fn covers(&self, severity: Severity, tags: &[String]) -> bool {

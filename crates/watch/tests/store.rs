@@ -27,6 +27,8 @@ mod server;
 mod stalls;
 #[path = "store/standby.rs"]
 mod standby;
+#[path = "store/together.rs"]
+mod together;
 #[path = "store/turns.rs"]
 mod turns;
 
@@ -40,6 +42,7 @@ use probing::*;
 use stalls::*;
 use standby::*;
 use std::process::ExitCode;
+use together::*;
 use turns::*;
 
 const CLAIMS: &[(&str, Claim)] = claims![
@@ -73,6 +76,8 @@ const CLAIMS: &[(&str, Claim)] = claims![
     a_database_of_an_earlier_version_goes_on,
     a_database_of_a_later_version_is_left_alone,
     nobody_is_told_of_what_is_silenced_until_it_ends,
+    what_depends_on_what_is_down_is_told_only_if_it_outlasts_that,
+    what_is_grouped_is_one_message_and_none_is_lost,
 ];
 
 const CLAIMS_OF_POSTGRES: &[(&str, Claim)] = claims![

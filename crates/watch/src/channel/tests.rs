@@ -55,6 +55,7 @@ fn message(kind: Kind) -> Message {
             message: "hey <!channel> @everyone <at>all</at> [free](http://evil) **x** \u{1b}[31m\r\nBcc: eve@example.com".into(),
             hint: Some("start the server, or open its port".into()),
             members: Vec::new(),
+            ..Detail::default()
         },
         since: BEGIN,
         resolved: (kind == Kind::Resolve).then(|| BEGIN + Duration::from_secs(754)),
@@ -277,6 +278,7 @@ fn what_is_sent_fits_what_the_services_document() {
         message: endless.clone(),
         hint: Some(endless.clone()),
         members: vec![endless; 300],
+        ..Detail::default()
     };
     let mut checked = 0;
     for channel in channels() {

@@ -2,6 +2,7 @@
 //! out only when there are none.
 
 use super::channel::{CHANNEL, read_channel};
+use super::dependency;
 use super::import::read_import;
 use super::leaves::{
     Openness, optional, read_at_least, read_count, read_period, read_secret, read_secret_url, read_texts, read_url, required,
@@ -357,9 +358,13 @@ fn items<'n>(reader: &mut Reader<'_>, node: Option<&'n Node>, shape: Shape) -> &
 fn read_targets(reader: &mut Reader<'_>, draft: &ConfigDraft) -> BTreeMap<String, TargetSpec> {
     let mut targets = BTreeMap::new();
     let mut names = Vec::new();
+    let mut dependencies = dependency::Named::new();
     for entry in entries(reader, draft.targets.as_ref(), Shape::Objects(&TARGET)) {
         names.push(entry.key.text.clone());
-        targets.extend(read_target(reader, &entry.key, &entry.value, &draft.defaults).map(|target| (entry.key.text.clone(), target)));
+        if let Some((target, named)) = read_target(reader, &entry.key, &entry.value, &draft.defaults) {
+            targets.insert(entry.key.text.clone(), target);
+            dependencies.insert(entry.key.text.clone(), named);
+        }
     }
     for node in &draft.imports {
         for (name, server) in read_import(reader, node) {
@@ -369,6 +374,7 @@ fn read_targets(reader: &mut Reader<'_>, draft: &ConfigDraft) -> BTreeMap<String
             }
         }
     }
+    dependency::resolve(reader, &mut targets, &dependencies, |name| names.iter().any(|known| known == name));
     targets
 }
 
@@ -405,7 +411,7 @@ fn read_maintenance(reader: &mut Reader<'_>, draft: &ConfigDraft, targets: &BTre
     windows
 }
 
-fn unknown(reader: &mut Reader<'_>, name: &str, node: &Node, known: &[String], what: &str) {
+pub(super) fn unknown(reader: &mut Reader<'_>, name: &str, node: &Node, known: &[String], what: &str) {
     let diagnostic = Diagnostic::error(format!("unknown-{what}"), format!("there is no {what} `{name}`"));
     let names = || known.iter().map(String::as_str);
     let hint = match did_you_mean(name, names()) {

@@ -135,6 +135,11 @@ fn what_is_odd_is_a_warning() {
     check("channels: { a: { webhook: 'https://x/' } }\n", &[]);
     check("database: postgres://ann:pass@db/watch\n", &[&format!("1:1 `database` {literal}")]);
     check("database: postgres:///watch\n", &[]);
+    let silent = "channels: {}\n";
+    check(
+        &format!("{silent}targets: {{ a: {{ stdio: x, tags: storage }}, b: {{ stdio: x, depends_on: 'tag:storge' }} }}\n"),
+        &["2:71 `'tag:storge' ` warning unknown-tag: no target of this file has the tag `storge` | did you mean `tag:storage`?"],
+    );
 }
 
 #[test]

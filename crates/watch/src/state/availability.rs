@@ -370,7 +370,7 @@ pub(super) fn detail(observation: &Observation) -> Detail {
         reason: Some(observation.reason.clone()).filter(|reason| !reason.is_empty()),
         message: observation.message.clone(),
         hint: observation.hint.clone(),
-        members: Vec::new(),
+        ..Detail::default()
     }
 }
 

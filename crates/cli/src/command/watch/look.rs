@@ -144,7 +144,10 @@ pub(super) fn incidents(arguments: &IncidentsArguments) -> Result<Exit, Failure>
                 let state = match (incident.resolved, &incident.acknowledged_by) {
                     (Some(resolved), _) => format!("over, after {}", span(resolved.since(incident.since))),
                     (None, Some(who)) => format!("{} takes care", escape(who)),
-                    (None, None) => "open".to_owned(),
+                    (None, None) => match &incident.detail.because_of {
+                        Some(cause) => format!("open, because of {}", escape(cause)),
+                        None => "open".to_owned(),
+                    },
                 };
                 [
                     incident.id.clone(),
@@ -193,7 +196,10 @@ impl<'a> Seen<'a> {
             ago(target.since, now),
             if target.last_result == Moment::default() { "never".to_owned() } else { ago(target.last_result, now) },
             self.incident
-                .map(|incident| format!("{} {}: {}", incident.severity, incident.class, escape(&incident.title)))
+                .map(|incident| {
+                    let because = incident.detail.because_of.as_ref().map(|cause| format!(" (because of {})", escape(cause)));
+                    format!("{} {}: {}{}", incident.severity, incident.class, escape(&incident.title), because.unwrap_or_default())
+                })
                 .unwrap_or_default(),
         ]
     }
