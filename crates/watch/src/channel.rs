@@ -21,6 +21,7 @@ mod webhook;
 pub use carrier::{Carrier, Setback};
 pub use mail::Mail;
 pub use message::{Kind, Message};
+pub use slack::ACKNOWLEDGE;
 pub use webhook::{SIGNATURE_HEADER, signature};
 
 use crate::config::{ChannelSpec, Secret};
@@ -78,10 +79,13 @@ const SHORTEST_SECRET: usize = 6;
 /// Says why the channel can never take it: a configuration that was never read, or an address that is none.
 pub fn pack(channel: &ChannelSpec, message: &Message) -> Result<Parcel, String> {
     Ok(match channel {
-        ChannelSpec::PagerDuty { routing_key, url } => Parcel::Post(pagerduty::pack(url, routing_key, message)),
+        ChannelSpec::PagerDuty { routing_key, url, .. } => Parcel::Post(pagerduty::pack(url, routing_key, message)),
         ChannelSpec::Jira { url, api_key } => Parcel::Post(jira::pack(url, api_key, message)?),
         ChannelSpec::Alertmanager { url } => alertmanager::pack(url, message)?.map_or(Parcel::Nothing, Parcel::Post),
-        ChannelSpec::Slack { url } => Parcel::Post(slack::pack(url, message)),
+        ChannelSpec::Slack { url, signing_secret } => {
+            let button = if signing_secret.is_some() { slack::Button::Shown } else { slack::Button::Left };
+            Parcel::Post(slack::pack(url, message, button))
+        }
         ChannelSpec::Discord { url } => Parcel::Post(discord::pack(url, message)),
         ChannelSpec::Teams { url } => Parcel::Post(teams::pack(url, message)),
         ChannelSpec::Smtp { url, from, to } => Parcel::Mail(Box::new(mail::pack(url, from, to, message)?)),

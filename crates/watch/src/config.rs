@@ -148,6 +148,8 @@ pub enum ChannelSpec {
     PagerDuty {
         routing_key: Secret,
         url: String,
+        /// Signs what PagerDuty tells us.
+        webhook_secret: Option<Secret>,
     },
     /// Jira Service Management.
     Jira {
@@ -160,6 +162,8 @@ pub enum ChannelSpec {
     },
     Slack {
         url: Secret,
+        /// Signs what Slack tells us: with it messages have a button.
+        signing_secret: Option<Secret>,
     },
     Discord {
         url: Secret,

@@ -69,6 +69,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     a_process_lives_on_between_probes_and_its_deaths_are_counted,
     the_suite_of_a_target_runs_what_changes_nothing,
     a_clock_that_is_set_forward_and_back_hides_no_outage,
+    a_clock_that_is_set_forward_brings_no_confirmation_forward,
     a_restart_believes_no_times_that_have_not_come_yet,
     an_outage_is_told_while_the_database_takes_nothing,
     what_an_unread_standby_tells_anew_goes_on,

@@ -15,10 +15,15 @@ fn secret(text: &str) -> Secret {
 fn channels() -> Vec<ChannelSpec> {
     let url = || secret("https://hooks.example.com/x?key=1");
     vec![
-        ChannelSpec::PagerDuty { routing_key: secret("r0uting"), url: "https://events.example.com/v2/enqueue".into() },
+        ChannelSpec::PagerDuty {
+            routing_key: secret("r0uting"),
+            url: "https://events.example.com/v2/enqueue".into(),
+            webhook_secret: None,
+        },
         ChannelSpec::Jira { url: "https://api.example.com/v2/alerts".into(), api_key: secret("api-key") },
         ChannelSpec::Alertmanager { url: secret("http://alertmanager:9093/prefix/") },
-        ChannelSpec::Slack { url: url() },
+        ChannelSpec::Slack { url: url(), signing_secret: None },
+        ChannelSpec::Slack { url: url(), signing_secret: Some(secret("slack-signs")) },
         ChannelSpec::Discord { url: url() },
         ChannelSpec::Teams { url: url() },
         ChannelSpec::Smtp {
@@ -369,10 +374,14 @@ fn what_a_service_repeats_of_our_secrets_is_not_told() {
         let Parcel::Post(post) = pack(channel, &message(Kind::Trigger)).unwrap() else { panic!() };
         assert_eq!(post.redacted(said), expected);
     };
-    let pagerduty = ChannelSpec::PagerDuty { routing_key: secret("r0uting-key"), url: "https://events.example.com/v2/enqueue".into() };
+    let pagerduty = ChannelSpec::PagerDuty {
+        routing_key: secret("r0uting-key"),
+        url: "https://events.example.com/v2/enqueue".into(),
+        webhook_secret: None,
+    };
     check(&pagerduty, "bad key r0uting-key", "bad key ***");
     check(&ChannelSpec::Jira { url: "https://x.example/v2".into(), api_key: secret("api-key") }, "no api-key", "no ***");
-    let slack = ChannelSpec::Slack { url: secret("https://hooks.example.com/services/T0/B1?x=2") };
+    let slack = ChannelSpec::Slack { url: secret("https://hooks.example.com/services/T0/B1?x=2"), signing_secret: None };
     for channel in channels().iter().filter(|channel| documented(channel.service()).is_some()) {
         let Parcel::Post(post) = pack(channel, &message(Kind::Trigger)).unwrap() else { panic!() };
         for part in ["tk_secret", "123:telegram", "syt_secret", "app-token", "user-key"] {

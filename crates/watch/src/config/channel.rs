@@ -25,7 +25,8 @@ pub(super) static CHANNEL: Object<Option<ChannelSpec>> = Object {
             |reader, node, draft| {
                 let found = read_short(reader, node, &PAGERDUTY, "routing_key")?;
                 let url = found.url.unwrap_or_else(|| PAGERDUTY_URL.to_owned());
-                fill(draft, found.secret.map(|routing_key| ChannelSpec::PagerDuty { routing_key, url }))
+                let webhook_secret = found.webhook_secret;
+                fill(draft, found.secret.map(|routing_key| ChannelSpec::PagerDuty { routing_key, url, webhook_secret }))
             },
         ),
         one_of(
@@ -42,9 +43,13 @@ pub(super) static CHANNEL: Object<Option<ChannelSpec>> = Object {
             let url = read_secret_url(reader, node, Openness::Public)?;
             fill(draft, Some(ChannelSpec::Alertmanager { url }))
         }),
-        url_key("slack", "an incoming webhook of Slack", |reader, node, draft| {
-            let url = read_secret_url(reader, node, Openness::Secret)?;
-            fill(draft, Some(ChannelSpec::Slack { url }))
+        one_of("slack", "an incoming webhook of Slack: its URL, or a map", Shape::ObjectOrText(&SLACK), |reader, node, draft| {
+            let mut found = Signed::default();
+            let expanded = expanded(reader, node, "url")?;
+            if !SLACK.read(reader, &expanded, &mut found) {
+                return Err(Fault::Reported);
+            }
+            fill(draft, found.url.map(|url| ChannelSpec::Slack { url, signing_secret: found.signing_secret }))
         }),
         url_key("discord", "a webhook of Discord", |reader, node, draft| {
             let url = read_secret_url(reader, node, Openness::Secret)?;
@@ -113,6 +118,7 @@ const fn url_key(name: &'static str, doc: &'static str, read: Read<Option<Channe
 struct Keyed {
     secret: Option<Secret>,
     url: Option<String>,
+    webhook_secret: Option<Secret>,
 }
 
 static PAGERDUTY: Object<Keyed> = Object {
@@ -120,6 +126,41 @@ static PAGERDUTY: Object<Keyed> = Object {
     keys: &[
         required("routing_key", "the integration key of a service", Shape::Text, read_key),
         optional("url", "where events are sent, such as that of the European region", Shape::Text, read_place),
+        optional(
+            "webhook_secret",
+            "the secret of a V3 webhook subscription to `/hooks/CHANNEL`: who acknowledges in PagerDuty acknowledges here",
+            Shape::Text,
+            |reader, node, draft| {
+                draft.webhook_secret = Some(read_secret(reader, node, Openness::Secret)?);
+                Ok(())
+            },
+        ),
+    ],
+    later: &[],
+};
+
+#[derive(Default)]
+struct Signed {
+    url: Option<Secret>,
+    signing_secret: Option<Secret>,
+}
+
+static SLACK: Object<Signed> = Object {
+    name: "`slack`",
+    keys: &[
+        required("url", "the incoming webhook", Shape::Text, |reader, node, draft| {
+            draft.url = Some(read_secret_url(reader, node, Openness::Secret)?);
+            Ok(())
+        }),
+        optional(
+            "signing_secret",
+            "the signing secret of the app, whose interactivity goes to `/hooks/CHANNEL`: messages have a button to acknowledge",
+            Shape::Text,
+            |reader, node, draft| {
+                draft.signing_secret = Some(read_secret(reader, node, Openness::Secret)?);
+                Ok(())
+            },
+        ),
     ],
     later: &[],
 };

@@ -507,7 +507,7 @@ fn secrets(tree: &Node) -> Vec<String> {
 }
 
 fn collect(node: &Node, found: &mut Vec<String>) {
-    const SECRETS: [&str; 14] = [
+    const SECRETS: [&str; 16] = [
         "routing_key",
         "api_key",
         "secret",
@@ -522,6 +522,8 @@ fn collect(node: &Node, found: &mut Vec<String>) {
         "user",
         "google_chat",
         "webex",
+        "webhook_secret",
+        "signing_secret",
     ];
     match &node.kind {
         Kind::Map(entries) => {

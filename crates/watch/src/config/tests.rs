@@ -83,7 +83,7 @@ fn every_key_is_read() {
         let shown = shown.lines().filter(|line| line.contains(secret) && !line.contains("Bearer")).collect::<Vec<_>>();
         assert_eq!(shown, Vec::<&str>::new(), "{secret}");
     }
-    assert_eq!(config.channels.len(), 15);
+    assert_eq!(config.channels.len(), 16);
     let Some(ChannelSpec::PagerDuty { routing_key, .. }) = config.channels.get("europe") else { panic!() };
     assert_eq!(routing_key, &Secret("key-from-file".into()));
     assert_eq!(config.targets.keys().collect::<Vec<_>>(), ["backup", "files", "other monitor", "remote", "shop", "sync", "tools"]);
