@@ -19,6 +19,7 @@ pub(crate) use suite::load_read_only;
 pub(crate) use target::{NAMES, is_name};
 pub use window::{When, Window};
 
+use crate::channel::Templates;
 use crate::incident::Severity;
 use crate::push::Expectation;
 use crate::role::Role;
@@ -31,6 +32,7 @@ use mcproof_engine::suite::plan::Server;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
@@ -47,6 +49,8 @@ pub struct Config {
     pub targets: BTreeMap<String, TargetSpec>,
     /// By name.
     pub channels: BTreeMap<String, ChannelSpec>,
+    /// By the name of the channel, what that says in words of its own.
+    pub templates: BTreeMap<String, Arc<Templates>>,
     /// The first one that matches an incident says whom to tell.
     pub routes: Vec<Route>,
     pub maintenance: Vec<Window>,
@@ -82,6 +86,7 @@ impl Default for Config {
             region: "local".into(),
             targets: BTreeMap::new(),
             channels: BTreeMap::new(),
+            templates: BTreeMap::new(),
             routes: Vec::new(),
             maintenance: Vec::new(),
             thresholds: Thresholds::default(),
@@ -208,6 +213,19 @@ pub enum ChannelSpec {
         url: Secret,
     },
     Webex {
+        url: Secret,
+    },
+    /// With the id of its source.
+    IncidentIo {
+        url: String,
+        token: Secret,
+    },
+    /// A formatted webhook.
+    GrafanaOncall {
+        url: Secret,
+    },
+    /// With its routing key.
+    SplunkOncall {
         url: Secret,
     },
 }

@@ -301,6 +301,7 @@ impl Notifier {
             acknowledged_by: incident.acknowledged_by,
             evidence: incident.evidence,
             public_url: self.config().public_url.clone(),
+            templates: row.channel().and_then(|channel| self.config().templates.get(channel).cloned()),
             now,
         }
     }

@@ -62,6 +62,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     the_heart_needs_every_region,
     a_page_that_no_channel_takes_silences_the_heart_and_has_an_age,
     a_page_that_its_route_does_not_take_goes_to_the_other_channels,
+    a_channel_has_words_of_its_own_and_a_template_that_fails_keeps_nothing_back,
 ];
 
 const CLAIMS_OF_POSTGRES: &[(&str, Claim)] = claims![a_notifier_that_stalls_in_its_transaction_holds_nobody_up];
@@ -414,6 +415,33 @@ async fn a_reminder_of_a_storm_names_those_who_still_fail(address: String) {
     assert_eq!(of_storm[0]["targets"], json!(["a", "b", "c"]));
     assert_eq!((of_storm[1]["kind"].as_str(), &of_storm[1]["targets"]), (Some("reminder"), &json!(["b", "c", "d"])));
     assert_eq!(of_storm[1]["message"], "3 of its 4 targets still fail, 1 works again");
+}
+
+async fn a_channel_has_words_of_its_own_and_a_template_that_fails_keeps_nothing_back(address: String) {
+    let (chat, phone) = (Receiver::http().await, Receiver::http().await);
+    let config = format!(
+        "channels:\n  chat:\n    slack: \"{}\"\n    title: \"{{{{ kind }}}}: {{{{ target|upper }}}}\"\n    text: \"{{{{ message }}}}, {{{{ lasted }}}}\"\n  phone:\n    ntfy: \"{}\"\n    text: \"{{% for a in targets %}}{{% for b in targets %}}{{% for c in targets %}}{{% for d in targets %}}{{{{ a }}}}{{% endfor %}}{{% endfor %}}{{% endfor %}}{{% endfor %}}\"\n",
+        chat.url("/"),
+        phone.url("/topic")
+    );
+    let mut world = World::new(&address, &config).await;
+    // More than its example has.
+    let members: Vec<String> = (0..50).map(|number| format!("target-{number}")).collect();
+    let detail = json!({ "message": "connection <!channel> refused\u{1b}[31m", "members": members }).to_string();
+    sqlx::query("UPDATE incident SET detail = $1").bind(detail).execute(&world.rows).await.unwrap();
+    world.write(Kind::Trigger, &["chat"]).await;
+    world.write(Kind::Trigger, &["phone"]).await;
+    world.settle().await;
+    let told = chat.heard()[0].json();
+    assert_eq!(told["text"], "trigger: SHOP");
+    let texts: Vec<&str> = told["blocks"].as_array().unwrap().iter().filter_map(|block| block["text"]["text"].as_str()).collect();
+    assert_eq!(texts, ["trigger: SHOP", "connection <!channel> refused\\u{1b}[31m, 0 s"]);
+    assert!(!told.to_string().contains("availability"), "the text says it all: {told}");
+    let told = phone.heard()[0].json();
+    assert_eq!(told["title"], "[page] shop is down");
+    let text = told["message"].as_str().unwrap();
+    assert!(text.starts_with("connection <!channel> refused") && text.contains("(the template of this channel failed: the t"), "{text}");
+    assert!(text.contains("availability"), "{text}");
 }
 
 async fn nobody_is_reminded_during_maintenance(address: String) {

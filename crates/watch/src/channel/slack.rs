@@ -35,7 +35,10 @@ pub(super) fn pack(url: &Secret, message: &Message, button: Button) -> Post {
         }
         let fields: Vec<Value> =
             message.facts().iter().take(MOST_FIELDS).map(|fact| plain(&format!("{}: {}", fact.label, fact.text), LONGEST_FIELD)).collect();
-        blocks.push(json!({ "type": "section", "fields": fields }));
+        // An empty section is refused.
+        if !fields.is_empty() {
+            blocks.push(json!({ "type": "section", "fields": fields }));
+        }
     }
     let links = [("incident", message.link()), ("transcript", message.transcript())];
     let links: Vec<String> = links.into_iter().filter_map(|(text, link)| Some(format!("<{}|{text}>", link?))).collect();

@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A configuration, and what is odd about it without being wrong.
@@ -295,10 +296,14 @@ fn read_config(reader: &mut Reader<'_>, tree: &Node) -> Option<Config> {
     CONFIG.read(reader, tree, &mut draft);
     let targets = read_targets(reader, &draft);
     let mut channels = BTreeMap::new();
+    let mut templates = BTreeMap::new();
     let mut in_order = Vec::new();
     for entry in entries(reader, draft.channels.as_ref(), Shape::Objects(&CHANNEL)) {
         in_order.push(entry.key.text.clone());
-        channels.extend(read_channel(reader, &entry.value).map(|channel| (entry.key.text.clone(), channel)));
+        if let Some((channel, own)) = read_channel(reader, &entry.value) {
+            channels.insert(entry.key.text.clone(), channel);
+            templates.extend(own.map(|own| (entry.key.text.clone(), Arc::new(own))));
+        }
     }
     let routes = read_routes(reader, &draft, &in_order);
     let maintenance = read_maintenance(reader, &draft, &targets);
@@ -311,6 +316,7 @@ fn read_config(reader: &mut Reader<'_>, tree: &Node) -> Option<Config> {
         region: draft.region.unwrap_or_else(|| "local".to_owned()),
         targets,
         channels,
+        templates,
         routes,
         maintenance,
         thresholds: draft.defaults.limits.over(&Limits::default()),
@@ -507,7 +513,7 @@ fn secrets(tree: &Node) -> Vec<String> {
 }
 
 fn collect(node: &Node, found: &mut Vec<String>) {
-    const SECRETS: [&str; 16] = [
+    const SECRETS: [&str; 18] = [
         "routing_key",
         "api_key",
         "secret",
@@ -523,6 +529,8 @@ fn collect(node: &Node, found: &mut Vec<String>) {
         "google_chat",
         "webex",
         "webhook_secret",
+        "grafana_oncall",
+        "splunk_oncall",
         "signing_secret",
     ];
     match &node.kind {

@@ -126,6 +126,7 @@ fn message(config: &Config, channel: &str, kind: Kind, since: Moment, now: Momen
         acknowledged_by: None,
         evidence: None,
         public_url: config.public_url.clone(),
+        templates: config.templates.get(channel).cloned(),
         now,
     }
 }
