@@ -215,7 +215,7 @@ fn once_probes_everything_and_tells_what_is_down() {
     assert_eq!(run(folder.path(), &["watch", "watch.yaml", "--once"]).code, Some(0));
     assert_eq!(run(folder.path(), &["watch", "status", "watch.yaml"]).code, Some(0));
     let ran = run(folder.path(), &["watch", "incidents", "watch.yaml"]);
-    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.lines().last()), (Some(0), "", Some("nothing is open")));
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.lines().last()), (Some(0), "", Some("no open incidents")));
 }
 
 #[test]
@@ -232,8 +232,8 @@ fn what_is_silenced_is_told_to_nobody_until_the_silence_ends() {
     for (words, part) in [
         (&["silence", "watch.yaml", "--reason", "x"][..], "--name <PATTERN>"),
         (&["silence", "watch.yaml", "--name", "*"], "--reason <TEXT>"),
-        (&["silence", "watch.yaml", "--name", "*", "--reason", " "], "it gives no reason"),
-        (&["unsilence", "watch.yaml", "nothing"], "there is no silence `nothing`"),
+        (&["silence", "watch.yaml", "--name", "*", "--reason", " "], "the reason is missing"),
+        (&["unsilence", "watch.yaml", "nothing"], "there is no active silence `nothing`"),
     ] {
         let ran = watch(words);
         assert!(ran.code == Some(2) && ran.stderr.contains(part), "{words:?}: {}", ran.stderr);
@@ -254,7 +254,7 @@ fn what_is_silenced_is_told_to_nobody_until_the_silence_ends() {
     assert_eq!(incidents["incidents"][0]["subject"], "shop-eu", "it is written down");
     assert_eq!(watch(&["unsilence", "watch.yaml", &id]).code, Some(0));
     let listed = watch(&["silences", "watch.yaml"]);
-    assert_eq!((listed.stdout.as_str(), listed.stderr.as_str()), ("", "nothing is silenced\n"));
+    assert_eq!((listed.stdout.as_str(), listed.stderr.as_str()), ("", "no active silences\n"));
     let monitor = Monitor::start(folder.path());
     while pager.kinds().is_empty() {
         thread::sleep(std::time::Duration::from_millis(50));
@@ -456,6 +456,21 @@ impl Drop for Monitor {
 }
 
 #[test]
+fn a_hangup_while_the_database_is_opened_ends_nothing() {
+    let database = TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = format!("database: postgres://{}/watch\ntargets: {{}}\nchannels: {{}}\n", database.local_addr().unwrap());
+    let folder = folder_with(&[("watch.yaml", config.as_str())]);
+    let mut monitor = Monitor::start(folder.path());
+    // It is asked, and says nothing.
+    let (asked, _) = database.accept().unwrap();
+    monitor.signal("-HUP");
+    monitor.signal("-HUP");
+    drop((asked, database));
+    let status = monitor.process.wait().unwrap();
+    assert_eq!(status.code(), Some(2), "{status}: it ended because there is no database");
+}
+
+#[test]
 fn a_running_monitor_takes_over_a_changed_file_and_keeps_the_old_one_where_that_has_mistakes() {
     let pager = Service::answering(202);
     let good = format!(
@@ -480,11 +495,11 @@ fn a_running_monitor_takes_over_a_changed_file_and_keeps_the_old_one_where_that_
     assert_eq!(pager.heard.lock().unwrap()[0]["target"], "dead");
     let incident = sent["incident"].as_str().unwrap();
     let desk = |arguments: &[&str]| run(folder.path(), &[&["watch"], arguments].concat());
-    assert_eq!(desk(&["ack", "watch.yaml", incident, "--by", "ann"]).stdout, format!("ann takes care of {incident}\n"));
+    assert_eq!(desk(&["ack", "watch.yaml", incident, "--by", "ann"]).stdout, format!("{incident}: acknowledged by ann\n"));
     assert_eq!(monitor.says("sent")["kind"], "acknowledge");
     assert_eq!(pager.heard.lock().unwrap()[1]["acknowledged_by"], "ann");
     let again = desk(&["ack", "watch.yaml", incident]);
-    assert!(again.code == Some(2) && again.stderr.contains("somebody was earlier"), "{}", again.stderr);
+    assert!(again.code == Some(2) && again.stderr.contains("acknowledged already"), "{}", again.stderr);
     for arguments in
         [&["mute", "watch.yaml", "dead", "--for", "2h"][..], &["mute", "watch.yaml", "dead", "--off"], &["deploy", "watch.yaml", "shop"]]
     {

@@ -1,7 +1,7 @@
 //! Targets that were added over the API: what may be asked for, what is kept of it, and what it means. A server that is reached
 //! over the network only: a command would run on our machine.
 
-use crate::config::{Config, NAMES, TargetKind, TargetSpec, is_name};
+use crate::config::{Config, Dependencies, NAMES, TargetKind, TargetSpec, is_name};
 use crate::state::Thresholds;
 use mcproof_client::{Destinations, EraChoice, TransportKind};
 use mcproof_engine::oddities::Oddities;
@@ -141,6 +141,7 @@ impl Definition {
             oddities: Oddities::Told,
             public: self.public,
             thresholds: Thresholds::default(),
+            depends_on: Dependencies::default(),
         })
     }
 

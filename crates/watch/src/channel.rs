@@ -5,6 +5,8 @@ mod alertmanager;
 mod carrier;
 mod discord;
 mod google_chat;
+mod grafana_oncall;
+mod incident_io;
 mod jira;
 mod mail;
 mod matrix;
@@ -13,14 +15,18 @@ mod ntfy;
 mod pagerduty;
 mod pushover;
 mod slack;
+mod splunk_oncall;
 mod teams;
 mod telegram;
+pub(crate) mod template;
 mod webex;
 mod webhook;
 
 pub use carrier::{Carrier, Setback};
 pub use mail::Mail;
 pub use message::{Kind, Message};
+pub use slack::ACKNOWLEDGE;
+pub use template::{Templates, VARIABLES};
 pub use webhook::{SIGNATURE_HEADER, signature};
 
 use crate::config::{ChannelSpec, Secret};
@@ -78,10 +84,13 @@ const SHORTEST_SECRET: usize = 6;
 /// Says why the channel can never take it: a configuration that was never read, or an address that is none.
 pub fn pack(channel: &ChannelSpec, message: &Message) -> Result<Parcel, String> {
     Ok(match channel {
-        ChannelSpec::PagerDuty { routing_key, url } => Parcel::Post(pagerduty::pack(url, routing_key, message)),
+        ChannelSpec::PagerDuty { routing_key, url, .. } => Parcel::Post(pagerduty::pack(url, routing_key, message)),
         ChannelSpec::Jira { url, api_key } => Parcel::Post(jira::pack(url, api_key, message)?),
         ChannelSpec::Alertmanager { url } => alertmanager::pack(url, message)?.map_or(Parcel::Nothing, Parcel::Post),
-        ChannelSpec::Slack { url } => Parcel::Post(slack::pack(url, message)),
+        ChannelSpec::Slack { url, signing_secret } => {
+            let button = if signing_secret.is_some() { slack::Button::Shown } else { slack::Button::Left };
+            Parcel::Post(slack::pack(url, message, button))
+        }
         ChannelSpec::Discord { url } => Parcel::Post(discord::pack(url, message)),
         ChannelSpec::Teams { url } => Parcel::Post(teams::pack(url, message)),
         ChannelSpec::Smtp { url, from, to } => Parcel::Mail(Box::new(mail::pack(url, from, to, message)?)),
@@ -92,6 +101,9 @@ pub fn pack(channel: &ChannelSpec, message: &Message) -> Result<Parcel, String> 
         ChannelSpec::Pushover { url, token, user } => Parcel::Post(pushover::pack(url, token, user, message)),
         ChannelSpec::GoogleChat { url } => Parcel::Post(google_chat::pack(url, message)?),
         ChannelSpec::Webex { url } => Parcel::Post(webex::pack(url, message)),
+        ChannelSpec::IncidentIo { url, token } => incident_io::pack(url, token, message).map_or(Parcel::Nothing, Parcel::Post),
+        ChannelSpec::GrafanaOncall { url } => grafana_oncall::pack(url, message).map_or(Parcel::Nothing, Parcel::Post),
+        ChannelSpec::SplunkOncall { url } => Parcel::Post(splunk_oncall::pack(url, message)),
     })
 }
 
@@ -113,13 +125,24 @@ impl ChannelSpec {
             Self::Pushover { .. } => "pushover",
             Self::GoogleChat { .. } => "google_chat",
             Self::Webex { .. } => "webex",
+            Self::IncidentIo { .. } => "incident_io",
+            Self::GrafanaOncall { .. } => "grafana_oncall",
+            Self::SplunkOncall { .. } => "splunk_oncall",
         }
     }
 
     /// Whether it keeps an alert open until it is told that all is well again, by a key. What may have reached it has to be
     /// closed there; a resolve that it does not know is of no consequence.
     pub fn keeps_alerts(&self) -> bool {
-        matches!(self, Self::PagerDuty { .. } | Self::Jira { .. } | Self::Alertmanager { .. })
+        matches!(
+            self,
+            Self::PagerDuty { .. }
+                | Self::Jira { .. }
+                | Self::Alertmanager { .. }
+                | Self::IncidentIo { .. }
+                | Self::GrafanaOncall { .. }
+                | Self::SplunkOncall { .. }
+        )
     }
 }
 

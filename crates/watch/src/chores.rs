@@ -92,7 +92,8 @@ impl Chores {
                 since
             };
             let blind = self.store.sweep_blind(&config, &self.region, since, now).await?;
-            let ended = incidents::end_storms(&self.store, &config, now).await?;
+            let ended =
+                incidents::end_storms(&self.store, &config, now).await? | incidents::end_empty_groups(&self.store, &config, now).await?;
             if incidents::tell_what_is_owed(&self.store, &config, now).await? || blind > 0 || ended {
                 self.stirred.notify_one();
             }

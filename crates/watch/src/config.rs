@@ -1,6 +1,7 @@
 //! What a configuration file says, read and resolved: whom to probe, whom to tell. Inert data; only the reader knows YAML.
 
 mod channel;
+mod dependency;
 mod import;
 mod leaves;
 mod limits;
@@ -12,22 +13,26 @@ mod suite;
 mod target;
 mod window;
 
+pub use dependency::Dependencies;
 pub use reader::{Loaded, config_schema, database_of, load};
 pub(crate) use suite::load_read_only;
 pub(crate) use target::{NAMES, is_name};
 pub use window::{When, Window};
 
+use crate::channel::Templates;
 use crate::incident::Severity;
 use crate::push::Expectation;
 use crate::role::Role;
 use crate::seal::SealKey;
 pub use crate::secret::Secret;
 use crate::state::Thresholds;
+use crate::store::silences::fits;
 use mcproof_engine::oddities::Oddities;
 use mcproof_engine::suite::plan::Server;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
@@ -44,6 +49,8 @@ pub struct Config {
     pub targets: BTreeMap<String, TargetSpec>,
     /// By name.
     pub channels: BTreeMap<String, ChannelSpec>,
+    /// By the name of the channel, what that says in words of its own.
+    pub templates: BTreeMap<String, Arc<Templates>>,
     /// The first one that matches an incident says whom to tell.
     pub routes: Vec<Route>,
     pub maintenance: Vec<Window>,
@@ -79,6 +86,7 @@ impl Default for Config {
             region: "local".into(),
             targets: BTreeMap::new(),
             channels: BTreeMap::new(),
+            templates: BTreeMap::new(),
             routes: Vec::new(),
             maintenance: Vec::new(),
             thresholds: Thresholds::default(),
@@ -126,6 +134,8 @@ pub struct TargetSpec {
     /// On the public status page.
     pub public: bool,
     pub thresholds: Thresholds,
+    /// What it cannot work without.
+    pub depends_on: Dependencies,
 }
 
 #[derive(Clone, Debug)]
@@ -143,6 +153,8 @@ pub enum ChannelSpec {
     PagerDuty {
         routing_key: Secret,
         url: String,
+        /// Signs what PagerDuty tells us.
+        webhook_secret: Option<Secret>,
     },
     /// Jira Service Management.
     Jira {
@@ -155,6 +167,8 @@ pub enum ChannelSpec {
     },
     Slack {
         url: Secret,
+        /// Signs what Slack tells us: with it messages have a button.
+        signing_secret: Option<Secret>,
     },
     Discord {
         url: Secret,
@@ -201,6 +215,19 @@ pub enum ChannelSpec {
     Webex {
         url: Secret,
     },
+    /// With the id of its source.
+    IncidentIo {
+        url: String,
+        token: Secret,
+    },
+    /// A formatted webhook.
+    GrafanaOncall {
+        url: Secret,
+    },
+    /// With its routing key.
+    SplunkOncall {
+        url: Secret,
+    },
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -217,6 +244,10 @@ pub struct Route {
     pub escalate: Vec<Step>,
     /// How often all steps are gone through again.
     pub repeat: u32,
+    /// Patterns of tags: targets that share a tag that fits one are told together. Empty: each on its own.
+    pub group_by: Vec<String>,
+    /// How long the first page of a group, and each update of it, waits for more.
+    pub group_wait: Duration,
 }
 
 /// Somebody else who is told of what nobody has acknowledged.
@@ -234,6 +265,11 @@ impl Route {
         let round = self.escalate.last().map_or(Duration::ZERO, |last| last.after);
         let steps = move |number| self.escalate.iter().enumerate().map(move |(at, step)| (round * number + step.after, at));
         (0..=self.repeat).flat_map(steps)
+    }
+
+    /// The tag by which a target with these tags is told together with others: the first that fits the first pattern.
+    pub(crate) fn group<'a>(&self, tags: &'a [String]) -> Option<&'a str> {
+        self.group_by.iter().find_map(|pattern| tags.iter().find(|tag| fits(pattern, tag))).map(String::as_str)
     }
 
     pub(crate) fn covers(&self, severity: Severity, tags: &[String]) -> bool {

@@ -33,10 +33,12 @@ pub enum Class {
     Restarts,
     /// Many targets at once.
     Storm,
+    /// Several targets that are told together.
+    Group,
 }
 
 impl Class {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Availability,
         Self::Partial,
         Self::Contract,
@@ -49,6 +51,7 @@ impl Class {
         Self::Memory,
         Self::Restarts,
         Self::Storm,
+        Self::Group,
     ];
 
     /// As it is written in the store.
@@ -66,6 +69,7 @@ impl Class {
             Self::Memory => "memory",
             Self::Restarts => "restarts",
             Self::Storm => "storm",
+            Self::Group => "group",
         }
     }
 }
@@ -119,7 +123,13 @@ pub struct Detail {
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The targets of a storm.
+    /// The targets of a storm, or of a group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<String>,
+    /// The target that is down, on which this one depends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because_of: Option<String>,
+    /// Of a group: the tags by which its route was found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
 }

@@ -10,9 +10,9 @@ mod plan;
 use crate::channel::{Carrier, Kind, Message, Setback, pack};
 use crate::config::{ChannelSpec, Config};
 use crate::incident::{Class, Severity};
-use crate::maintenance;
+use crate::maintenance::{self, Planned};
 use crate::moment::Moment;
-use crate::store::outbox::{Leased, Rows};
+use crate::store::outbox::{Leased, Rows, Unanswered};
 use crate::store::{Store, incidents};
 use crate::worker::Plan;
 use futures_util::future::join_all;
@@ -150,9 +150,13 @@ impl Notifier {
 
     async fn deliver(&self, row: &Leased, spec: &ChannelSpec, begin: Moment, began: Instant) -> Result<String, Setback> {
         let mut message = self.message(row, begin + began.elapsed());
-        if matches!(row.kind, Kind::Reminder | Kind::Escalation) && message.class == Class::Storm {
+        if matches!(row.kind, Kind::Reminder | Kind::Escalation) {
             // Without it people are told what was so when it began, and that is better than nothing.
-            let _ = incidents::freshen(&self.store, &message.incident, &mut message.detail).await;
+            let _ = match message.class {
+                Class::Storm => incidents::freshen(&self.store, &message.incident, &mut message.detail).await,
+                Class::Group => incidents::freshen_group(&self.store, &message.incident, &mut message.detail).await,
+                _ => Ok(()),
+            };
         }
         let now = begin + began.elapsed();
         message.now = now;
@@ -219,8 +223,7 @@ impl Notifier {
             let route = config.route(unanswered.severity, &unanswered.tags);
             let Some((route, every)) = route.and_then(|route| Some((route, route.remind_every?))) else { continue };
             let due = unanswered.told + every;
-            let is_planned = maintenance::covers(&config, &planned, &unanswered.subject, &unanswered.tags, now);
-            let is_quiet = is_planned || unanswered.muted_until > now;
+            let is_quiet = self.is_quiet(&config, &planned, &unanswered, now).await?;
             if due > now || is_quiet {
                 let due = if is_quiet { due.max(now + LOOK_AGAIN) } else { due };
                 next = Some(next.map_or(due, |next| next.min(due)));
@@ -243,8 +246,7 @@ impl Notifier {
         let planned = maintenance::announced(&mut *self.store.pool.acquire().await?, now).await?;
         for unanswered in self.store.unacknowledged().await? {
             let Some(route) = config.route(unanswered.severity, &unanswered.tags) else { continue };
-            let is_planned = maintenance::covers(&config, &planned, &unanswered.subject, &unanswered.tags, now);
-            if is_planned || unanswered.muted_until > now {
+            if self.is_quiet(&config, &planned, &unanswered, now).await? {
                 next = Some(next.map_or(now + LOOK_AGAIN, |next| next.min(now + LOOK_AGAIN)));
                 continue;
             }
@@ -263,6 +265,14 @@ impl Notifier {
             }
         }
         Ok(next)
+    }
+
+    /// Whether nobody is to be told of it now.
+    async fn is_quiet(&self, config: &Config, planned: &[Planned], unanswered: &Unanswered, now: Moment) -> Result<bool, sqlx::Error> {
+        match unanswered.class {
+            Class::Group => incidents::is_group_quiet(&self.store, config, planned, &unanswered.incident, now).await,
+            _ => Ok(unanswered.muted_until > now || maintenance::covers(config, planned, &unanswered.subject, &unanswered.tags, now)),
+        }
     }
 
     fn rows(&self) -> Vec<Rows> {
@@ -291,6 +301,7 @@ impl Notifier {
             acknowledged_by: incident.acknowledged_by,
             evidence: incident.evidence,
             public_url: self.config().public_url.clone(),
+            templates: row.channel().and_then(|channel| self.config().templates.get(channel).cloned()),
             now,
         }
     }

@@ -126,6 +126,11 @@ impl TargetState {
         self.process.set_back(now);
     }
 
+    /// The clock was set forward by so much: what waits to be confirmed began as much later.
+    pub fn set_forward(&mut self, by: Duration) {
+        self.course.set_forward(by);
+    }
+
     /// Takes from another state what these incidents came from, and says of which classes nothing of its own is left.
     pub(crate) fn take_over(&mut self, other: Self, classes: &[Class]) -> Vec<Class> {
         let mut taken = Vec::new();

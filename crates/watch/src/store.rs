@@ -20,6 +20,7 @@ mod retention;
 mod rollup;
 mod schedule;
 mod set_back;
+mod set_forward;
 pub mod silences;
 mod values;
 

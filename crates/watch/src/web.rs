@@ -6,6 +6,7 @@ mod assets;
 mod chart;
 mod connections;
 mod guard;
+mod hooks;
 mod live;
 mod pages;
 mod push;
@@ -200,6 +201,7 @@ pub fn router(state: State) -> Router {
         .route("/push/{token}", get(push::succeeded).post(push::succeeded))
         .route("/push/{token}/{word}", get(push::other).post(push::other))
         .layer(DefaultBodyLimit::max(push::LARGEST));
+    let services = Router::new().route("/hooks/{channel}", post(hooks::take)).layer(DefaultBodyLimit::max(hooks::LARGEST));
     let public = Router::new()
         .route("/login", get(pages::login::page).post(pages::login::enter))
         .route("/status", get(pages::status::page))
@@ -211,7 +213,14 @@ pub fn router(state: State) -> Router {
     // Quick rather than small: probes wait for the same thread. Event streams are left as they are. What forms are sealed with
     // is worth no guessing by sizes: other sites cannot have a page that holds the seal of a visitor (`SameSite=Strict`).
     let compression = CompressionLayer::new().quality(CompressionLevel::Fastest);
-    private.merge(public).merge(jobs).fallback(pages::nothing).layer(from_fn(guard::harden)).layer(compression).with_state(state)
+    private
+        .merge(public)
+        .merge(jobs)
+        .merge(services)
+        .fallback(pages::nothing)
+        .layer(from_fn(guard::harden))
+        .layer(compression)
+        .with_state(state)
 }
 
 /// Answers requests, and follows what is written to the store, until `shutdown`.

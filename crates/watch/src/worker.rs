@@ -17,7 +17,7 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use pulse::Task;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use steady::{Steadiness, Watchdog};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
@@ -97,10 +97,18 @@ impl Worker {
         let permits = Arc::new(Semaphore::new(self.permits));
         let mut probes = JoinSet::new();
         let mut before = clock.now();
+        let mut looked = Instant::now();
         loop {
             let now = clock.now();
+            let expected = before + looked.elapsed();
+            looked = Instant::now();
             if now + TOLERANCE < before
                 && let Err(failure) = self.store.recover_from_set_back(now).await
+            {
+                self.pulse.ill(Task::Lease, &failure);
+            }
+            if now > expected + TOLERANCE
+                && let Err(failure) = self.store.keep_confirmations_apart(now.since(expected), now).await
             {
                 self.pulse.ill(Task::Lease, &failure);
             }

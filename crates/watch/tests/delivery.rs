@@ -48,6 +48,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     nobody_else_is_told_during_maintenance_and_each_once_after_it,
     an_escalation_that_nobody_took_is_dropped_once_somebody_takes_care,
     a_reminder_of_a_storm_names_those_who_still_fail,
+    a_group_goes_the_way_of_its_tags_and_is_quiet_while_all_of_it_is,
     nobody_is_reminded_during_maintenance,
     an_alertmanager_is_told_again_until_the_end,
     two_notifiers_do_not_send_the_same_message,
@@ -62,6 +63,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     the_heart_needs_every_region,
     a_page_that_no_channel_takes_silences_the_heart_and_has_an_age,
     a_page_that_its_route_does_not_take_goes_to_the_other_channels,
+    a_channel_has_words_of_its_own_and_a_template_that_fails_keeps_nothing_back,
 ];
 
 const CLAIMS_OF_POSTGRES: &[(&str, Claim)] = claims![a_notifier_that_stalls_in_its_transaction_holds_nobody_up];
@@ -414,6 +416,71 @@ async fn a_reminder_of_a_storm_names_those_who_still_fail(address: String) {
     assert_eq!(of_storm[0]["targets"], json!(["a", "b", "c"]));
     assert_eq!((of_storm[1]["kind"].as_str(), &of_storm[1]["targets"]), (Some("reminder"), &json!(["b", "c", "d"])));
     assert_eq!(of_storm[1]["message"], "3 of its 4 targets still fail, 1 works again");
+}
+
+async fn a_group_goes_the_way_of_its_tags_and_is_quiet_while_all_of_it_is(address: String) {
+    let (chat, lead) = (Receiver::http().await, Receiver::http().await);
+    let routes =
+        "routes: [{ tags: blue, channels: chat, group_by: blue, remind_every: 10m, escalate: [{ after: 25m, channels: lead }] }]\n";
+    let mut world = World::new(&address, &format!("{}{routes}", hooks(&[("chat", &chat), ("lead", &lead)]))).await;
+    world
+        .run(
+            "UPDATE incident SET subject = 'group:blue@chat', class = 'group', title = '2 incidents in the group blue', \
+             detail = '{\"message\":\"a is down; b is down\",\"members\":[\"a\",\"b\"],\"tags\":[\"blue\"]}' WHERE $1 > 0",
+        )
+        .await;
+    for part in [
+        "INSERT INTO incident (id, subject, class, severity, title, detail, since, opened, parent) \
+         VALUES ('part-a', 'a', 'availability', 'page', 'a is down', '{\"message\":\"x\"}', $1, $1, '0197-incident')",
+        "INSERT INTO incident (id, subject, class, severity, title, detail, since, opened, parent, resolved) \
+         VALUES ('part-b', 'b', 'availability', 'page', 'b is down', '{\"message\":\"x\"}', $1, $1, '0197-incident', $1)",
+        "DELETE FROM target WHERE $1 > 0",
+        "INSERT INTO target (name, source, definition, host, every, tags, public, state, availability, surface, since) \
+         VALUES ('a', 'config', '', 'a:1', 60000, '[\"blue\"]', 0, '{}', 'down', 'ok', $1)",
+    ] {
+        world.run(part).await;
+    }
+    world.write(Kind::Trigger, &["chat"]).await;
+    world.until(BEGIN + seconds(605)).await;
+    let told: Vec<_> = chat.heard().iter().map(|heard| heard.json()).collect();
+    assert_eq!((told[0]["kind"].as_str(), &told[0]["targets"]), (Some("trigger"), &json!(["a", "b"])));
+    assert_eq!(
+        (told[1]["kind"].as_str(), &told[1]["targets"], told[1]["message"].as_str()),
+        (Some("reminder"), &json!(["a"]), Some("a is down"))
+    );
+    // All that is left of it is muted for a while: until then nobody else is told either.
+    world.run("UPDATE target SET muted_until = $1 + 1800000").await;
+    world.until(BEGIN + seconds(2_400)).await;
+    assert_eq!((kinds(&chat).len(), kinds(&lead).len()), (2, 0));
+    world.until(BEGIN + seconds(2_500)).await;
+    assert_eq!((kinds(&chat)[2..].to_vec(), kinds(&lead)), (vec!["reminder".to_owned()], vec!["escalation".to_owned()]));
+}
+
+async fn a_channel_has_words_of_its_own_and_a_template_that_fails_keeps_nothing_back(address: String) {
+    let (chat, phone) = (Receiver::http().await, Receiver::http().await);
+    let config = format!(
+        "channels:\n  chat:\n    slack: \"{}\"\n    title: \"{{{{ kind }}}}: {{{{ target|upper }}}}\"\n    text: \"{{{{ message }}}}, {{{{ lasted }}}}\"\n  phone:\n    ntfy: \"{}\"\n    text: \"{{% for a in targets %}}{{% for b in targets %}}{{% for c in targets %}}{{% for d in targets %}}{{{{ a }}}}{{% endfor %}}{{% endfor %}}{{% endfor %}}{{% endfor %}}\"\n",
+        chat.url("/"),
+        phone.url("/topic")
+    );
+    let mut world = World::new(&address, &config).await;
+    // More than its example has.
+    let members: Vec<String> = (0..50).map(|number| format!("target-{number}")).collect();
+    let detail = json!({ "message": "connection <!channel> refused\u{1b}[31m", "members": members }).to_string();
+    sqlx::query("UPDATE incident SET detail = $1").bind(detail).execute(&world.rows).await.unwrap();
+    world.write(Kind::Trigger, &["chat"]).await;
+    world.write(Kind::Trigger, &["phone"]).await;
+    world.settle().await;
+    let told = chat.heard()[0].json();
+    assert_eq!(told["text"], "trigger: SHOP");
+    let texts: Vec<&str> = told["blocks"].as_array().unwrap().iter().filter_map(|block| block["text"]["text"].as_str()).collect();
+    assert_eq!(texts, ["trigger: SHOP", "connection <!channel> refused\\u{1b}[31m, 0 s"]);
+    assert!(!told.to_string().contains("availability"), "the text says it all: {told}");
+    let told = phone.heard()[0].json();
+    assert_eq!(told["title"], "[page] shop is down");
+    let text = told["message"].as_str().unwrap();
+    assert!(text.starts_with("connection <!channel> refused") && text.contains("(the template of this channel failed: the t"), "{text}");
+    assert!(text.contains("availability"), "{text}");
 }
 
 async fn nobody_is_reminded_during_maintenance(address: String) {

@@ -27,6 +27,8 @@ mod server;
 mod stalls;
 #[path = "store/standby.rs"]
 mod standby;
+#[path = "store/together.rs"]
+mod together;
 #[path = "store/turns.rs"]
 mod turns;
 
@@ -40,6 +42,7 @@ use probing::*;
 use stalls::*;
 use standby::*;
 use std::process::ExitCode;
+use together::*;
 use turns::*;
 
 const CLAIMS: &[(&str, Claim)] = claims![
@@ -66,6 +69,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     a_process_lives_on_between_probes_and_its_deaths_are_counted,
     the_suite_of_a_target_runs_what_changes_nothing,
     a_clock_that_is_set_forward_and_back_hides_no_outage,
+    a_clock_that_is_set_forward_brings_no_confirmation_forward,
     a_restart_believes_no_times_that_have_not_come_yet,
     an_outage_is_told_while_the_database_takes_nothing,
     what_an_unread_standby_tells_anew_goes_on,
@@ -73,6 +77,8 @@ const CLAIMS: &[(&str, Claim)] = claims![
     a_database_of_an_earlier_version_goes_on,
     a_database_of_a_later_version_is_left_alone,
     nobody_is_told_of_what_is_silenced_until_it_ends,
+    what_depends_on_what_is_down_is_told_only_if_it_outlasts_that,
+    what_is_grouped_is_one_message_and_none_is_lost,
 ];
 
 const CLAIMS_OF_POSTGRES: &[(&str, Claim)] = claims![

@@ -593,7 +593,7 @@ fn silences_are_made_and_ended_on_the_dashboard_and_over_the_api() {
 fn silences_are_made_and_ended(dashboard: &Dashboard) {
     let session = log_in(dashboard, "token-of-oscar");
     let page = dashboard.ask("GET", "/silences", &[("Cookie", &session)], "");
-    assert!(page.body.contains("Nothing is silenced"));
+    assert!(page.body.contains("No active silences"));
     let send = |path: &str, body: &str| {
         let headers = [("Cookie", session.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
         dashboard.ask("POST", path, &headers, &format!("seal={}&{body}", page.seal()))
@@ -614,8 +614,8 @@ fn silences_are_made_and_ended(dashboard: &Dashboard) {
     assert_eq!(send(&format!("/silences/{id}/end"), "x=y").status, 303);
     assert_eq!(dashboard.json("GET", "/api/silences", "token-of-vera", &Value::Null).1["silences"], json!([]));
     for (body, error) in [
-        (json!({ "names": ["*"], "reason": "", "minutes": 5 }), "it gives no reason"),
-        (json!({ "reason": "x", "minutes": 5 }), "it says of no target that it is meant"),
+        (json!({ "names": ["*"], "reason": "", "minutes": 5 }), "the reason is missing"),
+        (json!({ "reason": "x", "minutes": 5 }), "the silence matches no targets"),
         (json!({ "names": ["*"], "reason": "x", "minutes": 0 }), "`minutes` is 0"),
     ] {
         let (status, answer) = dashboard.json("POST", "/api/silences", "token-of-oscar", &body);
@@ -1043,4 +1043,146 @@ fn what_is_in_deploy_parses_and_asks_for_no_privileges() {
     for line in ["DynamicUser=yes", "ProtectSystem=strict", "NoNewPrivileges=yes", "CapabilityBoundingSet="] {
         assert!(unit.lines().any(|found| found == line), "{line}");
     }
+}
+
+const PAGERDUTY_SECRET: &str = "the-secret-of-the-subscription";
+const SLACK_SECRET: &str = "the-signing-secret-of-the-app";
+
+fn with_hooks() -> Config {
+    let text = format!(
+        "channels:\n  on-call: {{ pagerduty: {{ routing_key: abcdefgh, webhook_secret: {PAGERDUTY_SECRET} }} }}\n  chat: {{ slack: {{ url: \"https://hooks.example.com/services/T0\", signing_secret: {SLACK_SECRET} }} }}\n  mute: {{ slack: \"https://hooks.example.com/services/T1\" }}\nlogin: {{ tokens: an-admin-token-long-enough }}\n"
+    );
+    load("w.yaml", &text, std::path::Path::new("/"), &Environment::default()).unwrap().config
+}
+
+fn signed(secret: &str, text: &str) -> String {
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
+    ring::hmac::sign(&key, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// As PagerDuty sends it.
+fn of_pagerduty(id: &str, kind: &str, agent: &str, incident: &str, at: &str) -> String {
+    json!({ "event": {
+        "id": id, "event_type": kind, "resource_type": "incident", "occurred_at": at,
+        "agent": { "html_url": "https://acme.pagerduty.com/users/PLH1HKV", "id": "PLH1HKV", "summary": "Tenex Engineer", "type": agent },
+        "client": null,
+        "data": { "id": "PGR0VU2", "type": "incident", "number": 2, "status": "acknowledged", "incident_key": incident },
+    } })
+    .to_string()
+}
+
+/// As Slack sends it, with its signature.
+fn of_slack(incident: &str, user: &str, at: i64) -> (String, String, String) {
+    let payload = json!({
+        "type": "block_actions", "user": { "id": "U1", "username": user, "name": user, "team_id": "T1" },
+        "actions": [{ "type": "button", "action_id": "acknowledge", "block_id": "b", "value": incident, "action_ts": "1" }],
+    });
+    let body = url::form_urlencoded::Serializer::new(String::new()).append_pair("payload", &payload.to_string()).finish();
+    (format!("v0={}", signed(SLACK_SECRET, &format!("v0:{at}:{body}"))), at.to_string(), body)
+}
+
+#[test]
+fn who_acknowledges_in_pagerduty_or_slack_acknowledges_here_and_nobody_else_can() {
+    on_both(with_hooks, |dashboard| {
+        let call = |channel: &str, headers: &[(&str, &str)], body: &str| {
+            let answer = dashboard.ask("POST", &format!("/hooks/{channel}"), headers, body);
+            (answer.status, answer.body.trim().to_owned())
+        };
+        let page = |secret: &str, body: &str| {
+            let old = format!("v1={}, v1={}", signed("the one before", body), signed(secret, body));
+            call("on-call", &[("X-PagerDuty-Signature", &old), ("Content-Type", "application/json")], body)
+        };
+        let acknowledged = || {
+            let (_, told) = dashboard.json("GET", "/api/incidents?state=all", "an-admin-token-long-enough", &Value::Null);
+            let of = |id: &str| {
+                let incidents = told["incidents"].as_array().unwrap();
+                incidents.iter().find(|incident| incident["id"] == id).unwrap()["acknowledged_by"].as_str().map(str::to_owned)
+            };
+            (of("incident-1"), of("incident-2"))
+        };
+        let now = NOW.to_string();
+        let good = of_pagerduty("01EVENT", "incident.acknowledged", "user_reference", "incident-1", &now);
+        let stale = of_pagerduty("01OLD", "incident.acknowledged", "user_reference", "incident-1", "2026-11-19T00:00:00Z");
+        let own = of_pagerduty("01OWN", "incident.resolved", "service_reference", "incident-1", &now);
+        let foreign = of_pagerduty("01WHO", "incident.acknowledged", "user_reference", "nobody-knows", &now);
+        let (signature, at, body) = of_slack("incident-2", "ann", NOW.0 / 1000 - 299);
+        let slack = |signature: &str, at: &str, body: &str| {
+            let kind = ("Content-Type", "application/x-www-form-urlencoded");
+            call("chat", &[("X-Slack-Signature", signature), ("X-Slack-Request-Timestamp", at), kind], body)
+        };
+        // Forged, changed on the way, for another channel, too old, or nothing that anybody did.
+        let unsigned = (401, "no channel of this name has a secret that signs this".to_owned());
+        assert_eq!(page("another secret", &good), unsigned);
+        assert_eq!(call("on-call", &[], &good), unsigned);
+        assert_eq!(call("on-call", &[("X-PagerDuty-Signature", "v1=zz")], &good), unsigned);
+        for channel in ["mute", "chat", "nobody"] {
+            let signature = format!("v1={}", signed(PAGERDUTY_SECRET, &good));
+            assert_eq!(call(channel, &[("X-PagerDuty-Signature", &signature)], &good), unsigned, "{channel}");
+        }
+        assert_eq!(page(PAGERDUTY_SECRET, &stale).0, 401);
+        assert_eq!(page(PAGERDUTY_SECRET, "{}").0, 400);
+        assert_eq!(page(PAGERDUTY_SECRET, &own), (200, "nothing to do".to_owned()));
+        assert_eq!(page(PAGERDUTY_SECRET, &foreign), (200, "no such incident".to_owned()));
+        assert_eq!(slack(&signature, &at, &body.replace("ann", "eve")).0, 401);
+        assert_eq!(slack(&signature, &(NOW.0 / 1000).to_string(), &body).0, 401, "the time is signed, too");
+        let (late, then, old) = of_slack("incident-2", "ann", NOW.0 / 1000 - 301);
+        assert_eq!(slack(&late, &then, &old), (401, "the signature is too old, or its clock is wrong".to_owned()));
+        assert_eq!(acknowledged(), (None, None));
+        // What is right is taken, once.
+        assert_eq!(page(PAGERDUTY_SECRET, &good), (200, "acknowledged".to_owned()));
+        assert_eq!(page(PAGERDUTY_SECRET, &good), (409, "this was told before".to_owned()));
+        let resolved = of_pagerduty("02EVENT", "incident.resolved", "user_reference", "incident-1", &now);
+        assert_eq!(page(PAGERDUTY_SECRET, &resolved), (200, "it is over, or was acknowledged before".to_owned()));
+        assert_eq!(slack(&signature, &at, &body), (200, "acknowledged".to_owned()));
+        assert_eq!(slack(&signature.to_uppercase().replace("V0=", "v0="), &at, &body), (409, "this was told before".to_owned()));
+        assert_eq!(acknowledged(), (Some("Tenex Engineer (pagerduty)".to_owned()), Some("ann (slack)".to_owned())));
+        let (_, log) = dashboard.json("GET", "/api/audit", "an-admin-token-long-enough", &Value::Null);
+        let mut log: Vec<String> = log["entries"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| ["who", "via", "deed", "subject", "outcome"].map(|key| entry[key].as_str().unwrap_or_default()).join(" "))
+            .collect();
+        // All of them are of the same moment.
+        log.sort();
+        assert_eq!(
+            log,
+            [
+                "Tenex Engineer pagerduty acknowledge incident-1 done",
+                "Tenex Engineer pagerduty acknowledge incident-1 refused: it is over, or was acknowledged before",
+                "ann slack acknowledge incident-2 done",
+            ]
+        );
+        // Whoever guesses is not let go on.
+        let statuses: Vec<u16> = (0..40).map(|_| page("a guess", &good).0).collect();
+        assert_eq!((statuses[0], statuses[39]), (401, 429));
+    });
+}
+
+#[test]
+fn what_is_down_because_of_something_else_says_so() {
+    on_both(Config::default, |dashboard| {
+        let title = "svc-0009 is down: connection refused";
+        let detail = json!({ "message": "connection refused", "because_of": "svc-0001" });
+        dashboard.runtime.block_on(async {
+            dashboard.data.incident("incident-4", "svc-0009", "availability", title, &detail, None).await;
+            dashboard.data.run("UPDATE incident SET parent = 'incident-1' WHERE id = 'incident-4'").await;
+            dashboard.data.run("UPDATE target SET availability = 'down' WHERE name = 'svc-0009'").await;
+        });
+        for (path, part) in [
+            ("/?q=svc-0009", "connection refused (because of svc-0001)"),
+            ("/targets/svc-0009", "It has been down for 30 min because of svc-0001."),
+            ("/incidents/incident-4", "<dt>because of</dt><dd><a href=\"/incidents/incident-1\">svc-0001</a>"),
+            ("/incidents/incident-1", "<a href=\"/incidents/incident-4\">svc-0009 is down: connection refused</a>"),
+            ("/status/svc-0009", "It is down because of svc-0001."),
+        ] {
+            let page = dashboard.get(path);
+            assert!(page.body.contains(part), "{part} is not in {path}:\n{}", page.body);
+        }
+        // One that is not public is not named.
+        dashboard.runtime.block_on(dashboard.data.run("UPDATE target SET public = 0 WHERE name = 'svc-0001'"));
+        let page = dashboard.get("/status");
+        assert!(page.body.contains("It is down because of something that it depends on."), "{}", page.body);
+        assert!(!page.body.contains("svc-0001"));
+    });
 }

@@ -30,11 +30,11 @@ use std::path::PathBuf;
   mcproof watch watch.yaml                             probe, tell, and serve the dashboard
   mcproof watch watch.yaml --once                      for cron: probe each target once, and tell
   mcproof watch watch.yaml --database postgres://db/watch --role worker
-  mcproof watch test-alert watch.yaml                  send a test to each channel
-  mcproof watch status watch.yaml                      how each target is: 0 if all work, else 1
-  mcproof watch incidents watch.yaml --all             what is wrong, and what was
+  mcproof watch test-alert watch.yaml                  send a test alert to each channel
+  mcproof watch status watch.yaml                      state of each target: 0 if all are up, else 1
+  mcproof watch incidents watch.yaml --all             list open and resolved incidents
   mcproof watch silence watch.yaml --name 'shop-*' --reason moving --for 2h
-  mcproof watch deploy watch.yaml shop                 a change of its contract is no surprise now
+  mcproof watch deploy watch.yaml shop                 expect contract changes for 15 minutes
   mcproof schema watch > watch.schema.json             the format of the file, for editors"
 )]
 pub(crate) struct Arguments {
@@ -96,23 +96,23 @@ pub(crate) struct Instead {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Send a test to each channel: a trigger, and its end
+    /// Send a test alert to each channel, and resolve it
     TestAlert(AlertArguments),
-    /// Say that a target is deployed: a change of its contract is no surprise then
+    /// Announce a deployment: expect contract changes for some time
     Deploy(desk::DeployArguments),
-    /// Tell nobody of a target for some time
+    /// Mute alerts for a target
     Mute(desk::MuteArguments),
-    /// Tell nobody of targets with some name or tag for some time, and say why
+    /// Silence alerts for targets by name or tag
     Silence(desk::SilenceArguments),
     /// End a silence
     Unsilence(desk::UnsilenceArguments),
-    /// Which silences there are
+    /// List silences
     Silences(look::SilencesArguments),
-    /// Say that somebody takes care of an incident
+    /// Acknowledge an incident
     Ack(desk::AckArguments),
-    /// How each target is, as a monitor found it last: 0 if all work, else 1
+    /// Show the state of each target; exits with 0 if all are up, else 1
     Status(look::StatusArguments),
-    /// What is wrong, the newest first
+    /// List incidents, newest first
     Incidents(look::IncidentsArguments),
 }
 

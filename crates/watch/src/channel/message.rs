@@ -1,10 +1,13 @@
 //! What people are told, before it takes the form of a service. All that a server said is made harmless and short here:
 //! control characters become visible, and long texts end early.
 
+use super::template::{self, Templates};
 use crate::incident::{Class, Detail, Severity};
 use crate::moment::{Moment, span};
 use mcproof_report::escape;
+use serde_json::{Value, json};
 use std::fmt;
+use std::sync::Arc;
 
 /// Why somebody is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,6 +70,8 @@ pub struct Message {
     pub evidence: Option<String>,
     /// The root of the dashboard.
     pub public_url: Option<String>,
+    /// What the channel says in words of its own.
+    pub templates: Option<Arc<Templates>>,
     /// When it is sent.
     pub now: Moment,
 }
@@ -81,12 +86,52 @@ pub(super) struct Fact {
 const LONGEST_TITLE: usize = 250;
 const LONGEST_TEXT: usize = 1000;
 const LONGEST_NAME: usize = 120;
+/// Of what a template makes.
+const LONGEST_OWN_TEXT: usize = 4000;
 /// Of the targets of a storm.
 const MOST_MEMBERS: usize = 20;
 
 impl Message {
     /// One line that says it all.
     pub(super) fn headline(&self) -> String {
+        let own = self.templates.as_ref().and_then(|templates| templates.title.as_deref());
+        let made = own.and_then(|source| template::render(source, &self.values()).ok()).filter(|made| !made.is_empty());
+        made.map_or_else(|| self.usual_headline(), |made| cut(&made.split_whitespace().collect::<Vec<_>>().join(" "), LONGEST_TITLE))
+    }
+
+    /// What templates are made of: harmless, and short.
+    pub(crate) fn values(&self) -> Value {
+        let text = |text: &str| short(text, LONGEST_TEXT);
+        let optional = |given: Option<&str>| given.map(text).unwrap_or_default();
+        let members: Vec<String> = self.detail.members.iter().take(MOST_MEMBERS).map(|name| short(name, LONGEST_NAME)).collect();
+        json!({
+            "headline": self.usual_headline(),
+            "kind": self.kind.word(),
+            "severity": self.severity.word(),
+            "class": self.class.word(),
+            "incident": self.incident,
+            "target": short(&self.subject, LONGEST_NAME),
+            "targets": members,
+            "title": short(&self.title, LONGEST_TITLE),
+            "message": text(&self.detail.message),
+            "layer": optional(self.detail.layer.as_deref()),
+            "reason": optional(self.detail.reason.as_deref()),
+            "hint": optional(self.detail.hint.as_deref()),
+            "since": self.since.to_string(),
+            "lasted": span(self.resolved.unwrap_or(self.now).since(self.since)),
+            "acknowledged_by": optional(self.acknowledged_by.as_deref()),
+            "url": self.link().unwrap_or_default(),
+            "transcript_url": self.transcript().unwrap_or_default(),
+        })
+    }
+
+    /// The text in words of the channel, if it has any. One that cannot be made is no reason to tell nobody.
+    fn own_text(&self) -> Option<Result<String, String>> {
+        let source = self.templates.as_ref()?.text.as_deref()?;
+        Some(template::render(source, &self.values()).map(|made| cut(&made, LONGEST_OWN_TEXT)).map_err(|mistake| mistake.what))
+    }
+
+    fn usual_headline(&self) -> String {
         let (subject, title) = (short(&self.subject, LONGEST_NAME), short(&self.title, LONGEST_TITLE));
         // Most titles name their target.
         let what = if title.contains(&subject) { title } else { format!("{subject}: {title}") };
@@ -118,11 +163,19 @@ impl Message {
 
     /// What happened, as the diagnostic says it.
     pub(super) fn text(&self) -> String {
-        short(&self.detail.message, LONGEST_TEXT)
+        let usual = short(&self.detail.message, LONGEST_TEXT);
+        match self.own_text() {
+            Some(Ok(own)) => own,
+            Some(Err(why)) => format!("{usual}\n(the template of this channel failed: {why})"),
+            None => usual,
+        }
     }
 
-    /// All else, in the order in which a person wants to know it. Links are not in it.
+    /// All else, in the order in which a person wants to know it. Links are not in it. Nothing if the channel has words of its own.
     pub(super) fn facts(&self) -> Vec<Fact> {
+        if matches!(self.own_text(), Some(Ok(_))) {
+            return Vec::new();
+        }
         let mut facts = Vec::new();
         let mut fact = |label, text: String| facts.push(Fact { label, text });
         fact("target", short(&self.subject, LONGEST_NAME));
@@ -174,7 +227,7 @@ impl Message {
     pub(super) fn details(&self) -> String {
         let mut lines = vec![self.text(), String::new()];
         lines.extend(self.facts().iter().map(|fact| format!("{:>10}  {}", fact.label, fact.text)));
-        lines.join("\n")
+        lines.join("\n").trim_end().to_owned()
     }
 
     /// All of it as plain text.
@@ -184,6 +237,11 @@ impl Message {
         lines.extend(links.into_iter().filter_map(|(label, link)| Some(format!("{label:>10}  {}", link?))));
         lines.join("\n")
     }
+}
+
+/// A code block of Markdown, which the text cannot end.
+pub(super) fn fenced(text: &str) -> String {
+    format!("```\n{}\n```", text.replace("```", "'''"))
 }
 
 /// Harmless, and no longer than this many characters.

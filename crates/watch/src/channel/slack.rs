@@ -13,7 +13,18 @@ const LONGEST_SECTION: usize = 3000;
 /// Fields in one section.
 const MOST_FIELDS: usize = 10;
 
-pub(super) fn pack(url: &Secret, message: &Message) -> Post {
+/// What the button is called in what Slack tells us of it.
+pub const ACKNOWLEDGE: &str = "acknowledge";
+
+/// Whether a message has a button by which people acknowledge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Button {
+    Shown,
+    /// Nobody would hear of it.
+    Left,
+}
+
+pub(super) fn pack(url: &Secret, message: &Message, button: Button) -> Post {
     let headline = message.headline();
     let plain = |text: &str, most: usize| json!({ "type": "plain_text", "text": cut(text, most), "emoji": false });
     let mut blocks = vec![json!({ "type": "header", "text": plain(&headline, LONGEST_HEADER) })];
@@ -24,12 +35,22 @@ pub(super) fn pack(url: &Secret, message: &Message) -> Post {
         }
         let fields: Vec<Value> =
             message.facts().iter().take(MOST_FIELDS).map(|fact| plain(&format!("{}: {}", fact.label, fact.text), LONGEST_FIELD)).collect();
-        blocks.push(json!({ "type": "section", "fields": fields }));
+        // An empty section is refused.
+        if !fields.is_empty() {
+            blocks.push(json!({ "type": "section", "fields": fields }));
+        }
     }
     let links = [("incident", message.link()), ("transcript", message.transcript())];
     let links: Vec<String> = links.into_iter().filter_map(|(text, link)| Some(format!("<{}|{text}>", link?))).collect();
     if !links.is_empty() {
         blocks.push(json!({ "type": "context", "elements": [{ "type": "mrkdwn", "text": links.join(" · ") }] }));
+    }
+    let is_open = !matches!(message.kind, Kind::Acknowledge | Kind::Resolve) && message.acknowledged_by.is_none();
+    if button == Button::Shown && is_open {
+        let button = json!({
+            "type": "button", "action_id": ACKNOWLEDGE, "value": message.incident, "text": plain("Acknowledge", LONGEST_HEADER),
+        });
+        blocks.push(json!({ "type": "actions", "elements": [button] }));
     }
     // What a notification on a phone shows.
     let fallback = cut(&entities(&headline), LONGEST_SECTION);

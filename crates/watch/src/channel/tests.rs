@@ -15,10 +15,15 @@ fn secret(text: &str) -> Secret {
 fn channels() -> Vec<ChannelSpec> {
     let url = || secret("https://hooks.example.com/x?key=1");
     vec![
-        ChannelSpec::PagerDuty { routing_key: secret("r0uting"), url: "https://events.example.com/v2/enqueue".into() },
+        ChannelSpec::PagerDuty {
+            routing_key: secret("r0uting"),
+            url: "https://events.example.com/v2/enqueue".into(),
+            webhook_secret: None,
+        },
         ChannelSpec::Jira { url: "https://api.example.com/v2/alerts".into(), api_key: secret("api-key") },
         ChannelSpec::Alertmanager { url: secret("http://alertmanager:9093/prefix/") },
-        ChannelSpec::Slack { url: url() },
+        ChannelSpec::Slack { url: url(), signing_secret: None },
+        ChannelSpec::Slack { url: url(), signing_secret: Some(secret("slack-signs")) },
         ChannelSpec::Discord { url: url() },
         ChannelSpec::Teams { url: url() },
         ChannelSpec::Smtp {
@@ -37,6 +42,9 @@ fn channels() -> Vec<ChannelSpec> {
         },
         ChannelSpec::GoogleChat { url: url() },
         ChannelSpec::Webex { url: url() },
+        ChannelSpec::IncidentIo { url: "https://api.incident.io/v2/alert_events/http/01GW".into(), token: secret("source-token") },
+        ChannelSpec::GrafanaOncall { url: url() },
+        ChannelSpec::SplunkOncall { url: url() },
     ]
 }
 
@@ -55,12 +63,14 @@ fn message(kind: Kind) -> Message {
             message: "hey <!channel> @everyone <at>all</at> [free](http://evil) **x** \u{1b}[31m\r\nBcc: eve@example.com".into(),
             hint: Some("start the server, or open its port".into()),
             members: Vec::new(),
+            ..Detail::default()
         },
         since: BEGIN,
         resolved: (kind == Kind::Resolve).then(|| BEGIN + Duration::from_secs(754)),
         acknowledged_by: (kind == Kind::Acknowledge).then(|| "ann".into()),
         evidence: Some("ev-1".into()),
         public_url: Some("https://status.example.com".into()),
+        templates: None,
         now: BEGIN + Duration::from_secs(760),
     }
 }
@@ -85,7 +95,8 @@ fn each_service_gets_what_it_documents() {
         for kind in Kind::ALL {
             text += &format!("### {kind}\n{}\n\n", shown(&pack(&channel, &message(kind)).unwrap()));
         }
-        insta::assert_snapshot!(channel.service(), text);
+        let signed = matches!(channel, ChannelSpec::Slack { signing_secret: Some(_), .. });
+        insta::assert_snapshot!(if signed { "slack_with_a_button" } else { channel.service() }, text);
     }
 }
 
@@ -104,6 +115,7 @@ fn nothing_that_a_server_said_is_markup() {
             ChannelSpec::Telegram { .. } | ChannelSpec::GoogleChat { .. } => &["<at>", "<!channel>"],
             ChannelSpec::Matrix { .. } => &["formatted_body"],
             ChannelSpec::Webex { .. } => &["markdown"],
+            ChannelSpec::IncidentIo { .. } | ChannelSpec::GrafanaOncall { .. } => &["\"hey"],
             _ => &[],
         };
         for part in forbidden {
@@ -161,7 +173,8 @@ fn no_text_is_longer_than_its_service_takes() {
 /// What the services document of a message, as JSON Schema: <https://docs.ntfy.sh/publish/#publish-as-json>,
 /// <https://core.telegram.org/bots/api#sendmessage>, <https://spec.matrix.org/v1.11/client-server-api/#mtext>, <https://pushover.net/api>,
 /// <https://developers.google.com/workspace/chat/api/reference/rest/v1/cards>,
-/// <https://developer.webex.com/docs/api/v1/messages/create-a-message>.
+/// <https://developer.webex.com/docs/api/v1/messages/create-a-message>, <https://docs.incident.io/api-reference/alert-events-v2/createhttp>,
+/// <https://grafana.com/docs/oncall/latest/configure/integrations/references/webhook/>, and the REST endpoint of Splunk On-Call.
 fn documented(service: &str) -> Option<Value> {
     let text = |least: u32, most: u32| json!({ "type": "string", "minLength": least, "maxLength": most });
     let link = || json!({ "type": "string", "pattern": "^https?://" });
@@ -248,6 +261,30 @@ fn documented(service: &str) -> Option<Value> {
             }),
         ),
         "webex" => (json!([]), json!({ "text": text(1, 7_439) })),
+        "incident_io" => (
+            json!(["title", "status", "deduplication_key"]),
+            json!({
+                "title": text(1, 250), "status": { "enum": ["firing", "resolved"] }, "deduplication_key": text(1, 250),
+                "description": text(1, 20_000), "metadata": { "type": "object" }, "source_url": link(),
+            }),
+        ),
+        "grafana_oncall" => (
+            json!([]),
+            json!({
+                "alert_uid": text(1, 250), "title": text(1, 250), "state": { "enum": ["ok", "alerting"] }, "message": text(1, 20_000),
+                "link_to_upstream_details": link(),
+                // For routes of its own: other keys are passed on.
+                "severity": { "enum": ["notify", "page", "security"] },
+            }),
+        ),
+        "splunk_oncall" => (
+            json!(["message_type"]),
+            json!({
+                "message_type": { "enum": ["CRITICAL", "WARNING", "ACKNOWLEDGEMENT", "INFO", "RECOVERY"] },
+                "entity_id": text(1, 512), "entity_display_name": text(1, 250), "state_message": text(1, 20_000),
+                "state_start_time": { "type": "integer" }, "monitoring_tool": { "const": "mcproof" }, "ack_author": text(1, 250),
+            }),
+        ),
         _ => return None,
     };
     Some(json!({ "type": "object", "required": required, "properties": properties, "additionalProperties": false }))
@@ -277,6 +314,7 @@ fn what_is_sent_fits_what_the_services_document() {
         message: endless.clone(),
         hint: Some(endless.clone()),
         members: vec![endless; 300],
+        ..Detail::default()
     };
     let mut checked = 0;
     for channel in channels() {
@@ -285,7 +323,12 @@ fn what_is_sent_fits_what_the_services_document() {
         let of_kind = Kind::ALL.map(|kind| Message { kind, ..long.clone() });
         let of_bare = Kind::ALL.map(|kind| Message { kind, ..bare.clone() });
         for message in Kind::ALL.map(message).iter().chain(&of_kind).chain(&of_bare) {
-            let Parcel::Post(post) = pack(&channel, message).unwrap() else { panic!() };
+            let post = match pack(&channel, message).unwrap() {
+                Parcel::Post(post) => post,
+                // It has no such message.
+                Parcel::Nothing if message.kind == Kind::Acknowledge => continue,
+                other => panic!("{other:?}"),
+            };
             let body: Value = serde_json::from_slice(&post.body).unwrap();
             let errors: Vec<String> = validator.iter_errors(&body).map(|error| format!("{}: {error}", error.instance_path())).collect();
             assert_eq!(errors, Vec::<String>::new(), "{} {}", channel.service(), message.kind);
@@ -308,7 +351,7 @@ fn what_is_sent_fits_what_the_services_document() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 6 * 3 * Kind::ALL.len());
+    assert_eq!(checked, 3 * (9 * Kind::ALL.len() - 2));
 }
 
 #[test]
@@ -367,10 +410,14 @@ fn what_a_service_repeats_of_our_secrets_is_not_told() {
         let Parcel::Post(post) = pack(channel, &message(Kind::Trigger)).unwrap() else { panic!() };
         assert_eq!(post.redacted(said), expected);
     };
-    let pagerduty = ChannelSpec::PagerDuty { routing_key: secret("r0uting-key"), url: "https://events.example.com/v2/enqueue".into() };
+    let pagerduty = ChannelSpec::PagerDuty {
+        routing_key: secret("r0uting-key"),
+        url: "https://events.example.com/v2/enqueue".into(),
+        webhook_secret: None,
+    };
     check(&pagerduty, "bad key r0uting-key", "bad key ***");
     check(&ChannelSpec::Jira { url: "https://x.example/v2".into(), api_key: secret("api-key") }, "no api-key", "no ***");
-    let slack = ChannelSpec::Slack { url: secret("https://hooks.example.com/services/T0/B1?x=2") };
+    let slack = ChannelSpec::Slack { url: secret("https://hooks.example.com/services/T0/B1?x=2"), signing_secret: None };
     for channel in channels().iter().filter(|channel| documented(channel.service()).is_some()) {
         let Parcel::Post(post) = pack(channel, &message(Kind::Trigger)).unwrap() else { panic!() };
         for part in ["tk_secret", "123:telegram", "syt_secret", "app-token", "user-key"] {

@@ -2,11 +2,16 @@
 
 use super::leaves::{Openness, Read, one_of, optional, read_secret, read_secret_url, read_url, required};
 use super::{ChannelSpec, Secret};
+use crate::channel::{Kind as MessageKind, Message, Templates, template};
+use crate::incident::{Class, Detail, Severity};
+use crate::moment::Moment;
 use lettre::message::Mailbox;
 use mcproof_engine::suite::document::{Entry, Key as Written, Kind, Node};
 use mcproof_engine::suite::format::{Fault, Key, Object, Shape};
 use mcproof_engine::suite::reader::Reader;
+use mcproof_engine::suite::source::Span;
 use mcproof_record::Diagnostic;
+use serde_json::Value;
 use url::Url;
 
 const PAGERDUTY_URL: &str = "https://events.pagerduty.com/v2/enqueue";
@@ -15,7 +20,7 @@ const PUSHOVER_URL: &str = "https://api.pushover.net/1/messages.json";
 const JIRA_URL: &str = "https://api.atlassian.com/jsm/ops/integration/v2/alerts";
 
 /// One value of `channels:`.
-pub(super) static CHANNEL: Object<Option<ChannelSpec>> = Object {
+pub(super) static CHANNEL: Object<ChannelDraft> = Object {
     name: "a channel",
     keys: &[
         one_of(
@@ -25,7 +30,8 @@ pub(super) static CHANNEL: Object<Option<ChannelSpec>> = Object {
             |reader, node, draft| {
                 let found = read_short(reader, node, &PAGERDUTY, "routing_key")?;
                 let url = found.url.unwrap_or_else(|| PAGERDUTY_URL.to_owned());
-                fill(draft, found.secret.map(|routing_key| ChannelSpec::PagerDuty { routing_key, url }))
+                let webhook_secret = found.webhook_secret;
+                fill(draft, found.secret.map(|routing_key| ChannelSpec::PagerDuty { routing_key, url, webhook_secret }))
             },
         ),
         one_of(
@@ -42,9 +48,13 @@ pub(super) static CHANNEL: Object<Option<ChannelSpec>> = Object {
             let url = read_secret_url(reader, node, Openness::Public)?;
             fill(draft, Some(ChannelSpec::Alertmanager { url }))
         }),
-        url_key("slack", "an incoming webhook of Slack", |reader, node, draft| {
-            let url = read_secret_url(reader, node, Openness::Secret)?;
-            fill(draft, Some(ChannelSpec::Slack { url }))
+        one_of("slack", "an incoming webhook of Slack: its URL, or a map", Shape::ObjectOrText(&SLACK), |reader, node, draft| {
+            let mut found = Signed::default();
+            let expanded = expanded(reader, node, "url")?;
+            if !SLACK.read(reader, &expanded, &mut found) {
+                return Err(Fault::Reported);
+            }
+            fill(draft, found.url.map(|url| ChannelSpec::Slack { url, signing_secret: found.signing_secret }))
         }),
         url_key("discord", "a webhook of Discord", |reader, node, draft| {
             let url = read_secret_url(reader, node, Openness::Secret)?;
@@ -96,6 +106,28 @@ pub(super) static CHANNEL: Object<Option<ChannelSpec>> = Object {
             let url = read_secret_url(reader, node, Openness::Secret)?;
             fill(draft, Some(ChannelSpec::GoogleChat { url }))
         }),
+        one_of("incident_io", "alert events of incident.io, from an HTTP source", Shape::Object(&INCIDENT_IO), |reader, node, draft| {
+            let found = read_account(reader, node, &INCIDENT_IO)?;
+            fill(draft, found.url.zip(found.token).map(|(url, token)| ChannelSpec::IncidentIo { url, token }))
+        }),
+        url_key("grafana_oncall", "a formatted webhook of Grafana IRM or OnCall", |reader, node, draft| {
+            let url = read_secret_url(reader, node, Openness::Secret)?;
+            fill(draft, Some(ChannelSpec::GrafanaOncall { url }))
+        }),
+        url_key("splunk_oncall", "the REST endpoint of Splunk On-Call, with the routing key", |reader, node, draft| {
+            let url = read_secret_url(reader, node, Openness::Secret)?;
+            fill(draft, Some(ChannelSpec::SplunkOncall { url }))
+        }),
+        optional("title", TITLE_DOC, Shape::Text, |reader, node, draft| {
+            draft.templates.title = Some(read_template(reader, node)?);
+            draft.key = Some(reader.key);
+            Ok(())
+        }),
+        optional("text", TEXT_DOC, Shape::Text, |reader, node, draft| {
+            draft.templates.text = Some(read_template(reader, node)?);
+            draft.key = Some(reader.key);
+            Ok(())
+        }),
         url_key("webex", "an incoming webhook of Webex", |reader, node, draft| {
             let url = read_secret_url(reader, node, Openness::Secret)?;
             fill(draft, Some(ChannelSpec::Webex { url }))
@@ -104,7 +136,79 @@ pub(super) static CHANNEL: Object<Option<ChannelSpec>> = Object {
     later: &["email", "sms"],
 };
 
-const fn url_key(name: &'static str, doc: &'static str, read: Read<Option<ChannelSpec>>) -> Key<Option<ChannelSpec>> {
+const TITLE_DOC: &str = "a template of the title, such as `{{ severity|upper }}: {{ target }}`";
+const TEXT_DOC: &str = "a template of the text, in place of the message and all that is known of it";
+
+/// A channel that is being read.
+#[derive(Default)]
+pub(super) struct ChannelDraft {
+    spec: Option<ChannelSpec>,
+    templates: Templates,
+    /// Of the last template.
+    key: Option<Span>,
+}
+
+/// A template that works for messages of every kind.
+fn read_template(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
+    let source = reader.text(node)?;
+    let examples: Vec<Value> =
+        MessageKind::ALL.into_iter().flat_map(|kind| [example(kind, Known::All), example(kind, Known::Little)]).collect();
+    match template::check(&source, &examples) {
+        Ok(()) => Ok(source),
+        Err(mistake) => {
+            let line = mistake
+                .line
+                .filter(|_| source.trim().contains('\n'))
+                .map(|line| format!("line {line} of the template: "))
+                .unwrap_or_default();
+            let diagnostic = Diagnostic::error("bad-template", format!("{line}{}", mistake.what));
+            reader.report(Diagnostic { hint: mistake.hint, ..diagnostic }, node.span);
+            Err(Fault::Reported)
+        }
+    }
+}
+
+/// How much an example says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    All,
+    /// Only what every message says.
+    Little,
+}
+
+fn example(kind: MessageKind, known: Known) -> Value {
+    let is_known = known == Known::All;
+    let text = |text: &str| is_known.then(|| text.to_owned());
+    let members = if is_known { vec!["shop".to_owned(), "desk".to_owned()] } else { Vec::new() };
+    let detail = Detail {
+        layer: text("connect"),
+        reason: text("server-unreachable"),
+        message: "refused".into(),
+        hint: text("start it"),
+        members,
+        ..Detail::default()
+    };
+    let message = Message {
+        id: "1".into(),
+        kind,
+        incident: "1".into(),
+        subject: "shop".into(),
+        class: Class::Availability,
+        severity: Severity::Page,
+        title: "shop is down".into(),
+        detail,
+        since: Moment(0),
+        resolved: (kind == MessageKind::Resolve).then_some(Moment(1)),
+        acknowledged_by: text("ann"),
+        evidence: text("1"),
+        public_url: text("https://status.example.com"),
+        templates: None,
+        now: Moment(1),
+    };
+    message.values()
+}
+
+const fn url_key(name: &'static str, doc: &'static str, read: Read<ChannelDraft>) -> Key<ChannelDraft> {
     one_of(name, doc, Shape::Text, read)
 }
 
@@ -113,6 +217,7 @@ const fn url_key(name: &'static str, doc: &'static str, read: Read<Option<Channe
 struct Keyed {
     secret: Option<Secret>,
     url: Option<String>,
+    webhook_secret: Option<Secret>,
 }
 
 static PAGERDUTY: Object<Keyed> = Object {
@@ -120,6 +225,41 @@ static PAGERDUTY: Object<Keyed> = Object {
     keys: &[
         required("routing_key", "the integration key of a service", Shape::Text, read_key),
         optional("url", "where events are sent, such as that of the European region", Shape::Text, read_place),
+        optional(
+            "webhook_secret",
+            "the secret of a V3 webhook subscription to `/hooks/CHANNEL`: who acknowledges in PagerDuty acknowledges here",
+            Shape::Text,
+            |reader, node, draft| {
+                draft.webhook_secret = Some(read_secret(reader, node, Openness::Secret)?);
+                Ok(())
+            },
+        ),
+    ],
+    later: &[],
+};
+
+#[derive(Default)]
+struct Signed {
+    url: Option<Secret>,
+    signing_secret: Option<Secret>,
+}
+
+static SLACK: Object<Signed> = Object {
+    name: "`slack`",
+    keys: &[
+        required("url", "the incoming webhook", Shape::Text, |reader, node, draft| {
+            draft.url = Some(read_secret_url(reader, node, Openness::Secret)?);
+            Ok(())
+        }),
+        optional(
+            "signing_secret",
+            "the signing secret of the app, whose interactivity goes to `/hooks/CHANNEL`: messages have a button to acknowledge",
+            Shape::Text,
+            |reader, node, draft| {
+                draft.signing_secret = Some(read_secret(reader, node, Openness::Secret)?);
+                Ok(())
+            },
+        ),
     ],
     later: &[],
 };
@@ -282,6 +422,15 @@ static TELEGRAM: Object<Account> = Object {
     later: &[],
 };
 
+static INCIDENT_IO: Object<Account> = Object {
+    name: "`incident_io`",
+    keys: &[
+        required("url", "the URL of the source: https://api.incident.io/v2/alert_events/http/ID", Shape::Text, read_account_url),
+        required("token", "the token of the source", Shape::Text, read_account_token),
+    ],
+    later: &[],
+};
+
 static MATRIX: Object<Account> = Object {
     name: "`matrix`",
     keys: &[
@@ -314,13 +463,22 @@ static PUSHOVER: Object<Account> = Object {
 };
 
 /// Reads one channel.
-pub(super) fn read_channel(reader: &mut Reader<'_>, node: &Node) -> Option<ChannelSpec> {
-    let mut draft = None;
-    if CHANNEL.read(reader, node, &mut draft) { draft } else { None }
+pub(super) fn read_channel(reader: &mut Reader<'_>, node: &Node) -> Option<(ChannelSpec, Option<Templates>)> {
+    let mut draft = ChannelDraft::default();
+    if !CHANNEL.read(reader, node, &mut draft) {
+        return None;
+    }
+    if let (Some(ChannelSpec::Webhook { .. }), Some(key)) = (&draft.spec, draft.key) {
+        let diagnostic = Diagnostic::error("meaningless-key", "a webhook has no templates: its JSON is the same for everybody");
+        reader.report(diagnostic.hint("make the text from the JSON where it is received"), key);
+        return None;
+    }
+    let has_own = draft.key.is_some();
+    Some((draft.spec?, has_own.then_some(draft.templates)))
 }
 
-fn fill(draft: &mut Option<ChannelSpec>, found: Option<ChannelSpec>) -> Result<(), Fault> {
-    *draft = Some(found.ok_or(Fault::Reported)?);
+fn fill(draft: &mut ChannelDraft, found: Option<ChannelSpec>) -> Result<(), Fault> {
+    draft.spec = Some(found.ok_or(Fault::Reported)?);
     Ok(())
 }
 

@@ -224,6 +224,17 @@ pub(super) fn read_at_least(reader: &mut Reader<'_>, node: &Node, least: Duratio
     Ok(duration)
 }
 
+/// A duration that is not above `most`.
+pub(super) fn read_at_most(reader: &mut Reader<'_>, node: &Node, most: Duration) -> Result<Duration, Fault> {
+    let duration = reader.duration(node)?;
+    if duration > most {
+        let diagnostic = Diagnostic::error("too-long", format!("this is more than {} s", most.as_secs()));
+        reader.report(diagnostic.hint(format!("write {}s or less", most.as_secs())), node.span);
+        return Err(Fault::Reported);
+    }
+    Ok(duration)
+}
+
 /// A whole number from 1 on.
 pub(super) fn read_count(reader: &mut Reader<'_>, node: &Node, most: u32) -> Result<u32, Fault> {
     let resolved = reader.final_value(node);

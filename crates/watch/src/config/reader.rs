@@ -2,6 +2,7 @@
 //! out only when there are none.
 
 use super::channel::{CHANNEL, read_channel};
+use super::dependency;
 use super::import::read_import;
 use super::leaves::{
     Openness, optional, read_at_least, read_count, read_period, read_secret, read_secret_url, read_texts, read_url, required,
@@ -26,6 +27,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A configuration, and what is odd about it without being wrong.
@@ -294,10 +296,14 @@ fn read_config(reader: &mut Reader<'_>, tree: &Node) -> Option<Config> {
     CONFIG.read(reader, tree, &mut draft);
     let targets = read_targets(reader, &draft);
     let mut channels = BTreeMap::new();
+    let mut templates = BTreeMap::new();
     let mut in_order = Vec::new();
     for entry in entries(reader, draft.channels.as_ref(), Shape::Objects(&CHANNEL)) {
         in_order.push(entry.key.text.clone());
-        channels.extend(read_channel(reader, &entry.value).map(|channel| (entry.key.text.clone(), channel)));
+        if let Some((channel, own)) = read_channel(reader, &entry.value) {
+            channels.insert(entry.key.text.clone(), channel);
+            templates.extend(own.map(|own| (entry.key.text.clone(), Arc::new(own))));
+        }
     }
     let routes = read_routes(reader, &draft, &in_order);
     let maintenance = read_maintenance(reader, &draft, &targets);
@@ -310,6 +316,7 @@ fn read_config(reader: &mut Reader<'_>, tree: &Node) -> Option<Config> {
         region: draft.region.unwrap_or_else(|| "local".to_owned()),
         targets,
         channels,
+        templates,
         routes,
         maintenance,
         thresholds: draft.defaults.limits.over(&Limits::default()),
@@ -357,9 +364,13 @@ fn items<'n>(reader: &mut Reader<'_>, node: Option<&'n Node>, shape: Shape) -> &
 fn read_targets(reader: &mut Reader<'_>, draft: &ConfigDraft) -> BTreeMap<String, TargetSpec> {
     let mut targets = BTreeMap::new();
     let mut names = Vec::new();
+    let mut dependencies = dependency::Named::new();
     for entry in entries(reader, draft.targets.as_ref(), Shape::Objects(&TARGET)) {
         names.push(entry.key.text.clone());
-        targets.extend(read_target(reader, &entry.key, &entry.value, &draft.defaults).map(|target| (entry.key.text.clone(), target)));
+        if let Some((target, named)) = read_target(reader, &entry.key, &entry.value, &draft.defaults) {
+            targets.insert(entry.key.text.clone(), target);
+            dependencies.insert(entry.key.text.clone(), named);
+        }
     }
     for node in &draft.imports {
         for (name, server) in read_import(reader, node) {
@@ -369,6 +380,7 @@ fn read_targets(reader: &mut Reader<'_>, draft: &ConfigDraft) -> BTreeMap<String
             }
         }
     }
+    dependency::resolve(reader, &mut targets, &dependencies, |name| names.iter().any(|known| known == name));
     targets
 }
 
@@ -405,7 +417,7 @@ fn read_maintenance(reader: &mut Reader<'_>, draft: &ConfigDraft, targets: &BTre
     windows
 }
 
-fn unknown(reader: &mut Reader<'_>, name: &str, node: &Node, known: &[String], what: &str) {
+pub(super) fn unknown(reader: &mut Reader<'_>, name: &str, node: &Node, known: &[String], what: &str) {
     let diagnostic = Diagnostic::error(format!("unknown-{what}"), format!("there is no {what} `{name}`"));
     let names = || known.iter().map(String::as_str);
     let hint = match did_you_mean(name, names()) {
@@ -501,7 +513,7 @@ fn secrets(tree: &Node) -> Vec<String> {
 }
 
 fn collect(node: &Node, found: &mut Vec<String>) {
-    const SECRETS: [&str; 14] = [
+    const SECRETS: [&str; 18] = [
         "routing_key",
         "api_key",
         "secret",
@@ -516,6 +528,10 @@ fn collect(node: &Node, found: &mut Vec<String>) {
         "user",
         "google_chat",
         "webex",
+        "webhook_secret",
+        "grafana_oncall",
+        "splunk_oncall",
+        "signing_secret",
     ];
     match &node.kind {
         Kind::Map(entries) => {

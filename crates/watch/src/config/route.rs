@@ -1,6 +1,6 @@
 //! Reads `routes:`: who is told of what.
 
-use super::leaves::{choose, optional, read_at_least, read_count, read_items, read_texts, required};
+use super::leaves::{choose, optional, read_at_least, read_at_most, read_count, read_items, read_texts, required};
 use super::{Route, Step};
 use crate::incident::Severity;
 use mcproof_engine::suite::document::{Kind, Node};
@@ -75,10 +75,32 @@ pub(super) static ROUTE: Object<RouteDraft> = Object {
                 Ok(())
             },
         ),
+        optional(
+            "group_by",
+            "tags, or patterns of tags with `*` and `?`: targets that share such a tag are told in one message",
+            Shape::TextOrTexts,
+            |reader, node, draft| {
+                draft.route.group_by = read_texts(reader, node)?;
+                Ok(())
+            },
+        ),
+        optional(
+            "group_wait",
+            "how long the first message of a group, and each update of it, waits for more; 10s if missing",
+            Shape::Duration,
+            |reader, node, draft| {
+                draft.group_wait = Some((read_at_most(reader, node, LONGEST_GROUP_WAIT)?, reader.key));
+                Ok(())
+            },
+        ),
     ],
     later: &[],
 };
 
+/// For the first message of a group to wait for more.
+const GROUP_WAIT: Duration = Duration::from_secs(10);
+/// A page must be on its way before `--once` ends.
+const LONGEST_GROUP_WAIT: Duration = Duration::from_secs(45);
 /// More would wake nobody who has slept until then.
 const MOST_ROUNDS: u32 = 100;
 
@@ -114,6 +136,7 @@ pub(super) struct RouteDraft {
     /// Those of its steps.
     others: Vec<(String, Node)>,
     repeat: Option<Span>,
+    group_wait: Option<(Duration, Span)>,
 }
 
 /// The route, and where its channels are named.
@@ -125,6 +148,13 @@ pub(super) fn read_route(reader: &mut Reader<'_>, node: &Node) -> Option<(Route,
     if let Some(key) = draft.repeat.filter(|_| draft.route.escalate.is_empty()) {
         reader.error("meaningless-key", "`repeat` means nothing without `escalate`", key);
         return None;
+    }
+    if let Some((_, key)) = draft.group_wait.filter(|_| draft.route.group_by.is_empty()) {
+        reader.error("meaningless-key", "`group_wait` means nothing without `group_by`", key);
+        return None;
+    }
+    if !draft.route.group_by.is_empty() {
+        draft.route.group_wait = draft.group_wait.map_or(GROUP_WAIT, |(wait, _)| wait);
     }
     let channels = draft.channels.iter().map(|(name, _)| name.clone()).collect();
     draft.channels.extend(draft.others);

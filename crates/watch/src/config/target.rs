@@ -1,7 +1,8 @@
 //! Reads `targets:` and `defaults:`. A server is written as in a suite, with one transport; what is expected of it stands
 //! beside that.
 
-use super::leaves::{Read, check_url, optional, read_at_least, read_path, read_percentage, read_texts};
+use super::dependency::{DEPENDS_ON_DOC, Dependencies};
+use super::leaves::{Read, check_url, optional, read_at_least, read_items, read_path, read_percentage, read_texts};
 use super::limits::{
     CONFIRMATIONS_DOC, FAILURES_DOC, FLAPPING, FLAPPING_DOC, Limits, RECOVERIES_DOC, confirmations, failures, flapping, recoveries,
 };
@@ -149,6 +150,10 @@ pub(super) static TARGET: Object<TargetDraft> = Object {
         optional("flapping", FLAPPING_DOC, Shape::Object(&FLAPPING), |reader, node, draft| {
             flapping(reader, node, &mut draft.habits.limits)
         }),
+        optional("depends_on", DEPENDS_ON_DOC, Shape::TextOrTexts, |reader, node, draft| {
+            draft.depends_on = read_items(reader, node)?;
+            Ok(())
+        }),
         optional(
             "lock",
             "the lock that says what the server has promised; what it showed first if missing",
@@ -186,6 +191,7 @@ pub(super) struct TargetDraft {
     push: Option<(TargetKind, Span)>,
     habits: Habits,
     keep_key: Option<Span>,
+    depends_on: Vec<(String, Node)>,
     lock: Option<PathBuf>,
     suite: Option<(PathBuf, Span)>,
     /// Keys that mean nothing for another monitor.
@@ -239,8 +245,13 @@ fn public(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result<()
     Ok(())
 }
 
-/// Reads one target; `key` is where its name stands.
-pub(super) fn read_target(reader: &mut Reader<'_>, key: &Written, node: &Node, defaults: &Habits) -> Option<TargetSpec> {
+/// Reads one target, and what it says that it depends on; `key` is where its name stands.
+pub(super) fn read_target(
+    reader: &mut Reader<'_>,
+    key: &Written,
+    node: &Node,
+    defaults: &Habits,
+) -> Option<(TargetSpec, Vec<(String, Node)>)> {
     let before = reader.mistakes();
     check_name(reader, key);
     let mut draft = TargetDraft::default();
@@ -277,8 +288,9 @@ pub(super) fn read_target(reader: &mut Reader<'_>, key: &Written, node: &Node, d
     if let (TargetKind::Server(server), Some((path, span))) = (&kind, &draft.suite) {
         check_suite(reader, server, path, *span);
     }
+    let named = std::mem::take(&mut draft.depends_on);
     let spec = spec(reader, &key.text, kind, draft, defaults);
-    (reader.mistakes() == before).then_some(spec)
+    (reader.mistakes() == before).then_some((spec, named))
 }
 
 fn read_only_server(reader: &mut Reader<'_>, key: &Written, node: &Node, draft: &TargetDraft) -> Option<Server> {
@@ -340,6 +352,7 @@ fn spec(reader: &mut Reader<'_>, name: &str, kind: TargetKind, draft: TargetDraf
         oddities: oddities(habits.strict.or(defaults.strict)),
         public: habits.public.or(defaults.public).unwrap_or(false),
         thresholds: habits.limits.over(&defaults.limits),
+        depends_on: Dependencies::default(),
     }
 }
 
@@ -365,10 +378,11 @@ pub(super) fn imported(name: &str, server: Server, defaults: &Habits) -> TargetS
         oddities: oddities(defaults.strict),
         public: defaults.public.unwrap_or(false),
         thresholds: defaults.limits.over(&Limits::default()),
+        depends_on: Dependencies::default(),
     }
 }
 
-/// Names stand in URLs, in pages and in the subjects of incidents, where `host:` and `region:` mean storms.
+/// Names stand in URLs, in pages and in the subjects of incidents, where `host:`, `region:` and `group:` mean several.
 fn check_name(reader: &mut Reader<'_>, key: &Written) {
     let name = key.text.as_str();
     if !is_name(name) {

@@ -83,7 +83,7 @@ fn every_key_is_read() {
         let shown = shown.lines().filter(|line| line.contains(secret) && !line.contains("Bearer")).collect::<Vec<_>>();
         assert_eq!(shown, Vec::<&str>::new(), "{secret}");
     }
-    assert_eq!(config.channels.len(), 15);
+    assert_eq!(config.channels.len(), 19);
     let Some(ChannelSpec::PagerDuty { routing_key, .. }) = config.channels.get("europe") else { panic!() };
     assert_eq!(routing_key, &Secret("key-from-file".into()));
     assert_eq!(config.targets.keys().collect::<Vec<_>>(), ["backup", "files", "other monitor", "remote", "shop", "sync", "tools"]);
@@ -135,6 +135,11 @@ fn what_is_odd_is_a_warning() {
     check("channels: { a: { webhook: 'https://x/' } }\n", &[]);
     check("database: postgres://ann:pass@db/watch\n", &[&format!("1:1 `database` {literal}")]);
     check("database: postgres:///watch\n", &[]);
+    let silent = "channels: {}\n";
+    check(
+        &format!("{silent}targets: {{ a: {{ stdio: x, tags: storage }}, b: {{ stdio: x, depends_on: 'tag:storge' }} }}\n"),
+        &["2:71 `'tag:storge' ` warning unknown-tag: no target of this file has the tag `storge` | did you mean `tag:storage`?"],
+    );
 }
 
 #[test]
@@ -206,6 +211,7 @@ fn the_examples_of_the_guide_are_read_and_it_names_every_key() {
     for name in own {
         all.extend(keys(&schema["$defs"][name.replace('`', "").trim_start_matches("a ")]));
     }
+    all.extend(crate::channel::VARIABLES.map(|(name, _)| format!("| `{name}` |")));
     let unnamed: Vec<String> = all.into_iter().filter(|key| !guide.contains(key.as_str())).collect();
     assert_eq!(unnamed, Vec::<String>::new());
 }

@@ -105,7 +105,7 @@ async fn what_a_collector_is_sent_is_what_the_official_messages_allow() {
             ["mcproof_probe_results_total", "sum", 1],
             ["mcproof_tls_cert_not_after_timestamp_seconds", "gauge", 1],
             ["mcproof_contract_changes_total", "sum", 1],
-            ["mcproof_incidents_open", "gauge", 36],
+            ["mcproof_incidents_open", "gauge", 39],
             ["mcproof_schedule_lag_seconds", "gauge", 1],
             ["mcproof_outbox_oldest_age_seconds", "gauge", 1],
         ])

@@ -97,6 +97,16 @@ struct Flapping {
 }
 
 impl Course {
+    /// Confirmations count from the first failure.
+    pub(super) fn set_forward(&mut self, by: Duration) {
+        if let Stage::Suspect { since, .. } = &mut self.stage {
+            *since = *since + by;
+        }
+        for vote in self.votes.values_mut().filter(|vote| vote.failures > 0) {
+            vote.since = vote.since + by;
+        }
+    }
+
     pub(super) fn shown(&self) -> Availability {
         if self.blind_since.is_some() {
             return Availability::Blind;
@@ -370,7 +380,7 @@ pub(super) fn detail(observation: &Observation) -> Detail {
         reason: Some(observation.reason.clone()).filter(|reason| !reason.is_empty()),
         message: observation.message.clone(),
         hint: observation.hint.clone(),
-        members: Vec::new(),
+        ..Detail::default()
     }
 }
 

@@ -8,7 +8,7 @@ use uuid::NoContext;
 #[derive(Clone, Copy, Debug)]
 pub struct Deed<'a> {
     pub who: &'a str,
-    /// How they were recognized: `login`, `token`, `proxy`, `local` or `command line`.
+    /// How they were recognized: `login`, `token`, `proxy`, `local`, `command line`, or by the service that told us: `pagerduty`, `slack`.
     pub via: &'a str,
     pub deed: &'a str,
     /// The target, the incident, or whatever else it is about.

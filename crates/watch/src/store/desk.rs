@@ -110,6 +110,24 @@ impl Store {
         Ok(sqlx::query_scalar::<_, i64>(query).bind(hash(cookie)).fetch_one(&self.pool).await? > 0)
     }
 
+    /// What a service tells us is taken once, in whichever process. False if it was taken before.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn take_call(&self, id: &str, now: Moment) -> Result<bool, StoreFailure> {
+        let query = "INSERT INTO taken_call (id, at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+        Ok(sqlx::query(query).bind(hash(id)).bind(now.0).execute(&self.writer).await?.rows_affected() > 0)
+    }
+
+    /// What was taken could not be done: it may be told again.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn give_back_call(&self, id: &str) -> Result<(), StoreFailure> {
+        sqlx::query("DELETE FROM taken_call WHERE id = $1").bind(hash(id)).execute(&self.writer).await?;
+        Ok(())
+    }
+
     /// Only the hash of the secret is kept. False if there is one of that name.
     ///
     /// # Errors

@@ -2,10 +2,13 @@
 //! a page is written together with the change of state that it tells of, or not at all.
 //!
 //! Many targets that fail at once make one incident, the storm, and those of the single targets become parts of it that nobody
-//! is told of. During maintenance, and while a target is muted, incidents are kept all the same; what is still open afterwards
+//! is told of. So are those of a group ([`group`]), and what is down because of something else ([`dependency`]) is told only if it
+//! outlasts that. During maintenance, and while a target is muted, incidents are kept all the same; what is still open afterwards
 //! is told then ([`tell_what_is_owed`]).
 
+mod dependency;
 mod drift;
+mod group;
 mod storm;
 pub(super) mod unread;
 
@@ -16,6 +19,7 @@ use crate::incident::{Class, Detail, Severity};
 use crate::maintenance::{self, Planned};
 use crate::moment::Moment;
 use crate::state::{Effect, TargetState};
+pub use group::end_empty_groups;
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _, Transaction};
 use std::sync::Mutex;
@@ -46,6 +50,17 @@ struct Scene<'a> {
     now: Moment,
     ids: Mutex<ContextV7>,
     planned: Vec<Planned>,
+}
+
+/// An incident that nobody was told of.
+struct Untold<'a> {
+    id: &'a str,
+    target: &'a str,
+    class: Class,
+    severity: Severity,
+    /// When the first sign of it was seen.
+    since: Moment,
+    opened: Moment,
 }
 
 /// What is known of a target besides its state.
@@ -157,32 +172,34 @@ impl Scene<'_> {
                 let evidence = turn.evidence.as_deref();
                 let opening = Opening { subject: &turn.target, class, severity, title, detail, since, parent, evidence };
                 if let Some(incident) = self.open(transaction, &opening).await? {
-                    let route = opening.parent.is_none().then(|| self.route(severity, &subject.tags)).flatten();
-                    match route {
-                        Some(_) if subject.is_quiet => {
-                            self.note(
-                                transaction,
-                                &incident,
-                                "suppressed",
-                                "nobody is told during maintenance, or while it is muted or silenced",
-                            )
-                            .await?;
-                        }
-                        Some(route) => self.send(transaction, &incident, "trigger", &route).await?,
-                        None => {}
+                    if opening.parent.is_some() || self.route(severity, &subject.tags).is_none() {
+                        return Ok(());
+                    }
+                    if subject.is_quiet {
+                        let text = "nobody is told during maintenance, or while it is muted or silenced";
+                        self.note(transaction, &incident, "suppressed", text).await?;
+                    } else {
+                        let untold = Untold { id: &incident, target: &turn.target, class, severity, since, opened: self.now };
+                        self.tell(transaction, &untold, subject).await?;
                     }
                 }
             }
             Effect::Escalate { class, severity, title } => {
                 let statement = "UPDATE incident SET severity = $1, title = $2 \
-                                 WHERE subject = $3 AND class = $4 AND resolved IS NULL RETURNING id";
-                let query = sqlx::query_scalar::<_, String>(statement);
-                let bound = query.bind(severity.word()).bind(title).bind(&turn.target).bind(class.word());
-                if let Some(incident) = bound.fetch_optional(&mut **transaction).await? {
+                                 WHERE subject = $3 AND class = $4 AND resolved IS NULL RETURNING id, parent, since, opened";
+                let query = sqlx::query(statement).bind(severity.word()).bind(title).bind(&turn.target).bind(class.word());
+                if let Some(row) = query.fetch_optional(&mut **transaction).await? {
+                    let incident: String = row.try_get("id")?;
                     self.note(transaction, &incident, "escalated", title).await?;
-                    if let (Some(route), false) = (self.route(*severity, &subject.tags), subject.is_quiet) {
-                        let kind = if self.was_told(transaction, &incident).await? { "update" } else { "trigger" };
-                        self.send(transaction, &incident, kind, &route).await?;
+                    let Some(route) = self.route(*severity, &subject.tags).filter(|_| !subject.is_quiet) else { return Ok(()) };
+                    if let Some(parent) = row.try_get::<Option<String>, _>("parent")? {
+                        group::changed(transaction, self, &parent, &incident, *severity).await?;
+                    } else if self.was_told(transaction, &incident).await? {
+                        self.send(transaction, &incident, "update", &route).await?;
+                    } else {
+                        let (since, opened) = (Moment(row.try_get("since")?), Moment(row.try_get("opened")?));
+                        let untold = Untold { id: &incident, target: &turn.target, class: *class, severity: *severity, since, opened };
+                        self.tell(transaction, &untold, subject).await?;
                     }
                 }
             }
@@ -191,6 +208,27 @@ impl Scene<'_> {
             Effect::Confirm { .. } | Effect::Baseline { .. } | Effect::Drift(_) => {}
         }
         Ok(())
+    }
+
+    /// Tells people of an incident that nobody was told of: on its own, or together with others of its group. While it is down because
+    /// of something else, nobody is told, and [`tell_what_is_owed`] looks again. False if nobody was told.
+    async fn tell(&self, transaction: &mut Transaction<'_, Any>, untold: &Untold<'_>, subject: &Subject) -> Result<bool, sqlx::Error> {
+        let Some(route) = self.config.route(untold.severity, &subject.tags).filter(|route| !route.channels.is_empty()) else {
+            return Ok(false);
+        };
+        match dependency::of(transaction, self, untold).await? {
+            dependency::Cause::Unknown => return Ok(false),
+            dependency::Cause::Incident { id, target } => {
+                dependency::hold(transaction, self, untold.id, &id, &target).await?;
+                return Ok(false);
+            }
+            dependency::Cause::None => {}
+        }
+        match route.group(&subject.tags) {
+            Some(tag) => group::join(transaction, self, untold, &subject.tags, route, tag).await?,
+            None => self.send(transaction, untold.id, "trigger", &in_json(&route.channels)).await?,
+        }
+        Ok(true)
     }
 
     /// Nothing if one of its class is open already.
@@ -225,17 +263,18 @@ impl Scene<'_> {
         let Some(row) = query.fetch_optional(&mut **transaction).await? else { return Ok(()) };
         self.ended(transaction, &row.try_get::<String, _>("id")?, reason).await?;
         if let Some(parent) = row.try_get::<Option<String>, _>("parent")? {
-            let statement = "UPDATE incident SET resolved = $1 WHERE id = $2 AND resolved IS NULL \
-                             AND NOT EXISTS (SELECT 1 FROM incident part WHERE part.parent = $2 AND part.resolved IS NULL)";
-            let ended = sqlx::query(statement).bind(self.now.0).bind(&parent).execute(&mut **transaction).await?;
-            if ended.rows_affected() > 0 {
-                self.ended(transaction, &parent, "the last of its targets works again").await?;
+            let statement = "UPDATE incident SET resolved = $1 WHERE id = $2 AND resolved IS NULL AND class IN ('storm', 'group') \
+                             AND NOT EXISTS (SELECT 1 FROM incident part WHERE part.parent = $2 AND part.resolved IS NULL) RETURNING class";
+            let query = sqlx::query_scalar::<_, String>(statement).bind(self.now.0).bind(&parent);
+            if let Some(class) = query.fetch_optional(&mut **transaction).await? {
+                let reason = if class == Class::Group.word() { group::LAST } else { "the last of its targets works again" };
+                self.ended(transaction, &parent, reason).await?;
             }
         }
         Ok(())
     }
 
-    /// Ends a storm, whatever is left of it. False if it had ended before.
+    /// Ends a storm or a group, whatever is left of it. False if it had ended before.
     async fn end_storm(&self, transaction: &mut Transaction<'_, Any>, storm: &str, reason: &str) -> Result<bool, sqlx::Error> {
         let statement = "UPDATE incident SET resolved = $1 WHERE id = $2 AND resolved IS NULL";
         let ended = sqlx::query(statement).bind(self.now.0).bind(storm).execute(&mut **transaction).await?.rows_affected() > 0;
@@ -268,9 +307,21 @@ impl Scene<'_> {
     }
 
     async fn send(&self, transaction: &mut Transaction<'_, Any>, incident: &str, kind: &str, route: &str) -> Result<(), sqlx::Error> {
-        let statement = "INSERT INTO outbox (id, incident, kind, route, created, due) VALUES ($1, $2, $3, $4, $5, $5)";
-        let query = sqlx::query(statement).bind(self.id()).bind(incident).bind(kind).bind(route).bind(self.now.0);
-        query.execute(&mut **transaction).await.map(drop)
+        self.send_after(transaction, incident, kind, route, Duration::ZERO).await
+    }
+
+    /// Not before so much time has passed.
+    async fn send_after(
+        &self,
+        transaction: &mut Transaction<'_, Any>,
+        incident: &str,
+        kind: &str,
+        route: &str,
+        wait: Duration,
+    ) -> Result<(), sqlx::Error> {
+        let statement = "INSERT INTO outbox (id, incident, kind, route, created, due) VALUES ($1, $2, $3, $4, $5, $6)";
+        let query = sqlx::query(statement).bind(self.id()).bind(incident).bind(kind).bind(route);
+        query.bind(self.now.0).bind((self.now + wait).0).execute(&mut **transaction).await.map(drop)
     }
 
     async fn note(&self, transaction: &mut Transaction<'_, Any>, incident: &str, kind: &str, text: &str) -> Result<(), sqlx::Error> {
@@ -280,13 +331,17 @@ impl Scene<'_> {
     /// Whom to tell, as the outbox keeps it.
     fn route(&self, severity: Severity, tags: &[String]) -> Option<String> {
         let route = self.config.route(severity, tags)?;
-        (!route.channels.is_empty()).then(|| serde_json::to_string(&route.channels).expect("names are text"))
+        (!route.channels.is_empty()).then(|| in_json(&route.channels))
     }
 
     /// In the order in which they are made.
     fn id(&self) -> String {
         ids::new(&self.ids, self.now)
     }
+}
+
+fn in_json(names: &[String]) -> String {
+    serde_json::to_string(names).expect("names are text")
 }
 
 /// Ends whatever is open of a target.
@@ -314,20 +369,24 @@ pub(super) async fn note(
     sqlx::query(statement).bind(incident).bind(now.0).bind(kind).bind(text).execute(&mut **transaction).await.map(drop)
 }
 
-/// Writes the pages that were held back, for what is still open and no longer under maintenance or muted. Many that failed
-/// meanwhile and share a host, or a place that they are probed from, are one storm and one page here, too. True if there were any.
+/// Writes the pages that were held back, for what is still open, no longer under maintenance or muted, and explained by nothing else
+/// any more. Many that failed meanwhile and share a host, or a place that they are probed from, are one storm and one page here, too.
+/// True if there were any.
 ///
 /// # Errors
 /// The database refused.
 pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> Result<bool, sqlx::Error> {
     let mut transaction = store.begin().await?;
     let mut scene = Scene { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
-    let statement = "SELECT incident.id, incident.subject, incident.class, incident.severity, incident.since, \
-                     target.host, target.tags, target.every, target.muted_until, \
+    // Of what is a part of a storm or of a group nobody is told as long as that is open.
+    let statement = "SELECT incident.id, incident.subject, incident.class, incident.severity, incident.since, incident.opened, \
+                     incident.parent, whole.class AS whole_class, whole.subject AS whole_subject, whole.resolved AS whole_resolved, \
+                     target.host, target.tags, target.every, target.muted_until, target.availability, target.last_result, \
                      (SELECT MIN(region) FROM schedule WHERE schedule.target = target.name) AS region \
-                     FROM incident JOIN target ON target.name = incident.subject \
-                     WHERE incident.resolved IS NULL AND incident.parent IS NULL AND incident.acknowledged IS NULL \
-                     AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.incident = incident.id)";
+                     FROM incident JOIN target ON target.name = incident.subject LEFT JOIN incident whole ON whole.id = incident.parent \
+                     WHERE incident.resolved IS NULL AND incident.acknowledged IS NULL \
+                     AND (whole.id IS NULL OR whole.resolved IS NOT NULL OR whole.class NOT IN ('storm', 'group')) \
+                     AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.incident = incident.id) ORDER BY incident.id";
     let owed = sqlx::query(statement).fetch_all(&mut *transaction).await?;
     if owed.is_empty() {
         return Ok(false);
@@ -335,26 +394,35 @@ pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> R
     scene.planned = maintenance::announced(&mut transaction, now).await?;
     let mut is_any = false;
     for row in owed {
-        let subject = scene.read_subject(&row.try_get::<String, _>("subject")?, &row)?;
+        let name: String = row.try_get("subject")?;
+        let subject = scene.read_subject(&name, &row)?;
         let severity = Severity::of_word(&row.try_get::<String, _>("severity")?).unwrap_or(Severity::Page);
-        let (Some(route), false) = (scene.route(severity, &subject.tags), subject.is_quiet) else { continue };
-        is_any = true;
+        let (Some(_), false) = (scene.route(severity, &subject.tags), subject.is_quiet) else { continue };
         let id: String = row.try_get("id")?;
-        let class = Class::of_word(&row.try_get::<String, _>("class")?);
+        // What a newer version wrote is told as the most common kind.
+        let class = Class::of_word(&row.try_get::<String, _>("class")?).unwrap_or(Class::Availability);
+        let (since, opened) = (Moment(row.try_get("since")?), Moment(row.try_get("opened")?));
+        let untold = Untold { id: &id, target: &name, class, severity, since, opened };
+        if row.try_get::<Option<String>, _>("parent")?.is_some()
+            && !dependency::is_released(&mut transaction, &scene, &untold, &row).await?
+        {
+            continue;
+        }
         let region: Option<String> = row.try_get("region")?;
-        let storm = match (class, region) {
-            (Some(class), Some(region)) => {
-                let failure = storm::Failure { region: &region, class, since: Moment(row.try_get("since")?) };
+        let storm = match region {
+            Some(region) => {
+                let failure = storm::Failure { region: &region, class, since };
                 storm::of(&mut transaction, &scene, &subject, &failure, Others::Known).await?
             }
-            _ => None,
+            None => None,
         };
         match storm {
             Some(storm) => {
                 let statement = "UPDATE incident SET parent = $1 WHERE id = $2";
                 sqlx::query(statement).bind(storm).bind(&id).execute(&mut *transaction).await?;
+                is_any = true;
             }
-            None => scene.send(&mut transaction, &id, "trigger", &route).await?,
+            None => is_any |= scene.tell(&mut transaction, &untold, &subject).await?,
         }
     }
     transaction.commit().await?;
@@ -371,6 +439,38 @@ pub(crate) async fn freshen(store: &Store, storm: &str, detail: &mut Detail) -> 
     detail.message = format!("{} of its {} targets still fail, {recovered} {works} again", failing.len(), failing.len() + recovered);
     detail.members = failing;
     Ok(())
+}
+
+/// A group as it is now, for those who are reminded of it.
+///
+/// # Errors
+/// The database refused.
+pub(crate) async fn freshen_group(store: &Store, group: &str, detail: &mut Detail) -> Result<(), sqlx::Error> {
+    let parts = group::parts_of(&mut *store.pool.acquire().await?, group).await?;
+    detail.message = group::told(&parts);
+    detail.members = group::members(&parts);
+    Ok(())
+}
+
+/// Whether nobody is to be told of anything that is open in a group.
+///
+/// # Errors
+/// The database refused.
+pub(crate) async fn is_group_quiet(
+    store: &Store,
+    config: &Config,
+    planned: &[Planned],
+    group: &str,
+    now: Moment,
+) -> Result<bool, sqlx::Error> {
+    let statement = "SELECT target.name, target.tags, target.muted_until FROM incident JOIN target ON target.name = incident.subject \
+                     WHERE incident.parent = $1 AND incident.resolved IS NULL";
+    let rows: Vec<(String, String, i64)> = sqlx::query_as(statement).bind(group).fetch_all(&store.pool).await?;
+    let is_quiet = |(name, tags, muted_until): &(String, String, i64)| {
+        let tags: Vec<String> = serde_json::from_str(tags).unwrap_or_default();
+        Moment(*muted_until) > now || maintenance::covers(config, planned, name, &tags, now)
+    };
+    Ok(!rows.is_empty() && rows.iter().all(is_quiet))
 }
 
 /// A person takes care of an incident: there are no more reminders. Who takes a changed contract for good ends its incident.

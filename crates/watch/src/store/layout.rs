@@ -6,17 +6,20 @@ use sqlx::{Any, Executor as _, Transaction};
 
 const SCHEMA: &str = include_str!("schema.sql");
 /// The version of the tables, as the store itself says it.
-pub(super) const VERSION: i64 = 2;
+pub(super) const VERSION: i64 = 3;
 
 /// What makes each version of the one before it: tables that are new come with it from the schema.
-const STEPS: [Step; 1] = [Step {
-    changes: &[
-        "ALTER TABLE api_token RENAME COLUMN scope TO role",
-        // Who could write could do everything.
-        "UPDATE api_token SET role = CASE role WHEN 'write' THEN 'admin' ELSE 'viewer' END",
-    ],
-    tables: &["ended_login", "audit", "silence", "push"],
-}];
+const STEPS: [Step; 2] = [
+    Step {
+        changes: &[
+            "ALTER TABLE api_token RENAME COLUMN scope TO role",
+            // Who could write could do everything.
+            "UPDATE api_token SET role = CASE role WHEN 'write' THEN 'admin' ELSE 'viewer' END",
+        ],
+        tables: &["ended_login", "audit", "silence", "push"],
+    },
+    Step { changes: &[], tables: &["taken_call"] },
+];
 
 struct Step {
     changes: &'static [&'static str],

@@ -8,7 +8,7 @@ use super::incidents::note;
 use super::read::{self, IncidentRow};
 use super::{Store, ids};
 use crate::channel::Kind;
-use crate::incident::Severity;
+use crate::incident::{Class, Detail, Severity};
 use crate::moment::{Moment, millis, span};
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
@@ -50,7 +50,9 @@ pub(crate) struct Retry {
 pub(crate) struct Unanswered {
     pub(crate) incident: String,
     pub(crate) subject: String,
+    pub(crate) class: Class,
     pub(crate) severity: Severity,
+    /// Of the target, or those by which the route of a group was found.
     pub(crate) tags: Vec<String>,
     pub(crate) muted_until: Moment,
     pub(crate) told: Moment,
@@ -319,8 +321,8 @@ impl Store {
 
     /// What nobody has acknowledged, and of which everything that was written has been told.
     pub(crate) async fn unanswered(&self) -> Result<Vec<Unanswered>, sqlx::Error> {
-        let statement = "SELECT incident.id, incident.subject, incident.severity, target.tags, target.muted_until, \
-                         outbox.delivered, outbox.delivered_by FROM incident \
+        let statement = "SELECT incident.id, incident.subject, incident.class, incident.detail, incident.severity, \
+                         target.tags, target.muted_until, outbox.delivered, outbox.delivered_by FROM incident \
                          JOIN outbox ON outbox.incident = incident.id AND outbox.delivered_by IS NOT NULL \
                          LEFT JOIN target ON target.name = incident.subject \
                          WHERE incident.resolved IS NULL AND incident.acknowledged IS NULL AND incident.parent IS NULL \
@@ -333,12 +335,13 @@ impl Store {
 
     /// What nobody has acknowledged, with the time of its first page, taken or not.
     pub(crate) async fn unacknowledged(&self) -> Result<Vec<Unanswered>, sqlx::Error> {
-        let statement = "SELECT incident.id, incident.subject, incident.severity, target.tags, target.muted_until, \
-                         MIN(outbox.created) AS delivered, '' AS delivered_by FROM incident \
+        let statement = "SELECT incident.id, incident.subject, incident.class, incident.detail, incident.severity, \
+                         target.tags, target.muted_until, MIN(outbox.created) AS delivered, '' AS delivered_by FROM incident \
                          JOIN outbox ON outbox.incident = incident.id AND outbox.kind = 'trigger' \
                          LEFT JOIN target ON target.name = incident.subject \
                          WHERE incident.resolved IS NULL AND incident.acknowledged IS NULL AND incident.parent IS NULL \
-                         GROUP BY incident.id, incident.subject, incident.severity, target.tags, target.muted_until";
+                         GROUP BY incident.id, incident.subject, incident.class, incident.detail, incident.severity, \
+                         target.tags, target.muted_until";
         sqlx::query(statement).fetch_all(&self.pool).await?.iter().map(unanswered_row).collect()
     }
 
@@ -396,11 +399,13 @@ fn in_json(names: &[&str]) -> String {
 
 fn unanswered_row(row: &AnyRow) -> Result<Unanswered, sqlx::Error> {
     let tags: Option<String> = row.try_get("tags")?;
+    let of_group = || serde_json::from_str::<Detail>(&row.try_get::<String, _>("detail").ok()?).ok().map(|detail| detail.tags);
     Ok(Unanswered {
         incident: row.try_get("id")?,
         subject: row.try_get("subject")?,
         severity: Severity::of_word(&row.try_get::<String, _>("severity")?).unwrap_or(Severity::Page),
-        tags: tags.and_then(|tags| serde_json::from_str(&tags).ok()).unwrap_or_default(),
+        class: Class::of_word(&row.try_get::<String, _>("class")?).unwrap_or(Class::Availability),
+        tags: tags.and_then(|tags| serde_json::from_str(&tags).ok()).or_else(of_group).unwrap_or_default(),
         muted_until: Moment(row.try_get::<Option<i64>, _>("muted_until")?.unwrap_or(0)),
         told: Moment(row.try_get("delivered")?),
         told_by: row.try_get("delivered_by")?,

@@ -217,7 +217,7 @@ CREATE TABLE audit (
     id TEXT PRIMARY KEY,
     at BIGINT NOT NULL,
     who TEXT NOT NULL,
-    -- How they were recognized: `login`, `token`, `proxy`, `local`, `command line`.
+    -- How they were recognized: `login`, `token`, `proxy`, `local`, `command line`, `pagerduty`, `slack`.
     via TEXT NOT NULL,
     deed TEXT NOT NULL,
     subject TEXT NOT NULL,
@@ -247,6 +247,13 @@ CREATE TABLE push (
     failed BIGINT,
     -- What it said with that.
     message TEXT NOT NULL
+);
+
+-- What services have told us, so that nobody tells it again.
+CREATE TABLE taken_call (
+    -- The SHA-256 of the service's own id of it, or of its signature.
+    id TEXT PRIMARY KEY,
+    at BIGINT NOT NULL
 );
 
 -- What one process does for all of them: rollups, retention, the search for the blind, the heartbeat.

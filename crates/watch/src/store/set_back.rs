@@ -11,7 +11,7 @@ use sqlx::{Any, Row as _, Transaction};
 use std::time::{Duration, Instant};
 
 /// Rows in one statement.
-const ROWS: usize = 200;
+pub(super) const ROWS: usize = 200;
 
 impl Store {
     /// What time it is by the clock of the database, and when that was so. SQLite has none of its own.

@@ -41,14 +41,14 @@ impl Silence {
         let patterns = || self.names.iter().chain(&self.tags);
         match () {
             () if patterns().next().is_none() => {
-                flaw("it says of no target that it is meant", "name a pattern of names or tags; `*` is all")
+                flaw("the silence matches no targets", "give a pattern for names or tags; `*` matches all")
             }
             () if patterns().any(|pattern| pattern.is_empty() || pattern.chars().count() > LONGEST)
                 || patterns().count() > MOST_PATTERNS =>
             {
                 flaw("a pattern is empty, or there is too much of them", "use up to 50 patterns of up to 500 characters")
             }
-            () if self.reason.trim().is_empty() => flaw("it gives no reason", "say why, for those who wonder"),
+            () if self.reason.trim().is_empty() => flaw("the reason is missing", "say why the alerts are silenced"),
             () if self.reason.chars().count() > LONGEST => flaw("the reason is too long", "use up to 500 characters"),
             () if self.ends <= self.starts => flaw("it ends before it begins", "let it last a minute at least"),
             () => None,
@@ -171,8 +171,8 @@ mod tests {
         };
         assert_eq!(good.flaw(), None);
         for (bad, problem) in [
-            (Silence { names: Vec::new(), ..good.clone() }, "it says of no target that it is meant"),
-            (Silence { reason: " ".into(), ..good.clone() }, "it gives no reason"),
+            (Silence { names: Vec::new(), ..good.clone() }, "the silence matches no targets"),
+            (Silence { reason: " ".into(), ..good.clone() }, "the reason is missing"),
             (Silence { ends: Moment(1), ..good.clone() }, "it ends before it begins"),
             (Silence { tags: vec![String::new()], ..good.clone() }, "a pattern is empty, or there is too much of them"),
         ] {

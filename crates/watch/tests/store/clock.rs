@@ -82,6 +82,46 @@ pub(crate) async fn a_clock_that_is_set_forward_and_back_hides_no_outage(address
     watched.fails(START + MINUTE * 3, START + MINUTE * 6).await;
 }
 
+/// When the only target is probed next.
+async fn due(address: &str) -> Moment {
+    Moment(rows(address, "SELECT CAST(due AS TEXT) FROM schedule").await[0][0].parse().unwrap())
+}
+
+pub(crate) async fn a_clock_that_is_set_forward_brings_no_confirmation_forward(address: String) {
+    use mcproof_watch::state::Verdict;
+    for jump in [Duration::from_secs(3), HOUR] {
+        let address = match address.strip_prefix("sqlite:") {
+            Some(path) => format!("sqlite:{path}-{}", jump.as_secs()),
+            None => crate::postgres::beside(&address, &format!("set_forward_{}", jump.as_secs())).await,
+        };
+        let store = store_of(&address, &[target("small")]).await;
+        let mut now = FIRST;
+        let mut attempts = Vec::new();
+        for (wait, by) in [(5, jump), (10, Duration::ZERO)] {
+            let leases = lease(&store, "here", now).await;
+            assert_eq!(leases.len(), 1, "{now}");
+            attempts.push(leases[0].turn.attempt);
+            commit(&store, &[finished(&leases[0], Verdict::Down, now)], now).await;
+            let wait = Duration::from_secs(wait);
+            assert_eq!(due(&address).await, now + wait);
+            now = now + by;
+            if by > Duration::ZERO {
+                assert!(store.keep_confirmations_apart(by, now).await.unwrap());
+                // So does the other process that notices.
+                assert!(!store.keep_confirmations_apart(by, now + Duration::from_secs(1)).await.unwrap());
+                assert_eq!(due(&address).await, now + wait, "it waits as long as it would have");
+            }
+            assert!(lease(&store, "here", now + wait - Duration::from_secs(1)).await.is_empty());
+            now = now + wait;
+        }
+        let leases = lease(&store, "here", now).await;
+        attempts.push(leases[0].turn.attempt);
+        assert_eq!(attempts, [0, 1, 2]);
+        commit(&store, &[finished(&leases[0], Verdict::Down, now)], now).await;
+        assert_eq!(rows(&address, "SELECT availability FROM target").await, [["down"]]);
+    }
+}
+
 pub(crate) async fn a_restart_believes_no_times_that_have_not_come_yet(address: String) {
     let mut watched = Watched::new(&address).await;
     watched.restart(START + HOUR * 24).await;

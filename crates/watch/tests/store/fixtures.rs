@@ -4,7 +4,7 @@ use mcproof_client::{EraChoice, TransportKind};
 use mcproof_engine::oddities::Oddities;
 use mcproof_engine::suite::plan::{Binding, Reach, Server};
 use mcproof_record::Place;
-use mcproof_watch::config::{Config, TargetKind, TargetSpec};
+use mcproof_watch::config::{Config, Dependencies, TargetKind, TargetSpec};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::monitor;
 use mcproof_watch::state::{Observation, Policy, Thresholds, Verdict};
@@ -33,6 +33,7 @@ pub(crate) fn target(name: &str) -> TargetSpec {
         oddities: Oddities::Told,
         public: false,
         thresholds: Thresholds::default(),
+        depends_on: Dependencies::default(),
     }
 }
 

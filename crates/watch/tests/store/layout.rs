@@ -56,7 +56,7 @@ pub(crate) async fn a_database_of_an_earlier_version_goes_on(address: String) {
         assert_eq!(store.maintenance(START).await.unwrap()[0].name, "upgrade");
         assert!(store.oldest_unsent().await.unwrap().is_some());
     }
-    assert_eq!(rows(&address, "SELECT CAST(version AS TEXT) FROM layout").await, [["2"]]);
+    assert_eq!(rows(&address, "SELECT CAST(version AS TEXT) FROM layout").await, [["3"]]);
     // What is new works there, too.
     let store = Store::open(&address).await.unwrap();
     let silence = Silence {

@@ -119,13 +119,14 @@ fn message(config: &Config, channel: &str, kind: Kind, since: Moment, now: Momen
             reason: Some("test-alert".into()),
             message: "nothing is wrong: somebody ran `mcproof watch test-alert`".into(),
             hint: Some("there is nothing to do".into()),
-            members: Vec::new(),
+            ..Detail::default()
         },
         since,
         resolved: (kind == Kind::Resolve).then_some(now),
         acknowledged_by: None,
         evidence: None,
         public_url: config.public_url.clone(),
+        templates: config.templates.get(channel).cloned(),
         now,
     }
 }

@@ -23,15 +23,15 @@ use std::time::Duration;
 pub(crate) struct DeployArguments {
     /// The configuration, a YAML file
     config: PathBuf,
-    /// The target that is deployed
+    /// The target to be deployed
     target: String,
-    /// The full hash of the contract that it will have, as the dashboard shows it; any other one is still a surprise
+    /// Expect this contract only: its full hash, as shown on the dashboard. Any other change is still reported
     #[arg(long, value_name = "HASH", value_parser = full_hash)]
     expect: Option<String>,
-    /// For how long a change is no surprise
+    /// Duration, such as 15m or 1h
     #[arg(long = "for", value_name = "TIME", default_value = "15m", value_parser = duration::parse)]
     lasts: Duration,
-    /// What the history says of it
+    /// Note, shown in the history
     #[arg(long, value_name = "TEXT", default_value = "")]
     note: String,
     #[command(flatten)]
@@ -45,12 +45,12 @@ pub(crate) struct DeployArguments {
 pub(crate) struct MuteArguments {
     /// The configuration, a YAML file
     config: PathBuf,
-    /// The target that nobody is told of
+    /// The target to mute
     target: String,
-    /// For how long
+    /// Duration, such as 30m or 2h
     #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = duration::parse)]
     lasts: Duration,
-    /// Tell people again
+    /// Unmute the target
     #[arg(long, conflicts_with = "lasts")]
     off: bool,
     #[command(flatten)]
@@ -64,19 +64,19 @@ pub(crate) struct MuteArguments {
 pub(crate) struct SilenceArguments {
     /// The configuration, a YAML file
     config: PathBuf,
-    /// Targets of such a name; * stands for any characters, ? for one. Repeat it for more
+    /// Targets whose name matches this pattern (* matches any characters, ? one); may be repeated
     #[arg(long = "name", value_name = "PATTERN", required_unless_present = "tags")]
     names: Vec<String>,
-    /// Only those with such a tag
+    /// Only targets with a tag that matches this pattern; may be repeated
     #[arg(long = "tag", value_name = "PATTERN")]
     tags: Vec<String>,
-    /// Why, for those who wonder
+    /// Reason, shown with the silence
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// For how long
+    /// Duration, such as 30m or 2h
     #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = duration::parse)]
     lasts: Duration,
-    /// Who says so [default: $USER]
+    /// Author [default: $USER]
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
     #[command(flatten)]
@@ -89,7 +89,7 @@ pub(crate) struct SilenceArguments {
 pub(crate) struct UnsilenceArguments {
     /// The configuration, a YAML file
     config: PathBuf,
-    /// The silence, as `mcproof watch silences` names it
+    /// The id of the silence, as listed by `mcproof watch silences`
     silence: String,
     #[command(flatten)]
     kept: Kept,
@@ -101,9 +101,9 @@ pub(crate) struct UnsilenceArguments {
 pub(crate) struct AckArguments {
     /// The configuration, a YAML file
     config: PathBuf,
-    /// The incident, as messages and the dashboard name it
+    /// The id of the incident, as shown in messages and on the dashboard
     incident: String,
-    /// Who takes care of it [default: $USER]
+    /// Who acknowledges it [default: $USER]
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
     #[command(flatten)]
@@ -133,7 +133,7 @@ pub(super) fn deploy(arguments: &DeployArguments) -> Result<Exit, Failure> {
         known(store, target).await?;
         write_down(store, "announce a deploy", target, now).await?;
         store.announce_deploy(target, now, now + *lasts, expect.as_deref(), note).await.map_err(|failure| of_store(&failure))?;
-        output::show(&format!("a change of {} is no surprise until {}\n", escape(target), now + *lasts))?;
+        output::show(&format!("{}: contract changes are expected until {}\n", escape(target), now + *lasts))?;
         Ok(Exit::Passed)
     })
 }
@@ -145,7 +145,7 @@ pub(super) fn mute(arguments: &MuteArguments) -> Result<Exit, Failure> {
         write_down(store, "mute", target, now).await?;
         let until = if *off { Moment(0) } else { now + *lasts };
         store.mute(target, until).await.map_err(|failure| of_store(&failure))?;
-        let told = if *off { "people are told again".to_owned() } else { format!("nobody is told until {until}") };
+        let told = if *off { "unmuted".to_owned() } else { format!("alerts are muted until {until}") };
         output::show(&format!("{}: {told}\n", escape(target)))?;
         Ok(Exit::Passed)
     })
@@ -159,12 +159,12 @@ pub(super) fn acknowledge(arguments: &AckArguments) -> Result<Exit, Failure> {
         write_down(store, &deed, incident, now).await?;
         match incidents::acknowledge(store, incident, &who, now).await.map_err(|failure| of_store(&failure))? {
             true => {
-                output::show(&format!("{} takes care of {}\n", escape(&who), escape(incident)))?;
+                output::show(&format!("{}: acknowledged by {}\n", escape(incident), escape(&who)))?;
                 Ok(Exit::Passed)
             }
             false => {
-                let failure = Failure::bad_input("no-such-incident", format!("no incident `{incident}` is open and waits for somebody"));
-                Err(failure.hint("it is over, somebody was earlier, or it has another name: look at the message or at the dashboard"))
+                let failure = Failure::bad_input("no-such-incident", format!("there is no open, unacknowledged incident `{incident}`"));
+                Err(failure.hint("it may be resolved or acknowledged already: `mcproof watch incidents` lists open incidents"))
             }
         }
     })
@@ -186,7 +186,7 @@ pub(super) fn silence(arguments: &SilenceArguments) -> Result<Exit, Failure> {
         }
         write_down(store, "silence", &names.iter().chain(tags).cloned().collect::<Vec<_>>().join(", "), now).await?;
         let id = store.silence(&silence, now).await.map_err(|failure| of_store(&failure))?;
-        output::show(&format!("{id}: nobody is told until {}\n", silence.ends))?;
+        output::show(&format!("{id}: alerts are silenced until {}\n", silence.ends))?;
         Ok(Exit::Passed)
     })
 }
@@ -197,12 +197,12 @@ pub(super) fn unsilence(arguments: &UnsilenceArguments) -> Result<Exit, Failure>
         write_down(store, "end a silence", silence, now).await?;
         match store.end_silence(silence, now).await.map_err(|failure| of_store(&failure))? {
             true => {
-                output::show("people are told again\n")?;
+                output::show(&format!("{}: ended\n", escape(silence)))?;
                 Ok(Exit::Passed)
             }
             false => {
-                let failure = Failure::bad_input("no-such-silence", format!("there is no silence `{silence}`, or it is over"));
-                Err(failure.hint("`mcproof watch silences` lists those that there are"))
+                let failure = Failure::bad_input("no-such-silence", format!("there is no active silence `{silence}`"));
+                Err(failure.hint("`mcproof watch silences` lists active silences"))
             }
         }
     })

@@ -45,10 +45,10 @@ pub(crate) struct StatusArguments {
 pub(crate) struct IncidentsArguments {
     /// The configuration, a YAML file
     config: PathBuf,
-    /// Those that are open; what is listed anyway
+    /// Open incidents only (the default)
     #[arg(long, conflicts_with = "all")]
     open: bool,
-    /// Those that are over, too
+    /// Also resolved incidents
     #[arg(long)]
     all: bool,
     /// Print as JSON
@@ -79,7 +79,7 @@ pub(super) fn silences(arguments: &SilencesArguments) -> Result<Exit, Failure> {
             let silences: Vec<Value> = silences.iter().map(silence).collect();
             output::show(&format!("{:#}\n", json!({ "silences": silences })))?;
         } else if silences.is_empty() {
-            output::talk("nothing is silenced\n");
+            output::talk("no active silences\n");
         } else {
             let all = |patterns: &[String]| if patterns.is_empty() { "all".to_owned() } else { escape(&patterns.join(", ")).into_owned() };
             let row = |row: &SilenceRow| {
@@ -120,10 +120,10 @@ pub(super) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
             output::show(&table(["target", "state", "surface", "since", "last probe", "open incident"], rows))?;
         }
         if seen.iter().any(|seen| seen.is_stale) {
-            output::talk("some targets were not probed for three intervals: does the monitor run?\n");
+            output::talk("some targets were not probed for three intervals: is the monitor running?\n");
         }
         if seen.is_empty() {
-            output::talk("no target is watched in this database\n");
+            output::talk("there are no targets in this database\n");
             return Ok(Exit::NothingSelected);
         }
         Ok(if works { Exit::Passed } else { Exit::Failed })
@@ -138,13 +138,16 @@ pub(super) fn incidents(arguments: &IncidentsArguments) -> Result<Exit, Failure>
             let incidents: Vec<Value> = incidents.iter().map(incident).collect();
             output::show(&format!("{:#}\n", json!({ "incidents": incidents })))?;
         } else if incidents.is_empty() {
-            output::talk(if arguments.all { "there were no incidents\n" } else { "nothing is open\n" });
+            output::talk(if arguments.all { "no incidents\n" } else { "no open incidents\n" });
         } else {
             let row = |incident: &IncidentRow| {
                 let state = match (incident.resolved, &incident.acknowledged_by) {
-                    (Some(resolved), _) => format!("over, after {}", span(resolved.since(incident.since))),
-                    (None, Some(who)) => format!("{} takes care", escape(who)),
-                    (None, None) => "open".to_owned(),
+                    (Some(resolved), _) => format!("resolved after {}", span(resolved.since(incident.since))),
+                    (None, Some(who)) => format!("acknowledged by {}", escape(who)),
+                    (None, None) => match &incident.detail.because_of {
+                        Some(cause) => format!("open, because of {}", escape(cause)),
+                        None => "open".to_owned(),
+                    },
                 };
                 [
                     incident.id.clone(),
@@ -155,7 +158,7 @@ pub(super) fn incidents(arguments: &IncidentsArguments) -> Result<Exit, Failure>
                     escape(&incident.title).into_owned(),
                 ]
             };
-            output::show(&table(["incident", "severity", "class", "since", "state", "what"], incidents.iter().map(row)))?;
+            output::show(&table(["incident", "severity", "class", "since", "state", "title"], incidents.iter().map(row)))?;
         }
         Ok(Exit::Passed)
     })
@@ -193,7 +196,10 @@ impl<'a> Seen<'a> {
             ago(target.since, now),
             if target.last_result == Moment::default() { "never".to_owned() } else { ago(target.last_result, now) },
             self.incident
-                .map(|incident| format!("{} {}: {}", incident.severity, incident.class, escape(&incident.title)))
+                .map(|incident| {
+                    let because = incident.detail.because_of.as_ref().map(|cause| format!(" (because of {})", escape(cause)));
+                    format!("{} {}: {}{}", incident.severity, incident.class, escape(&incident.title), because.unwrap_or_default())
+                })
                 .unwrap_or_default(),
         ]
     }

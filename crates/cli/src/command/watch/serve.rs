@@ -33,7 +33,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::{Instant, sleep};
 
@@ -68,6 +68,8 @@ pub(super) fn run(path: &Path, arguments: &Arguments, config: Config, seen: Seen
             Some(address) => Some(listen(address, &config).await?),
             None => None,
         };
+        // From here on, SIGHUP means to read the file again, also while the database is opened.
+        let hung_up = if arguments.once { None } else { signal(SignalKind::hangup()).ok() };
         let house = open(config, log).await?;
         if arguments.once {
             tokio::select! {
@@ -78,7 +80,7 @@ pub(super) fn run(path: &Path, arguments: &Arguments, config: Config, seen: Seen
                 }
             }
         } else {
-            house.stay(path, arguments, seen, listener, interrupts).await
+            house.stay(path, arguments, seen, listener, interrupts, hung_up).await
         }
     })?
 }
@@ -152,6 +154,7 @@ impl House {
         seen: Seen,
         listener: Option<TcpListener>,
         mut interrupts: Interrupts,
+        hung_up: Option<Signal>,
     ) -> Result<Exit, Failure> {
         let role = match arguments.role {
             Part::Serve => Role::Serve,
@@ -191,7 +194,7 @@ impl House {
                 self.show(listener, stopped()).await;
             }
         };
-        let reading = self.read_again(path, arguments, bound, seen, stopped());
+        let reading = self.read_again(path, arguments, bound, seen, hung_up, stopped());
         let complaining = self.complain(stopped());
         let probing = self.monitor.run(role, &self.clock, stopped());
         let standing_by = async {
@@ -340,10 +343,10 @@ impl House {
         arguments: &Arguments,
         bound: Option<SocketAddr>,
         mut seen: Seen,
+        mut hung_up: Option<Signal>,
         stop: impl Future<Output = ()>,
     ) {
         let mut stop = std::pin::pin!(stop);
-        let mut hung_up = signal(SignalKind::hangup()).ok();
         let mut refused: Option<String> = None;
         loop {
             let asked = tokio::select! {

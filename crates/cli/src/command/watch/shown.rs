@@ -49,6 +49,7 @@ pub(super) fn json(config: &Config) -> String {
             "timeout_ms": millis(target.timeout),
             "regions": target.regions,
             "tags": target.tags,
+            "depends_on": target.depends_on.names,
             "objective": target.objective,
             "keep": target.keep,
             "strict": target.oddities == Oddities::Refused,
@@ -65,6 +66,8 @@ pub(super) fn json(config: &Config) -> String {
             "remind_every_ms": route.remind_every.map(millis),
             "escalate": route.escalate.iter().map(|step| json!({ "after_ms": millis(step.after), "channels": step.channels })).collect::<Vec<Value>>(),
             "repeat": route.repeat,
+            "group_by": route.group_by,
+            "group_wait_ms": millis(route.group_wait),
         })
     });
     let document = json!({
@@ -100,6 +103,9 @@ fn told(target: &TargetSpec) -> String {
     }
     if !target.tags.is_empty() {
         parts.push(format!("tagged {}", target.tags.join(", ")));
+    }
+    if !target.depends_on.names.is_empty() {
+        parts.push(format!("depends on {}", target.depends_on.names.iter().cloned().collect::<Vec<_>>().join(", ")));
     }
     let usual = Thresholds::default();
     if target.thresholds.confirmations != usual.confirmations {
@@ -165,7 +171,8 @@ fn way(route: &Route) -> String {
     let steps: String =
         route.escalate.iter().map(|step| format!(", after {} {}", span(step.after), step.channels.join(", then "))).collect();
     let again = if route.repeat > 0 { format!(", {} times more", route.repeat) } else { String::new() };
-    format!("{severities}{tags}: {}{reminded}{steps}{again}", route.channels.join(", then "))
+    let grouped = if route.group_by.is_empty() { String::new() } else { format!(", grouped by {}", route.group_by.join(", ")) };
+    format!("{severities}{tags}: {}{grouped}{reminded}{steps}{again}", route.channels.join(", then "))
 }
 
 fn when(when: &When) -> String {

@@ -1,7 +1,7 @@
 //! Whether a target fails alone. Many that share a host, or a place that they are probed from, fail for one reason: that is one
 //! incident, and one page.
 
-use super::{Opening, ROWS, Scene, Subject, Turn};
+use super::{Opening, ROWS, Scene, Subject, Turn, Untold, dependency};
 use crate::config::Config;
 use crate::incident::{Class, Detail, Severity};
 use crate::maintenance;
@@ -24,7 +24,7 @@ const MOST_NAMES: usize = 50;
 /// How many others are looked at when one fails.
 const NEIGHBOURS: i64 = 8;
 /// The attempt of a probe out of turn; it confirms nothing.
-const OUT_OF_TURN: i64 = 9;
+pub(super) const OUT_OF_TURN: i64 = 9;
 
 /// Of those that fail at once, what tells that others work.
 #[derive(Clone, Copy)]
@@ -204,7 +204,7 @@ pub async fn end_storms(store: &Store, config: &Config, now: Moment) -> Result<b
         if ended + WITHIN > now {
             continue;
         }
-        let statement = "SELECT incident.id, incident.subject, incident.class, incident.severity, \
+        let statement = "SELECT incident.id, incident.subject, incident.class, incident.severity, incident.since, incident.opened, \
              target.host, target.tags, target.every, target.muted_until, target.last_result \
              FROM incident JOIN target ON target.name = incident.subject WHERE incident.parent = $1 AND incident.resolved IS NULL";
         let rows = sqlx::query(statement).bind(storm).fetch_all(&mut *transaction).await?;
@@ -227,14 +227,17 @@ pub async fn end_storms(store: &Store, config: &Config, now: Moment) -> Result<b
         if !scene.end_storm(&mut transaction, storm, &reason).await? {
             continue;
         }
-        for (row, (_, subject)) in rows.iter().zip(&parts) {
+        for (row, (name, subject)) in rows.iter().zip(&parts) {
             let id: String = row.try_get("id")?;
             let severity = Severity::of_word(&row.try_get::<String, _>("severity")?).unwrap_or(SEVERITY);
+            let class = Class::of_word(&row.try_get::<String, _>("class")?).unwrap_or(Class::Availability);
+            let (since, opened) = (Moment(row.try_get("since")?), Moment(row.try_get("opened")?));
             sqlx::query("UPDATE incident SET parent = NULL WHERE id = $1").bind(&id).execute(&mut *transaction).await?;
             scene.note(&mut transaction, &id, "outlasted", "the storm that it was a part of is over").await?;
             // Who is told of nothing now is told afterwards.
-            if let (Some(route), false) = (scene.route(severity, &subject.tags), subject.is_quiet) {
-                scene.send(&mut transaction, &id, "trigger", &route).await?;
+            if !subject.is_quiet {
+                let untold = Untold { id: &id, target: name, class, severity, since, opened };
+                scene.tell(&mut transaction, &untold, subject).await?;
             }
         }
     }
@@ -348,6 +351,7 @@ pub(super) async fn ask_neighbours(
     turn: &Turn,
     subject: &Subject,
 ) -> Result<(), sqlx::Error> {
+    dependency::ask(transaction, scene, &turn.target).await?;
     for (place, condition) in [(Place::Host(&subject.host), "host = $2"), (Place::Region(&turn.region), "host <> $2")] {
         let failing = failing(transaction, scene, place, &["suspect", "down"], scene.now).await?;
         if i64::try_from(failing.len()).is_ok_and(|count| count > i64::from(scene.config.storm)) {

@@ -1,3 +1,5 @@
+mod together;
+
 use super::*;
 use crate::config::{Route, When, Window};
 use crate::state::{Announcement, Observation, Policy, Verdict, observe};

@@ -20,8 +20,8 @@ struct Told {
     ids: BTreeSet<String>,
     /// By its subject.
     classes: BTreeMap<String, Vec<Class>>,
-    /// By its subject, the incident.
-    storms: BTreeMap<String, String>,
+    /// Storms and groups: by class and subject, the incident.
+    wholes: BTreeMap<(Class, String), String>,
 }
 
 /// Brings what is in this memory about targets together with what is known of them. Comes before the incidents of the memory are
@@ -55,9 +55,10 @@ pub(in crate::store) async fn take_over(transaction: &mut Transaction<'_, Any>, 
         }
         write_states(transaction, &turns, now).await?;
     }
-    for (subject, storm) in &told.storms {
-        let statement = "SELECT id FROM incident WHERE subject = $1 AND class = 'storm' AND resolved IS NULL AND id <> $2";
-        let older: Option<String> = sqlx::query_scalar(statement).bind(subject).bind(storm).fetch_optional(&mut **transaction).await?;
+    for ((class, subject), storm) in &told.wholes {
+        let statement = "SELECT id FROM incident WHERE subject = $1 AND class = $2 AND resolved IS NULL AND id <> $3";
+        let query = sqlx::query_scalar(statement).bind(subject).bind(class.word()).bind(storm);
+        let older: Option<String> = query.fetch_optional(&mut **transaction).await?;
         if let Some(older) = older {
             scene.end_storm(transaction, &older, REASON).await?;
             scene.adopt(transaction, &older, storm).await?;
@@ -68,11 +69,11 @@ pub(in crate::store) async fn take_over(transaction: &mut Transaction<'_, Any>, 
 
 async fn told(memory: &AnyPool) -> Result<Told, sqlx::Error> {
     let statement = "SELECT id, subject, class FROM incident WHERE resolved IS NULL ORDER BY id";
-    let mut told = Told { ids: BTreeSet::new(), classes: BTreeMap::new(), storms: BTreeMap::new() };
+    let mut told = Told { ids: BTreeSet::new(), classes: BTreeMap::new(), wholes: BTreeMap::new() };
     for row in sqlx::query(statement).fetch_all(memory).await? {
         let (id, subject, class): (String, String, String) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         match Class::of_word(&class) {
-            Some(Class::Storm) => drop(told.storms.insert(subject, id.clone())),
+            Some(class @ (Class::Storm | Class::Group)) => drop(told.wholes.insert((class, subject), id.clone())),
             Some(class) => told.classes.entry(subject).or_default().push(class),
             None => {}
         }

@@ -2,8 +2,9 @@
 
 use crate::incident::{Class, Detail, Severity};
 use crate::moment::Moment;
+use crate::store::values::Values;
 use crate::store::{Store, StoreFailure};
-use sqlx::AnyPool;
+use sqlx::{AnyPool, Row as _};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::ParseIntError;
@@ -173,6 +174,35 @@ impl Store {
     /// The database does not answer.
     pub async fn incident(&self, id: &str) -> Result<Option<IncidentRow>, StoreFailure> {
         Ok(incident(&self.pool, id).await?)
+    }
+
+    /// What is a part of an incident, or is explained by it, in the order in which it was opened.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn parts(&self, id: &str) -> Result<Vec<IncidentRow>, StoreFailure> {
+        let query = format!("SELECT {COLUMNS} FROM incident WHERE parent = $1 ORDER BY opened, id LIMIT 1000");
+        let rows: Vec<Columns> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(id).fetch_all(&self.pool).await?;
+        Ok(rows.into_iter().map(IncidentRow::from).collect())
+    }
+
+    /// Of these targets, those that are down because of another one, with the name of that, and whether that is public.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn causes(&self, targets: &[&str]) -> Result<BTreeMap<String, (String, bool)>, StoreFailure> {
+        if targets.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let query = "SELECT incident.subject, cause.subject, COALESCE(target.public, 0) FROM incident \
+             JOIN incident cause ON cause.id = incident.parent AND cause.resolved IS NULL AND cause.class NOT IN ('storm', 'group') \
+             LEFT JOIN target ON target.name = cause.subject AND target.removed IS NULL \
+             WHERE incident.subject IN (VALUES {}) AND incident.resolved IS NULL AND incident.class IN ('availability', 'flapping')";
+        let rows = Values::names(self.dialect, targets.iter().copied()).query(query).fetch_all(&self.pool).await?;
+        rows.iter()
+            .map(|row| Ok((row.try_get(0)?, (row.try_get(1)?, row.try_get::<i64, _>(2)? != 0))))
+            .collect::<Result<_, sqlx::Error>>()
+            .map_err(StoreFailure::from)
     }
 
     /// In the order in which they happened.

@@ -77,13 +77,24 @@ struct Page {
     message: String,
     hint: String,
     members: Vec<(String, String)>,
+    /// Of a storm or a group that it is a part of, or of what it depends on.
     parent: Option<String>,
+    /// The target that is down, on which this one depends.
+    because_of: String,
+    /// What is told with this one, or not at all because of it.
+    parts: Vec<Part>,
     events: Vec<Event>,
     messages: Vec<Message>,
     may_acknowledge: bool,
     diagnoses: Vec<Diagnosis>,
     proof: Option<Proof>,
     evidence: Option<String>,
+}
+
+struct Part {
+    id: String,
+    title: String,
+    open: bool,
 }
 
 struct Event {
@@ -113,7 +124,10 @@ pub(in crate::web) async fn page(
         Some(id) => state.store.kept_evidence(id).await?.and_then(|(_, _, body)| Proof::read(id, &body)),
         None => None,
     };
-    let page = page_of(&state, &visitor, incident, events, deliveries, is_target, proof, now);
+    let parts = state.store.parts(&id).await?;
+    let mut page = page_of(&state, &visitor, incident, events, deliveries, is_target, proof, now);
+    let part = |part: &IncidentRow| Part { id: shown::segment(&part.id), title: shown::plain(&part.title), open: part.resolved.is_none() };
+    page.parts = parts.iter().map(part).collect();
     Ok(html(&page))
 }
 
@@ -170,7 +184,9 @@ fn page_of(
         message: mcproof_report::escape_block(&detail.message).chars().take(2_000).collect(),
         hint: optional(detail.hint),
         members: detail.members.iter().take(1_000).map(|member| (shown::segment(member), shown::plain(member))).collect(),
+        because_of: optional(detail.because_of),
         parent: parent.as_deref().map(shown::segment),
+        parts: Vec::new(),
         events: events
             .iter()
             .map(|event| Event { at: shown::at(event.at), kind: shown::plain(&event.kind), text: shown::plain(&event.text) })

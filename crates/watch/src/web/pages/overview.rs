@@ -222,11 +222,8 @@ fn row(target: &TargetRow, open: &[IncidentRow], haystack: String, strip: Option
         (Some(p50), Some(p95)) => format!("{}, {}", shown::micros(p50), shown::micros(p95)),
         _ => "–".to_owned(),
     };
-    let problems: Vec<Problem> = open
-        .iter()
-        .take(PROBLEMS)
-        .map(|incident| Problem { id: shown::segment(&incident.id), title: shown::plain(&incident.title) })
-        .collect();
+    let problems: Vec<Problem> =
+        open.iter().take(PROBLEMS).map(|incident| Problem { id: shown::segment(&incident.id), title: told(incident) }).collect();
     let name = shown::plain(&target.name);
     let tags: Vec<String> = target.tags.iter().map(|tag| shown::plain(tag)).collect();
     Row {
@@ -243,6 +240,15 @@ fn row(target: &TargetRow, open: &[IncidentRow], haystack: String, strip: Option
         latency,
         seen: shown::when(now, target.last_result),
         name,
+    }
+}
+
+/// What is wrong, and why, if that is known.
+fn told(incident: &IncidentRow) -> String {
+    let title = shown::plain(&incident.title);
+    match &incident.detail.because_of {
+        Some(cause) => format!("{title} (because of {})", shown::plain(cause)),
+        None => title,
     }
 }
 

@@ -41,7 +41,7 @@ struct Entry {
     name: String,
     link: String,
     mark: Mark,
-    sentence: &'static str,
+    sentence: String,
     bars: Html,
     share: String,
     p50: String,
@@ -108,10 +108,20 @@ struct Part {
 async fn made(state: &State, title: &str, states: &[PublicState], targets: &[TargetRow], part: Part) -> Result<String, Fault> {
     let now = state.now();
     let days = days(state, targets, now).await?;
+    let down: Vec<&str> =
+        targets.iter().filter(|target| target.availability == Availability::Down).map(|target| target.name.as_str()).collect();
+    let causes = state.store.causes(&down).await?;
     let mut entries = Vec::new();
     for target in targets {
         let tools = tools(state, target).await?;
-        entries.push(entry(target, days.get(&target.name), tools, now));
+        let entry = entry(target, days.get(&target.name), tools, now);
+        let sentence = match causes.get(&target.name) {
+            Some((cause, true)) => format!("It is down because of {}.", shown::plain(cause)),
+            // One that is not public is not named.
+            Some((_, false)) => "It is down because of something that it depends on.".to_owned(),
+            None => entry.sentence,
+        };
+        entries.push(Entry { sentence, ..entry });
     }
     let (class, shape, sentence) = answer(states);
     let Part { number, pages, is_one } = part;
@@ -163,7 +173,7 @@ fn entry(target: &TargetRow, strip: Option<&Strip>, tools: Option<usize>, now: M
         name: shown::plain(&target.name),
         link: shown::segment(&target.name),
         mark: shown::availability(target.availability),
-        sentence: sentence(target.availability),
+        sentence: sentence(target.availability).to_owned(),
         bars: chart::bars(&axis, &pieces, 34),
         share: shown::up(&sum).unwrap_or_else(|| "no results yet".to_owned()),
         p50: quantile(0.5),

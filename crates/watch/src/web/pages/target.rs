@@ -172,7 +172,11 @@ fn sentence(target: &TargetRow, incidents: &[IncidentRow], now: Moment) -> Strin
         Availability::Ok if open(Class::Partial).is_some() => "It is up, but not from everywhere.".to_owned(),
         Availability::Ok => "It is up.".to_owned(),
         Availability::Suspect => "The last probe failed; it is being looked at again.".to_owned(),
-        Availability::Down => format!("It has been down{lasting}."),
+        Availability::Down => {
+            let cause = since.and_then(|incident| incident.detail.because_of.as_deref());
+            let because = cause.map(|cause| format!(" because of {}", shown::plain(cause))).unwrap_or_default();
+            format!("It has been down{lasting}{because}.")
+        }
         Availability::Recovering => "It answers again; one more good probe makes it up.".to_owned(),
         Availability::Flapping => "It goes down and up again and again.".to_owned(),
         Availability::Blind => "No results are coming in: it may be up or down.".to_owned(),

@@ -1,0 +1,34 @@
+//! Alert events of incident.io, from an HTTP source: <https://docs.incident.io/api-reference/alert-events-v2/createhttp>. The incident is
+//! the key. Descriptions are Markdown, in which what a server said stands in a code block.
+
+use super::Post;
+use super::message::{Kind, Message, cut, fenced};
+use crate::config::Secret;
+use serde_json::{Map, Value, json};
+
+/// In characters; none is documented.
+const LONGEST_TITLE: usize = 250;
+const LONGEST_DESCRIPTION: usize = 10_000;
+
+/// Nothing for an acknowledgement, of which there is none.
+pub(super) fn pack(url: &str, token: &Secret, message: &Message) -> Option<Post> {
+    let status = match message.kind {
+        Kind::Acknowledge => return None,
+        Kind::Resolve => "resolved",
+        Kind::Trigger | Kind::Update | Kind::Reminder | Kind::Escalation => "firing",
+    };
+    let mut metadata: Map<String, Value> =
+        message.facts().into_iter().map(|fact| (fact.label.replace(' ', "_"), fact.text.into())).collect();
+    metadata.insert("severity".to_owned(), message.severity.word().into());
+    let mut event = json!({
+        "title": cut(&message.headline(), LONGEST_TITLE),
+        "status": status,
+        "deduplication_key": message.incident,
+        "description": fenced(&cut(&message.plain(), LONGEST_DESCRIPTION)),
+        "metadata": metadata,
+    });
+    if let Some(link) = message.link() {
+        event["source_url"] = link.into();
+    }
+    Some(Post { hidden: vec![token.clone()], ..Post::json(url, &event) }.header("authorization", &format!("Bearer {}", token.0)))
+}

@@ -1,0 +1,181 @@
+//! Where services tell us that somebody has acknowledged: PagerDuty by a webhook, Slack by a button. Each call is signed by the service
+//! with a secret of its channel, is new, and is taken once. What they do stands in the audit log like everything else that people do.
+
+use super::{Peer, State};
+use crate::channel::ACKNOWLEDGE;
+use crate::config::{ChannelSpec, Secret};
+use crate::moment::{DAY, Moment};
+use crate::store::StoreFailure;
+use crate::store::audit::Deed;
+use crate::store::incidents;
+use axum::body::Bytes;
+use axum::extract::{Extension, Path, State as Shared};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use ring::hmac;
+use serde_json::Value;
+use std::time::Duration;
+
+/// Bytes of a body.
+pub(super) const LARGEST: usize = 256 * 1024;
+/// Between the time that Slack signs and ours, <https://docs.slack.dev/authentication/verifying-requests-from-slack>.
+const SLACK_TOLERANCE: Duration = Duration::from_secs(300);
+/// Of the name of whoever acknowledges.
+const LONGEST_NAME: usize = 100;
+
+/// What somebody has done at a service.
+#[derive(Debug, PartialEq, Eq)]
+struct Call {
+    /// The same each time that this is told.
+    id: String,
+    via: &'static str,
+    /// Nothing if it is nothing that we do.
+    acknowledges: Option<Acknowledgement>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Acknowledgement {
+    incident: String,
+    who: String,
+}
+
+/// Why a call is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    Unsigned,
+    Old,
+    /// It is signed, and is nothing that the service is known to send.
+    Strange,
+}
+
+pub(super) async fn take(
+    Shared(state): Shared<State>,
+    peer: Option<Extension<Peer>>,
+    Path(channel): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let config = state.config();
+    let now = state.now();
+    let read = match config.channels.get(&channel) {
+        Some(ChannelSpec::PagerDuty { webhook_secret: Some(secret), .. }) => of_pagerduty(secret, &headers, &body, now),
+        Some(ChannelSpec::Slack { signing_secret: Some(secret), .. }) => of_slack(secret, &headers, &body, now),
+        // Which channels there are is nobody's business.
+        _ => Err(Refusal::Unsigned),
+    };
+    let call = match read {
+        Ok(call) => call,
+        Err(refusal) => {
+            if refusal == Refusal::Unsigned && state.inner.refusals.count(peer.map(|Extension(peer)| peer), now) {
+                return (StatusCode::TOO_MANY_REQUESTS, "too many wrong signatures: wait for a minute\n").into_response();
+            }
+            let (status, text) = match refusal {
+                Refusal::Unsigned => (StatusCode::UNAUTHORIZED, "no channel of this name has a secret that signs this\n"),
+                Refusal::Old => (StatusCode::UNAUTHORIZED, "the signature is too old, or its clock is wrong\n"),
+                Refusal::Strange => (StatusCode::BAD_REQUEST, "the body is not what the service is known to send\n"),
+            };
+            return (status, text).into_response();
+        }
+    };
+    match take_once(&state, &channel, &call, now).await {
+        Ok(response) => response,
+        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the database does not take it: send it again\n").into_response(),
+    }
+}
+
+async fn take_once(state: &State, channel: &str, call: &Call, now: Moment) -> Result<Response, StoreFailure> {
+    let Some(Acknowledgement { incident, who }) = &call.acknowledges else { return Ok("nothing to do\n".into_response()) };
+    let Some(row) = state.store.incident(incident).await? else {
+        // Another monitor may have this channel, too.
+        return Ok("no such incident\n".into_response());
+    };
+    let id = format!("{} {channel} {}", call.via, call.id);
+    if !state.store.take_call(&id, now).await? {
+        return Ok((StatusCode::CONFLICT, "this was told before\n").into_response());
+    }
+    let done = acknowledge(state, call.via, incident, who, now).await;
+    if done.is_err() {
+        // If that fails as well, somebody has to acknowledge again.
+        let _ = state.store.give_back_call(&id).await;
+    }
+    let is_new = done?;
+    let _ = state.bell.send(row.subject);
+    Ok(if is_new { "acknowledged\n" } else { "it is over, or was acknowledged before\n" }.into_response())
+}
+
+async fn acknowledge(state: &State, via: &'static str, incident: &str, who: &str, now: Moment) -> Result<bool, StoreFailure> {
+    let entry = state.store.write_down(&Deed { who, via, deed: "acknowledge", subject: incident }, now).await?;
+    let is_new = incidents::acknowledge(&state.store, incident, &format!("{who} ({via})"), now).await?;
+    let outcome = if is_new { "done" } else { "refused: it is over, or was acknowledged before" };
+    // That somebody tried is written down already.
+    let _ = state.store.write_outcome(&entry, outcome).await;
+    Ok(is_new)
+}
+
+/// A webhook of V3. While a secret is replaced there are several signatures of which one is right.
+/// <https://developer.pagerduty.com/docs/verifying-signatures>, <https://developer.pagerduty.com/docs/webhooks-overview>
+fn of_pagerduty(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Moment) -> Result<Call, Refusal> {
+    let mut signatures = header(headers, "x-pagerduty-signature").split(',').filter_map(|one| one.trim().strip_prefix("v1="));
+    if !signatures.any(|signature| is_signed(secret, &[body], signature)) {
+        return Err(Refusal::Unsigned);
+    }
+    let body: Value = serde_json::from_slice(body).map_err(|_| Refusal::Strange)?;
+    let event = &body["event"];
+    let (Some(id), Some(kind)) = (event["id"].as_str(), event["event_type"].as_str()) else { return Err(Refusal::Strange) };
+    let occurred = event["occurred_at"].as_str().and_then(|at| at.parse::<jiff::Timestamp>().ok()).ok_or(Refusal::Strange)?;
+    let occurred = Moment(occurred.as_millisecond());
+    // PagerDuty tries again for some time. What is older than what is remembered could come twice.
+    if now.since(occurred) > DAY || occurred > now + DAY {
+        return Err(Refusal::Old);
+    }
+    // What our own messages do there is done by a service, and nobody has acknowledged anything by that.
+    let agent = &event["agent"];
+    let is_person = agent["type"].as_str() == Some("user_reference");
+    let does = matches!(kind, "incident.acknowledged" | "incident.resolved") && is_person;
+    let acknowledges = event["data"]["incident_key"].as_str().filter(|_| does).map(|incident| Acknowledgement {
+        incident: incident.to_owned(),
+        who: name(agent["summary"].as_str().or_else(|| agent["id"].as_str())),
+    });
+    Ok(Call { id: id.to_owned(), via: "pagerduty", acknowledges })
+}
+
+/// A button of a message. <https://docs.slack.dev/authentication/verifying-requests-from-slack>,
+/// <https://docs.slack.dev/reference/interaction-payloads/block_actions-payload>
+fn of_slack(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Moment) -> Result<Call, Refusal> {
+    let at = header(headers, "x-slack-request-timestamp");
+    let signature = header(headers, "x-slack-signature");
+    let hex = signature.strip_prefix("v0=").ok_or(Refusal::Unsigned)?;
+    if !is_signed(secret, &[b"v0:", at.as_bytes(), b":", body], hex) {
+        return Err(Refusal::Unsigned);
+    }
+    let at = at.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1_000)).map(Moment).ok_or(Refusal::Strange)?;
+    if now.since(at) > SLACK_TOLERANCE || at.since(now) > SLACK_TOLERANCE {
+        return Err(Refusal::Old);
+    }
+    let payload = url::form_urlencoded::parse(body).find(|(name, _)| name == "payload").ok_or(Refusal::Strange)?.1;
+    let payload: Value = serde_json::from_str(&payload).map_err(|_| Refusal::Strange)?;
+    let mut actions = payload["actions"].as_array().into_iter().flatten().filter(|_| payload["type"].as_str() == Some("block_actions"));
+    let pressed = actions.find(|action| action["action_id"].as_str() == Some(ACKNOWLEDGE)).and_then(|action| action["value"].as_str());
+    let user = &payload["user"];
+    let acknowledges = pressed.map(|incident| Acknowledgement {
+        incident: incident.to_owned(),
+        who: name(["name", "username", "id"].into_iter().find_map(|key| user[key].as_str())),
+    });
+    Ok(Call { id: hex.to_ascii_lowercase(), via: "slack", acknowledges })
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// Whether this is the HMAC-SHA-256 of these parts, in hexadecimal. Its time tells nothing.
+fn is_signed(secret: &Secret, parts: &[&[u8]], hex: &str) -> bool {
+    let digits: Option<Vec<u8>> = (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok()).collect();
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.0.as_bytes());
+    digits.is_some_and(|signature| hmac::verify(&key, &parts.concat(), &signature).is_ok())
+}
+
+/// As it is shown and written down.
+fn name(given: Option<&str>) -> String {
+    given.map_or_else(|| "somebody".to_owned(), |name| mcproof_report::escape_line(name, LONGEST_NAME))
+}
