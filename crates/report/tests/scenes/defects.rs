@@ -47,6 +47,7 @@ fn report() -> CheckReport {
         version: 1,
         target: "node server.js".into(),
         gaps: Vec::new(),
+        sampled: Vec::new(),
         rulings: vec![
             ruling(
                 "header-version-is-checked",
