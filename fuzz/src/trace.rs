@@ -46,7 +46,7 @@ fn conversation(text: &str) -> Take {
     let Told { frames, probes, .. } = told;
     let transcript = Transcript { frames, dropped: 0 };
     let (name, transport, revision) = (name.to_owned(), transport.to_owned(), revision.to_owned());
-    Take { name, transport, revision, opened: Opened::Yes, probes, ending: None, transcript }
+    Take { name, transport, revision, opened: Opened::Yes, probes, sdks: Vec::new(), ending: None, transcript }
 }
 
 struct Told {
