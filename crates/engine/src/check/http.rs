@@ -16,15 +16,19 @@ use super::visit::Visit;
 use super::{Found, Inquiry};
 use mcproof_client::revision::LEGACY;
 use mcproof_client::{ConnectOptions, EraChoice, Target, TransportKind};
-use mcproof_record::Take;
+use mcproof_record::{Opened, Take};
 use question::Questions;
 
 /// In each era that the server speaks. What it may not survive comes last.
 pub(super) async fn talk(inquiry: &Inquiry, found: Found) -> Vec<Take> {
-    let mut takes = if found.is_legacy { streams::talk(inquiry).await } else { Vec::new() };
+    let mut takes = if found.kind == TransportKind::Sse { streams::talk(inquiry).await } else { Vec::new() };
     let eras = [(found.is_legacy, EraChoice::Legacy), (found.is_modern, EraChoice::Modern)];
     for (_, era) in eras.into_iter().filter(|(is_spoken, _)| *is_spoken) {
         takes.push(talk_in(inquiry, found, era).await);
+    }
+    // A server that died is not to die once more.
+    if found.kind == TransportKind::Http && found.is_legacy && takes.iter().all(|take| take.opened == Opened::Yes) {
+        takes.extend(streams::talk(inquiry).await);
     }
     takes
 }

@@ -551,6 +551,10 @@ fn hung_up(conversation: &Conversation<'_>, pairing: &Pairing<'_>, is_valid: imp
         // Whoever refuses the connection has no server behind it, which has rules of its own.
         why.is_some_and(|why| why.starts_with("connection closed") || why.contains("reset"))
     };
+    // Who dies cannot but hang up.
+    if death(conversation).is_some() {
+        return Vec::new();
+    }
     let mut requests = BTreeMap::<(&str, String), Vec<usize>>::new();
     for index in (0..pairing.requests.len()).filter(|index| conversation.is_over("http") && is_valid(*index)) {
         let request = &pairing.requests[index];
