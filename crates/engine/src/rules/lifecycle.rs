@@ -660,23 +660,26 @@ mod tests {
 
     #[test]
     fn a_server_that_hangs_up_on_each_call_answers_none() {
-        let check = |endings: [&str; 2], expected: &str| {
+        let check = |endings: [&str; 2], lives: bool, expected: &str| {
             let calls = endings.iter().zip(2..).map(|(ending, id)| {
                 let call = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"add"}}}}"#);
                 format!("@ call add\n> POST /mcp\n> {call}\n{ending}\n")
             });
-            let text = format!(
-                "> POST /mcp\n> {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}}\n< 200\n< {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{}}}}\n{}",
-                calls.collect::<String>()
-            );
+            let ping = |id: u32| {
+                let (asked, given) = (format!(r#""id":{id},"method":"ping""#), format!(r#""id":{id},"result":{{}}"#));
+                format!("> POST /mcp\n> {{\"jsonrpc\":\"2.0\",{asked}}}\n< 200\n< {{\"jsonrpc\":\"2.0\",{given}}}\n")
+            };
+            let text = format!("{}{}{}", ping(1), calls.collect::<String>(), if lives { ping(9) } else { String::new() });
             let judged = requests_are_answered(&Conversation::new(&example::read(&text, "http", "2025-11-25")));
             assert!(format!("{judged:?}").starts_with(expected), "{endings:?} {judged:?}");
         };
         let closed = "! broken connection closed before message completed";
         let refused = "! broken connection to 127.0.0.1:7102 refused";
-        check([closed, closed], "Broken");
-        check([closed, "< 200\n< {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"content\":[]}}"], "Pass");
-        check([refused, refused], "Pass");
+        check([closed, closed], true, "Broken");
+        // Whoever dies cannot but hang up, which is another rule's.
+        check([closed, closed], false, "Pass");
+        check([closed, "< 200\n< {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"content\":[]}}"], true, "Pass");
+        check([refused, refused], true, "Pass");
     }
 
     #[test]
