@@ -2,7 +2,7 @@
 //! a page is written together with the change of state that it tells of, or not at all.
 //!
 //! Many targets that fail at once make one incident, the storm, and those of the single targets become parts of it that nobody
-//! is told of. So are those of a group ([`group`]), and what is down because of something else ([`dependency`]) is told only if it
+//! is told of. So are those of a group (`group`), and what is down because of something else (`dependency`) is told only if it
 //! outlasts that. During maintenance, and while a target is muted, incidents are kept all the same; what is still open afterwards
 //! is told then ([`tell_what_is_owed`]).
 
