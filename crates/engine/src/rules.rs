@@ -67,6 +67,7 @@ pub use catalogue::{all, find};
 pub(crate) use conversation::read_json;
 pub use conversation::{Answer, Asked, Conversation, HttpExchange, Said};
 pub use judging::{judge, judge_one};
+pub(crate) use law::named;
 pub use law::{Area, Judge, Judgement, Keyword, Law, On, Revisions, Rule, Violation, revisions};
 pub use net::report;
 pub use selection::{UnknownRule, of_hosts, select};

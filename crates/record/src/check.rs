@@ -236,7 +236,9 @@ impl CheckReport {
 
     /// The gaps that no error explains: whoever reads of the error knows why its conversation did not come about.
     pub fn unexplained_gaps(&self) -> impl Iterator<Item = &Gap> {
-        let is_error = |finding: &Finding| (finding.severity == Severity::Error || finding.defect.is_some()) && !finding.accepted;
+        // What no version of an SDK is without counts one step less than the error that it is.
+        let was_error = |finding: &Finding| finding.defect.is_some() && finding.lenience.is_some() && finding.severity == Severity::Warning;
+        let is_error = move |finding: &Finding| (finding.severity == Severity::Error || was_error(finding)) && !finding.accepted;
         let explains = move |gap: &Gap| self.findings().any(|(_, finding)| is_error(finding) && Some(finding.take) == gap.take);
         self.gaps.iter().filter(move |gap| !explains(gap))
     }

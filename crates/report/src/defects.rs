@@ -77,9 +77,8 @@ pub(crate) fn by_sdk(report: &CheckReport) -> Vec<OfSdk<'_>> {
 pub(crate) fn counted(report: &CheckReport) -> Vec<String> {
     let told = |group: OfSdk<'_>| {
         let of = |severity| group.defects.iter().filter(|known| known.severity() == severity).count() as u64;
-        let kinds = [(Severity::Error, "failure"), (Severity::Warning, "warning"), (Severity::Note, "note")];
-        let kinds: Vec<String> =
-            kinds.into_iter().filter(|(severity, _)| of(*severity) > 0).map(|(severity, kind)| count(of(severity), kind)).collect();
+        let kinds = [Severity::Error, Severity::Warning, Severity::Note].into_iter().filter(|severity| of(*severity) > 0);
+        let kinds: Vec<String> = kinds.map(|severity| count(of(severity), word(severity))).collect();
         format!("{} of {} ({})", count(group.defects.len() as u64, "known defect"), group.sdk, kinds.join(", "))
     };
     by_sdk(report).into_iter().map(told).collect()

@@ -25,8 +25,8 @@ use url::Url;
 /// Behaves like every kind of client, and judges what happened by rules: protocol, transport, quality, security. Tools are
 /// called only if they say that they change nothing, or with `--call`.
 ///
-/// What a known version of an SDK gets wrong is told last, under the SDK, with the version that fixes it. It fails like any other
-/// finding; where no version fixes it, it counts one step less.
+/// Known defects of SDK versions are reported last, under the SDK, with the version that fixes them. They fail the check like any other
+/// finding; a defect that no version fixes is one severity lower.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof check -- node server.js
@@ -59,8 +59,8 @@ struct RuleArgs {
     /// Leave these rules out
     #[arg(long, value_name = "RULES")]
     skip: Vec<String>,
-    /// Give no lenience: a broken MUST is a failure however common it is, be it the SDK's and not fixed in any version, and warnings and
-    /// stale acceptances fail as well
+    /// Fail on warnings and stale acceptances as well, and grade nothing down: every broken MUST is a failure, however common it is and
+    /// even if no version of the SDK fixes it
     #[arg(long)]
     strict: bool,
     /// Tools that may be called besides read-only ones: names with commas, or `all` but the destructive ones

@@ -3,8 +3,7 @@
 use super::arguments::{self, Unusual};
 use super::visit::{Bird, Landed, Visit};
 use super::{Inquiry, Permission, SAMPLED, growth, tasks};
-use crate::rules::Conversation;
-use crate::wording::excerpt;
+use crate::rules::{Conversation, named};
 use mcproof_client::{EraChoice, Session, TransportKind};
 use mcproof_record::Take;
 use serde_json::{Value, json};
@@ -256,12 +255,10 @@ async fn call<'t>(visit: &mut Visit<'_>, tools: &'t [Callable]) -> (Vec<&'t Call
     let is_silent = |(_, landed): &(&Callable, &Landed)| landed.answer.is_none() && !landed.took.is_zero();
     let silent = tools.iter().zip(&landed).filter(is_silent).map(|(tool, _)| tool);
     let (harmless, others): (Vec<&Callable>, Vec<_>) = silent.partition(|tool| growth::is_harmless(tool));
-    if !visit.is_over() {
-        for tool in others {
-            let waited = patience.as_secs_f64();
-            let why = format!("the call of `{}` got no response within {waited:.1} s and was not repeated", excerpt(&tool.name));
-            visit.looked(SAMPLED, &why);
-        }
+    if !others.is_empty() && !visit.is_over() {
+        let names: Vec<String> = others.iter().map(|tool| tool.name.clone()).collect();
+        let why = format!("calls of {} got no response within {:.1} s and were not repeated", named(&names), patience.as_secs_f64());
+        visit.looked(SAMPLED, &why);
     }
     wait_for(visit, harmless.into_iter().take(MOST_WAITED_FOR).collect()).await;
     let slow = tools.iter().zip(&landed).filter(|(_, landed)| matches!(landed.answer, Some(Ok(_))) && landed.took > SLOW);

@@ -46,8 +46,8 @@ fn texts<'a>(items: &'a [Value], key: &'static str) -> impl Iterator<Item = &'a 
 }
 
 async fn read(visit: &mut Visit<'_>, resources: &[Value]) {
-    let (until, mut read) = (Instant::now() + LOOKING, 0);
-    for uri in texts(resources, "uri").take(MOST_ITEMS).take_while(|_| Instant::now() < until) {
+    let mut read = 0;
+    for uri in while_there_is_time(texts(resources, "uri")) {
         visit.ask("read", Some(uri), "resources/read", json!({ "uri": uri })).await;
         read += 1;
     }
@@ -55,6 +55,12 @@ async fn read(visit: &mut Visit<'_>, resources: &[Value]) {
     if visit.declares("resources") {
         visit.ask("unknown-resource", Some(NO_RESOURCE), "resources/read", json!({ "uri": NO_RESOURCE })).await;
     }
+}
+
+/// As many items of a list as are looked at.
+fn while_there_is_time<T>(items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    let until = Instant::now() + LOOKING;
+    items.take(MOST_ITEMS).take_while(move |_| Instant::now() < until)
 }
 
 /// That some of a list were left out, if so.
@@ -68,9 +74,12 @@ fn tell_of_sample(visit: &mut Visit<'_>, looked_at: usize, listed: usize, what: 
 async fn read_apps(visit: &mut Visit<'_>, tools: &[Value]) {
     // What has another scheme is no page, as a rule of its own tells.
     let pages: BTreeSet<&str> = tools.iter().filter_map(|tool| page_of(tool)?.as_str()).filter(|uri| uri.starts_with(SCHEME)).collect();
-    for uri in pages.into_iter().take(MOST_ITEMS) {
+    let (listed, mut read) = (pages.len(), 0);
+    for uri in while_there_is_time(pages.into_iter()) {
         visit.ask(READ_APP, Some(uri), "resources/read", json!({ "uri": uri })).await;
+        read += 1;
     }
+    tell_of_sample(visit, read, listed, "pages of apps were read");
 }
 
 /// Templates that are tried with a path that leads out of them.
@@ -120,8 +129,8 @@ type Offered = BTreeMap<(String, String), String>;
 const MADE_UP: &str = "mcproof:made-up";
 
 async fn get(visit: &mut Visit<'_>, prompts: &[Value], offered: &Offered) {
-    let (until, mut got) = (Instant::now() + LOOKING, 0);
-    for prompt in prompts.iter().take(MOST_ITEMS).take_while(|_| Instant::now() < until) {
+    let mut got = 0;
+    for prompt in while_there_is_time(prompts.iter()) {
         got += 1;
         let Some(name) = prompt.get("name").and_then(Value::as_str) else { continue };
         let arguments = prompt.get("arguments").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -145,7 +154,7 @@ async fn get(visit: &mut Visit<'_>, prompts: &[Value], offered: &Offered) {
         let probe = if is_offered { "get-prompt" } else { "get-prompt-made-up" };
         visit.ask(probe, Some(name), "prompts/get", json!({ "name": name, "arguments": values })).await;
     }
-    tell_of_sample(visit, got, prompts.len(), "prompts were got");
+    tell_of_sample(visit, got, prompts.len(), "prompts were fetched");
     if visit.declares("prompts") {
         visit.ask("unknown-prompt", Some(NOBODY), "prompts/get", json!({ "name": NOBODY })).await;
     }

@@ -31,6 +31,8 @@ pub struct Conversation<'a> {
     /// Every JSON value that either side sent, in order. What is no JSON is only among the frames.
     pub said: Vec<Said<'a>>,
     pub exchanges: BTreeMap<ExchangeId, HttpExchange<'a>>,
+    /// The first message of the server that holds more values than are read: nothing is known of what it says.
+    pub(super) unread: Option<FrameId>,
     /// Messages of ours, positions in `said`. They are few, also where a server floods.
     ours: Vec<usize>,
     /// Answers of the server by their id as JSON, positions in `said`. Long conversations are asked for them again and again.
@@ -152,7 +154,7 @@ impl Answer<'_> {
 }
 
 /// A value takes many times the memory of its bytes: what holds more than these is not read. Four times what a session takes.
-const MOST_VALUES: usize = 1_000_000;
+pub(super) const MOST_VALUES: usize = 1_000_000;
 
 /// JSON that somebody sent; `None` for some that holds too much to be read.
 pub(crate) fn read_json(bytes: &[u8]) -> serde_json::Result<Option<Value>> {
@@ -168,6 +170,7 @@ impl<'a> Conversation<'a> {
             take,
             said: Vec::new(),
             exchanges: BTreeMap::new(),
+            unread: None,
             ours: Vec::new(),
             answers: BTreeMap::new(),
             nameless: BTreeMap::new(),
@@ -206,6 +209,10 @@ impl<'a> Conversation<'a> {
             Ok(Some(value)) if exchange.is_none() || is_message(&value) => {
                 self.said.push(Said { frame, value, exchange });
                 true
+            }
+            Ok(None) if frame.direction == Direction::FromServer => {
+                self.unread.get_or_insert(frame.id);
+                false
             }
             Ok(_) | Err(_) => false,
         };
@@ -413,10 +420,9 @@ impl<'a> Conversation<'a> {
     /// Whether one of these frames belongs to a request in a session whose id no client can repeat: it is no UTF-8, and was kept with marks in
     /// place of what cannot be read.
     pub(super) fn rests_on_unreadable_session(&self, frames: &[FrameId]) -> bool {
-        let is_unreadable = |exchange: &&HttpExchange<'_>| {
+        self.rests_on(frames, |exchange| {
             exchange.request_header("mcp-session-id").is_some_and(|id| id.contains(char::REPLACEMENT_CHARACTER))
-        };
-        self.exchanges.values().filter(is_unreadable).any(|exchange| exchange.frames().any(|frame| frames.contains(&frame)))
+        })
     }
 
     /// Whether one of these frames belongs to an exchange that the server refused with status 429, too many requests.

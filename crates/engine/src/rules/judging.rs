@@ -15,7 +15,7 @@ const THROTTLED: &str = "the server refused requests with status 429 (too many r
 
 const EXPIRED: &str = "the server ended the session during the conversation, as it may: raise its session lifetime for the check";
 const TURNED_AWAY: &str = "the server refused a second session beside the first one";
-const UNREADABLE: &str = "the server gives session ids that are no UTF-8, so that no client can name its session";
+const UNREADABLE: &str = "the server issues session ids that are not valid UTF-8, so that no client can send them back";
 
 /// Judges takes by rules. `is_strict` gives no lenience.
 pub fn judge(rules: &[&'static Rule], takes: &[Take], is_strict: bool) -> Vec<Ruling> {
@@ -122,8 +122,8 @@ pub fn judge_one(rule: &Rule, conversations: &[Conversation<'_>], is_strict: boo
     Ruling { rule: rule.id.into(), area: rule.area.name().into(), law: rule.law.into(), judged }
 }
 
-/// What rests on a response with status 429, on a session that had ended, that cannot be named or that never began is no violation: the server refused to
-/// be asked, and says nothing about what it was asked.
+/// What rests on a response with status 429, on a session that had ended, that cannot be named or that never began is no violation: the
+/// server refused to be asked, and says nothing about what it was asked.
 fn unless_refused<'c, 'a: 'c>(judgement: Judgement, of: impl Fn(&Violation) -> &'c Conversation<'a>) -> Judgement {
     let Judgement::Broken(violations) = judgement else { return judgement };
     let reason = |violation: &Violation| match of(violation) {

@@ -282,7 +282,7 @@ impl Violation {
 }
 
 /// A few names of many, for the sentence of a finding: `a`, `b` and 7 more.
-pub(super) fn named(names: &[String]) -> String {
+pub(crate) fn named(names: &[String]) -> String {
     const MOST: usize = 4;
     let shown: Vec<String> = names.iter().take(MOST).map(|name| format!("`{name}`")).collect();
     match (names.len() - shown.len(), shown.split_last()) {

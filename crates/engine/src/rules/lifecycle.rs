@@ -545,18 +545,18 @@ fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
 /// name of their tool. One alone may be the fault of the network.
 fn hung_up(conversation: &Conversation<'_>, pairing: &Pairing<'_>, is_valid: impl Fn(usize) -> bool) -> Vec<Violation> {
     const LEAST: usize = 2;
+    // Who dies cannot but hang up.
+    if !conversation.is_over("http") || death(conversation).is_some() {
+        return Vec::new();
+    }
     let was_closed = |index: usize| {
         let exchange = pairing.requests[index].exchange.and_then(|id| conversation.exchanges.get(&id));
         let why = exchange.filter(|exchange| exchange.response.is_none()).and_then(|exchange| exchange.end?.1);
         // Whoever refuses the connection has no server behind it, which has rules of its own.
         why.is_some_and(|why| why.starts_with("connection closed") || why.contains("reset"))
     };
-    // Who dies cannot but hang up.
-    if death(conversation).is_some() {
-        return Vec::new();
-    }
     let mut requests = BTreeMap::<(&str, String), Vec<usize>>::new();
-    for index in (0..pairing.requests.len()).filter(|index| conversation.is_over("http") && is_valid(*index)) {
+    for index in (0..pairing.requests.len()).filter(|index| is_valid(*index)) {
         let request = &pairing.requests[index];
         let tool = request.value.pointer("/params/name").map(ToString::to_string).unwrap_or_default();
         requests.entry((request.method(), tool)).or_default().push(index);

@@ -2,6 +2,7 @@
 //! lists, and a judgement of the rules that matter most. Knows rulings and conversations, and no violation.
 
 use super::answers::death;
+use super::conversation::MOST_VALUES;
 use super::law::named;
 use super::{Conversation, judging};
 use crate::check::SAMPLED;
@@ -70,9 +71,18 @@ fn gaps(takes: &[Take], rulings: &[Ruling]) -> Vec<Gap> {
         gaps.extend(not_judged(rulings));
     }
     if gaps.is_empty() {
+        gaps.extend(unread_message(&conversations));
         gaps.extend(unanswered_calls(&conversations));
     }
     gaps
+}
+
+/// A message that was too large to be judged.
+fn unread_message(conversations: &[Conversation<'_>]) -> Option<Gap> {
+    let take = conversations.iter().position(|one| one.unread.is_some())?;
+    let message = format!("a message of the server holds more than {MOST_VALUES} JSON values and was not judged");
+    let hint = "send less at a time: lists have pages, and large results can be resources that the result links to";
+    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), take: Some(take) })
 }
 
 /// Tools whose calls got no response, however long they were waited for. No sentence says how long a tool may take.
@@ -141,6 +151,12 @@ fn got_through(conversation: &Conversation<'_>) -> Result<(), (u8, String)> {
                 response.value.pointer(&format!("/result/{key}")).is_some_and(Value::is_array) || response.value.get("error").is_some()
             })
         });
+        if is_declared && !is_answered && conversation.unread.is_some() {
+            return Err((
+                5,
+                format!("a message of more than {MOST_VALUES} JSON values came, which is not judged, and no list for `{method}`"),
+            ));
+        }
         if is_declared && !is_answered {
             return Err((5, format!("`{method}` got no list, although `{capability}` is declared")));
         }
@@ -215,4 +231,32 @@ fn not_judged(rulings: &[Ruling]) -> Option<Gap> {
     let (_, why) = missing.first()?;
     let names: Vec<String> = missing.iter().map(|(rule, _)| format!("`{rule}`")).collect();
     Some(gap(format!("rules that any server lets judge were not judged, because {why}: {}", names.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::{example, select};
+
+    #[test]
+    fn what_is_too_large_to_be_judged_is_no_pass() {
+        let check = |values: usize, expected: &[&str]| {
+            let text = format!(
+                r#"> {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25"}}}}
+                   < {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}},"serverInfo":{{"name":"a","version":"1"}}}}}}
+                   > {{"jsonrpc":"2.0","method":"notifications/initialized"}}
+                   > {{"jsonrpc":"2.0","id":2,"method":"ping"}}
+                   < {{"jsonrpc":"2.0","id":2,"result":{{}}}}
+                   > {{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{{"uri":"a:b"}}}}
+                   < {{"jsonrpc":"2.0","id":3,"result":{{"contents":[],"a":[{}0]}}}}"#,
+                "0,".repeat(values)
+            );
+            let take = example::read(&text, "stdio", "2025-11-25");
+            let gaps = report("t".into(), &select(&[], &[]).unwrap(), vec![take], false).gaps;
+            let told: Vec<&str> = gaps.iter().map(|gap| gap.message.as_str()).collect();
+            assert_eq!(told, expected);
+        };
+        check(10, &[]);
+        check(MOST_VALUES, &["a message of the server holds more than 1000000 JSON values and was not judged"]);
+    }
 }

@@ -225,13 +225,13 @@ fn kind(bytes: &[u8], unterminated: bool, rest: &[(&Frame, &[u8], bool)]) -> Kin
     if text.is_empty() {
         return Kind::Blank;
     }
-    // One that holds too much to be read is one all the same.
-    match read_json(text.as_bytes()) {
-        Ok(None) if unterminated => return Kind::Unterminated,
-        Ok(None) => return Kind::Message,
-        _ => {}
-    }
-    let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text).into_iter().collect();
+    let values: Result<Vec<Value>, _> = match read_json(text.as_bytes()) {
+        Ok(Some(value)) => Ok(vec![value]),
+        // One that holds too much to be read is one all the same.
+        Ok(None) => return if unterminated { Kind::Unterminated } else { Kind::Message },
+        // Several in a row, or none.
+        Err(_) => serde_json::Deserializer::from_str(text).into_iter().collect(),
+    };
     let is_message = |value: &Value| value.as_array().map_or_else(|| is_message(value), |all| all.iter().any(is_message));
     match values {
         Ok(values) if !values.iter().all(is_message) => Kind::Noise,

@@ -138,7 +138,7 @@ pub(super) async fn hold(
         return Ok(());
     }
     explain(transaction, incident, Some(cause), &row, Some(target)).await?;
-    scene.note(transaction, incident, "suppressed", &format!("because of {target}, which is down: nobody is told as long as it is")).await
+    scene.note(transaction, incident, "suppressed", &format!("alerts are held while {target}, which it depends on, is down")).await
 }
 
 async fn explain(
@@ -186,9 +186,9 @@ pub(super) async fn is_released(
     let found = sqlx::query("SELECT detail FROM incident WHERE id = $1").bind(untold.id).fetch_one(&mut **transaction).await?;
     explain(transaction, untold.id, None, &found, None).await?;
     let text = match (&cause, ended) {
-        (Some(cause), Some(_)) => format!("{cause} works again, and this does not"),
-        (Some(cause), None) => format!("{cause} does not explain it any more"),
-        (None, _) => "what it was a part of is gone".to_owned(),
+        (Some(cause), Some(_)) => format!("{cause} is up again, and this is still down"),
+        (Some(cause), None) => format!("{cause} no longer explains it"),
+        (None, _) => "the incident that it belonged to is gone".to_owned(),
     };
     scene.note(transaction, untold.id, "outlasted", &text).await?;
     Ok(true)

@@ -17,7 +17,7 @@ const MOST_TITLES: usize = 20;
 /// Two processes that open one group at the same time find that of the other.
 const ATTEMPTS: usize = 5;
 /// Why a group ends.
-pub(super) const LAST: &str = "the last of its incidents is over";
+pub(super) const LAST: &str = "its last incident is resolved";
 
 /// What is open of a group.
 pub(super) struct Part {
@@ -47,7 +47,7 @@ pub(super) async fn join(
             scene.note(transaction, &group, "joined", title).await?;
             raise(transaction, &group, severity.max(untold.severity)).await?;
             update(transaction, scene, &group, &channels, route).await?;
-            scene.note(transaction, untold.id, "grouped", &format!("told together with others of {tag}")).await?;
+            scene.note(transaction, untold.id, "grouped", &format!("grouped with other incidents of {tag}")).await?;
             return Ok(());
         }
         let found = sqlx::query("SELECT title, detail, evidence FROM incident WHERE id = $1").bind(untold.id);
@@ -69,7 +69,7 @@ pub(super) async fn join(
         };
         if let Some(group) = scene.open(transaction, &opening).await? {
             add(transaction, &group, untold.id).await?;
-            scene.note(transaction, untold.id, "grouped", &format!("told together with others of {tag}")).await?;
+            scene.note(transaction, untold.id, "grouped", &format!("grouped with other incidents of {tag}")).await?;
             return scene.send_after(transaction, &group, "trigger", &channels, route.group_wait).await;
         }
     }
@@ -130,7 +130,7 @@ pub(super) async fn changed(
             scene.send(transaction, part, "trigger", &route).await?;
         }
         if parts_of(transaction, group).await?.is_empty() {
-            scene.end_storm(transaction, group, "what was left of it is told on its own").await?;
+            scene.end_storm(transaction, group, "its last incident is alerted separately").await?;
         }
         return Ok(());
     };
