@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use mcproof::{Client, ConnectOptions, Failure, Program, Transport};
-use mcproof_testkit::demo::{DemoName, DemoOptions, serve_stream};
+use mcproof_demo::{DemoName, DemoOptions, serve_stream};
 use serde::Deserialize;
 use serde_json::json;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use mcproof::{Client, ConnectOptions, Disturbance, Era, EraChoice, FaultInjector, FaultRule, Schedule, Toward};
-use mcproof_testkit::demo::{DemoName, DemoOptions, serve_stream};
+use mcproof_demo::{DemoName, DemoOptions, serve_stream};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -1,11 +1,9 @@
-//! Servers to test against: the demo servers, which do everything right, one that asks back and gives tasks, those that want
-//! authorization, hostile ones, and a zoo of those that break one law each.
+//! Servers to test against: one that sends requests of its own and creates tasks, servers with authorization, hostile servers, and a
+//! zoo of servers that each break one requirement.
 //! Knows MCP servers and nothing of the code that tests them.
 
-pub mod demo;
 pub mod hostile;
 pub mod oauth;
-pub mod patient;
 pub mod workshop;
 pub mod zoo;
 

@@ -12,7 +12,7 @@ use mcproof_client::{
     jsonrpc, open_in_memory, open_session, revision,
 };
 use mcproof_record::{Direction, FrameBody, Transcript};
-use mcproof_testkit::demo::{self, DEFAULT_HOST, DemoOptions, DemoTransport};
+use mcproof_demo::{self as demo, DEFAULT_HOST, DemoOptions, DemoTransport};
 use schemas::{Schemas, revisions};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

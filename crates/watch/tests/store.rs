@@ -37,7 +37,7 @@ use counting::*;
 use databases::{Claim, claims};
 use layout::*;
 use libtest_mimic::Arguments;
-use mcproof_testkit::demo::{DemoName, DemoOptions};
+use mcproof_demo::{DemoName, DemoOptions};
 use probing::*;
 use stalls::*;
 use standby::*;
@@ -107,6 +107,6 @@ fn main() -> ExitCode {
 /// A server over stdio.
 fn demo() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let served = runtime.block_on(mcproof_testkit::demo::serve(DemoOptions::new(DemoName::Shop), std::future::pending()));
+    let served = runtime.block_on(mcproof_demo::serve(DemoOptions::new(DemoName::Shop), std::future::pending()));
     if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

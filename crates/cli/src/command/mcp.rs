@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::settings;
 use limits::LimitArgs;
 use mcproof_record::Diagnostic;
-use mcproof_testkit::patient::{Phase, serve_transport};
+use mcproof_demo::patient::{Phase, serve_transport};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use server::Server;
 use std::io::ErrorKind;

@@ -1,7 +1,7 @@
 //! A door in front of real servers, that opens, sticks, slows down or leads to another server as the hour says: faults on real
 //! sockets, at times that nobody has to wait for.
 
-use mcproof_testkit::demo::{self, DemoName, DemoOptions, DemoTransport};
+use mcproof_demo::{self as demo, DemoName, DemoOptions, DemoTransport};
 use std::future::pending;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use super::journal::Journal;
 use super::limits::Limits;
 use super::tools::{self, Asked};
 use mcproof_client::Guardian;
-use mcproof_testkit::patient::Phase;
+use mcproof_demo::patient::Phase;
 use rmcp::model::{
     CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
     CompleteResult, ConstString as _, CustomRequest, CustomResult, ErrorCode, Implementation, ListPromptsRequestMethod, ListPromptsResult,

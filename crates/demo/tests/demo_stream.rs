@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use mcproof_testkit::demo::{DemoError, DemoName, DemoOptions, NAMES, serve_stream};
+use mcproof_demo::{DemoError, DemoName, DemoOptions, NAMES, serve_stream};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, split},

@@ -3,7 +3,7 @@
 
 use std::{error::Error, time::Duration};
 
-use mcproof_testkit::demo::{DEFAULT_HOST, DemoOptions, DemoTransport, serve};
+use mcproof_demo::{DEFAULT_HOST, DemoOptions, DemoTransport, serve};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let options = options(std::env::args().skip(1))?;

@@ -13,6 +13,7 @@ mod tracker;
 
 mod guard;
 mod http;
+pub mod patient;
 mod sse;
 
 pub use name::{DemoName, NAMES, UnknownDemo};

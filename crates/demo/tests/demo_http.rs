@@ -4,7 +4,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use mcproof_testkit::demo::{DEFAULT_HOST, DemoError, DemoName, DemoOptions, DemoTransport, bind};
+use mcproof_demo::{DEFAULT_HOST, DemoError, DemoName, DemoOptions, DemoTransport, bind};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
