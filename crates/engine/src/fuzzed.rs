@@ -1,4 +1,4 @@
-//! For the fuzz targets (`fuzz/`), which are told what to look at and not how it is done: what nothing else needs from outside.
+//! Entry points for the fuzz targets (`fuzz/`): internals that no other crate needs.
 
 use crate::check::arguments as made;
 use crate::contract::of_parts;
@@ -7,14 +7,14 @@ use crate::suite::plan::{Action, Step};
 use mcproof_record::Contract;
 use serde_json::{Map, Value};
 
-/// Whether a schema accepts a value, and how many errors it tells of; `None` if either is refused for what it costs or is.
+/// Whether a schema accepts a value, and the number of errors; `None` if the schema is invalid or too expensive to evaluate.
 pub fn held_against(schema: &Value, value: &Value) -> Option<(bool, usize)> {
     let schema = Schema::of(schema).ok()?;
     let is_valid = schema.is_valid(value).ok()?;
     Some((is_valid, schema.errors(value, 10).ok()?.len()))
 }
 
-/// Arguments that a schema accepts, once each kind of those that it should not was made as well.
+/// Arguments that a schema accepts. Generates each kind of invalid and unusual arguments as well.
 pub fn arguments(schema: &Value) -> Option<Value> {
     let valid = made::minimal(schema)?;
     let _ = (made::missing(schema, &valid), made::mistyped(schema, &valid));
@@ -37,7 +37,7 @@ pub fn contract_of_tools(tools: Vec<Value>) -> Contract {
     of_parts(Contract::default(), Some(tools), None, None, None)
 }
 
-/// The same contract, sorted and with the hashes that it has to have.
+/// The same contract, sorted and with correct hashes.
 pub fn with_hashes(mut contract: Contract) -> Contract {
     let Contract { tools, prompts, resources, resource_templates, .. } = &mut contract;
     let parts = (tools.take(), prompts.take(), resources.take(), resource_templates.take());
