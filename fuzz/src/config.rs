@@ -2,8 +2,8 @@
 //! secrets that it may name.
 
 use crate::suite::check_mistake;
-use mcproof_engine::suite::Environment;
 use mcproof_report::{Style, diagnostic};
+use mcproof_suite::Environment;
 use mcproof_watch::config;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -2,8 +2,8 @@
 //! lock is read as it was written, and every difference can be shown. Each line is a contract, or a list of tools as JSON.
 
 use crate::lines_of;
-use mcproof_engine::contract::{self, Extent, Side};
-use mcproof_engine::fuzzed;
+use mcproof_contract::fuzzed;
+use mcproof_contract::{self as contract, Extent, Side};
 use mcproof_record::{Contract, ContractLock};
 use mcproof_report::{Style, contract as shown};
 use serde_json::Value;

@@ -2,7 +2,8 @@
 //! arguments that are made from a schema are accepted by it. The first line is the schema, the rest the value.
 
 use crate::lines_of;
-use mcproof_engine::fuzzed;
+use mcproof_analysis::arguments as made;
+use mcproof_analysis::json_schema::Schema;
 use serde_json::Value;
 
 /// # Panics
@@ -11,11 +12,28 @@ pub fn check(bytes: &[u8]) {
     let (schema, value) = lines_of(bytes);
     let Ok(schema) = serde_json::from_slice::<Value>(schema) else { return };
     let value = serde_json::from_slice::<Value>(value).unwrap_or_default();
-    if let Some((is_valid, errors)) = fuzzed::held_against(&schema, &value) {
+    if let Some((is_valid, errors)) = held_against(&schema, &value) {
         assert_eq!(is_valid, errors == 0, "{schema} and {value}: {errors} errors");
     }
-    if let Some(made) = fuzzed::arguments(&schema) {
-        let held = fuzzed::held_against(&schema, &made);
+    if let Some(made) = arguments(&schema) {
+        let held = held_against(&schema, &made);
         assert_eq!(held.map(|(is_valid, _)| is_valid), Some(true), "{made} was made from {schema}");
     }
+}
+
+/// Whether a schema accepts a value, and the number of errors; `None` if the schema or the value is refused.
+fn held_against(schema: &Value, value: &Value) -> Option<(bool, usize)> {
+    let schema = Schema::of(schema).ok()?;
+    let is_valid = schema.is_valid(value).ok()?;
+    Some((is_valid, schema.errors(value, 10).ok()?.len()))
+}
+
+/// Arguments that a schema accepts; the invalid and unusual ones are generated as well.
+fn arguments(schema: &Value) -> Option<Value> {
+    let valid = made::minimal(schema)?;
+    let _ = (made::missing(schema, &valid), made::mistyped(schema, &valid));
+    for what in made::Unusual::EVERY {
+        let _ = made::unusual(schema, &valid, what);
+    }
+    Some(valid)
 }

@@ -1,8 +1,8 @@
 //! Whatever a suite file holds, it is read, or each mistake in it has a place inside the file and can be shown.
 
-use mcproof_engine::suite::{self, Environment};
 use mcproof_record::Diagnostic;
 use mcproof_report::{Style, diagnostic};
+use mcproof_suite::{self as suite, Environment};
 use std::path::Path;
 
 /// # Panics

@@ -3,9 +3,10 @@
 //! headers of an HTTP response, `e ` stderr, `o ` stdout, `n ` a note, `p ` a probe that begins; the first line says the transport and
 //! the revision.
 
-use mcproof_engine::{contract, rules};
+use mcproof_contract as contract;
 use mcproof_record::{CheckReport, Direction, ExchangeId, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Take, Transcript};
 use mcproof_report::{Style, check as shown};
+use mcproof_rules as rules;
 use std::sync::LazyLock;
 use std::time::Duration;
 

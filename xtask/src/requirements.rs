@@ -39,7 +39,7 @@ const fn schema(path: &'static str) -> Source {
 }
 
 const REVISIONS_FOLDER: &str = "modelcontextprotocol/docs/specification";
-const TABLES: &str = "crates/engine/requirements";
+const TABLES: &str = "crates/rules/requirements";
 
 const ORIGINS: [Origin; 8] = [
     Origin {

@@ -93,7 +93,7 @@ fn trials(root: &Path) -> Result<Vec<Trial>, String> {
 }
 
 fn table(root: &Path) -> Result<Vec<Row>, String> {
-    let file = root.join("crates/engine/src/sdk/known.tsv");
+    let file = root.join("crates/rules/src/sdk/known.tsv");
     let text = fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let row = |line: &str| {
         let columns: Vec<String> = line.split('\t').map(str::to_owned).collect();

@@ -7,11 +7,11 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::oddities;
 use crate::target::{Resolved, TargetArgs};
+use mcproof_analysis::diagnosis::of_list_failure;
 use mcproof_client::{
     CallFailure, ConnectFailure, Era, EraChoice, Patience, Session, Tap, Target, TransportKind, Unanswered, open_session,
 };
-use mcproof_engine::contract::{self, CaptureFailure, Captured, Profile, Visitor};
-use mcproof_engine::diagnosis as engine;
+use mcproof_contract::{self as contract, CaptureFailure, Captured, Profile, Visitor};
 use mcproof_record::{CheckReport, Contract, ContractLock, Diagnostic, Transcript};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -204,7 +204,7 @@ async fn captured(session: &Session, versions: &[String], resolved: &Resolved) -
         Ok(captured) => Ok(captured),
         Err(CaptureFailure::List { method, failure }) => {
             let scene = diagnosis::scene(session).await;
-            Err(Failure::new(Exit::Failed, engine::of_list_failure(&failure, method, &scene)))
+            Err(Failure::new(Exit::Failed, of_list_failure(&failure, method, &scene)))
         }
         Err(failure @ CaptureFailure::Restless) => {
             let diagnostic = Diagnostic::error("restless-lists", failure.to_string());

@@ -3,8 +3,8 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::target::Resolved;
+use mcproof_analysis::diagnosis::{self, Asker, Scene};
 use mcproof_client::{ConnectFailure, Session, Tap};
-use mcproof_engine::diagnosis::{self, Asker, Scene};
 use mcproof_record::Diagnostic;
 
 /// Why no session could be opened.

@@ -1,6 +1,6 @@
 //! Durations as people type them: `5s`, `200ms`, `1.5m`, and bare milliseconds.
 
-use mcproof_engine::suite::{BadDuration, parse_duration};
+use mcproof_suite::{BadDuration, parse_duration};
 use std::time::Duration;
 
 /// What `0` stands for, which elsewhere means "no limit": every wait has an end.

@@ -2,9 +2,9 @@
 //! started, below the user's state folder, so that no project has to ignore it. Knows no suites.
 
 use crate::{output, settings};
-use mcproof_engine::run::{case_key, folder_name};
 use mcproof_record::{CaseKey, Diagnostic, FORMAT_VERSION, LastRun, Summary};
 use mcproof_report::diagnostic;
+use mcproof_suite::run::{case_key, folder_name};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -26,6 +26,7 @@ mod request;
 mod restriction;
 mod selection;
 mod settings;
+mod starter;
 mod status;
 mod suggest;
 mod suites;

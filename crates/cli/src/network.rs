@@ -4,8 +4,8 @@
 use crate::failure::Failure;
 use crate::{output, settings};
 use mcproof_client::{JsonLimits, Network, Proxies, Proxy, ProxyVariables, Tls, TlsFailure, Verification};
-use mcproof_engine::suite::plan::LimitChoices;
-use mcproof_engine::suite::{parse_head_size, parse_size};
+use mcproof_suite::plan::LimitChoices;
+use mcproof_suite::{parse_head_size, parse_size};
 use std::fs;
 use std::path::{Path, PathBuf};
 

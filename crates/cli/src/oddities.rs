@@ -4,9 +4,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 use crate::settings;
+use mcproof_analysis::diagnosis::Asker;
+use mcproof_analysis::oddities::{Odd, Oddities};
 use mcproof_client::Session;
-use mcproof_engine::diagnosis::Asker;
-use mcproof_engine::oddities::{Odd, Oddities};
 use mcproof_record::Diagnostic;
 use mcproof_report::diagnostic;
 

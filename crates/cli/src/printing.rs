@@ -8,7 +8,7 @@ use crate::output;
 use crate::present;
 use crate::settings;
 use base64::Engine as _;
-use mcproof_engine::oddities::Oddities;
+use mcproof_analysis::oddities::Oddities;
 use mcproof_report::{diagnostic, escape_json};
 use serde_json::{Value, json};
 use std::path::PathBuf;

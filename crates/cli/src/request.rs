@@ -4,10 +4,10 @@ use crate::arguments::{self, Argument};
 use crate::diagnosis;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use mcproof_analysis::diagnosis::{of_call_failure, of_list_failure};
+use mcproof_analysis::missing;
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{CallFailure, Era, ListFailure, Reply, Session, TransportKind};
-use mcproof_engine::diagnosis as engine;
-use mcproof_engine::suite::missing;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -99,7 +99,7 @@ async fn by_method(session: &Session, request: &Request, timeout: Duration) -> R
             Err(ListFailure::Rpc { error, .. }) => Ok(Err(error)),
             Err(failure) => {
                 let scene = diagnosis::scene(session).await;
-                Err(Failure::new(Exit::Failed, engine::of_list_failure(&failure, method, &scene)))
+                Err(Failure::new(Exit::Failed, of_list_failure(&failure, method, &scene)))
             }
         };
     }
@@ -133,7 +133,7 @@ async fn call(
 }
 
 async fn silence(session: &Session, failure: &CallFailure, method: &str) -> Failure {
-    Failure::new(Exit::Failed, engine::of_call_failure(failure, method, &diagnosis::scene(session).await))
+    Failure::new(Exit::Failed, of_call_failure(failure, method, &diagnosis::scene(session).await))
 }
 
 /// Whether the schema of a tool may say that arguments go into headers as well (2026-07-28, basic/transports, Streamable HTTP,

@@ -5,8 +5,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::settings;
 use mcproof_client::ListedHost;
-use mcproof_engine::suite::restriction::{CommandPattern, Folder, Restriction, Variables};
 use mcproof_record::Diagnostic;
+use mcproof_suite::restriction::{CommandPattern, Folder, Restriction, Variables};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 

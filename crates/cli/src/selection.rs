@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::last_run::Memory;
 use crate::settings;
 use crate::suites::{Loaded, SuiteArgs};
-use mcproof_engine::run::{self, Filter, Order, Plan, Selection, Shard};
+use mcproof_suite::run::{self, Filter, Order, Plan, Selection, Shard};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 

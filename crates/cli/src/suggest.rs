@@ -1,6 +1,6 @@
 //! "Did you mean …" for names that a person typed.
 
-pub(crate) use mcproof_engine::suite::did_you_mean;
+pub(crate) use mcproof_analysis::did_you_mean;
 
 /// A hint that names the nearest candidate, or else all of them; `None` if there are none.
 pub(crate) fn hint(typed: &str, candidates: &[&str]) -> Option<String> {

@@ -14,16 +14,16 @@ use crate::settings;
 use crate::suggest;
 use clap::{Args as _, FromArgMatches as _};
 use config::{Folder, Known};
+use mcproof_analysis::diagnosis::Asker;
+use mcproof_analysis::oddities::Oddities;
+use mcproof_analysis::offer::flaw_of_offer;
+use mcproof_check::sdk::MadeWith;
+use mcproof_check::{Budget, Inquiry, Permission};
 use mcproof_client::{
     ConnectOptions, Destinations, Endpoint, EraChoice, Guardian, Launch, ListedHost, Network, Reading, Startup, Surroundings, TapBounds,
     Target, TransportKind, inherited_secrets,
 };
-use mcproof_engine::check::{Budget, Inquiry, Permission};
-use mcproof_engine::diagnosis::Asker;
-use mcproof_engine::oddities::Oddities;
-use mcproof_engine::offer::flaw_of_offer;
-use mcproof_engine::sdk::MadeWith;
-use mcproof_engine::suite::restriction::Restriction;
+use mcproof_suite::restriction::Restriction;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::Arc;

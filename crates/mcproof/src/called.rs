@@ -1,11 +1,11 @@
 //! The answer to a call, and what a test says about it. Every assertion panics with the difference and the wire.
 
 use crate::failure::rendered;
+use mcproof_analysis::diagnosis;
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{Reply, Tap};
-use mcproof_engine::diagnosis;
-use mcproof_engine::judge::{self, Payload};
 use mcproof_record::{Diagnostic, FrameId};
+use mcproof_suite::judge::{self, Payload};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;

@@ -2,8 +2,8 @@
 
 use crate::called::CallResult;
 use crate::failure::Failure;
+use mcproof_analysis::diagnosis::{self, Asker, Scene};
 use mcproof_client::{ConnectFailure, ConnectOptions, Endpoint, Launch, ListFailure, Reply, Session, Tap, Target, TransportKind};
-use mcproof_engine::diagnosis::{self, Asker, Scene};
 use mcproof_record::Diagnostic;
 use mcproof_report::{Style, diagnostic};
 use serde_json::{Map, Value, json};

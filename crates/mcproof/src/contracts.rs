@@ -2,13 +2,13 @@
 
 use crate::client::Client;
 use crate::failure::{Failure, rendered};
+use mcproof_check::sdk::MadeWith;
+use mcproof_check::{Budget, Explored, Inquiry, Permission, explore, take_of};
 use mcproof_client::{ConnectOptions, TapBounds, Target};
-use mcproof_engine::check::{Budget, Explored, Inquiry, Permission, explore, take_of};
-use mcproof_engine::contract::{self, CaptureFailure};
-use mcproof_engine::rules;
-use mcproof_engine::sdk::MadeWith;
+use mcproof_contract::{self as contract, CaptureFailure};
 use mcproof_record::{Diagnostic, Severity, Take};
 use mcproof_report::{Style, check, contract as shown};
+use mcproof_rules as rules;
 use std::path::Path;
 use tokio::sync::oneshot;
 
@@ -91,8 +91,8 @@ pub async fn assert_check(target: Target, options: ConnectOptions) -> Result<(),
     let Explored { takes, unreachable } = explored.map_err(|error| resources(error.to_string()))?;
     if let Some(failure) = unreachable {
         let transcript = takes.into_iter().next().map(|take| take.transcript).unwrap_or_default();
-        let asker = mcproof_engine::diagnosis::Asker::Suite;
-        return Err(Failure::new(mcproof_engine::diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, asker)));
+        let asker = mcproof_analysis::diagnosis::Asker::Suite;
+        return Err(Failure::new(mcproof_analysis::diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, asker)));
     }
     judge(takes, &name);
     Ok(())

@@ -3,8 +3,8 @@
 use crate::client::{Client, endpoint, explain};
 use crate::failure::Failure;
 use mcproof_client::{ConnectOptions, Endpoint, Launch, Session, Tap, TapBounds, Target, TransportKind, open_bare, revision};
-use mcproof_engine::run::locate_by;
 use mcproof_record::Diagnostic;
+use mcproof_suite::run::locate_by;
 use std::fmt;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;

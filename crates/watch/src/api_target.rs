@@ -3,10 +3,10 @@
 
 use crate::config::{Config, Dependencies, NAMES, TargetKind, TargetSpec, is_name};
 use crate::state::Thresholds;
+use mcproof_analysis::oddities::Oddities;
 use mcproof_client::{Destinations, EraChoice, TransportKind};
-use mcproof_engine::oddities::Oddities;
-use mcproof_engine::suite::plan::{Binding, Reach, Server};
 use mcproof_record::Place;
+use mcproof_suite::plan::{Binding, Reach, Server};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;

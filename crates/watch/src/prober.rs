@@ -11,15 +11,15 @@ use crate::push::Judgement;
 use crate::state::{Observation, Policy, ProcessFacts, Verdict};
 use crate::store::{Finished, Lease, ProbeEvidence, SeenContract};
 use kept::{Earlier, Kept};
+use mcproof_analysis::diagnosis::Asker;
 use mcproof_client::{
     ConnectOptions, Endpoint, Guardian, HttpQuestion, Network, Patience, Tap, TapBounds, Target, ask_elsewhere, inherited_secrets,
 };
-use mcproof_engine::contract;
-use mcproof_engine::diagnosis::Asker;
-use mcproof_engine::probe::{ProbeExtent, ProbePlan, Probed, Promise, visit};
-use mcproof_engine::run::target_of;
-use mcproof_engine::suite::plan::{Binding, Server};
+use mcproof_contract as contract;
+use mcproof_contract::probe::{ProbeExtent, ProbePlan, Probed, Promise, visit};
 use mcproof_record::{Diagnostic, Phase, ProbeReport, ProbeVerdict, Severity};
+use mcproof_suite::plan::{Binding, Server};
+use mcproof_suite::run::target_of;
 use ours::Canaries;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

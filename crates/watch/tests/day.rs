@@ -12,7 +12,7 @@ mod weather;
 
 use authority::Authority;
 use mcproof_client::{Guardian, Network};
-use mcproof_engine::suite::Environment;
+use mcproof_suite::Environment;
 use mcproof_testkit::demo::DemoName::{Shop, Tracker};
 use mcproof_watch::channel::Carrier;
 use mcproof_watch::config::{self, Config};

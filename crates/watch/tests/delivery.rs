@@ -18,7 +18,7 @@ use frozen::Freezable;
 use guard::*;
 use libtest_mimic::Arguments;
 use mcproof_client::Network;
-use mcproof_engine::suite::Environment;
+use mcproof_suite::Environment;
 use mcproof_watch::channel::{Carrier, Kind};
 use mcproof_watch::config::{Config, Secret, load};
 use mcproof_watch::heartbeat::{Beat, Heart};

@@ -12,7 +12,7 @@ mod postgres;
 mod receivers;
 
 use data::{Data, HOSTILE, NOW};
-use mcproof_engine::suite::Environment;
+use mcproof_suite::Environment;
 use mcproof_watch::api_target;
 use mcproof_watch::config::{Config, Login, Proxy, Secret, TargetKind, TargetSpec, User, When, Window, load};
 use mcproof_watch::moment::Moment;

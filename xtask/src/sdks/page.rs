@@ -12,7 +12,7 @@ const HEAD: &str = "\
 
 Written by `cargo xtask sdks`; not to be edited. Each version of each SDK runs the server of `sdks/servers`, which has one tool, one
 resource and one prompt and whose author wrote nothing wrong. What `mcproof check` finds on it is the SDK's doing, and stands in
-`crates/engine/src/sdk/known.tsv`. On any server that is made with such a version, findings of the same rule with the same message are
+`crates/rules/src/sdk/known.tsv`. On any server that is made with such a version, findings of the same rule with the same message are
 folded: they are told in one paragraph at the end of the report.
 
 A version is known from outside: from the packages that a Node.js script finds, from the distributions beside the native modules that a

@@ -9,7 +9,7 @@ use crate::oddities::StrictArgs;
 use crate::target::{TargetArgs, Words};
 use crate::{output, settings};
 use mcproof_client::TransportKind;
-use mcproof_engine::contract::{Extent, Side, Visitor, diff};
+use mcproof_contract::{Extent, Side, Visitor, diff};
 use mcproof_record::{ChangeLevel, ContractDiff, Diagnostic};
 use mcproof_report::contract;
 use std::path::Path;

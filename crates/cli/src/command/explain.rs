@@ -3,9 +3,10 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{output, settings};
-use mcproof_engine::{requirements, rules};
 use mcproof_record::RulePage;
 use mcproof_report::{Style, explain};
+use mcproof_rules as rules;
+use mcproof_rules::requirements;
 use std::fs;
 use std::path::{Path, PathBuf};
 

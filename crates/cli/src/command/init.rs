@@ -8,19 +8,19 @@ use crate::diagnosis;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::oddities::{self, StrictArgs};
+use crate::starter::{self, Interview, Interviewed, Reaching, Stage, Started, StarterSuite, Surroundings};
 use crate::status::Status;
 use crate::target::{Resolved, TargetArgs, Words, host};
 use crate::{output, printing, settings};
 use files::{Planned, Scaffold};
+use mcproof_analysis::diagnosis::{evidence, of_list_failure};
+use mcproof_check::Permission;
 use mcproof_client::redaction::Redactor;
 use mcproof_client::{Handshake, Launch, Target};
-use mcproof_engine::check::Permission;
-use mcproof_engine::contract;
-use mcproof_engine::diagnosis as engine;
-use mcproof_engine::starter::{self, Interview, Interviewed, Reaching, Stage, Started, StarterSuite, Surroundings};
-use mcproof_engine::suite::schema::suite_schema;
+use mcproof_contract as contract;
 use mcproof_record::{ContractLock, Diagnostic};
 use mcproof_report::diagnostic;
+use mcproof_suite::schema::suite_schema;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -157,7 +157,7 @@ fn visit_twice(resolved: Resolved, interview: &Interview, watching: Watching) ->
                 if let Some(closed) = session.closed_because() {
                     let message = format!("{closed} while it was asked: what it has not answered is only listed");
                     let warning = Diagnostic::warning("server-gone", message).hint("`mcproof call` shows which tool it does not survive");
-                    let evidence = engine::evidence(&session.tap().transcript(), None);
+                    let evidence = evidence(&session.tap().transcript(), None);
                     output::talk(&diagnostic::render(&warning.evidence(evidence), &settings::style()));
                 }
                 said = Some(interviewed);
@@ -165,7 +165,7 @@ fn visit_twice(resolved: Resolved, interview: &Interview, watching: Watching) ->
             }
             Err((method, failure)) => {
                 let scene = diagnosis::scene(session).await;
-                Err(Failure::new(Exit::Failed, engine::of_list_failure(&failure, method, &scene)))
+                Err(Failure::new(Exit::Failed, of_list_failure(&failure, method, &scene)))
             }
         }
     })?;

@@ -7,7 +7,7 @@ use crate::selection::{Scope, SelectionArgs};
 use crate::suites::SuiteArgs;
 use crate::{output, settings};
 use mcproof_client::Tls;
-use mcproof_engine::run::FILTER_HELP;
+use mcproof_suite::run::FILTER_HELP;
 
 /// Show which tests would run
 ///

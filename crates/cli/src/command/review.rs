@@ -4,10 +4,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::restriction::RestrictionArgs;
 use crate::{output, settings};
-use mcproof_engine::run::snapshot::{self, Pending};
-use mcproof_engine::suite;
 use mcproof_record::{Diagnostic, Severity};
 use mcproof_report::diagnostic;
+use mcproof_suite as suite;
+use mcproof_suite::run::snapshot::{self, Pending};
 use std::io::{self, BufRead};
 use std::path::PathBuf;
 

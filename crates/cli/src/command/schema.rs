@@ -3,8 +3,8 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
-use mcproof_engine::suite::schema::suite_schema;
 use mcproof_record::schema;
+use mcproof_suite::schema::suite_schema;
 use mcproof_watch::config::config_schema;
 
 /// Print a JSON Schema

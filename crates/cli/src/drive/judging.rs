@@ -6,21 +6,21 @@ use super::trouble::Trouble;
 use super::{Context, Drive};
 use crate::command::unknown_rule;
 use crate::contracts::{self, Saved};
+use mcproof_analysis::diagnosis::{self, Asker, Scene};
+use mcproof_check::{Explored, Inquiry, Permission, explore, take_of};
 use mcproof_client::Tap;
 use mcproof_client::redaction::REDACTED;
-use mcproof_engine::check::{Explored, Inquiry, Permission, explore, take_of};
-use mcproof_engine::contract::{self, CaptureFailure};
-use mcproof_engine::diagnosis::{self, Asker, Scene};
-use mcproof_engine::judge::{self, Payload};
-use mcproof_engine::rules;
-use mcproof_engine::run::{Snapshots, snapshot};
-use mcproof_engine::suite::step::redactions;
+use mcproof_contract::{self as contract, CaptureFailure};
 use mcproof_record::drive::{
     CheckFinding, CheckParams, CheckResult, ContractParams, ContractResult, Denied, DiffParams, DiffResult, DriveTarget, EraName,
     ExpectParams, Expected, HashResult, SnapshotParams, SnapshotResult, SnapshotState, TranscriptParams, TranscriptResult,
 };
 use mcproof_record::{ChangeLevel, Conclusion, Diagnostic, Finding, FrameId, Ruling, Severity, Take, Transcript};
 use mcproof_report::{check, contract as shown_contract, diagnostic};
+use mcproof_rules as rules;
+use mcproof_suite::judge::{self, Payload};
+use mcproof_suite::run::{Snapshots, snapshot};
+use mcproof_suite::step::redactions;
 use serde_json::Value;
 use std::path::Path;
 

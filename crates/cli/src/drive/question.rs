@@ -5,14 +5,14 @@ use super::sessions::{Seat, milliseconds};
 use super::targets::duration;
 use super::trouble::Trouble;
 use super::{Context, Done, Drive, Job, envelope};
+use mcproof_analysis::diagnosis::{self, Asker, Scene};
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{CallFailure, Deadline, Era, HttpHead, Reply, Sent, Session, Terms};
-use mcproof_engine::diagnosis::{self, Asker, Scene};
-use mcproof_engine::judge::Payload;
 use mcproof_record::drive::{
     Answer, Asked, CallAnswer, CallParams, CompleteParams, Http, PingParams, PromptParams, ReadParams, RequestParams,
 };
 use mcproof_record::{Diagnostic, FrameId, Json, JsonObject};
+use mcproof_suite::judge::Payload;
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 use serde_json::{Map, Value, json};

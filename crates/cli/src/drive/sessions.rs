@@ -7,10 +7,10 @@ use super::trouble::Trouble;
 use super::{Drive, envelope};
 use crate::target::Resolved;
 use crate::wire;
+use mcproof_analysis::diagnosis::{self, Asker};
 use mcproof_client::{
     Answers, ConnectOptions, Exit, Fault, Patience, Session, ShutdownReport, Tap, Target, open_in_memory, open_relayed, open_session,
 };
-use mcproof_engine::diagnosis::{self, Asker};
 use mcproof_record::drive::{
     AnswersParams, CloseParams, Closed, Ended, ExitStatus, Nothing, Notified, OpenParams, Opened, PatienceName, Progressed, Push,
     SeenFrame, SessionOnly,

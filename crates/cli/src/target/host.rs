@@ -9,8 +9,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::settings;
 use mcproof_client::{Launch, Surroundings};
-use mcproof_engine::run::Launcher;
 use mcproof_record::Diagnostic;
+use mcproof_suite::run::Launcher;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

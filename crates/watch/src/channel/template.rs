@@ -78,9 +78,9 @@ pub(crate) fn check(source: &str, examples: &[Json]) -> Result<(), Mistake> {
     unknown.sort();
     if let Some(name) = unknown.into_iter().find(|name| !VARIABLES.iter().any(|(known, _)| known == name)) {
         let names = || VARIABLES.iter().map(|(known, _)| *known);
-        let hint = match mcproof_engine::suite::did_you_mean(&name, names()) {
+        let hint = match mcproof_analysis::did_you_mean(&name, names()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("variables are {}", mcproof_engine::suite::listed(names())),
+            None => format!("variables are {}", mcproof_analysis::listed(names())),
         };
         let line = source.lines().position(|line| line.contains(&name)).map(|line| line + 1);
         return mistake(line, format!("there is no variable `{name}`"), &hint);

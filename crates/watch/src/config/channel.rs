@@ -6,11 +6,11 @@ use crate::channel::{Kind as MessageKind, Message, Templates, template};
 use crate::incident::{Class, Detail, Severity};
 use crate::moment::Moment;
 use lettre::message::Mailbox;
-use mcproof_engine::suite::document::{Entry, Key as Written, Kind, Node};
-use mcproof_engine::suite::format::{Fault, Key, Object, Shape};
-use mcproof_engine::suite::reader::Reader;
-use mcproof_engine::suite::source::Span;
 use mcproof_record::Diagnostic;
+use mcproof_suite::document::{Entry, Key as Written, Kind, Node};
+use mcproof_suite::format::{Fault, Key, Object, Shape};
+use mcproof_suite::reader::Reader;
+use mcproof_suite::source::Span;
 use serde_json::Value;
 use url::Url;
 

@@ -2,10 +2,10 @@
 
 use super::TargetSpec;
 use super::reader::unknown;
-use mcproof_engine::suite::did_you_mean;
-use mcproof_engine::suite::document::Node;
-use mcproof_engine::suite::reader::Reader;
+use mcproof_analysis::did_you_mean;
 use mcproof_record::Diagnostic;
+use mcproof_suite::document::Node;
+use mcproof_suite::reader::Reader;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a target cannot work without.

@@ -3,11 +3,11 @@
 
 use super::leaves::check_url;
 use super::target::fitting_name;
-use mcproof_engine::suite::document::Node;
-use mcproof_engine::suite::plan::Server;
-use mcproof_engine::suite::reader::Reader;
-use mcproof_engine::suite::server::read_server;
 use mcproof_record::Diagnostic;
+use mcproof_suite::document::Node;
+use mcproof_suite::plan::Server;
+use mcproof_suite::reader::Reader;
+use mcproof_suite::server::read_server;
 use serde_json::{Map, Value, json};
 
 /// The servers of a file, by their names. What cannot be read is told at `node`, which names it.

@@ -3,11 +3,11 @@
 
 use crate::moment::Moment;
 use crate::secret::Secret;
-use mcproof_engine::suite::document::{Kind, Node};
-use mcproof_engine::suite::format::{Fault, Key, Presence, Shape};
-use mcproof_engine::suite::reader::Reader;
-use mcproof_engine::suite::{did_you_mean, listed};
+use mcproof_analysis::{did_you_mean, listed};
 use mcproof_record::Diagnostic;
+use mcproof_suite::document::{Kind, Node};
+use mcproof_suite::format::{Fault, Key, Presence, Shape};
+use mcproof_suite::reader::Reader;
 use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;

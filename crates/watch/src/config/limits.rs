@@ -2,10 +2,10 @@
 
 use super::leaves::{optional, read_at_least, read_count};
 use crate::state::Thresholds;
-use mcproof_engine::suite::document::{Kind, Node};
-use mcproof_engine::suite::format::{Fault, Object, Shape};
-use mcproof_engine::suite::reader::Reader;
 use mcproof_record::Diagnostic;
+use mcproof_suite::document::{Kind, Node};
+use mcproof_suite::format::{Fault, Object, Shape};
+use mcproof_suite::reader::Reader;
 use std::time::Duration;
 
 /// What was said of it, in one place.

@@ -4,10 +4,10 @@ use super::leaves::{Openness, choose, optional, read_secret, read_texts, require
 use super::reader::entries;
 use super::{Login, Proxy, Secret, User};
 use crate::role::Role;
-use mcproof_engine::suite::document::{Kind, Node};
-use mcproof_engine::suite::format::{Fault, Object, Shape};
-use mcproof_engine::suite::reader::Reader;
 use mcproof_record::Diagnostic;
+use mcproof_suite::document::{Kind, Node};
+use mcproof_suite::format::{Fault, Object, Shape};
+use mcproof_suite::reader::Reader;
 use std::net::IpAddr;
 
 const ROLES: [(&str, Role); 3] = [("viewer", Role::Viewer), ("operator", Role::Operator), ("admin", Role::Admin)];

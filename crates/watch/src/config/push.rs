@@ -4,11 +4,11 @@ use super::leaves::{Openness, optional, read_at_least, read_secret, required};
 use super::window::{read_cron, read_zone};
 use super::{Secret, TargetKind};
 use crate::push::{Expectation, Rhythm};
-use mcproof_engine::suite::document::Node;
-use mcproof_engine::suite::format::{Fault, Object, Shape};
-use mcproof_engine::suite::reader::Reader;
-use mcproof_engine::suite::source::Span;
 use mcproof_record::Diagnostic;
+use mcproof_suite::document::Node;
+use mcproof_suite::format::{Fault, Object, Shape};
+use mcproof_suite::reader::Reader;
+use mcproof_suite::source::Span;
 use std::time::Duration;
 
 const GRACE: Duration = Duration::from_secs(300);

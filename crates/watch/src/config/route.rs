@@ -3,11 +3,11 @@
 use super::leaves::{choose, optional, read_at_least, read_at_most, read_count, read_items, read_texts, required};
 use super::{Route, Step};
 use crate::incident::Severity;
-use mcproof_engine::suite::document::{Kind, Node};
-use mcproof_engine::suite::format::{Fault, Object, Shape};
-use mcproof_engine::suite::reader::Reader;
-use mcproof_engine::suite::source::Span;
 use mcproof_record::Diagnostic;
+use mcproof_suite::document::{Kind, Node};
+use mcproof_suite::format::{Fault, Object, Shape};
+use mcproof_suite::reader::Reader;
+use mcproof_suite::source::Span;
 use std::time::Duration;
 
 const SEVERITIES: [(&str, Severity); 3] = [("notify", Severity::Notify), ("page", Severity::Page), ("security", Severity::Security)];

@@ -2,9 +2,9 @@
 //! mistake is told before anybody relies on it, and again before each run, since the file may be another one by then.
 
 use mcproof_client::Tls;
-use mcproof_engine::suite::plan::{Server, Suite};
-use mcproof_engine::suite::{self, Environment};
 use mcproof_record::Diagnostic;
+use mcproof_suite::plan::{Server, Suite};
+use mcproof_suite::{self as suite, Environment};
 use serde_json::Map;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -8,17 +8,17 @@ use super::limits::{
 };
 use super::push::{PUSH, read_push};
 use super::{TargetKind, TargetSpec, load_read_only};
+use mcproof_analysis::oddities::Oddities;
 use mcproof_client::Tls;
-use mcproof_engine::oddities::Oddities;
-use mcproof_engine::suite::auth::{AUTH, AUTH_DOC};
-use mcproof_engine::suite::document::{Entry, Key as Written, Kind, Node};
-use mcproof_engine::suite::format::{Fault, Key, Object, Shape};
-use mcproof_engine::suite::plan::Server;
-use mcproof_engine::suite::reach::{LIMITS, LIMITS_DOC, PROXY_DOC, TLS, TLS_DOC};
-use mcproof_engine::suite::reader::Reader;
-use mcproof_engine::suite::server::{BINDING, read_server};
-use mcproof_engine::suite::source::Span;
 use mcproof_record::Diagnostic;
+use mcproof_suite::auth::{AUTH, AUTH_DOC};
+use mcproof_suite::document::{Entry, Key as Written, Kind, Node};
+use mcproof_suite::format::{Fault, Key, Object, Shape};
+use mcproof_suite::plan::Server;
+use mcproof_suite::reach::{LIMITS, LIMITS_DOC, PROXY_DOC, TLS, TLS_DOC};
+use mcproof_suite::reader::Reader;
+use mcproof_suite::server::{BINDING, read_server};
+use mcproof_suite::source::Span;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

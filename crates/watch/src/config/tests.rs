@@ -1,8 +1,8 @@
 //! What a person who writes a configuration sees: the format as it is documented, and every mistake at its place.
 
 use super::*;
-use mcproof_engine::suite::Environment;
 use mcproof_record::Diagnostic;
+use mcproof_suite::Environment;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -218,7 +218,7 @@ fn the_examples_of_the_guide_are_read_and_it_names_every_key() {
 
 #[test]
 fn the_schema_takes_what_is_right_and_refuses_what_is_not() {
-    use mcproof_engine::suite::{document, source::Source};
+    use mcproof_suite::{document, source::Source};
     let schema = config_schema();
     let validator = jsonschema::draft202012::options().build(&schema).unwrap();
     let value = |text: &str| document::parse(&Source::new("w.yaml", text), 0).0.unwrap().to_value();

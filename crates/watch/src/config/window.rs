@@ -4,11 +4,11 @@ use super::leaves::{optional, read_texts, read_time, required};
 use crate::moment::Moment;
 use croner::Cron;
 use jiff::tz::TimeZone;
-use mcproof_engine::suite::document::Node;
-use mcproof_engine::suite::format::{Fault, Object, Shape};
-use mcproof_engine::suite::reader::Reader;
-use mcproof_engine::suite::source::Span;
 use mcproof_record::Diagnostic;
+use mcproof_suite::document::Node;
+use mcproof_suite::format::{Fault, Object, Shape};
+use mcproof_suite::reader::Reader;
+use mcproof_suite::source::Span;
 use std::time::Duration;
 
 /// Nobody is told meanwhile; what happens is written down all the same.

@@ -3,9 +3,9 @@
 use super::{Prepared, Prober};
 use crate::config::load_read_only;
 use mcproof_client::{Patience, Startup, Tls, inherited_secrets};
-use mcproof_engine::run::{Covering, RunOptions, Selection, Snapshots, Start, Transcripts, plan, run};
-use mcproof_engine::suite::plan::Server;
 use mcproof_record::{Diagnostic, Event, Severity, Verdict};
+use mcproof_suite::plan::Server;
+use mcproof_suite::run::{Covering, RunOptions, Selection, Snapshots, Start, Transcripts, plan, run};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -83,7 +83,7 @@ impl Prober {
         Some(Diagnostic::error("suite-slow", message).hint("give the target a longer `timeout`, or the suite fewer cases"))
     }
 
-    fn plan(&self, path: &Path, server: &Server, tls: &Tls) -> Result<mcproof_engine::run::Plan, Diagnostic> {
+    fn plan(&self, path: &Path, server: &Server, tls: &Tls) -> Result<mcproof_suite::run::Plan, Diagnostic> {
         let suite = load_read_only(path, &self.variables, server, tls).map_err(|diagnostic| *diagnostic)?;
         plan(&[Arc::new(suite)], &Selection::default()).map_err(|diagnostic| *diagnostic)
     }

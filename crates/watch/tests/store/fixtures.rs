@@ -1,9 +1,9 @@
 //! What all tests of the store start from.
 
+use mcproof_analysis::oddities::Oddities;
 use mcproof_client::{EraChoice, TransportKind};
-use mcproof_engine::oddities::Oddities;
-use mcproof_engine::suite::plan::{Binding, Reach, Server};
 use mcproof_record::Place;
+use mcproof_suite::plan::{Binding, Reach, Server};
 use mcproof_watch::config::{Config, Dependencies, TargetKind, TargetSpec};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::monitor;

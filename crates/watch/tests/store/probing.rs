@@ -3,7 +3,7 @@
 use super::fixtures::*;
 use super::server::{Mood, serve};
 use mcproof_client::TransportKind;
-use mcproof_engine::suite::plan::{Binding, Inherited, Launch, Reach};
+use mcproof_suite::plan::{Binding, Inherited, Launch, Reach};
 use mcproof_testkit::demo::{DemoName, DemoOptions, bind};
 use mcproof_watch::clock::Clock;
 use mcproof_watch::config::{Secret, TargetKind, TargetSpec};

@@ -4,7 +4,7 @@
 use super::fixtures::*;
 use super::receiver::Receiver;
 use mcproof_client::Network;
-use mcproof_engine::suite::Environment;
+use mcproof_suite::Environment;
 use mcproof_watch::channel::Carrier;
 use mcproof_watch::config::{Config, load};
 use mcproof_watch::moment::Moment;

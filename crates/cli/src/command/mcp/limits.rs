@@ -4,7 +4,7 @@
 
 use crate::failure::Failure;
 use crate::settings;
-use mcproof_engine::suite::restriction::{CommandPattern, Folder, line};
+use mcproof_suite::restriction::{CommandPattern, Folder, line};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 

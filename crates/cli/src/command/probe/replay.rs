@@ -3,10 +3,10 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{output, settings};
-use mcproof_engine::probe::take_of;
-use mcproof_engine::rules;
+use mcproof_contract::probe::take_of;
 use mcproof_record::{Diagnostic, FORMAT_VERSION, Judged, ProbeReport, Ruling, Severity, Transcript};
 use mcproof_report::{diagnostic, probe as lines};
+use mcproof_rules as rules;
 use serde_json::{Value, json};
 use std::path::Path;
 

@@ -3,9 +3,9 @@
 use super::Instead;
 use crate::failure::Failure;
 use crate::{output, settings};
-use mcproof_engine::suite::Environment;
 use mcproof_record::{Diagnostic, Severity};
 use mcproof_report::diagnostic;
+use mcproof_suite::Environment;
 use mcproof_watch::config::{Config, Loaded, database_of, load};
 use std::path::{Path, PathBuf};
 

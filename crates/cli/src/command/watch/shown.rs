@@ -1,6 +1,6 @@
 //! What a configuration comes to, for people and as JSON. Secrets are not in it.
 
-use mcproof_engine::oddities::Oddities;
+use mcproof_analysis::oddities::Oddities;
 use mcproof_report::escape;
 use mcproof_watch::config::{Config, Route, TargetKind, TargetSpec, When};
 use mcproof_watch::push::Rhythm;

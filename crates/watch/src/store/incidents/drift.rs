@@ -4,7 +4,7 @@ use super::{Scene, Turn};
 use crate::incident::{Class, Detail, Severity};
 use crate::state::{Drift, Effect};
 use crate::store::{contracts, packed};
-use mcproof_engine::contract::{Extent, Side, diff};
+use mcproof_contract::{Extent, Side, diff};
 use mcproof_record::{ChangeLevel, ContractChange, ContractDiff};
 use sqlx::{Any, Transaction};
 use std::collections::BTreeMap;

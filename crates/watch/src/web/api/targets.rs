@@ -8,7 +8,7 @@ use crate::web::State;
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::response::Response;
-use mcproof_engine::suite::listed;
+use mcproof_analysis::listed;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

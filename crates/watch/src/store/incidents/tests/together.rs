@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::load;
-use mcproof_engine::suite::Environment;
+use mcproof_suite::Environment;
 use std::path::Path;
 
 const TARGETS: &str = "targets:

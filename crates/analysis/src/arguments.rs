@@ -1,0 +1,501 @@
+//! Arguments made from a JSON Schema: the least that it accepts, and what it does not. Knows schemas, no tools.
+//!
+//! Whatever is made is held against the schema before it is given out, so that a schema that asks for more than is
+//! understood here gives nothing rather than something wrong.
+
+mod texts;
+
+use crate::json_schema::Schema;
+use serde_json::{Map, Value, json};
+use std::cell::Cell;
+pub use texts::WORD;
+
+/// Schemas inside each other that are followed.
+const DEEPEST: usize = 24;
+/// Schemas that are looked at for one value; references may multiply without end.
+const MOST_STEPS: usize = 5_000;
+/// Items of an array, or characters beyond what is natural, that a schema may ask for.
+const MOST_ITEMS: u64 = 1_000;
+
+/// Arguments with one thing about them, and the property that has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variant {
+    pub property: String,
+    pub arguments: Value,
+}
+
+/// What is unusual and no mistake of a client, or one that a server has to bear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unusual {
+    /// A property that nobody declared.
+    Extra,
+    Null,
+    /// The least and the greatest number, the shortest text, no items.
+    Boundary,
+    Unicode,
+    /// A text of one mebibyte.
+    Large,
+}
+
+impl Unusual {
+    pub const EVERY: [Self; 5] = [Self::Extra, Self::Null, Self::Boundary, Self::Unicode, Self::Large];
+
+    /// The probe under which a rule finds that it was tried.
+    pub fn probe(self) -> &'static str {
+        match self {
+            Self::Extra => "call-extra-argument",
+            Self::Null => "call-null-argument",
+            Self::Boundary => "call-boundary-argument",
+            Self::Unicode => "call-unicode-argument",
+            Self::Large => "call-large-argument",
+        }
+    }
+}
+
+/// The arguments that a schema accepts, with required properties only; `None` if none were found.
+pub fn minimal(schema: &Value) -> Option<Value> {
+    let judged = Schema::of(schema).ok()?;
+    [Source::Suggested, Source::Types].into_iter().find_map(|source| {
+        let maker = Maker { root: schema, source, steps: Cell::new(MOST_STEPS) };
+        let made = maker.value(schema, "", 0)?;
+        (made.is_object() && judged.is_valid(&made) == Ok(true)).then_some(made)
+    })
+}
+
+/// Properties of which each is left out or mistyped once.
+const MOST_PROPERTIES: usize = 100;
+
+/// Valid arguments without one property that is declared and required, and has no default.
+pub fn missing(schema: &Value, valid: &Value) -> Vec<Variant> {
+    let Ok(judged) = Schema::of(schema) else { return Vec::new() };
+    let without = |(property, _): (&String, &Value)| {
+        let is_demanded = property_schema(schema, property).is_some_and(|schema| schema.get("default").is_none());
+        let mut arguments = valid.clone();
+        arguments.as_object_mut()?.shift_remove(property);
+        let is_refused = is_demanded && judged.is_valid(&arguments) == Ok(false);
+        is_refused.then(|| Variant { property: property.clone(), arguments })
+    };
+    valid.as_object().into_iter().flatten().take(MOST_PROPERTIES).filter_map(without).collect()
+}
+
+/// Valid arguments with one value of a type that no server can take for the right one: an object for a text, a number for
+/// an object. What is often converted (`"2"` for 2, 1 for true) is not among them.
+pub fn mistyped(schema: &Value, valid: &Value) -> Vec<Variant> {
+    let Ok(judged) = Schema::of(schema) else { return Vec::new() };
+    let wrong = [json!({ "mcproof": ["wrong type"] }), json!(["mcproof", ["wrong type"]]), json!(42)];
+    let with = |property: String| {
+        wrong.iter().find_map(|wrong| {
+            let mut arguments = valid.clone();
+            arguments.as_object_mut()?.insert(property.clone(), wrong.clone());
+            (judged.is_valid(&arguments) == Ok(false)).then(|| Variant { property: property.clone(), arguments })
+        })
+    };
+    properties(schema, valid).into_iter().take(MOST_PROPERTIES).filter_map(with).collect()
+}
+
+/// Valid arguments with something unusual; none if there is no place for it.
+pub fn unusual(schema: &Value, valid: &Value, what: Unusual) -> Vec<Variant> {
+    let set = |property: Option<String>, value: Value| {
+        let property = property?;
+        let mut arguments = valid.clone();
+        arguments.as_object_mut()?.insert(property.clone(), value);
+        Some(Variant { property, arguments })
+    };
+    let all = || properties(schema, valid).into_iter();
+    let text = || all().find(|property| property_schema(schema, property).is_some_and(takes_any_text));
+    let variants = match what {
+        Unusual::Extra => [set(Some("mcproofExtra".into()), json!({ "mcproof": [1, null, "extra"] })), None],
+        Unusual::Null => [set(all().next(), Value::Null), None],
+        Unusual::Boundary => [at_the_edge(schema, valid, least), at_the_edge(schema, valid, greatest)],
+        Unusual::Unicode => [set(text(), json!(ALL_KINDS)), None],
+        Unusual::Large => [set(text(), json!("mcproof ".repeat((1 << 20) / 8))), None],
+    };
+    variants.into_iter().flatten().collect()
+}
+
+/// NUL and other controls, turned around and combined characters, some of several code points and beyond 16 bits.
+const ALL_KINDS: &str = "mcproof \u{0} \u{7} \u{202e}olleh\u{202c} \u{1f469}\u{200d}\u{1f680} \u{10ffff} z\u{300}\u{301} \u{feff}";
+
+fn at_the_edge(schema: &Value, valid: &Value, edge: impl Fn(&Value) -> Option<Value>) -> Option<Variant> {
+    let mut arguments = valid.clone();
+    let mut changed = Vec::new();
+    for property in properties(schema, valid) {
+        let value = property_schema(schema, &property).filter(|schema| is_free(schema)).and_then(&edge);
+        if let (Some(value), Some(arguments)) = (value, arguments.as_object_mut()) {
+            arguments.insert(property.clone(), value);
+            changed.push(property);
+        }
+    }
+    (!changed.is_empty()).then(|| Variant { property: changed.join(", "), arguments })
+}
+
+fn is_free(schema: &Value) -> bool {
+    ["enum", "const", "pattern", "format"].iter().all(|keyword| schema.get(keyword).is_none())
+}
+
+fn least(schema: &Value) -> Option<Value> {
+    let takes_none = |keyword: &str| schema.get(keyword).and_then(Value::as_u64).is_none_or(|least| least == 0);
+    match schema.get("type").and_then(Value::as_str)? {
+        "integer" | "number" => Some(schema.get("minimum").filter(|bound| bound.is_number()).cloned().unwrap_or(json!(-1))),
+        "string" => takes_none("minLength").then(|| json!("")),
+        "array" => takes_none("minItems").then(|| json!([])),
+        _ => None,
+    }
+}
+
+/// Without a bound, just beyond 32 bits: much more, and a tool that counts up to it would keep a good server busy for ever.
+fn greatest(schema: &Value) -> Option<Value> {
+    match schema.get("type").and_then(Value::as_str)? {
+        "integer" | "number" if schema.get("exclusiveMaximum").is_none() => {
+            Some(schema.get("maximum").filter(|bound| bound.is_number()).cloned().unwrap_or(json!(1_i64 << 32)))
+        }
+        _ => None,
+    }
+}
+
+/// Properties at the top, those first that are in the valid arguments.
+fn properties(schema: &Value, valid: &Value) -> Vec<String> {
+    let mut names: Vec<String> = valid.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+    let declared = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let others = declared.filter(|(name, _)| valid.get(name.as_str()).is_none());
+    names.extend(others.map(|(name, _)| name.clone()));
+    names
+}
+
+fn property_schema<'a>(schema: &'a Value, property: &str) -> Option<&'a Value> {
+    schema.get("properties")?.get(property)
+}
+
+fn takes_any_text(schema: &Value) -> bool {
+    let is_text = schema.get("type") == Some(&json!("string"));
+    is_text && ["enum", "const", "pattern", "format", "maxLength"].iter().all(|keyword| schema.get(keyword).is_none())
+}
+
+/// Where values come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// `examples` and `default` first: whoever wrote them meant something that works.
+    Suggested,
+    /// The types and bounds alone, for where a suggestion does not fit its own schema.
+    Types,
+}
+
+struct Maker<'a> {
+    root: &'a Value,
+    source: Source,
+    steps: Cell<usize>,
+}
+
+impl Maker<'_> {
+    /// `name` is that of the property, if it is one.
+    fn value(&self, schema: &Value, name: &str, depth: usize) -> Option<Value> {
+        self.steps.set(self.steps.get().checked_sub(1)?);
+        if depth > DEEPEST || *schema == Value::Bool(false) {
+            return None;
+        }
+        let Some(schema) = schema.as_object() else { return Some(json!(texts::WORD)) };
+        let schema = self.flattened(schema, depth)?;
+        if let Some(fixed) = schema.get("const") {
+            return Some(fixed.clone());
+        }
+        if let Some(options) = schema.get("enum").and_then(Value::as_array) {
+            return options.iter().find(|option| !option.is_null()).or(options.first()).cloned();
+        }
+        if self.source == Source::Suggested {
+            let examples = schema.get("examples").and_then(Value::as_array).and_then(|examples| examples.first());
+            let suggested = examples.or_else(|| schema.get("example")).or_else(|| schema.get("default"));
+            if let Some(suggested) = suggested.filter(|suggested| !suggested.is_null()) {
+                return Some(suggested.clone());
+            }
+        }
+        for keyword in ["oneOf", "anyOf"] {
+            if let Some(options) = schema.get(keyword).and_then(Value::as_array) {
+                return self.one_of(&schema, keyword, options, name, depth);
+            }
+        }
+        match kind(&schema) {
+            "object" => self.object(&schema, depth),
+            "array" => self.array(&schema, name, depth),
+            "integer" => number(&schema, Whole::Yes),
+            "number" => number(&schema, Whole::No),
+            "boolean" => Some(json!(false)),
+            "null" => Some(Value::Null),
+            _ => text(&schema),
+        }
+    }
+
+    /// The schema with what `$ref` and `allOf` add to it.
+    fn flattened(&self, schema: &Map<String, Value>, depth: usize) -> Option<Map<String, Value>> {
+        self.steps.set(self.steps.get().checked_sub(1)?);
+        if depth > DEEPEST {
+            return None;
+        }
+        // Definitions are found from the root.
+        let kept = |keyword: &str| !matches!(keyword, "$defs" | "definitions");
+        let mut flat: Map<String, Value> =
+            schema.iter().filter(|(keyword, _)| kept(keyword)).map(|(keyword, value)| (keyword.clone(), value.clone())).collect();
+        let mut parts = Vec::new();
+        if let Some(reference) = flat.shift_remove("$ref") {
+            parts.push(self.root.pointer(reference.as_str()?.strip_prefix('#')?)?.clone());
+        }
+        if let Some(Value::Array(all)) = flat.shift_remove("allOf") {
+            parts.extend(all);
+        }
+        for part in parts {
+            match part {
+                Value::Object(part) => merge(&mut flat, self.flattened(&part, depth + 1)?),
+                Value::Bool(true) => {}
+                _ => return None,
+            }
+        }
+        Some(flat)
+    }
+
+    /// The first option that gives a value, together with what stands beside the options; `null` only if nothing else does.
+    fn one_of(&self, schema: &Map<String, Value>, keyword: &str, options: &[Value], name: &str, depth: usize) -> Option<Value> {
+        let mut beside = schema.clone();
+        beside.shift_remove(keyword);
+        let is_null = |option: &&Value| option.get("type") == Some(&json!("null"));
+        let ordered = options.iter().filter(|option| !is_null(option)).chain(options.iter().filter(is_null));
+        let mut found = ordered.filter_map(|option| {
+            let option = match option {
+                Value::Object(option) => self.flattened(option, depth + 1)?,
+                Value::Bool(true) => Map::new(),
+                _ => return None,
+            };
+            let mut whole = beside.clone();
+            merge(&mut whole, option);
+            self.value(&Value::Object(whole), name, depth + 1)
+        });
+        found.next()
+    }
+
+    fn object(&self, schema: &Map<String, Value>, depth: usize) -> Option<Value> {
+        let declared = schema.get("properties").and_then(Value::as_object);
+        let mut made = Map::new();
+        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        for name in required {
+            let free = json!({});
+            let inner = declared.and_then(|declared| declared.get(name)).or_else(|| schema.get("additionalProperties")).unwrap_or(&free);
+            made.insert(name.to_owned(), self.value(inner, name, depth + 1)?);
+        }
+        let least = schema.get("minProperties").and_then(Value::as_u64).unwrap_or(0).min(MOST_ITEMS) as usize;
+        for (name, inner) in declared.into_iter().flatten() {
+            if made.len() < least && !made.contains_key(name) {
+                made.insert(name.clone(), self.value(inner, name, depth + 1)?);
+            }
+        }
+        for number in made.len()..least {
+            let inner = schema.get("additionalProperties").cloned().unwrap_or_else(|| json!({}));
+            let name = format!("{}{number}", texts::WORD);
+            let value = self.value(&inner, &name, depth + 1)?;
+            made.insert(name, value);
+        }
+        Some(Value::Object(made))
+    }
+
+    fn array(&self, schema: &Map<String, Value>, name: &str, depth: usize) -> Option<Value> {
+        let least = schema.get("minItems").and_then(Value::as_u64).unwrap_or(0).min(MOST_ITEMS) as usize;
+        let free = json!({});
+        // Before 2020-12 a list of `items` was what `prefixItems` is now.
+        let first = schema.get("prefixItems").or_else(|| schema.get("items")).and_then(Value::as_array);
+        let rest = schema.get("items").filter(|items| !items.is_array()).unwrap_or(&free);
+        let is_unique = schema.get("uniqueItems") == Some(&Value::Bool(true));
+        let mut items = Vec::new();
+        for index in 0..least {
+            let inner = first.and_then(|first| first.get(index)).unwrap_or(rest);
+            let item = match inner.get("enum").and_then(Value::as_array).filter(|_| is_unique) {
+                Some(options) => options.get(index)?.clone(),
+                None => self.value(inner, name, depth + 1)?,
+            };
+            items.push(match (is_unique && items.contains(&item), item) {
+                (true, Value::String(text)) => json!(format!("{text}{index}")),
+                (true, Value::Number(number)) => json!(number.as_i64()? + index as i64),
+                (_, item) => item,
+            });
+        }
+        Some(Value::Array(items))
+    }
+}
+
+/// The second schema is demanded besides the first.
+fn merge(schema: &mut Map<String, Value>, other: Map<String, Value>) {
+    for (keyword, value) in other {
+        match (keyword.as_str(), schema.get_mut(&keyword), value) {
+            ("properties" | "$defs" | "definitions", Some(Value::Object(known)), Value::Object(more)) => known.extend(more),
+            ("required", Some(Value::Array(known)), Value::Array(more)) => {
+                more.into_iter().for_each(|name| {
+                    if !known.contains(&name) {
+                        known.push(name);
+                    }
+                });
+            }
+            ("minimum" | "minLength" | "minItems" | "exclusiveMinimum", Some(known), value) => {
+                if value.as_f64() > known.as_f64() {
+                    *known = value;
+                }
+            }
+            ("maximum" | "maxLength" | "maxItems" | "exclusiveMaximum", Some(known), value) => {
+                if value.as_f64() < known.as_f64() {
+                    *known = value;
+                }
+            }
+            (_, _, value) => {
+                schema.insert(keyword, value);
+            }
+        }
+    }
+}
+
+/// The type that a schema names, or that its keywords are about.
+fn kind(schema: &Map<String, Value>) -> &str {
+    let named = match schema.get("type") {
+        Some(Value::String(name)) => Some(name.as_str()),
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).find(|name| *name != "null").or(Some("null")),
+        _ => None,
+    };
+    let has = |keywords: &[&str]| keywords.iter().any(|keyword| schema.contains_key(*keyword));
+    match named {
+        Some(name) => name,
+        None if has(&["properties", "required", "minProperties", "additionalProperties"]) => "object",
+        None if has(&["items", "prefixItems", "minItems"]) => "array",
+        None if has(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]) => "number",
+        None => "string",
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    Yes,
+    No,
+}
+
+fn number(schema: &Map<String, Value>, whole: Whole) -> Option<Value> {
+    let at = |keyword: &str| schema.get(keyword).and_then(Value::as_f64);
+    // Draft 4: `exclusiveMinimum: true` makes the minimum exclusive.
+    let is_exclusive = |keyword: &str| schema.get(keyword) == Some(&Value::Bool(true));
+    let step = at("multipleOf").filter(|step| *step > 0.0);
+    let above = at("exclusiveMinimum").or_else(|| at("minimum").filter(|_| is_exclusive("exclusiveMinimum")));
+    let below = at("exclusiveMaximum").or_else(|| at("maximum").filter(|_| is_exclusive("exclusiveMaximum")));
+    let fits = |value: &f64| {
+        at("minimum").is_none_or(|least| *value >= least)
+            && at("maximum").is_none_or(|most| *value <= most)
+            && above.is_none_or(|bound| *value > bound)
+            && below.is_none_or(|bound| *value < bound)
+            && (whole == Whole::No || value.fract() == 0.0)
+            && step.is_none_or(|step| (value / step - (value / step).round()).abs() < 1e-9)
+    };
+    let (least, most) = (above.or(at("minimum")), below.or(at("maximum")));
+    let mut candidates = vec![1.0, 0.0];
+    for bound in [least, most].into_iter().flatten() {
+        candidates.extend([bound, bound.ceil(), bound.floor(), bound + 1.0, bound - 1.0]);
+    }
+    if let (Some(least), Some(most)) = (least, most) {
+        candidates.push(f64::midpoint(least, most));
+    }
+    if let Some(step) = step {
+        let from = least.unwrap_or(0.0);
+        candidates.extend([step, (from / step).ceil() * step, ((from / step).floor() + 1.0) * step]);
+    }
+    let found = candidates.into_iter().find(fits)?;
+    let is_exact = found.fract() == 0.0 && found.abs() < 9e15;
+    Some(if is_exact { json!(found as i64) } else { json!(found) })
+}
+
+fn text(schema: &Map<String, Value>) -> Option<Value> {
+    let count = |keyword: &str| schema.get(keyword).and_then(Value::as_u64);
+    let formatted = schema.get("format").and_then(Value::as_str).and_then(texts::of_format).map(str::to_owned);
+    let matching = schema.get("pattern").and_then(Value::as_str).and_then(texts::matching);
+    let mut text = matching.or(formatted).unwrap_or_else(|| texts::WORD.to_owned());
+    let least = count("minLength").unwrap_or(0).min(1 << 20) as usize;
+    let length = text.chars().count();
+    text.extend(std::iter::repeat_n('x', least.saturating_sub(length)));
+    if let Some(most) = count("maxLength") {
+        text = text.chars().take(most as usize).collect();
+    }
+    Some(json!(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_that_a_schema_accepts_is_made() {
+        let check = |schema: Value, expected: Value| {
+            let schema = json!({ "type": "object", "properties": { "a": schema }, "required": ["a"] });
+            assert_eq!(minimal(&schema), Some(json!({ "a": expected })), "{schema}");
+        };
+        check(json!({}), json!("mcproof"));
+        check(json!(true), json!("mcproof"));
+        check(json!({ "type": "string" }), json!("mcproof"));
+        check(json!({ "type": "string", "minLength": 9 }), json!("mcproofxx"));
+        check(json!({ "type": "string", "maxLength": 3 }), json!("mcp"));
+        check(json!({ "type": "string", "format": "date" }), json!("2026-01-31"));
+        check(json!({ "type": "string", "format": "uuid" }), json!("3f2c9a52-7d1b-4a86-9d0e-5b8c6a1f2e47"));
+        check(json!({ "type": "string", "pattern": "^[A-Z]{3}-\\d+$" }), json!("AAA-0"));
+        check(json!({ "type": "string", "pattern": "(foo|bar)?z" }), json!("z"));
+        check(json!({ "type": "string", "default": "d", "examples": ["e"] }), json!("e"));
+        check(json!({ "type": "string", "default": 5 }), json!("mcproof"));
+        check(json!({ "type": "string", "default": null }), json!("mcproof"));
+        check(json!({ "enum": [null, "x"] }), json!("x"));
+        check(json!({ "const": { "k": 1 } }), json!({ "k": 1 }));
+        check(json!({ "type": "integer" }), json!(1));
+        check(json!({ "type": "integer", "minimum": 5 }), json!(5));
+        check(json!({ "type": "integer", "exclusiveMinimum": 5, "multipleOf": 4 }), json!(8));
+        check(json!({ "type": "integer", "maximum": -3 }), json!(-3));
+        check(json!({ "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1 }), json!(0.5));
+        check(json!({ "type": "boolean" }), json!(false));
+        check(json!({ "type": "null" }), json!(null));
+        check(json!({ "type": ["null", "integer"] }), json!(1));
+        check(json!({ "type": "array", "items": { "type": "string" } }), json!([]));
+        check(json!({ "type": "array", "minItems": 2, "uniqueItems": true }), json!(["mcproof", "mcproof1"]));
+        check(json!({ "type": "array", "minItems": 2, "prefixItems": [{ "type": "integer" }, { "const": 7 }] }), json!([1, 7]));
+        check(json!({ "type": "object", "properties": { "b": { "type": "integer" } }, "required": ["b"] }), json!({ "b": 1 }));
+        check(json!({ "type": "object", "minProperties": 1 }), json!({ "mcproof0": "mcproof" }));
+        check(json!({ "properties": { "b": {} } }), json!({}));
+        check(json!({ "anyOf": [{ "type": "null" }, { "type": "integer", "minimum": 3 }] }), json!(3));
+        check(
+            json!({ "oneOf": [{ "type": "object", "properties": { "k": { "const": "one" } }, "required": ["k"] }] }),
+            json!({ "k": "one" }),
+        );
+        check(json!({ "allOf": [{ "type": "integer", "minimum": 2 }, { "minimum": 4 }] }), json!(4));
+        check(json!({ "minimum": 2.5 }), json!(2.5));
+    }
+
+    #[test]
+    fn references_are_followed_within_bounds() {
+        let node = json!({ "type": "object", "properties": { "next": { "$ref": "#/$defs/node" }, "v": { "$ref": "#/$defs/v" } }, "required": ["v"] });
+        let schema = json!({ "type": "object", "$defs": { "node": node, "v": { "type": "integer" } }, "properties": { "n": { "$ref": "#/$defs/node" } }, "required": ["n"] });
+        assert_eq!(minimal(&schema), Some(json!({ "n": { "v": 1 } })));
+        let endless = json!({ "type": "object", "properties": { "a": { "$ref": "#" } }, "required": ["a"] });
+        assert_eq!(minimal(&endless), None);
+        assert_eq!(minimal(&json!({ "type": "object", "not": {} })), None);
+        assert_eq!(minimal(&json!({ "type": "object" })), Some(json!({})));
+    }
+
+    #[test]
+    fn wrong_arguments_are_wrong_by_the_schema_itself() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "a": { "type": "string" },
+                "b": { "type": "array" },
+                "c": { "type": "integer", "default": 3 },
+                "d": {},
+                "e": { "type": "string", "maxLength": 3 },
+            },
+            "required": ["a", "b", "c"],
+        });
+        let valid = minimal(&schema).unwrap();
+        let names = |variants: Vec<Variant>| variants.into_iter().map(|variant| variant.property).collect::<Vec<_>>();
+        assert_eq!(names(missing(&schema, &valid)), ["a", "b"]);
+        assert_eq!(names(mistyped(&schema, &valid)), ["a", "b", "c", "e"]);
+        let of = |what| unusual(&schema, &valid, what).swap_remove(0);
+        assert_eq!(of(Unusual::Boundary).property, "a, b, c, e");
+        assert_eq!(of(Unusual::Null).property, "a");
+        assert_eq!(of(Unusual::Large).arguments["a"].as_str().map(str::len), Some(1 << 20));
+        assert_eq!(unusual(&schema, &valid, Unusual::Boundary)[1].arguments["c"], json!(1_i64 << 32));
+        assert_eq!(unusual(&json!({ "type": "object" }), &json!({}), Unusual::Large), []);
+    }
+}

@@ -1,0 +1,648 @@
+//! A transcript with an index: messages, HTTP exchanges, and what was asked and answered. Interprets, but judges nothing.
+
+use crate::probes::LEFT_OUT;
+use mcproof_client::jsonrpc::holds_more_values;
+use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, ProbeOutcome, Probed, Take};
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Probes that send what any client sends: what the server lists or declares, in the usual form.
+pub const USUAL_PROBES: [&str; 12] = [
+    "ping",
+    "list",
+    "list-again",
+    "list-for-calls",
+    "concurrent",
+    "call",
+    "read",
+    "get-prompt",
+    "complete",
+    "subscribe",
+    "unsubscribe",
+    "set-log-level",
+];
+
+/// One take of a check, ready to be judged.
+pub struct Conversation<'a> {
+    pub take: &'a Take,
+    /// Every JSON value that either side sent, in order. What is no JSON is only among the frames.
+    pub said: Vec<Said<'a>>,
+    pub exchanges: BTreeMap<ExchangeId, HttpExchange<'a>>,
+    /// The first message of the server that holds more values than are read: nothing is known of what it says.
+    pub unread: Option<FrameId>,
+    /// Messages of ours, positions in `said`. They are few, also where a server floods.
+    ours: Vec<usize>,
+    /// Answers of the server by their id as JSON, positions in `said`. Long conversations are asked for them again and again.
+    answers: BTreeMap<String, Vec<usize>>,
+    /// Answers without an id, by the exchange that brought them.
+    nameless: BTreeMap<ExchangeId, Vec<usize>>,
+    /// Requests of ours by their id as JSON.
+    questions: BTreeMap<String, Vec<usize>>,
+}
+
+/// One JSON value on the wire.
+#[derive(Clone, Debug)]
+pub struct Said<'a> {
+    pub frame: &'a Frame,
+    pub value: Value,
+    /// The HTTP exchange that carried it.
+    pub exchange: Option<ExchangeId>,
+}
+
+/// One HTTP request and what came of it.
+#[derive(Clone, Debug)]
+pub struct HttpExchange<'a> {
+    pub id: ExchangeId,
+    /// The frame of the request.
+    pub request: &'a Frame,
+    pub method: &'a str,
+    pub url: &'a str,
+    pub request_headers: &'a [(String, String)],
+    pub request_body: &'a [u8],
+    /// The head of the response.
+    pub response: Option<Response<'a>>,
+    /// The body of a response that is no event stream.
+    pub body: Option<(&'a Frame, &'a [u8])>,
+    pub events: Vec<&'a Frame>,
+    /// The frame of its end, and why it broke.
+    pub end: Option<(&'a Frame, Option<&'a str>)>,
+}
+
+/// The head of a response.
+#[derive(Clone, Copy, Debug)]
+pub struct Response<'a> {
+    pub frame: &'a Frame,
+    pub status: u16,
+    pub headers: &'a [(String, String)],
+}
+
+/// What was tried, and what came of it.
+pub struct Asked<'a, 'c> {
+    pub probed: &'a Probed,
+    /// The first message that went out.
+    pub request: Option<&'c Said<'a>>,
+    /// The HTTP exchange that carried it, or that was the probe itself.
+    pub http: Option<&'c HttpExchange<'a>>,
+    pub answer: Answer<'c>,
+}
+
+/// What came back for a request.
+#[derive(Clone, Copy, Debug)]
+pub enum Answer<'c> {
+    Result {
+        value: &'c Value,
+        frame: FrameId,
+    },
+    Error {
+        error: &'c Value,
+        frame: FrameId,
+    },
+    /// An HTTP response without a JSON-RPC answer.
+    Status {
+        status: u16,
+        frame: FrameId,
+    },
+    /// The deadline passed.
+    Silence,
+    /// The connection or the process ended.
+    Gone,
+    /// The probe waited for nothing.
+    None,
+}
+
+impl Answer<'_> {
+    /// The code of a JSON-RPC error.
+    pub fn code(&self) -> Option<i64> {
+        match self {
+            Self::Error { error, .. } => error.get("code").and_then(Value::as_i64),
+            _ => None,
+        }
+    }
+
+    /// A JSON-RPC error, a result with `isError`, or an HTTP status that refuses.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Error { .. } => true,
+            Self::Result { value, .. } => value.get("isError") == Some(&Value::Bool(true)),
+            Self::Status { status, .. } => (400..500).contains(status),
+            Self::Silence | Self::Gone | Self::None => false,
+        }
+    }
+
+    pub fn frame(&self) -> Option<FrameId> {
+        match self {
+            Self::Result { frame, .. } | Self::Error { frame, .. } | Self::Status { frame, .. } => Some(*frame),
+            Self::Silence | Self::Gone | Self::None => None,
+        }
+    }
+
+    /// In a few words: `a result`, `error -32601`, `status 404`, `no answer`.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Result { value, .. } if value.get("isError") == Some(&Value::Bool(true)) => "a result with `isError`".into(),
+            Self::Result { .. } => "a result".into(),
+            Self::Error { .. } => self.code().map_or_else(|| "an error without a code".into(), |code| format!("error {code}")),
+            Self::Status { status, .. } => format!("status {status}"),
+            Self::Silence => "no answer".into(),
+            Self::Gone => "the end of the connection".into(),
+            Self::None => "nothing".into(),
+        }
+    }
+}
+
+/// A value takes many times the memory of its bytes: what holds more than these is not read. Four times what a session takes.
+pub const MOST_VALUES: usize = 1_000_000;
+
+/// JSON that somebody sent; `None` for some that holds too much to be read.
+pub fn read_json(bytes: &[u8]) -> serde_json::Result<Option<Value>> {
+    match holds_more_values(bytes, MOST_VALUES) {
+        true => serde_json::from_slice::<IgnoredAny>(bytes).map(|_| None),
+        false => serde_json::from_slice(bytes).map(Some),
+    }
+}
+
+impl<'a> Conversation<'a> {
+    pub fn new(take: &'a Take) -> Self {
+        let mut conversation = Self {
+            take,
+            said: Vec::new(),
+            exchanges: BTreeMap::new(),
+            unread: None,
+            ours: Vec::new(),
+            answers: BTreeMap::new(),
+            nameless: BTreeMap::new(),
+            questions: BTreeMap::new(),
+        };
+        for frame in in_time(take) {
+            conversation.take_in(frame);
+        }
+        conversation.index();
+        conversation
+    }
+
+    fn index(&mut self) {
+        for (position, said) in self.said.iter().enumerate() {
+            if !said.is_from_server() {
+                self.ours.push(position);
+            }
+            let id = said.value.get("id");
+            let known = match (said.is_from_server(), id) {
+                (true, Some(_)) if said.is_answer() => Some(&mut self.answers),
+                (false, Some(_)) if said.is_request() => Some(&mut self.questions),
+                _ => None,
+            };
+            if let (Some(known), Some(id)) = (known, id) {
+                known.entry(id.to_string()).or_default().push(position);
+            }
+            let is_nameless = said.is_from_server() && said.is_answer() && id.is_none_or(Value::is_null);
+            if let Some(exchange) = said.exchange.filter(|_| is_nameless) {
+                self.nameless.entry(exchange).or_default().push(position);
+            }
+        }
+    }
+
+    fn take_in(&mut self, frame: &'a Frame) {
+        let mut say = |bytes: &[u8], exchange: Option<ExchangeId>| match read_json(bytes) {
+            Ok(Some(value)) if exchange.is_none() || is_message(&value) => {
+                self.said.push(Said { frame, value, exchange });
+                true
+            }
+            Ok(None) if frame.direction == Direction::FromServer => {
+                self.unread.get_or_insert(frame.id);
+                false
+            }
+            Ok(_) | Err(_) => false,
+        };
+        match &frame.body {
+            FrameBody::Line { bytes, .. } => {
+                say(bytes.as_bytes(), None);
+            }
+            FrameBody::HttpRequest { exchange, method, url, headers, body } => {
+                say(body.as_bytes(), Some(*exchange));
+                self.exchanges.insert(
+                    *exchange,
+                    HttpExchange {
+                        id: *exchange,
+                        request: frame,
+                        method,
+                        url,
+                        request_headers: headers,
+                        request_body: body.as_bytes(),
+                        response: None,
+                        body: None,
+                        events: Vec::new(),
+                        end: None,
+                    },
+                );
+            }
+            FrameBody::HttpResponse { exchange, status, headers } => {
+                if let Some(known) = self.exchanges.get_mut(exchange) {
+                    known.response = Some(Response { frame, status: *status, headers });
+                }
+            }
+            FrameBody::HttpBody { exchange, bytes } => {
+                // Refusals and documents beside the protocol are JSON as well.
+                let known = self.exchanges.get(exchange);
+                let is_ours = known.is_none_or(|known| known.method == "POST" && known.status().is_none_or(|status| status < 400));
+                if is_ours || read_json(bytes.as_bytes()).is_ok_and(|value| value.is_some_and(|value| value.get("jsonrpc").is_some())) {
+                    say(bytes.as_bytes(), Some(*exchange));
+                }
+                if let Some(known) = self.exchanges.get_mut(exchange) {
+                    known.body = Some((frame, bytes.as_bytes()));
+                }
+            }
+            FrameBody::SseEvent { exchange, bytes, data, .. } => {
+                let is_said = data.as_ref().is_some_and(|data| say(data.as_bytes(), Some(*exchange)));
+                // What is there in spite of a faulty event is known: its fault is one, that nothing was said is none. An event
+                // that says something may have swallowed lines before it that are no fields.
+                let text = bytes.to_text();
+                let lines = text.lines().map(|line| line.strip_prefix("data:").filter(|_| !is_said).unwrap_or(line).trim());
+                for line in lines.filter(|line| line.starts_with('{')) {
+                    say(line.as_bytes(), Some(*exchange));
+                }
+                if let Some(known) = self.exchanges.get_mut(exchange) {
+                    known.events.push(frame);
+                }
+            }
+            FrameBody::HttpEnd { exchange, error } => {
+                if let Some(known) = self.exchanges.get_mut(exchange) {
+                    known.end = Some((frame, error.as_deref()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub fn frames(&self) -> &'a [Frame] {
+        in_time(self.take)
+    }
+
+    /// Why a part of what is usually tried was left out of this conversation, if it was.
+    pub fn left_out(&self) -> Option<&str> {
+        left_out(self.take)?.subject.as_deref()
+    }
+
+    pub fn is_modern(&self) -> bool {
+        revision_is_modern(&self.take.revision)
+    }
+
+    pub fn is_over(&self, transport: &str) -> bool {
+        self.take.transport == transport
+    }
+
+    /// Messages of the server, arrays (batches) as they are.
+    pub fn from_server(&self) -> impl Iterator<Item = &Said<'a>> {
+        self.said.iter().filter(|said| said.is_from_server())
+    }
+
+    /// Messages of ours.
+    pub fn from_client(&self) -> impl DoubleEndedIterator<Item = &Said<'a>> {
+        self.ours.iter().map(|position| &self.said[*position])
+    }
+
+    /// Our requests, each with its answer.
+    pub fn requests(&self) -> impl DoubleEndedIterator<Item = (&Said<'a>, Option<&Said<'a>>)> {
+        self.from_client().filter(|said| said.is_request()).map(|said| (said, self.answer_to(said)))
+    }
+
+    /// The first message of the server that answers a request, whatever its shape: by id, or as the only one without an id
+    /// in the request's own HTTP exchange.
+    pub fn answer_to(&self, request: &Said<'_>) -> Option<&Said<'a>> {
+        let id = request.value.get("id")?;
+        let later =
+            |positions: &Vec<usize>| positions.iter().map(|position| &self.said[*position]).find(|said| said.frame.id > request.frame.id);
+        let by_id = self.answers.get(&id.to_string()).and_then(later);
+        by_id.or_else(|| self.nameless.get(&request.exchange?).and_then(later))
+    }
+
+    /// The message that has an answer's id, before it.
+    pub fn question_of(&self, answer: &Said<'_>) -> Option<&Said<'a>> {
+        let same = self.questions.get(&answer.value.get("id")?.to_string())?;
+        same.iter().map(|position| &self.said[*position]).rfind(|said| said.frame.id < answer.frame.id)
+    }
+
+    /// Every time that this was tried.
+    pub fn probes<'c>(&'c self, probe: &str) -> impl Iterator<Item = Asked<'a, 'c>> {
+        self.take.probes.iter().filter(move |probed| probed.probe == probe).map(|probed| self.asked(probed))
+    }
+
+    /// The only time that this was tried.
+    pub fn probe<'c>(&'c self, probe: &str) -> Option<Asked<'a, 'c>> {
+        self.take.probes.iter().find(|probed| probed.probe == probe).map(|probed| self.asked(probed))
+    }
+
+    /// What went out and came back for a probe.
+    pub fn asked<'c>(&'c self, probed: &'a Probed) -> Asked<'a, 'c> {
+        let within = |frame: &Frame| probed.first <= frame.id && frame.id < probed.end;
+        let request = self.from_client().find(|said| within(said.frame));
+        let http = self.exchanges.values().find(|exchange| within(exchange.request));
+        let answer = match request.and_then(|request| self.answer_to(request)) {
+            Some(said) => match (said.value.get("error"), said.value.get("result")) {
+                // Without its code it tells nothing but that it is broken, which is a law of its own.
+                (Some(error), _) if error.get("code").is_none_or(|code| !code.is_number()) => Answer::None,
+                // Nor does one that is both.
+                (Some(_), Some(_)) => Answer::None,
+                (Some(error), None) => Answer::Error { error, frame: said.frame.id },
+                (None, Some(value)) => Answer::Result { value, frame: said.frame.id },
+                (None, None) => Answer::None,
+            },
+            None => match (http.and_then(|http| self.response_to(http, probed.outcome)), probed.outcome) {
+                (Some(response), _) => match http.and_then(|http| self.error_in(http)) {
+                    Some((error, frame)) => Answer::Error { error, frame },
+                    None => Answer::Status { status: response.status, frame: response.frame.id },
+                },
+                (None, ProbeOutcome::Silent) => Answer::Silence,
+                (None, ProbeOutcome::Gone) => Answer::Gone,
+                (None, ProbeOutcome::Done) => Answer::None,
+            },
+        };
+        Asked { probed, request, http, answer }
+    }
+
+    /// Whether we closed an event stream before its end: what is missing may have been under way. A note tells it.
+    pub fn was_cut(&self, http: &HttpExchange<'_>) -> bool {
+        let before = |end: FrameId| self.frame(FrameId(end.0.checked_sub(1)?));
+        let note = |end| before(end).is_some_and(|frame| matches!(frame.body, FrameBody::Note { .. }));
+        !http.events.is_empty() && http.end.is_some_and(|(frame, _)| note(frame.id))
+    }
+
+    /// Whether the server had ended a session by the time of this request in it: from some request on, at the latest this one, all that name
+    /// the session get 404, which may be at any time (2025-11-25, basic/transports, "Session Management"), and nobody had asked for that.
+    fn is_past_expiry(&self, exchange: &HttpExchange<'_>) -> bool {
+        const LEAST: usize = 3;
+        let Some(session) = exchange.request_header("mcp-session-id").filter(|_| exchange.status() == Some(404)) else { return false };
+        let in_session = || self.exchanges.values().filter(|other| other.request_header("mcp-session-id") == Some(session));
+        let served =
+            in_session().any(|other| other.method == "POST" && other.request.id < exchange.request.id && other.status() != Some(404));
+        let refused = in_session().filter(|other| other.method == "POST" && other.status() == Some(404)).count();
+        let mut others = in_session().filter(|other| other.method != "POST" || other.status() != Some(404));
+        let is_over = others.all(|other| match other.method {
+            "POST" => other.request.id < exchange.request.id,
+            "DELETE" => other.request.id > exchange.request.id,
+            _ => true,
+        });
+        served && is_over && refused >= LEAST
+    }
+
+    /// Whether the server had ended the session of the request with this frame.
+    pub fn has_expired(&self, frame: FrameId) -> bool {
+        self.exchanges.values().any(|exchange| exchange.request.id == frame && self.is_past_expiry(exchange))
+    }
+
+    /// Whether one of these frames belongs to an exchange of this kind.
+    fn rests_on(&self, frames: &[FrameId], kind: impl Fn(&HttpExchange<'a>) -> bool) -> bool {
+        self.exchanges.values().any(|exchange| exchange.frames().any(|frame| frames.contains(&frame)) && kind(exchange))
+    }
+
+    /// Whether one of these frames belongs to a request in a session that the server had ended.
+    pub fn rests_on_expiry(&self, frames: &[FrameId]) -> bool {
+        self.rests_on(frames, |exchange| self.is_past_expiry(exchange))
+    }
+
+    /// Whether one of these frames belongs to a request without a session, refused because the server would not have a second session beside
+    /// the first one.
+    pub fn rests_on_second_session(&self, frames: &[FrameId]) -> bool {
+        const BUSY: [u16; 4] = [400, 409, 429, 503];
+        let handshakes = || self.from_client().filter(|said| said.method() == Some("initialize"));
+        let exchange_of = |said: &Said<'_>| said.exchange.and_then(|id| self.exchanges.get(&id));
+        let was_given = |said: &Said<'_>| exchange_of(said).is_some_and(|exchange| exchange.header("mcp-session-id").is_some());
+        let is_refused = |said: &&Said<'_>| exchange_of(said).and_then(HttpExchange::status).is_some_and(|status| BUSY.contains(&status));
+        let Some(refused) = handshakes().skip(1).find(is_refused) else { return false };
+        let is_bare = |exchange: &HttpExchange<'_>| {
+            exchange.request_header("mcp-session-id").is_none() && exchange.request.id > refused.frame.id && exchange.status() == Some(400)
+        };
+        handshakes().next().is_some_and(was_given) && self.rests_on(frames, is_bare)
+    }
+
+    /// Whether one of these frames belongs to a request in a session whose id no client can repeat: it is no UTF-8, and was kept with marks in
+    /// place of what cannot be read.
+    pub fn rests_on_unreadable_session(&self, frames: &[FrameId]) -> bool {
+        self.rests_on(frames, |exchange| {
+            exchange.request_header("mcp-session-id").is_some_and(|id| id.contains(char::REPLACEMENT_CHARACTER))
+        })
+    }
+
+    /// Whether one of these frames belongs to an exchange that the server refused with status 429, too many requests.
+    pub fn is_throttled(&self, frames: &[FrameId]) -> bool {
+        self.rests_on(frames, |exchange| exchange.status() == Some(429))
+    }
+
+    /// The response that says what came of a probe. One that only promises an answer says nothing.
+    fn response_to(&self, http: &HttpExchange<'a>, outcome: ProbeOutcome) -> Option<Response<'a>> {
+        let promises = |response: &Response<'_>| {
+            (200..300).contains(&response.status)
+                && (outcome == ProbeOutcome::Silent || outcome == ProbeOutcome::Gone && self.is_over("sse"))
+        };
+        http.response.filter(|response| !promises(response))
+    }
+
+    /// An error that an exchange brought, whatever it answers.
+    pub fn error_in(&self, http: &HttpExchange<'_>) -> Option<(&Value, FrameId)> {
+        self.from_server().filter(|said| said.exchange == Some(http.id)).find_map(|said| Some((said.value.get("error")?, said.frame.id)))
+    }
+
+    /// Every page of a list that was answered, with the method that asked: its items and the frame.
+    pub fn listed<'c>(&'c self, method: &'c str, key: &'c str) -> impl Iterator<Item = (&'c [Value], FrameId)> {
+        self.requests().filter(move |(request, _)| request.method() == Some(method)).filter_map(move |(_, answer)| {
+            let answer = answer?;
+            let items = answer.value.pointer(&format!("/result/{key}"))?.as_array()?;
+            Some((items.as_slice(), answer.frame.id))
+        })
+    }
+
+    /// Tools as the server listed them, each once, with the frame of its page.
+    pub fn tools(&self) -> Vec<(&Value, FrameId)> {
+        let mut seen = std::collections::BTreeSet::new();
+        let mut tools = Vec::new();
+        for (items, frame) in self.listed("tools/list", "tools") {
+            for tool in items {
+                if seen.insert(tool.get("name").and_then(Value::as_str).unwrap_or_default()) {
+                    tools.push((tool, frame));
+                }
+            }
+        }
+        tools
+    }
+
+    /// The result of the handshake: of `initialize`, or of `server/discover`.
+    pub fn handshake(&self) -> Option<(&Value, FrameId)> {
+        let method = if self.is_modern() { "server/discover" } else { "initialize" };
+        let (_, answer) = self.requests().rfind(|(request, _)| request.method() == Some(method))?;
+        let answer = answer?;
+        Some((answer.value.get("result")?, answer.frame.id))
+    }
+
+    /// What the server declared under a capability, such as `tools` or `resources/subscribe`.
+    pub fn capability(&self, path: &str) -> Option<&Value> {
+        let (result, _) = self.handshake()?;
+        result.get("capabilities")?.pointer(&format!("/{path}")).filter(|value| !matches!(value, Value::Bool(false) | Value::Null))
+    }
+
+    /// Whether the handshake shows that the server does not declare this capability.
+    pub fn lacks(&self, path: &str) -> bool {
+        self.handshake().is_some() && self.capability(path).is_none()
+    }
+
+    /// Between two frames.
+    pub fn elapsed(&self, from: FrameId, to: FrameId) -> Option<Duration> {
+        Some(self.frame(to)?.at.saturating_sub(self.frame(from)?.at))
+    }
+
+    fn frame(&self, id: FrameId) -> Option<&'a Frame> {
+        let frames = self.frames();
+        frames.binary_search_by_key(&id, |frame| frame.id).ok().map(|place| &frames[place])
+    }
+}
+
+/// The frames for which there was time: what a server does while it is not waited for says nothing.
+fn in_time(take: &Take) -> &[Frame] {
+    let frames = &take.transcript.frames;
+    let end = left_out(take).map_or(frames.len(), |probed| frames.partition_point(|frame| frame.id < probed.first));
+    &frames[..end]
+}
+
+fn left_out(take: &Take) -> Option<&Probed> {
+    take.probes.iter().find(|probed| probed.probe == LEFT_OUT)
+}
+
+/// Whether HTTP carried a message, and not something of its own: has any of the members that messages have.
+fn is_message(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => ["jsonrpc", "method", "id", "result", "error"].iter().any(|name| members.contains_key(*name)),
+        other => other.is_array(),
+    }
+}
+
+pub fn revision_is_modern(revision: &str) -> bool {
+    revision >= mcproof_client::revision::MODERN
+}
+
+impl<'a> Said<'a> {
+    pub fn is_from_server(&self) -> bool {
+        self.frame.direction == Direction::FromServer
+    }
+
+    pub fn method(&self) -> Option<&str> {
+        self.value.get("method")?.as_str()
+    }
+
+    pub fn id(&self) -> Option<&Value> {
+        self.value.get("id")
+    }
+
+    pub fn is_request(&self) -> bool {
+        self.value.get("method").is_some() && self.value.get("id").is_some()
+    }
+
+    pub fn is_notification(&self) -> bool {
+        self.value.get("method").is_some() && self.value.get("id").is_none()
+    }
+
+    /// Has a result or an error, or an id without a method.
+    pub fn is_answer(&self) -> bool {
+        self.value.get("method").is_none() && ["result", "error", "id"].iter().any(|key| self.value.get(key).is_some())
+    }
+
+    pub fn param(&self, pointer: &str) -> Option<&Value> {
+        self.value.get("params")?.pointer(pointer)
+    }
+
+    /// What `_meta` has under a key of the protocol, such as `protocolVersion`.
+    pub fn meta(&self, key: &str) -> Option<&Value> {
+        self.param("/_meta")?.get(format!("io.modelcontextprotocol/{key}"))
+    }
+}
+
+impl<'a> HttpExchange<'a> {
+    /// Its request, the head of its response, and a body that is no stream.
+    fn frames(&self) -> impl Iterator<Item = FrameId> {
+        let response = self.response.map(|response| response.frame);
+        [Some(self.request), response, self.body.map(|(frame, _)| frame)].into_iter().flatten().map(|frame| frame.id)
+    }
+
+    /// A header of the response, by its name in lower case.
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        self.response.and_then(|response| first(response.headers, name))
+    }
+
+    /// A header of the request, by its name in lower case.
+    pub fn request_header(&self, name: &str) -> Option<&'a str> {
+        first(self.request_headers, name)
+    }
+
+    pub fn status(&self) -> Option<u16> {
+        self.response.map(|response| response.status)
+    }
+
+    /// Type and subtype of the response, in lower case, without parameters.
+    pub fn media_type(&self) -> Option<String> {
+        self.header("content-type").map(|kind| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+    }
+
+    /// The frames of the request and of the head of its response.
+    pub fn heads(&self) -> Vec<FrameId> {
+        [Some(self.request.id), self.response.map(|response| response.frame.id)].into_iter().flatten().collect()
+    }
+}
+
+fn first<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+}
+
+impl Asked<'_, '_> {
+    /// What it was tried on; empty if that is not told.
+    pub fn subject(&self) -> &str {
+        self.probed.subject.as_deref().unwrap_or_default()
+    }
+
+    /// The frames of what was asked and of what was answered.
+    pub fn frames(&self) -> Vec<FrameId> {
+        let asked = self.request.map(|said| said.frame.id).or(self.http.map(|http| http.request.id));
+        let mut frames: Vec<FrameId> = [asked, self.answer.frame()].into_iter().flatten().collect();
+        if frames.is_empty() {
+            frames.push(self.probed.first);
+        }
+        frames
+    }
+
+    /// The status of the HTTP response, where HTTP carried it.
+    pub fn status(&self) -> Option<u16> {
+        self.http.and_then(HttpExchange::status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example;
+    use super::*;
+
+    /// The ids of the messages in an event, as it stands.
+    fn check(event: &str, expected: &[u64]) {
+        let take = example::read(&format!("> GET /sse\n< 200 content-type: text/event-stream\n<~ {event}"), "sse", "2025-11-25");
+        let conversation = Conversation::new(&take);
+        let found: Vec<u64> = conversation.from_server().filter_map(|said| said.id()?.as_u64()).collect();
+        assert_eq!(found, expected, "{event}");
+    }
+
+    #[test]
+    fn what_a_faulty_event_holds_is_known() {
+        check(r#"data: {"id":1,"result":{}}\n\n"#, &[1]);
+        check(r#"{"id":1,"result":{}}\n\n"#, &[1]);
+        check(r#"data: {"id":1,"result":{}}\ndata: {"id":2,"result":{}}\n\n"#, &[1, 2]);
+        check(r#"{"id":1,"result":{}}\ndata: {"id":2,"result":{}}\n\n"#, &[2, 1]);
+        check(r#"data: {"id":1,\ndata: "result":{}}\n\n"#, &[1]);
+    }
+
+    #[test]
+    fn what_holds_too_much_is_not_read() {
+        let many = |values: usize| format!(r#"{{"jsonrpc":"2.0","id":1,"result":[{}0]}}"#, "0,".repeat(values));
+        assert!(read_json(many(10).as_bytes()).unwrap().is_some());
+        assert!(read_json(many(MOST_VALUES).as_bytes()).unwrap().is_none());
+        assert!(read_json(many(MOST_VALUES).trim_end_matches('}').as_bytes()).unwrap_err().is_eof());
+        // A long text is one value, whatever stands in it.
+        let text = format!(r#"["{}"]"#, ",".repeat(2 * MOST_VALUES));
+        assert!(read_json(text.as_bytes()).unwrap().is_some());
+    }
+}

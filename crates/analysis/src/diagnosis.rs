@@ -1,0 +1,626 @@
+//! Turns the failure of a connection or a request into a diagnostic: cause, evidence, remedy. The one place for these texts, for
+//! suites and one-shot commands alike.
+
+use crate::wording::shortened;
+use mcproof_client::jsonrpc::{Flaw, Malformed};
+use mcproof_client::{
+    Bound, CallFailure, Closed, ConnectFailure, Exit, Fault, FaultKind, HttpHead, ListFailure, Session, SseFailure, StartFailure, Tap,
+    Target, TaskFailure, Unanswered,
+};
+use mcproof_record::{Diagnostic, Direction, Evidence, ExchangeId, FrameBody, FrameId, Raw, Transcript};
+
+/// The number of frames and stderr lines that a diagnostic shows.
+const FRAMES: usize = 8;
+const STDERR: usize = 12;
+
+/// `EACCES`.
+const PERMISSION_DENIED: i32 = 13;
+
+/// Who reads the diagnostic: decides whether a hint names keys or flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// A suite: its keys.
+    Suite,
+    /// A test library that drives sessions: the members of its requests.
+    Driver,
+    /// A command line: its flags.
+    CommandLine,
+    /// A monitor: the keys of a target in its configuration. Readers of its pages have no command line.
+    Monitor,
+}
+
+impl Asker {
+    pub fn hint(self, suite: &str, driver: &str, command_line: &str) -> Option<String> {
+        Some(match self {
+            // Both describe servers with the same keys.
+            Self::Suite | Self::Monitor => suite.to_owned(),
+            Self::Driver => driver.to_owned(),
+            Self::CommandLine => command_line.to_owned(),
+        })
+    }
+
+    fn credentials(self) -> Option<String> {
+        self.hint(
+            "send credentials: `auth: { bearer: \"${env.TOKEN}\" }`, or `auth: { client_id: …, client_secret: \"${env.SECRET}\" }`",
+            "send credentials: `headers: { \"Authorization\": \"Bearer …\" }` in `target`, and the token in `secrets`",
+            "send a token with --bearer env:NAME, request one with --auth client-credentials, or sign in on a terminal",
+        )
+    }
+
+    /// The hint for a server that is started over stdio but serves HTTP.
+    fn serves_http(self, url: &str) -> Option<String> {
+        let listening = format!("the server reports that it listens at {url}: ");
+        self.hint(
+            &(listening.clone() + "use `http: { command: …, url: … }` instead of `stdio`, or start the server in stdio mode"),
+            &(listening.clone() + "set `url` in `target`, or start the server in stdio mode"),
+            &(listening + "put the URL before the `--`, or start the server in stdio mode"),
+        )
+    }
+
+    /// The hint that sets an environment variable of the server.
+    fn variable(self, name: &str) -> Option<String> {
+        self.hint(
+            &format!("set `{name}` in `env` of the server"),
+            &format!("set `{name}` in `env` of `target`"),
+            &format!("set it: -e {name}=…"),
+        )
+    }
+
+    /// The hint that raises a size limit.
+    fn bound(self, bound: Bound) -> Option<String> {
+        let (key, flag) = match bound {
+            Bound::Line => ("line", "--max-line"),
+            Bound::Body => ("body", "--max-body"),
+            Bound::Event => ("event", "--max-event"),
+            Bound::Head => ("head", "--max-head"),
+            Bound::Depth => ("depth", "--max-depth"),
+            Bound::Values => ("values", "--max-values"),
+        };
+        self.hint(
+            &format!("raise `limits: {{ {key}: … }}` if the server is expected to send that much"),
+            &format!("start `mcproof drive` with a larger {flag} if the server is expected to send that much"),
+            &format!("raise {flag} if the server is expected to send that much"),
+        )
+    }
+}
+
+/// The hint for a monitor: a target has one time limit.
+const LONGER: &str = "raise `timeout` of the target in the configuration if the server needs longer";
+
+/// The context of a failure: what else was recorded.
+pub struct Scene {
+    pub transcript: Transcript,
+    pub faults: Vec<Fault>,
+    /// How the server's process ended, if mcproof started it and it has ended.
+    pub exit: Option<Exit>,
+    pub asker: Asker,
+}
+
+impl Scene {
+    /// Waits briefly for the last output of a server that is exiting.
+    pub async fn of(session: &Session, tap: &Tap, asker: Asker) -> Self {
+        session.settle().await;
+        Self { transcript: tap.transcript(), faults: session.faults(), exit: session.exit(), asker }
+    }
+}
+
+/// The diagnostic of a session that could not be opened.
+pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Transcript, asker: Asker) -> Diagnostic {
+    use ConnectFailure as F;
+    let by_hand = || target.command().map(|command| format!("run `{}` in a terminal to see its output", shell_line(command)));
+    let fixed = |text: &str| Some(text.to_owned());
+    let flags = |flags: &str, members: &str| asker.hint(if asker == Asker::Monitor { members } else { flags }, members, flags);
+    let skip_discover = |flag: &str| match was_requested(transcript, "server/discover") && was_requested(transcript, "initialize") {
+        true => format!("; {flag} skips `server/discover`, in case the server cannot handle it"),
+        false => String::new(),
+    };
+    let slow_start = || {
+        if asker == Asker::Monitor {
+            return fixed(LONGER);
+        }
+        asker.hint(
+            &format!("raise `timeouts.connect` if the server starts slowly{}", skip_discover("`era: legacy`")),
+            &format!("raise `timeouts.connect_ms` if the server starts slowly{}", skip_discover("`\"era\": \"legacy\"`")),
+            &format!("watch the wire with -v, or raise --connect-timeout if the server starts slowly{}", skip_discover("--era legacy")),
+        )
+    };
+    let (code, hint) = match failure {
+        F::Start(StartFailure::NotFound { program }) if program.contains(' ') => {
+            ("command-not-found", fixed("the whole command is quoted as one word: remove the quotes around it"))
+        }
+        F::Start(StartFailure::NotFound { program }) if program.starts_with('~') => {
+            ("command-not-found", fixed("the command does not run in a shell, so `~` is not expanded: write the full path"))
+        }
+        F::Start(StartFailure::NotFound { program }) => {
+            ("command-not-found", Some(format!("check the spelling of `{program}`, and that it is installed and on PATH")))
+        }
+        F::Start(StartFailure::NoFolder(_)) => (
+            "no-such-folder",
+            asker.hint("correct `cwd`; it is relative to the file that names it", "correct `cwd` in `target`", "correct --cwd"),
+        ),
+        F::Start(StartFailure::Other { program, number: Some(PERMISSION_DENIED), .. }) => (
+            "server-not-started",
+            Some(format!(
+                "run it with its interpreter, such as `node {program}` or `python {program}`, or make it executable: chmod +x {program}"
+            )),
+        ),
+        F::Start(_) => ("server-not-started", by_hand()),
+        F::Exited { .. } => {
+            let one_at_a_time =
+                if asker == Asker::Suite { "; use --jobs 1 if the server cannot run more than once at the same time" } else { "" };
+            let hint = missing_piece(transcript, |name| asker.variable(name)).or_else(by_hand);
+            ("server-exited", hint.map(|hint| hint + one_at_a_time))
+        }
+        F::AddressTaken { .. } => {
+            ("address-taken", fixed("stop the process that listens on this address, or use `${port}` to have mcproof choose a free port"))
+        }
+        F::NotListening { elsewhere, .. } if !elsewhere.is_empty() => {
+            ("listens-elsewhere", fixed("pass `${port}` to the server and use it in `url`, or correct `url`"))
+        }
+        F::NotListening { .. } => ("server-not-listening", slow_start()),
+        F::NotLocated { .. } => ("port-not-announced", fixed("check that `port_from` matches a line that the server prints")),
+        F::Address(_) => ("bad-url", None),
+        F::Unauthorized { .. } => ("unauthorized", asker.credentials()),
+        F::Unanswered { failure, method, faults } => {
+            let scene = Scene { transcript: transcript.clone(), faults: faults.clone(), exit: None, asker };
+            let mut diagnostic = of_call_failure(failure, method, &scene);
+            match failure {
+                CallFailure::TimedOut { .. } if faults.is_empty() => {
+                    let elsewhere = served_url(transcript).filter(|_| matches!(target, Target::Stdio(_)));
+                    diagnostic.hint = elsewhere.and_then(|url| asker.serves_http(&url)).or_else(slow_start);
+                }
+                CallFailure::Unanswered(Unanswered::Unreachable(broken)) if target.is_over_tls() && broken.bound.is_none() => {
+                    diagnostic.hint = asker.hint(
+                        "check the URL; `tls: { ca: … }` sets the CA to trust, `cert` the client certificate, `proxy` the proxy",
+                        "check the URL; start `mcproof drive` with --cacert to set the CA to trust, --cert for the client certificate, --proxy for the proxy",
+                        "check the URL; --cacert sets the CA to trust, --cert the client certificate, --proxy the proxy",
+                    );
+                }
+                _ => {}
+            }
+            return diagnostic;
+        }
+        F::Refused { .. } => (
+            "handshake-refused",
+            flags("try another era or revision: --era, --protocol-version", "try another `era` or `protocol_version`"),
+        ),
+        F::BadResult { .. } => ("handshake-invalid", None),
+        F::OtherVersion { found, .. } => (
+            "version-mismatch",
+            flags(
+                &format!("request that revision: --protocol-version {found}"),
+                &format!("request that revision: `\"protocol_version\": \"{found}\"`"),
+            ),
+        ),
+        F::UnknownVersion { .. } | F::NoCommonVersion { .. } => (
+            "version-mismatch",
+            flags(
+                "request a revision that the server supports with --protocol-version",
+                "request a revision that the server supports with `protocol_version`",
+            ),
+        ),
+        F::Sse(SseFailure::Unauthorized { .. }) => ("unauthorized", asker.credentials()),
+        F::Sse(SseFailure::Unreachable(broken) | SseFailure::Ended(Some(broken))) if broken.bound.is_some() => {
+            broken.bound.map_or(("no-event-stream", None), |bound| (code_of_bound(bound), asker.bound(bound)))
+        }
+        F::Sse(SseFailure::Flawed(kind)) => ("no-event-stream", kind_hint(kind).map(str::to_owned)),
+        F::SseTimedOut { faults, .. } if !faults.is_empty() => {
+            ("no-event-stream", faults.first().and_then(|fault| kind_hint(&fault.kind)).map(str::to_owned))
+        }
+        F::Sse(_) | F::SseTimedOut { .. } => ("no-event-stream", fixed("check that the URL is the event stream endpoint, usually `/sse`")),
+        F::NoModernSse => {
+            ("version-mismatch", flags("use the `http` transport, or drop `--era modern`", "use the `http` transport, or another `era`"))
+        }
+    };
+    finish(Diagnostic::error(code, failure.to_string()), hint, transcript)
+}
+
+/// The diagnostic of a request without a response.
+pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Diagnostic {
+    let mut message = failure.to_string();
+    if let Some(bound) = bound_of(failure) {
+        return finish(Diagnostic::error(code_of_bound(bound), message), scene.asker.bound(bound), &scene.transcript);
+    }
+    let (code, hint) = match (failure, scene.exit.as_ref()) {
+        (CallFailure::NotAnAnswer(_), _) => {
+            ("not-a-message", scene.faults.last().and_then(|fault| fault_hint(fault, &scene.transcript, scene.asker)))
+        }
+        (CallFailure::Lost(kind), _) => (code_of_kind(kind), kind_hint(kind).map(str::to_owned)),
+        // A process that exits after the deadline of the request is not the cause.
+        (CallFailure::TimedOut { .. }, _) => match scene.faults.first() {
+            Some(fault) => {
+                message += &format!("; meanwhile {}", describe_fault(fault, &scene.transcript));
+                ("no-answer", fault_hint(fault, &scene.transcript, scene.asker))
+            }
+            None if scene.asker == Asker::Monitor => ("no-answer", Some(LONGER.to_owned())),
+            None => {
+                let hint = scene.asker.hint(
+                    "raise `timeouts.request`, or `timeout` of the step, if the server needs longer",
+                    "raise `timeouts.request_ms`, or `timeout_ms` of the request, if the server needs longer",
+                    "raise --timeout if the server needs longer, or watch the wire with -v",
+                );
+                ("no-answer", hint)
+            }
+        },
+        (CallFailure::Closed(Closed::Exited(exit)), _) | (_, Some(exit)) => {
+            message = format!("{exit}, before responding to `{method}`");
+            ("server-exited", missing_piece(&scene.transcript, |name| scene.asker.variable(name)))
+        }
+        (CallFailure::Unauthorized { .. }, None) => ("unauthorized", scene.asker.credentials()),
+        (CallFailure::Cancelled { .. }, None) => ("cancelled", None),
+        (CallFailure::Closed(_), None) => ("connection-closed", None),
+        (CallFailure::Unanswered(Unanswered::Unreachable(_)), None) => {
+            ("server-unreachable", Some("check that the server is running and that the URL is correct".into()))
+        }
+        (CallFailure::Unanswered(Unanswered::Response { head, excerpt, .. }), None) => {
+            let fault = scene.faults.last().filter(|fault| belongs_to(fault, head.exchange, &scene.transcript));
+            if let Some(fault) = fault {
+                message += &format!("; {}", describe_fault(fault, &scene.transcript));
+            }
+            let hint =
+                fault.and_then(|fault| fault_hint(fault, &scene.transcript, scene.asker)).or_else(|| http_hint(head, excerpt, scene.asker));
+            ("no-answer-in-response", hint)
+        }
+    };
+    finish(Diagnostic::error(code, message), hint, &scene.transcript)
+}
+
+/// The diagnostic of a list that could not be retrieved.
+pub fn of_list_failure(failure: &ListFailure, method: &str, scene: &Scene) -> Diagnostic {
+    let code = match failure {
+        ListFailure::Call(failure) => return of_call_failure(failure, method, scene),
+        ListFailure::Rpc { .. } => "rpc-error",
+        ListFailure::NoArray { .. } => "invalid-result",
+        ListFailure::RepeatedCursor { .. } | ListFailure::TooManyPages { .. } => "endless-pages",
+    };
+    finish(Diagnostic::error(code, failure.to_string()), None, &scene.transcript)
+}
+
+/// The diagnostic of a call that did not become a task, or whose task did not finish.
+pub fn of_task_failure(failure: &TaskFailure, method: &str, scene: &Scene) -> Diagnostic {
+    use TaskFailure as F;
+    let fixed = |text: &str| Some(text.to_owned());
+    let (code, hint) = match failure {
+        F::Call(failure) => return of_call_failure(failure, method, scene),
+        F::List(failure) => return of_list_failure(failure, "tools/list", scene),
+        F::NotInThisRevision { .. } | F::NotDeclared { .. } | F::NotForThisTool { .. } => {
+            ("tasks-not-offered", fixed("remove `task`, or use a server that offers tasks in this revision"))
+        }
+        F::Rpc { .. } => ("rpc-error", None),
+        F::NotATask { .. } => ("not-a-task", None),
+        F::NoInput { .. } => ("no-policy", fixed("set the response under `answers`")),
+        F::TimedOut { .. } => ("no-answer", fixed("raise `timeouts.request`, or `timeout` of the step, if the task needs longer")),
+    };
+    finish(Diagnostic::error(code, failure.to_string()), hint, &scene.transcript)
+}
+
+/// The size limit that a request failed on, if any.
+fn bound_of(failure: &CallFailure) -> Option<Bound> {
+    match failure {
+        CallFailure::Closed(Closed::TooLong { .. }) => Some(Bound::Line),
+        CallFailure::Closed(Closed::StreamBroken(broken))
+        | CallFailure::Unanswered(Unanswered::Unreachable(broken) | Unanswered::Response { broken: Some(broken), .. }) => broken.bound,
+        CallFailure::NotAnAnswer(malformed) => bound_of_malformed(&malformed.flaw),
+        _ => None,
+    }
+}
+
+fn bound_of_malformed(flaw: &Flaw) -> Option<Bound> {
+    match flaw {
+        Flaw::TooDeep(_) => Some(Bound::Depth),
+        Flaw::TooManyValues(_) => Some(Bound::Values),
+        _ => None,
+    }
+}
+
+fn code_of_bound(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Line => "too-long",
+        Bound::Body => "body-too-large",
+        Bound::Event => "event-too-large",
+        Bound::Head => "head-too-large",
+        Bound::Depth => "json-too-deep",
+        Bound::Values => "json-too-many-values",
+    }
+}
+
+/// Whether the diagnostic of a failed request already names the invalid data that the server sent.
+pub fn names_fault(diagnostic: &Diagnostic) -> bool {
+    let codes = [
+        "no-answer",
+        "no-answer-in-response",
+        "not-a-message",
+        "sse-event-name",
+        "sse-event-unfinished",
+        "event-without-data",
+        "answer-off-stream",
+        "id-of-another-type",
+        "event-too-large",
+        "json-too-deep",
+        "json-too-many-values",
+    ];
+    codes.contains(&diagnostic.code.as_str())
+}
+
+/// The diagnostic of something that no conforming server sends.
+pub fn of_fault(fault: &Fault, transcript: &Transcript, asker: Asker) -> Diagnostic {
+    let mut diagnostic = Diagnostic::error(code_of_kind(&fault.kind), describe_fault(fault, transcript));
+    diagnostic.hint = fault_hint(fault, transcript, asker);
+    diagnostic.evidence(transcript.around(Some(fault.frame), FRAMES, 0))
+}
+
+fn code_of_kind(kind: &FaultKind) -> &'static str {
+    match kind {
+        FaultKind::Malformed(malformed) => bound_of_malformed(&malformed.flaw).map_or("not-a-message", code_of_bound),
+        FaultKind::UnknownId(_) => "unknown-id",
+        FaultKind::TextForNumber(_) => "id-of-another-type",
+        FaultKind::NotWaitedFor(_) => "answered-twice",
+        FaultKind::NoId(_) => "answer-without-id",
+        FaultKind::OtherEvent(_) => "sse-event-name",
+        FaultKind::UnfinishedEvent => "sse-event-unfinished",
+        FaultKind::EventWithoutData(_) => "event-without-data",
+        FaultKind::AnswerOffStream => "answer-off-stream",
+        FaultKind::OtherMediaType(_) => "other-media-type",
+        FaultKind::UnknownRevision(_) => "unknown-revision",
+        FaultKind::UnfinishedLine => "line-unfinished",
+        FaultKind::NotificationRefused { .. } => "notification-refused",
+        FaultKind::TooManyRequests { .. } => "too-many-requests",
+    }
+}
+
+/// The frames up to `end`, or the last ones, and the last lines of stderr.
+pub fn evidence(transcript: &Transcript, end: Option<FrameId>) -> Evidence {
+    transcript.around(end, FRAMES, STDERR)
+}
+
+fn finish(mut diagnostic: Diagnostic, hint: Option<String>, transcript: &Transcript) -> Diagnostic {
+    diagnostic.hint = hint;
+    diagnostic.evidence(evidence(transcript, None))
+}
+
+fn describe_fault(fault: &Fault, transcript: &Transcript) -> String {
+    let line = line_of(fault, transcript);
+    match &fault.kind {
+        FaultKind::Malformed(malformed) => match line {
+            Some(line) => format!("the server wrote a line on stdout that is not an MCP message ({malformed}): {}", excerpt(&line)),
+            None => format!("the server sent something that is not an MCP message: {malformed}"),
+        },
+        kind => format!("the server sent {kind}"),
+    }
+}
+
+fn fault_hint(fault: &Fault, transcript: &Transcript, asker: Asker) -> Option<String> {
+    let FaultKind::Malformed(Malformed { flaw, .. }) = &fault.kind else { return kind_hint(&fault.kind).map(str::to_owned) };
+    let line = line_of(fault, transcript);
+    if let (Flaw::NotJson(_), Some(remedy)) = (flaw, http_form(fault, transcript)) {
+        return Some(remedy.to_owned());
+    }
+    Some(match (flaw, line) {
+        (Flaw::NotUtf8(_), _) => "encode the output as UTF-8, which JSON requires".into(),
+        (Flaw::ByteOrderMark, _) => "remove the byte order mark".into(),
+        (Flaw::TooManyValues(_), _) => return asker.bound(Bound::Values),
+        (Flaw::TooDeep(_), _) => return asker.bound(Bound::Depth),
+        (Flaw::NotAMessage(_) | Flaw::NotAnObject(_), _) => return None,
+        (Flaw::NotJson(_), Some(line)) if is_piece_of_json(&line) => {
+            "write each message on one line: pretty-printed JSON spans several lines".into()
+        }
+        (Flaw::NotJson(_), Some(_)) => "write only messages to stdout, one per line, and write logs to stderr".into(),
+        (Flaw::NotJson(_), None) => return None,
+    })
+}
+
+/// The remedy for a kind of fault, where it does not depend on the data.
+fn kind_hint(kind: &FaultKind) -> Option<&'static str> {
+    Some(match kind {
+        FaultKind::Malformed(_) | FaultKind::NotWaitedFor(_) => return None,
+        FaultKind::UnknownId(_) | FaultKind::TextForNumber(_) | FaultKind::NoId(_) => {
+            "set the `id` of each response to that of its request, with the same type: 1 is not \"1\""
+        }
+        FaultKind::OtherEvent(_) => "send messages as events without a name, or with `event: message`",
+        FaultKind::UnfinishedEvent => "end each event with a blank line (two line feeds after its `data:` line), and flush the stream",
+        FaultKind::EventWithoutData(line) if line.trim_start().starts_with(['{', '[']) => {
+            "write `data: ` before the message, or respond with plain JSON and `Content-Type: application/json`"
+        }
+        FaultKind::EventWithoutData(_) => {
+            "begin the line with `data: `, in lowercase: the fields of an event stream are data, event, id, and retry"
+        }
+        FaultKind::UnknownRevision(_) => {
+            "respond to `initialize` with a revision that the client supports, preferably the one that it requests"
+        }
+        FaultKind::OtherMediaType(_) => "set `Content-Type: application/json`",
+        FaultKind::AnswerOffStream => "respond to the POST with 202 and no body, and send the message on the event stream",
+        FaultKind::UnfinishedLine => "end each message with a line feed, and flush the stream",
+        FaultKind::NotificationRefused { .. } => "respond to a notification with 202 and no body",
+        FaultKind::TooManyRequests { .. } => "read the client's responses to earlier requests before sending more",
+    })
+}
+
+/// The remedy for an HTTP body that does not have the format that its headers announce.
+fn http_form(fault: &Fault, transcript: &Transcript) -> Option<&'static str> {
+    let frame = transcript.frames.iter().find(|frame| frame.id == fault.frame)?;
+    match &frame.body {
+        FrameBody::HttpBody { bytes, .. } if is_event_stream(&bytes.to_text()) => {
+            Some("the body is an event stream: set `Content-Type: text/event-stream`")
+        }
+        FrameBody::SseEvent { bytes, .. } if bytes.to_text().lines().any(|line| !line.is_empty() && !is_field(line)) => {
+            Some("begin each line of a message with `data: `, or write the JSON on one line")
+        }
+        _ => None,
+    }
+}
+
+fn is_field(line: &str) -> bool {
+    let name = line.split(':').next().unwrap_or_default();
+    ["", "data", "event", "id", "retry"].contains(&name)
+}
+
+/// Whether a body with another content type begins like an event stream.
+fn is_event_stream(body: &str) -> bool {
+    let first = body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    first.contains(':') && is_field(first)
+}
+
+/// Whether a line looks like part of pretty-printed JSON, and not like `[info] started`.
+fn is_piece_of_json(line: &str) -> bool {
+    let line = line.trim();
+    match line.strip_prefix('[') {
+        Some(rest) => rest.trim_start().is_empty() || rest.trim_start().starts_with(['{', '[', '"']),
+        None => line.starts_with(['{', '"', '}', ']']),
+    }
+}
+
+/// Whether a fault is in the response of that exchange.
+fn belongs_to(fault: &Fault, exchange: ExchangeId, transcript: &Transcript) -> bool {
+    let frame = transcript.frames.iter().find(|frame| frame.id == fault.frame);
+    frame.is_some_and(|frame| match &frame.body {
+        FrameBody::HttpBody { exchange: found, .. } | FrameBody::SseEvent { exchange: found, .. } => *found == exchange,
+        _ => false,
+    })
+}
+
+/// The text of a stdio line with a fault; `None` over HTTP.
+fn line_of(fault: &Fault, transcript: &Transcript) -> Option<String> {
+    let frame = transcript.frames.iter().find(|frame| frame.id == fault.frame)?;
+    match &frame.body {
+        FrameBody::Line { bytes, .. } => Some(bytes.to_text().into_owned()),
+        _ => None,
+    }
+}
+
+fn excerpt(line: &str) -> String {
+    const WIDTH: usize = 80;
+    format!("`{}`", shortened(line, WIDTH))
+}
+
+/// The remedy for a missing module, file, port or variable that the last lines of stderr name, in the wording of common runtimes.
+/// `variable` returns the hint that sets a variable.
+pub fn missing_piece(transcript: &Transcript, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let lines = transcript.tail(0, 40).stderr;
+    let after = |line: &str, mark: &str| {
+        let rest = &line[line.find(mark)? + mark.len()..];
+        let name: String =
+            rest.trim_start_matches(['\'', '"', ' ', '`', ':']).chars().take_while(|c| !matches!(c, '\'' | '"' | '`')).collect();
+        (!name.is_empty()).then_some(name)
+    };
+    lines.iter().find_map(|line| {
+        let marks = ["Cannot find module", "Cannot find package", "No module named"];
+        if let Some(module) = marks.iter().find_map(|mark| after(line, mark)) {
+            return Some(match module.starts_with('/') {
+                true => format!("`{module}` does not exist: check the path, and run the build step if there is one"),
+                false => format!("install or build the package that provides `{module}` before starting the server"),
+            });
+        }
+        if let Some(file) = after(line, "can't open file") {
+            return Some(format!("`{file}` does not exist: check the path"));
+        }
+        if line.contains("EADDRINUSE") || line.contains("ddress already in use") {
+            return Some("the port of the server is in use: pass `${port}` to the server, and mcproof chooses a free one".into());
+        }
+        variable(missing_variable(line)?)
+    })
+}
+
+fn was_requested(transcript: &Transcript, method: &str) -> bool {
+    let names_method = |raw: &Raw| raw.to_text().contains(&format!("\"method\":\"{method}\""));
+    transcript.frames.iter().any(|frame| match &frame.body {
+        FrameBody::Line { bytes, .. } => frame.direction == Direction::ToServer && names_method(bytes),
+        FrameBody::HttpRequest { body, .. } => names_method(body),
+        _ => false,
+    })
+}
+
+/// The local URL that the last lines of stderr name.
+fn served_url(transcript: &Transcript) -> Option<String> {
+    transcript.tail(0, 40).stderr.iter().find_map(|line| {
+        let word = line.split_whitespace().find(|word| word.starts_with("http://"))?;
+        let host = word.strip_prefix("http://")?.split([':', '/']).next()?;
+        ["127.0.0.1", "localhost", "0.0.0.0"].contains(&host).then(|| word.trim_end_matches(['.', ',', ')']).to_owned())
+    })
+}
+
+/// The environment variable that a line reports as missing.
+fn missing_variable(line: &str) -> Option<&str> {
+    const COMPLAINTS: [&str; 13] = [
+        "not set",
+        "required",
+        "missing",
+        "undefined",
+        "must be",
+        "must set",
+        "lease set",
+        "not found",
+        "not defined",
+        "not provided",
+        "not configured",
+        "need",
+        "KeyError",
+    ];
+    let is_name = |word: &&str| word.contains('_') && word.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_'));
+    // Error codes look like variables.
+    let is_code = |word: &&str| word.starts_with("ERR_") || word.ends_with("NOT_FOUND");
+    let complains = COMPLAINTS.iter().any(|complaint| line.contains(complaint));
+    let mut words = line.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
+    words.find(|word| is_name(word) && !is_code(word)).filter(|_| complains)
+}
+
+fn http_hint(head: &HttpHead, excerpt: &str, asker: Asker) -> Option<String> {
+    let kind = head.header("content-type").unwrap_or_default();
+    Some(match head.status {
+        301 | 302 | 307 | 308 => "the server redirects: use the URL in its `Location` header".into(),
+        404 => "check the path of the URL; many servers listen at /mcp".into(),
+        405 => {
+            return asker.hint(
+                "check the path of the URL; for an HTTP+SSE server, use `sse:` instead of `http:`",
+                "check the path of the URL; for an HTTP+SSE server, set `\"transport\": \"sse\"`",
+                "check the path of the URL; for an HTTP+SSE server, use --transport sse",
+            );
+        }
+        501 => "check the URL: this endpoint does not accept POST".into(),
+        401 => return asker.credentials(),
+        406 => "the server must accept requests with `Accept: application/json, text/event-stream`".into(),
+        200 if !kind.starts_with("application/json") && !kind.starts_with("text/event-stream") => match excerpt {
+            text if is_event_stream(text) => "the body is an event stream: set `Content-Type: text/event-stream`".into(),
+            text if text.trim_start().starts_with('{') => "the body is JSON: set `Content-Type: application/json`".into(),
+            _ => "respond with `Content-Type: application/json` or `text/event-stream`".into(),
+        },
+        _ => return None,
+    })
+}
+
+/// A command, quoted for a shell.
+pub fn shell_line(command: &[String]) -> String {
+    shlex::try_join(command.iter().map(String::as_str)).unwrap_or_else(|_| command.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_lines_are_distinguished_from_pieces_of_json() {
+        let check = |line: &str, expected: bool| assert_eq!(is_piece_of_json(line), expected, "{line}");
+        check("{", true);
+        check("  \"id\": 1,", true);
+        check("}, {", true);
+        check("[", true);
+        check("[{", true);
+        check("]", true);
+        check("[info] started", false);
+        check("[12:30:01] ready", false);
+        check("Listening", false);
+    }
+
+    #[test]
+    fn a_variable_that_a_line_reports_as_missing_is_found() {
+        let check = |line: &str, expected: Option<&str>| assert_eq!(missing_variable(line), expected, "{line}");
+        check("Error: DATABASE_URL environment variable is required", Some("DATABASE_URL"));
+        check("KeyError: 'API_KEY'", Some("API_KEY"));
+        check("BRAVE_API_KEY is not set", Some("BRAVE_API_KEY"));
+        check("Please set WEATHER_API_KEY", Some("WEATHER_API_KEY"));
+        check("no key: DATABASE_URL not provided", Some("DATABASE_URL"));
+        check("the file is missing", None);
+        check("loaded MAX_SIZE", None);
+        check("TypeError [ERR_INVALID_ARG_TYPE]: the argument must be a string", None);
+        check("MODULE_NOT_FOUND: module not found", None);
+    }
+}

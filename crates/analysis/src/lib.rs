@@ -1,0 +1,19 @@
+//! What a transcript shows: the conversation in it, and the diagnosis of a failure. Knows no suites and no rules; does no I/O.
+
+pub mod arguments;
+mod conversation;
+pub mod diagnosis;
+pub mod differences;
+#[doc(hidden)]
+pub mod example;
+pub mod json_schema;
+pub mod oddities;
+pub mod offer;
+pub mod probes;
+mod suggest;
+pub mod texts;
+pub mod wording;
+
+pub use conversation::{Answer, Asked, Conversation, HttpExchange, MOST_VALUES, Said, USUAL_PROBES, read_json, revision_is_modern};
+pub use suggest::{did_you_mean, listed, missing};
+pub use wording::named;

@@ -1,0 +1,76 @@
+//! Marks that an exploration leaves in its conversations, and that rules look for. Names and bounds only.
+
+use serde_json::Value;
+
+/// Pages of one list that are asked for at most, and the time that they may take.
+pub const MOST_PAGES: usize = 1000;
+/// From here on nothing was tried for want of time: a mark for the judges, with the reason.
+pub const LEFT_OUT: &str = "left-out";
+/// Begins the ids of requests that are posted as they stand: only their HTTP response is waited for.
+pub const POSTED: &str = "http ";
+/// Starts the progress token of requests that go out a few at a time, and are given up after a while of our choosing.
+pub const FLOCK_TOKEN: &str = "mcproof-flock-";
+/// Of the last count, after a rest.
+pub const AT_REST: &str = "at-rest";
+/// Calls between two counts.
+pub const GROWTH_CALLS: usize = 8;
+/// Counts after the first one, which comes when the server is warm.
+pub const GROWTH_ROUNDS: usize = 3;
+/// What was looked at only in part: a mark for the report, with a sentence.
+pub const EXPLORED_IN_PART: &str = "sampled";
+/// A request in a form that not every client sends: a mark for the judges, with the form.
+pub const LEGAL_FORM: &str = "legal-form";
+/// What `tasks/get` was asked with another task in `_meta`.
+pub const MISLED: &str = "with another task in `_meta`";
+/// In `_meta`, which task a message belongs to.
+pub const RELATED: &str = "io.modelcontextprotocol/related-task";
+/// Of a message to an endpoint that no stream has.
+pub const UNKNOWN_STREAM: &str = "unknown-stream";
+/// A tool that never answered: a mark for the judges, with its name.
+pub const UNANSWERED_CALL: &str = "call-unanswered";
+
+/// What the fixtures of the conformance suite are filled in with.
+pub mod fixtures {
+    /// What the model says when it is asked; no server says that by itself.
+    pub const SAMPLED: &str = "mcproof-sampled-text";
+    /// What the user enters.
+    pub const ENTERED: &str = "mcproof-entered-text";
+    /// What a form is filled in with that a result shows: what stands for any text.
+    pub const ENTERED_IN_FORM: &str = crate::arguments::WORD;
+    /// The arguments of the prompt that has two.
+    pub const PROMPTED: [&str; 2] = ["mcproof-first-argument", "mcproof-second-argument"];
+    /// The resource that a prompt is to embed.
+    pub const EMBEDDED: &str = "test://mcproof-embedded";
+    /// A resource of the template.
+    pub const OF_TEMPLATE: &str = "test://template/123/data";
+    pub const TEMPLATE: &str = "test://template/{id}/data";
+}
+
+/// Of a page that a tool names: its subject is the URI.
+pub const READ_APP: &str = "read-app";
+pub const APP_SCHEME: &str = "ui://";
+/// An ordinary request before anything else: what a server does after abuse tells nothing if it was not well before.
+pub const CONTROL: &str = "control";
+
+/// The page that a tool names, in the form of today or in the deprecated one.
+pub fn page_of(tool: &Value) -> Option<&Value> {
+    let meta = tool.get("_meta")?;
+    meta.pointer("/ui/resourceUri").or_else(|| meta.get("ui/resourceUri"))
+}
+
+/// Where in an endpoint its session is named: the part in which it differs from another one, as far as a name reaches.
+pub fn session_in(endpoint: &str, other: &str) -> Option<std::ops::Range<usize>> {
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    let (bytes, others) = (endpoint.as_bytes(), other.as_bytes());
+    let start = bytes.iter().zip(others).position(|(one, other)| one != other)?;
+    let room = bytes.len().min(others.len()) - start;
+    let same = bytes.iter().rev().zip(others.iter().rev()).take(room).take_while(|(one, other)| one == other).count();
+    let (mut start, mut end) = (start, bytes.len() - same);
+    while start > 0 && is_of_name(bytes[start - 1]) {
+        start -= 1;
+    }
+    while end < bytes.len() && is_of_name(bytes[end]) {
+        end += 1;
+    }
+    (start < end && endpoint.is_char_boundary(start) && endpoint.is_char_boundary(end)).then_some(start..end)
+}

@@ -1,0 +1,379 @@
+//! Calls of the tools that may be called, with arguments made from their schemas and with wrong ones.
+
+use super::explorer::{Explorer, ParallelOutcome, ParallelRequest};
+use super::{Inquiry, Permission, SAMPLED, growth, tasks};
+use mcproof_analysis::arguments::{self, Unusual};
+use mcproof_analysis::probes::UNANSWERED_CALL;
+use mcproof_analysis::{Conversation, named};
+use mcproof_client::{EraChoice, Session, TransportKind};
+use mcproof_record::Take;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// Tools that are called with arguments as they should be, and with wrong ones.
+const MOST_TOOLS: usize = 20;
+/// Tools that are called with unusual arguments.
+const MOST_ODD_TOOLS: usize = 5;
+/// Properties of one tool that are left out, or given another type.
+const MOST_PROPERTIES: usize = 2;
+/// A call is cancelled after this.
+const PATIENCE: Duration = Duration::from_millis(1200);
+/// The first calls of all tools after less, where the server was quick to start: everything else waits for the slowest of them.
+const LEAST_PATIENCE: Duration = Duration::from_millis(700);
+/// What tools get that did not answer in that time: nothing is known of those that do not answer in this one either.
+const LONG_PATIENCE: Duration = Duration::from_secs(5);
+/// The same where progress is reported.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(12);
+/// Tools that are waited for so long: as many as are called at the same time.
+const MOST_WAITED_FOR: usize = 6;
+/// For all pages of the list, which may be without end.
+const LISTING: Duration = Duration::from_secs(2);
+/// For all calls of a kind together.
+const BUDGET: Duration = Duration::from_secs(3);
+
+/// A call that takes no longer can be made many times.
+const QUICK: Duration = Duration::from_millis(50);
+/// A call that takes longer can be cancelled in its midst.
+const SLOW: Duration = Duration::from_millis(300);
+/// How often one is cancelled until it is certain what came of it.
+const CANCELLATIONS: usize = 3;
+/// The id of the call that is, but for a number.
+const CANCELLED: &str = "mcproof-cancelled";
+
+/// The id of the request that follows the cancellation, but for a number.
+const HEARD: &str = "mcproof-cancellation-heard";
+
+/// A tool that may be called, with arguments that its schema accepts.
+#[derive(Clone, Debug)]
+pub(super) struct Callable {
+    pub(super) name: String,
+    pub(super) tool: Value,
+    pub(super) arguments: Value,
+}
+
+/// What may be called, as far as it is known before a conversation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tools(pub(super) Vec<Callable>);
+
+impl Tools {
+    /// Those of a list. If there are many, the ones that were named come first, then a sample over the whole list.
+    pub(super) fn of(tools: &[Value], permission: &Permission) -> Self {
+        let allowed = tools.iter().filter(|tool| permission.allows(tool) && !needs_task(tool));
+        let (mut first, rest): (Vec<&Value>, Vec<&Value>) = allowed.partition(|tool| permission.names(tool));
+        let room = MOST_TOOLS.saturating_sub(first.len()).min(rest.len());
+        first.extend((0..room).map(|index| rest[index * rest.len() / room]));
+        Self(first.into_iter().filter_map(Callable::of).collect())
+    }
+
+    pub(super) fn in_takes(takes: &[Take], permission: &Permission) -> Self {
+        let listed = takes.iter().find_map(|take| {
+            let conversation = Conversation::new(take);
+            let tools: Vec<Value> = conversation.tools().into_iter().map(|(tool, _)| tool.clone()).collect();
+            (!tools.is_empty()).then_some(tools)
+        });
+        Self::of(&listed.unwrap_or_default(), permission)
+    }
+}
+
+impl Callable {
+    fn of(tool: &Value) -> Option<Self> {
+        let name = tool.get("name")?.as_str()?.to_owned();
+        let arguments = arguments::minimal(tool.get("inputSchema")?)?;
+        Some(Self { name, tool: tool.clone(), arguments })
+    }
+
+    /// All that may be called, be it as a task only.
+    fn all(tools: &[Value], permission: &Permission) -> Vec<Self> {
+        tools.iter().filter(|tool| permission.allows(tool)).filter_map(Self::of).collect()
+    }
+
+    pub(super) fn call(&self, probe: &'static str, arguments: Value) -> ParallelRequest {
+        let params = json!({ "name": self.name, "arguments": arguments });
+        ParallelRequest { probe, subject: self.name.clone(), method: "tools/call", params }
+    }
+
+    fn schema(&self) -> &Value {
+        &self.tool["inputSchema"]
+    }
+}
+
+fn needs_task(tool: &Value) -> bool {
+    tool.pointer("/execution/taskSupport") == Some(&json!("required"))
+}
+
+/// Of this kind of conversation.
+const NAME: &str = "caller";
+
+/// A client that calls tools as they should be called, and as a model gets it wrong. `None` if nothing may be called. What it finds
+/// that may be called is told as soon as it is known.
+pub(super) async fn explore(inquiry: &Inquiry, mut explorer: Explorer<'_>, tell: impl FnOnce(Tools)) -> Option<Take> {
+    let listed = list(&mut explorer).await;
+    let tools = Tools::of(&listed, &inquiry.calls);
+    tell(tools.clone());
+    let Tools(tools) = tools;
+    let also_as_tasks = Callable::all(&listed, &inquiry.calls);
+    if also_as_tasks.is_empty() {
+        explorer.end().await;
+        return None;
+    }
+    let allowed = also_as_tasks.iter().filter(|tool| !needs_task(&tool.tool)).count();
+    if tools.len() < allowed {
+        explorer.record_observation(SAMPLED, &format!("{} of {allowed} tools that may be called were called", tools.len()));
+    }
+    let (seem_slow, quickest) = call(&mut explorer, &tools).await;
+    if let Some(tool) = quickest {
+        growth::take(&mut explorer, tool).await;
+    }
+    tasks::take(&mut explorer, &also_as_tasks).await;
+    // On a busy machine quick ones do as well, so that each is tried until one is.
+    let until = Instant::now() + BUDGET;
+    for tool in seem_slow {
+        if cancel(&mut explorer, tool).await || Instant::now() >= until {
+            break;
+        }
+    }
+    if explorer.is_modern() && !explorer.is_over() {
+        list_as(&mut explorer, "list-after-calls").await;
+    }
+    Some(explorer.end().await)
+}
+
+/// One who is about to call. `None` if there is no conversation in this era.
+pub(super) async fn open(inquiry: &Inquiry, era: EraChoice) -> Option<Explorer<'_>> {
+    Explorer::open_in(inquiry, NAME, era).await.ok()
+}
+
+/// Calls with unusual arguments, in a conversation of their own.
+pub(super) async fn explore_unusual_calls(inquiry: &Inquiry, era: EraChoice, tools: &Tools) -> Vec<Take> {
+    let (mut takes, last) = try_each_odd(inquiry, era, tools, None).await;
+    if let Some(explorer) = last {
+        takes.push(explorer.end().await);
+    }
+    takes
+}
+
+/// The same in a conversation that is under way. The last one goes on if the server is well.
+pub(super) async fn try_odd<'a>(
+    inquiry: &'a Inquiry,
+    era: EraChoice,
+    tools: &Tools,
+    explorer: Explorer<'a>,
+) -> (Vec<Take>, Option<Explorer<'a>>) {
+    let (mut takes, last) = try_each_odd(inquiry, era, tools, Some(explorer)).await;
+    match last {
+        Some(explorer) if explorer.probe_count() > 0 => {
+            let (take, well) = explorer.hand_over().await;
+            takes.push(take);
+            (takes, well)
+        }
+        untried => (takes, untried),
+    }
+}
+
+/// Tries what is unusual in one conversation after the other, as long as there is time: a server that does not survive gets a new
+/// one for what comes next. Begins with a conversation that is under way, if there is one, and leaves the last one open.
+async fn try_each_odd<'a>(
+    inquiry: &'a Inquiry,
+    era: EraChoice,
+    tools: &Tools,
+    under_way: Option<Explorer<'a>>,
+) -> (Vec<Take>, Option<Explorer<'a>>) {
+    let (odd, mut takes) = (odd_calls(&tools.0), Vec::new());
+    let mut explorer = under_way.map(|explorer| explorer.renamed(NAME));
+    if let (Some(explorer), false) = (&mut explorer, odd.is_empty()) {
+        // The judges read in the same conversation what the tools claim.
+        list(explorer).await;
+    }
+    let mut until = Instant::now() + BUDGET;
+    for (unusual, calls) in odd {
+        // What comes back of a huge text, on stderr mostly, would crowd out the rest of a transcript.
+        let is_apart = unusual == Unusual::Large;
+        if is_apart {
+            until = Instant::now() + BUDGET;
+        }
+        if Instant::now() >= until {
+            continue;
+        }
+        let current = match explorer.take() {
+            Some(open) if is_apart || open.is_over() => {
+                let (take, still) = open.hand_over().await;
+                takes.push(take);
+                still
+            }
+            current => current,
+        };
+        let mut current = match current {
+            Some(open) => open,
+            None => {
+                let began = Instant::now();
+                let mut fresh = match Explorer::open_in(inquiry, NAME, era).await {
+                    Ok(fresh) => fresh,
+                    Err(failed) => {
+                        takes.push(failed.0);
+                        return (takes, None);
+                    }
+                };
+                // What a start takes is not taken from what is tried on the server.
+                until += began.elapsed();
+                if !is_apart {
+                    list(&mut fresh).await;
+                }
+                fresh
+            }
+        };
+        if survives(&mut current, unusual, &calls, until).await {
+            explorer = Some(current);
+        } else {
+            takes.push(current.end().await);
+        }
+    }
+    (takes, explorer)
+}
+
+/// All tools. A session of the modern era over HTTP learns from them which arguments go into headers.
+pub(super) async fn list(explorer: &mut Explorer<'_>) -> Vec<Value> {
+    let tools = list_as(explorer, "list-for-calls").await;
+    explorer.inquiry.budget.listed(tools.len());
+    tools
+}
+
+async fn list_as(explorer: &mut Explorer<'_>, probe: &str) -> Vec<Value> {
+    let list = async |session: &Session, deadline: Duration| session.list("tools/list", "tools", deadline.min(LISTING)).await;
+    explorer.together(probe, list).await.map(|listed| listed.items).unwrap_or_default()
+}
+
+/// What every client does: calls that are right, and those that a model gets wrong. Gives the tools that seem to take their time, the
+/// quickest first; and the quickest of those that may be called any number of times.
+async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> (Vec<&'t Callable>, Option<&'t Callable>) {
+    let mut calls: Vec<ParallelRequest> = tools.iter().map(|tool| tool.call("call", tool.arguments.clone())).collect();
+    for tool in tools {
+        let missing = arguments::missing(tool.schema(), &tool.arguments);
+        calls.extend(missing.into_iter().take(MOST_PROPERTIES).map(|variant| tool.call("call-missing-argument", variant.arguments)));
+        let mistyped = arguments::mistyped(tool.schema(), &tool.arguments);
+        calls.extend(mistyped.into_iter().take(MOST_PROPERTIES).map(|variant| tool.call("call-wrong-type", variant.arguments)));
+    }
+    let patience = explorer.pace().clamp(LEAST_PATIENCE, PATIENCE);
+    let outcomes = explorer.request_in_parallel(&calls, patience, Instant::now() + BUDGET).await;
+    // What changes something is not called again only because it takes its time.
+    let is_silent = |(_, outcome): &(&Callable, &ParallelOutcome)| outcome.response.is_none() && !outcome.took.is_zero();
+    let silent = tools.iter().zip(&outcomes).filter(is_silent).map(|(tool, _)| tool);
+    let (harmless, others): (Vec<&Callable>, Vec<_>) = silent.partition(|tool| growth::is_harmless(tool));
+    if !others.is_empty() && !explorer.is_over() {
+        let names: Vec<String> = others.iter().map(|tool| tool.name.clone()).collect();
+        let why = format!("calls of {} got no response within {:.1} s and were not repeated", named(&names), patience.as_secs_f64());
+        explorer.record_observation(SAMPLED, &why);
+    }
+    wait_for(explorer, harmless.into_iter().take(MOST_WAITED_FOR).collect()).await;
+    let slow = tools.iter().zip(&outcomes).filter(|(_, outcome)| matches!(outcome.response, Some(Ok(_))) && outcome.took > SLOW);
+    let mut slow: Vec<_> = slow.map(|(tool, outcome)| (outcome.took, tool)).collect();
+    slow.sort_by_key(|(took, _)| *took);
+    let quick = tools.iter().zip(&outcomes).filter(|(tool, outcome)| {
+        matches!(&outcome.response, Some(Ok(result)) if result.get("isError") != Some(&json!(true))) && growth::is_harmless(tool)
+    });
+    let quickest = quick.filter(|(_, outcome)| outcome.took < QUICK).min_by_key(|(_, outcome)| outcome.took).map(|(tool, _)| tool);
+    (slow.into_iter().map(|(_, tool)| tool).collect(), quickest)
+}
+
+/// Calls tools again that took their time, and waits longer; longest where somebody reports progress.
+async fn wait_for(explorer: &mut Explorer<'_>, mut silent: Vec<&Callable>) {
+    for patience in [LONG_PATIENCE, LONGEST_PATIENCE] {
+        let patience = patience.min(explorer.inquiry.timeout);
+        if silent.is_empty() || explorer.is_over() {
+            return;
+        }
+        let calls: Vec<ParallelRequest> = silent.iter().map(|tool| tool.call("call", tool.arguments.clone())).collect();
+        let reports = explorer.progress_count();
+        let outcomes = explorer.request_in_parallel(&calls, patience, Instant::now() + patience).await;
+        silent = silent.into_iter().zip(&outcomes).filter(|(_, outcome)| outcome.response.is_none()).map(|(tool, _)| tool).collect();
+        if explorer.progress_count() == reports {
+            break;
+        }
+    }
+    if !explorer.is_over() {
+        silent.iter().for_each(|tool| explorer.record_observation(UNANSWERED_CALL, &tool.name));
+    }
+}
+
+/// Calls a tool by itself, so that it is known how long that takes, and cancels further calls of it in their midst, if that is long
+/// enough; true if nothing is left to try. A modern client over HTTP cancels by leaving, and hears nothing any more.
+async fn cancel(explorer: &mut Explorer<'_>, tool: &Callable) -> bool {
+    if explorer.is_modern() && explorer.kind() == TransportKind::Http {
+        return true;
+    }
+    let alone = explorer.request_in_parallel(&[tool.call("call-slow", tool.arguments.clone())], PATIENCE, Instant::now() + PATIENCE).await;
+    let slow = alone.first().filter(|outcome| matches!(outcome.response, Some(Ok(_))) && outcome.took > SLOW);
+    let Some(took) = slow.map(|outcome| outcome.took) else { return false };
+    for turn in 1..=CANCELLATIONS {
+        if cancel_once(explorer, tool, took, turn).await == Certainty::Certain {
+            break;
+        }
+    }
+    explorer.send_request("after-cancel", None, explorer.any_method(), json!({})).await;
+    true
+}
+
+/// Whether an answer tells that the cancellation was not obeyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Certainty {
+    Certain,
+    /// The answer may have been under way before the cancellation was read, or that was sent late, as happens on a busy machine.
+    Crossed,
+}
+
+async fn cancel_once(explorer: &mut Explorer<'_>, tool: &Callable, took: Duration, turn: usize) -> Certainty {
+    let id = json!(format!("{CANCELLED}-{turn}"));
+    let call = explorer.build_request(id.clone(), "tools/call", json!({ "name": tool.name, "arguments": tool.arguments }));
+    let mut cancellation = explorer.build_request(Value::Null, "notifications/cancelled", json!({ "requestId": id }));
+    if let Some(members) = cancellation.as_object_mut() {
+        members.shift_remove("id");
+    }
+    let sign = explorer.build_request(json!(format!("{HEARD}-{turn}")), explorer.any_method(), json!({}));
+    let (Value::Object(call), Value::Object(cancellation), Value::Object(sign)) = (call, cancellation, sign) else {
+        return Certainty::Certain;
+    };
+    let started = Instant::now();
+    let (answer, withdrawn) = explorer
+        .together("cancel", async |session, deadline| {
+            let withdraw = async {
+                sleep(took / 4).await;
+                let waited = started.elapsed();
+                session.send_message(&cancellation, deadline).await?;
+                // What is answered after this was read after the cancellation.
+                session.send_message(&sign, deadline).await.map(|sign| (waited, sign))
+            };
+            // What came of it is in the transcript; an answer would come when it came before.
+            tokio::join!(session.send_message(&call, took * 3 / 2), withdraw)
+        })
+        .await;
+    match (answer, withdrawn) {
+        (Ok(Some(answer)), Ok((waited, Some(sign)))) if answer.frame < sign.frame || waited >= took / 2 => Certainty::Crossed,
+        _ => Certainty::Certain,
+    }
+}
+
+/// Calls with unusual arguments, by what is unusual, on the tools on which most can be tried.
+fn odd_calls(tools: &[Callable]) -> Vec<(Unusual, Vec<ParallelRequest>)> {
+    let mut tools: Vec<&Callable> = tools.iter().collect();
+    tools.sort_by_key(|tool| arguments::unusual(tool.schema(), &tool.arguments, Unusual::Unicode).is_empty());
+    tools.truncate(MOST_ODD_TOOLS);
+    let calls = |unusual: Unusual, tool: &Callable| {
+        let variants = arguments::unusual(tool.schema(), &tool.arguments, unusual).into_iter();
+        variants.map(|variant| tool.call(unusual.probe(), variant.arguments)).collect::<Vec<_>>()
+    };
+    let all = Unusual::EVERY.map(|unusual| (unusual, tools.iter().flat_map(|tool| calls(unusual, tool)).collect::<Vec<_>>()));
+    all.into_iter().filter(|(_, calls)| !calls.is_empty()).collect()
+}
+
+/// One call after the other, so that it is known which of them a server did not survive.
+async fn survives(explorer: &mut Explorer<'_>, unusual: Unusual, calls: &[ParallelRequest], until: Instant) -> bool {
+    for call in calls {
+        let outcomes = explorer.request_in_parallel(std::slice::from_ref(call), PATIENCE, until.max(Instant::now() + PATIENCE / 3)).await;
+        // An answer shows that it lives; without one, only what it says next does.
+        let was_answered = outcomes.iter().all(|outcome| outcome.response.is_some());
+        if !was_answered && !explorer.is_alive_after(unusual.probe()).await {
+            return false;
+        }
+    }
+    explorer.is_alive_after(unusual.probe()).await
+}

@@ -1,0 +1,259 @@
+//! What a client of either era does with resources, prompts, completion, subscriptions and logging: reads what is listed,
+//! asks for what is not, and leaves the server as it found it.
+
+use super::SAMPLED;
+use super::explorer::Explorer;
+use super::tour::UNKNOWN_NAME;
+use mcproof_analysis::probes::{APP_SCHEME as SCHEME, READ_APP, page_of};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What the server listed.
+pub(super) struct Catalogue<'a> {
+    pub(super) tools: &'a [Value],
+    pub(super) resources: &'a [Value],
+    pub(super) templates: &'a [Value],
+    pub(super) prompts: &'a [Value],
+}
+
+/// Items of one list that are looked at.
+const MOST_ITEMS: usize = 500;
+/// The time for the items of one list: whoever lists many answers quickly, or is looked at in part.
+const LOOKING: Duration = Duration::from_secs(5);
+/// Arguments of one list that are completed.
+const MOST_COMPLETIONS: usize = 4;
+/// How long a subscription is held once it stands: what is sent without a cause comes at once.
+const HOLD: Duration = Duration::from_millis(250);
+
+/// A resource that no server has.
+pub(super) const NO_RESOURCE: &str = "mcproof://no/such/resource";
+
+pub(super) async fn take(explorer: &mut Explorer<'_>, found: &Catalogue<'_>) {
+    read(explorer, found.resources).await;
+    read_apps(explorer, found.tools).await;
+    leave(explorer, found.templates).await;
+    let values = complete(explorer, found).await;
+    get(explorer, found.prompts, &values).await;
+    if !explorer.is_modern() {
+        subscribe(explorer, found.resources).await;
+    }
+}
+
+fn texts<'a>(items: &'a [Value], key: &'static str) -> impl Iterator<Item = &'a str> {
+    items.iter().filter_map(move |item| item.get(key)?.as_str())
+}
+
+async fn read(explorer: &mut Explorer<'_>, resources: &[Value]) {
+    let mut read = 0;
+    for uri in while_there_is_time(texts(resources, "uri")) {
+        explorer.send_request("read", Some(uri), "resources/read", json!({ "uri": uri })).await;
+        read += 1;
+    }
+    tell_of_sample(explorer, read, resources.len(), "resources were read");
+    if explorer.declares("resources") {
+        explorer.send_request("unknown-resource", Some(NO_RESOURCE), "resources/read", json!({ "uri": NO_RESOURCE })).await;
+    }
+}
+
+/// As many items of a list as are looked at.
+fn while_there_is_time<T>(items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    let until = Instant::now() + LOOKING;
+    items.take(MOST_ITEMS).take_while(move |_| Instant::now() < until)
+}
+
+/// That some of a list were left out, if so.
+fn tell_of_sample(explorer: &mut Explorer<'_>, looked_at: usize, listed: usize, what: &str) {
+    if looked_at < listed {
+        explorer.record_observation(SAMPLED, &format!("{looked_at} of {listed} {what}"));
+    }
+}
+
+/// The pages of MCP Apps that tools name, which need not be listed.
+async fn read_apps(explorer: &mut Explorer<'_>, tools: &[Value]) {
+    // What has another scheme is no page, as a rule of its own tells.
+    let pages: BTreeSet<&str> = tools.iter().filter_map(|tool| page_of(tool)?.as_str()).filter(|uri| uri.starts_with(SCHEME)).collect();
+    let (listed, mut read) = (pages.len(), 0);
+    for uri in while_there_is_time(pages.into_iter()) {
+        explorer.send_request(READ_APP, Some(uri), "resources/read", json!({ "uri": uri })).await;
+        read += 1;
+    }
+    tell_of_sample(explorer, read, listed, "pages of apps were read");
+}
+
+/// Templates that are tried with a path that leads out of them.
+const MOST_TEMPLATES: usize = 3;
+/// Ways out, as they stand and as URL parsers do not undo them; deep enough for any folder.
+const WAYS_OUT: [&str; 2] = ["../../../../../../../../../../etc/passwd", "..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd"];
+
+/// Asks for a file of the machine that everybody may read, by way of each template.
+async fn leave(explorer: &mut Explorer<'_>, templates: &[Value]) {
+    // What is fetched from elsewhere is no file of the server.
+    let local = texts(templates, "uriTemplate").filter(|template| !template.starts_with("http"));
+    let with_variables: Vec<&str> = local.filter(|template| !variables(template).is_empty()).take(MOST_TEMPLATES).collect();
+    for template in with_variables {
+        for way in WAYS_OUT {
+            let uri = expanded(template, way);
+            explorer.send_request("template-traversal", Some(template), "resources/read", json!({ "uri": uri })).await;
+        }
+    }
+}
+
+/// A template with `last` for its last variable, and something short for the others.
+fn expanded(template: &str, last: &str) -> String {
+    let (before, expression) = template.rsplit_once('{').unwrap_or((template, ""));
+    let (inside, after) = expression.split_once('}').unwrap_or((expression, ""));
+    let mut start = String::new();
+    for (position, piece) in before.split('{').enumerate() {
+        match piece.split_once('}').filter(|_| position > 0) {
+            Some((_, literal)) => start += &format!("a{literal}"),
+            None => start += piece,
+        }
+    }
+    let value = match inside.chars().next() {
+        Some(operator @ ('?' | '&')) => {
+            let name = variables(&format!("{{{inside}}}")).pop().unwrap_or_default();
+            format!("{operator}{name}={last}")
+        }
+        Some('/') => format!("/{last}"),
+        _ => last.to_owned(),
+    };
+    format!("{start}{value}{after}")
+}
+
+/// Values that the server offered for arguments of prompts, by the names of both.
+type Offered = BTreeMap<(String, String), String>;
+
+/// What no server offers. It may come back where the protocol wants a URI, which it is.
+const MADE_UP: &str = "mcproof:made-up";
+
+async fn get(explorer: &mut Explorer<'_>, prompts: &[Value], offered: &Offered) {
+    let mut got = 0;
+    for prompt in while_there_is_time(prompts.iter()) {
+        got += 1;
+        let Some(name) = prompt.get("name").and_then(Value::as_str) else { continue };
+        let arguments = prompt.get("arguments").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let required = arguments.iter().filter(|argument| argument.get("required") == Some(&Value::Bool(true)));
+        let required: Vec<&str> = required.filter_map(|argument| argument.get("name")?.as_str()).collect();
+        // Where there are arguments, clients send the member, be it empty.
+        let bare = match arguments {
+            [] => json!({ "name": name }),
+            _ => json!({ "name": name, "arguments": {} }),
+        };
+        if required.is_empty() {
+            explorer.send_request("get-prompt", Some(name), "prompts/get", bare).await;
+            continue;
+        }
+        explorer.send_request("prompt-missing-argument", Some(name), "prompts/get", bare).await;
+        let value_of = |argument: &str| offered.get(&(name.to_owned(), argument.to_owned()));
+        let values: Map<String, Value> =
+            required.iter().map(|argument| ((*argument).to_owned(), json!(value_of(argument).map_or(MADE_UP, String::as_str)))).collect();
+        // What the server did not offer it may refuse.
+        let is_offered = required.iter().all(|argument| value_of(argument).is_some());
+        let probe = if is_offered { "get-prompt" } else { "get-prompt-made-up" };
+        explorer.send_request(probe, Some(name), "prompts/get", json!({ "name": name, "arguments": values })).await;
+    }
+    tell_of_sample(explorer, got, prompts.len(), "prompts were fetched");
+    if explorer.declares("prompts") {
+        explorer.send_request("unknown-prompt", Some(UNKNOWN_NAME), "prompts/get", json!({ "name": UNKNOWN_NAME })).await;
+    }
+}
+
+/// Completes arguments as if nothing had been typed yet: that is where most values are offered.
+async fn complete(explorer: &mut Explorer<'_>, found: &Catalogue<'_>) -> Offered {
+    let of_prompts = found.prompts.iter().flat_map(|prompt| {
+        let arguments = prompt.get("arguments").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        texts(arguments, "name")
+            .filter_map(|argument| Some((json!({ "type": "ref/prompt", "name": prompt.get("name")?.as_str()? }), argument.to_owned())))
+    });
+    let of_templates = texts(found.templates, "uriTemplate").flat_map(|template| {
+        variables(template).into_iter().map(move |variable| (json!({ "type": "ref/resource", "uri": template }), variable))
+    });
+    let all: Vec<(Value, String)> = of_prompts.take(MOST_COMPLETIONS).chain(of_templates.take(MOST_COMPLETIONS)).collect();
+    let mut offered = Offered::new();
+    for (reference, argument) in all {
+        let params = json!({ "ref": reference, "argument": { "name": argument, "value": "" } });
+        let completed = explorer.send_request("complete", Some(&argument), "completion/complete", params).await;
+        let Some(Ok(result)) = completed else { continue };
+        let first = result.pointer("/completion/values/0").and_then(Value::as_str);
+        if let (Some(value), Some(prompt)) = (first, reference.get("name").and_then(Value::as_str)) {
+            offered.insert((prompt.to_owned(), argument), value.to_owned());
+        }
+    }
+    if explorer.declares("completions") {
+        let params = json!({ "ref": { "type": "ref/prompt", "name": UNKNOWN_NAME }, "argument": { "name": "argument", "value": "" } });
+        explorer.send_request("complete-unknown", Some(UNKNOWN_NAME), "completion/complete", params).await;
+    }
+    offered
+}
+
+/// The names of the variables of a URI template (RFC 6570).
+fn variables(template: &str) -> Vec<String> {
+    let expressions = template.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(inside, _)| inside);
+    let names = expressions.flat_map(|inside| inside.trim_start_matches(['+', '#', '.', '/', ';', '?', '&']).split(','));
+    names.map(|name| name.trim_end_matches('*').split(':').next().unwrap_or_default().to_owned()).filter(|name| !name.is_empty()).collect()
+}
+
+async fn subscribe(explorer: &mut Explorer<'_>, resources: &[Value]) {
+    let Some(uri) = texts(resources, "uri").next().filter(|_| explorer.declares("resources/subscribe")) else { return };
+    explorer.send_request("subscribe", Some(uri), "resources/subscribe", json!({ "uri": uri })).await;
+    explorer.send_request("unsubscribe", Some(uri), "resources/unsubscribe", json!({ "uri": uri })).await;
+}
+
+/// Listens once for everything that the server declared, and once for nothing.
+pub(super) async fn listen(explorer: &mut Explorer<'_>, resources: &[Value]) {
+    let mut filter = Map::new();
+    for (kind, path) in [
+        ("toolsListChanged", "tools/listChanged"),
+        ("promptsListChanged", "prompts/listChanged"),
+        ("resourcesListChanged", "resources/listChanged"),
+    ] {
+        if explorer.declares(path) {
+            filter.insert(kind.into(), Value::Bool(true));
+        }
+    }
+    if let Some(uri) = texts(resources, "uri").next().filter(|_| explorer.declares("resources/subscribe")) {
+        filter.insert("resourceSubscriptions".into(), json!([uri]));
+    }
+    if filter.is_empty() {
+        return;
+    }
+    explorer.listen("listen", filter, HOLD).await;
+    if !explorer.is_over() {
+        explorer.listen("listen-to-nothing", Map::new(), HOLD).await;
+    }
+}
+
+/// Turns the log down as a legacy client does, asks for something that may be logged, and asks for a level that does not exist.
+pub(super) async fn set_log_level(explorer: &mut Explorer<'_>) {
+    explorer.send_request("set-log-level", Some("error"), "logging/setLevel", json!({ "level": "error" })).await;
+    if explorer.declares("logging") {
+        explorer.send_request("after-log-level", None, explorer.any_method(), json!({})).await;
+        explorer.send_request("set-unknown-log-level", None, "logging/setLevel", json!({ "level": "mcproof-loudest" })).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_are_expanded_with_the_way_out_last() {
+        let check = |template: &str, expected: &str| assert_eq!(expanded(template, "../x"), expected, "{template}");
+        check("file:///{+path}", "file:///../x");
+        check("demo://{kind}/{id}/text", "demo://a/../x/text");
+        check("demo://docs{/path}", "demo://docs/../x");
+        check("demo://docs{?first,path*}", "demo://docs?path=../x");
+    }
+
+    #[test]
+    fn templates_name_their_variables() {
+        let check = |template: &str, expected: &[&str]| assert_eq!(variables(template), expected, "{template}");
+        check("demo://static", &[]);
+        check("demo://text/{id}", &["id"]);
+        check("file:///{+path}{?first,second*}", &["path", "first", "second"]);
+        check("x://{name:3}/{", &["name"]);
+        check("x://{}", &[]);
+    }
+}

@@ -1,0 +1,160 @@
+//! HTTP requests as a client of the era makes them, to be varied. Knows no server.
+
+use super::super::explorer::Explorer;
+use mcproof_analysis::probes::POSTED;
+use mcproof_client::{ClientProfile, Headers, HttpQuestion, TransportKind};
+use mcproof_record::FrameBody;
+use serde_json::{Value, json};
+
+/// What a client of one conversation sends along with whatever it asks.
+pub(super) struct Questions {
+    /// Where messages go, if that is not where the server is.
+    path: Option<String>,
+    /// Those of the session, or of the era.
+    headers: Headers,
+    /// What is asked where anything will do.
+    plain: &'static str,
+}
+
+/// Variations of an HTTP request.
+pub(super) trait Varied {
+    /// With this header in the place of others of its name.
+    fn with(self, name: &str, value: &str) -> Self;
+    fn without(self, name: &str) -> Self;
+    /// With nothing that lets it in.
+    fn anonymous(self) -> Self;
+}
+
+impl Varied for HttpQuestion {
+    fn with(self, name: &str, value: &str) -> Self {
+        let mut varied = self.without(name);
+        varied.headers.push((name.to_owned(), value.to_owned()));
+        varied
+    }
+
+    fn without(mut self, name: &str) -> Self {
+        self.headers.retain(|(known, _)| known != name);
+        self
+    }
+
+    fn anonymous(self) -> Self {
+        Self { is_anonymous: true, ..self }
+    }
+}
+
+impl Questions {
+    /// Opens a second session where there are sessions: it has no stream for what the server says unasked, and it may end.
+    pub(super) async fn prepare(explorer: &mut Explorer<'_>) -> Self {
+        if explorer.is_modern() || explorer.kind() == TransportKind::Sse {
+            return Self::of_session(explorer);
+        }
+        let mut http_requests = Self { path: None, headers: Headers::new(), plain: explorer.any_method() };
+        let http_request = http_requests.initialize(explorer);
+        let opened = explorer.http("session", None, &http_request).await;
+        let id = opened.as_ref().and_then(|answer| answer.head.header("mcp-session-id"));
+        http_requests.headers.extend(id.map(|id| ("mcp-session-id".to_owned(), id.to_owned())));
+        if explorer.revision() >= "2025-06-18" {
+            http_requests.headers.push(("mcp-protocol-version".to_owned(), explorer.revision().to_owned()));
+        }
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        explorer.http("session-initialized", None, &http_requests.post(initialized.to_string())).await;
+        http_requests
+    }
+
+    /// Those of the conversation's own session.
+    pub(super) fn of_session(explorer: &Explorer<'_>) -> Self {
+        let headers = match explorer.is_modern() {
+            true => vec![("mcp-protocol-version".to_owned(), explorer.revision().to_owned())],
+            false => explorer.session().headers(),
+        };
+        let path = if explorer.kind() == TransportKind::Sse { endpoint(explorer) } else { None };
+        Self { path, headers, plain: explorer.any_method() }
+    }
+
+    /// Those of a client that was not let in.
+    pub(super) fn outside(explorer: &Explorer<'_>) -> Self {
+        let (headers, plain) = match explorer.is_modern() {
+            true => (vec![("mcp-protocol-version".to_owned(), explorer.revision().to_owned())], "server/discover"),
+            false => (Headers::new(), "initialize"),
+        };
+        Self { path: None, headers, plain }
+    }
+
+    /// The id of the session, if there are sessions.
+    pub(super) fn session(&self) -> Option<&str> {
+        self.headers.iter().find(|(name, _)| name == "mcp-session-id").map(|(_, id)| id.as_str())
+    }
+
+    /// Where messages go, if that is not where the server is.
+    pub(super) fn path(&self) -> Option<&str> {
+        self.path.as_deref()
+    }
+
+    /// A body for the endpoint.
+    pub(super) fn post(&self, body: impl Into<Vec<u8>>) -> HttpQuestion {
+        let mut headers = vec![
+            ("content-type".to_owned(), "application/json".to_owned()),
+            ("accept".to_owned(), "application/json, text/event-stream".to_owned()),
+        ];
+        headers.extend(self.headers.iter().cloned());
+        HttpQuestion { method: "POST".into(), path: self.path.clone(), headers, body: body.into(), ..HttpQuestion::default() }
+    }
+
+    /// A request that any server can answer.
+    pub(super) fn plain(&self, explorer: &Explorer<'_>) -> HttpQuestion {
+        match self.plain {
+            "initialize" => self.initialize(explorer),
+            method => self.request(explorer, method, json!({})),
+        }
+    }
+
+    pub(super) fn request(&self, explorer: &Explorer<'_>, method: &str, params: Value) -> HttpQuestion {
+        let message = explorer.build_request(fresh_id(explorer), method, params);
+        let http_request = self.post(message.to_string());
+        if explorer.is_modern() { http_request.with("mcp-method", method) } else { http_request }
+    }
+
+    /// The first request of a session.
+    pub(super) fn initialize(&self, explorer: &Explorer<'_>) -> HttpQuestion {
+        let client = ClientProfile::default();
+        let params = json!({
+            "protocolVersion": explorer.revision(),
+            "capabilities": {},
+            "clientInfo": { "name": client.name, "version": client.version },
+        });
+        let message = json!({ "jsonrpc": "2.0", "id": fresh_id(explorer), "method": "initialize", "params": params });
+        self.post(message.to_string()).without("mcp-session-id").without("mcp-protocol-version")
+    }
+
+    /// A notification that means nothing to the server.
+    pub(super) fn notification(&self, explorer: &Explorer<'_>) -> HttpQuestion {
+        let method = "notifications/cancelled";
+        let message = json!({ "jsonrpc": "2.0", "method": method, "params": { "requestId": "mcproof-never-asked" } });
+        let http_request = self.post(message.to_string());
+        if explorer.is_modern() { http_request.with("mcp-method", method) } else { http_request }
+    }
+
+    /// A request without a body to where the server is.
+    pub(super) fn bare(&self, method: &str) -> HttpQuestion {
+        let headers = self.headers.clone();
+        HttpQuestion { method: method.to_owned(), headers, ..HttpQuestion::default() }
+    }
+
+    /// A request for a stream.
+    pub(super) fn stream(&self) -> HttpQuestion {
+        self.bare("GET").with("accept", "text/event-stream")
+    }
+}
+
+/// Not used in the conversation before.
+fn fresh_id(explorer: &Explorer<'_>) -> Value {
+    json!(format!("{POSTED}{}", explorer.probe_count()))
+}
+
+/// Where the stream of HTTP+SSE said that messages go.
+fn endpoint(explorer: &Explorer<'_>) -> Option<String> {
+    explorer.transcript().frames.into_iter().find_map(|frame| match frame.body {
+        FrameBody::SseEvent { event: Some(name), data: Some(data), .. } if name == "endpoint" => Some(data.to_text().trim().to_owned()),
+        _ => None,
+    })
+}

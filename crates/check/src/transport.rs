@@ -1,0 +1,65 @@
+//! Which of the two HTTP transports a URL speaks, where that was left open. A client tries Streamable HTTP first (2025-11-25,
+//! basic/transports, backward compatibility); what an HTTP+SSE server responds to that attempt is no violation, so the attempt is
+//! made here, aside from the conversations that are judged.
+
+use super::Inquiry;
+use super::explorer::end;
+use mcproof_analysis::Conversation;
+use mcproof_client::{ConnectOptions, EraChoice, Patience, Tap, Target, TransportKind, open_session, revision};
+use mcproof_record::{Opened, Take};
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// How often to look whether an event stream has begun: one that is faulty never lets a session open.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Enough for the end of a session; the server goes on.
+const BRIEF_SHUTDOWN: Patience = Patience { end_of_input: Duration::from_millis(500), terminate: Duration::from_millis(500) };
+
+/// The transport of a URL; `None` where it was given, or where nothing tells.
+pub(super) async fn settle(inquiry: &Inquiry) -> Option<TransportKind> {
+    let Target::Http { kind: None, .. } = &inquiry.target else { return None };
+    let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
+    let options = ConnectOptions { era: EraChoice::Legacy, ..inquiry.options.clone() };
+    let stream = async {
+        while !begins_stream(&tap) {
+            sleep(LOOK).await;
+        }
+    };
+    tokio::select! {
+        opened = open_session(&inquiry.target, &options, &tap) => match opened {
+            Ok(session) => {
+                let kind = session.handshake().transport;
+                end(session, &tap, BRIEF_SHUTDOWN).await;
+                Some(kind)
+            }
+            Err(_) => begins_stream(&tap).then_some(TransportKind::Sse),
+        },
+        () = stream => Some(TransportKind::Sse),
+    }
+}
+
+/// Whether a GET, which follows only upon a POST that was refused, got an event stream.
+fn begins_stream(tap: &Tap) -> bool {
+    let take = Take {
+        name: String::new(),
+        transport: TransportKind::Http.to_string(),
+        revision: revision::LEGACY[0].to_owned(),
+        opened: Opened::Bare,
+        probes: Vec::new(),
+        ending: None,
+        sdks: Vec::new(),
+        transcript: tap.transcript(),
+    };
+    let conversation = Conversation::new(&take);
+    conversation.exchanges.values().any(|exchange| {
+        exchange.method == "GET" && exchange.status() == Some(200) && exchange.media_type().as_deref() == Some("text/event-stream")
+    })
+}
+
+/// Fixes the transport of a target over HTTP that left it open.
+pub(super) fn set(target: &mut Target, settled: Option<TransportKind>) {
+    if let (Target::Http { kind, .. }, Some(settled)) = (target, settled) {
+        *kind = kind.or(Some(settled));
+    }
+}

@@ -1,0 +1,205 @@
+//! From two answers to what is expected of the next one: what was the same both times by its value, what differed by its type.
+//! Knows values and the matchers of suites, no sessions.
+
+use super::now::Now;
+use super::{Surroundings, yaml};
+use mcproof_suite::judge::{Payload, is_datetime, looks_like_a_pattern};
+use serde_json::{Map, Value, json};
+
+/// Longer texts are told by their first line.
+const LONGEST_TEXT: usize = 160;
+/// Characters of that line.
+const EXCERPT: usize = 80;
+/// Shorter values of variables are common words.
+const SHORTEST_VALUE: usize = 4;
+/// Elements that are matched one by one.
+const MOST_ELEMENTS: usize = 8;
+const MOST_KEYS: usize = 16;
+const LONGEST_KEY: usize = 100;
+/// An object with so many names of our variables is the environment of the server.
+const AN_ENVIRONMENT: usize = 3;
+/// Objects inside each other that are looked into.
+const DEEPEST: usize = 4;
+/// Characters of a whole expectation, and of one array in it.
+const LARGEST: usize = 2_000;
+const LARGEST_ARRAY: usize = 500;
+
+/// What is known besides the answers.
+pub(super) struct Known<'a> {
+    /// The arguments of the call: what is repeated of them depends on nothing else.
+    pub(super) arguments: &'a Value,
+    pub(super) now: &'a Now,
+    pub(super) surroundings: &'a Surroundings,
+    /// Whether the answer comes from beyond the server, so that it may be another one tomorrow.
+    pub(super) is_open: bool,
+}
+
+impl Known<'_> {
+    fn is_private(&self, text: &str) -> bool {
+        let Surroundings { private, environment, .. } = self.surroundings;
+        let is_value = text.len() >= SHORTEST_VALUE && environment.values().any(|value| value == text);
+        is_value || private.iter().any(|private| text.contains(private)) || self.surroundings.holds_secret(text)
+    }
+}
+
+/// What the next result of the same call has to be, under the key of a step.
+pub(super) fn of_call(first: &Value, second: &Value, known: &Known<'_>) -> (&'static str, Value) {
+    let (one, two) = (Payload::from_call_result(first), Payload::from_call_result(second));
+    if !one.value.is_null() && !two.value.is_null() {
+        return ("expect", of_values(&one.value, &two.value, known));
+    }
+    let kinds = |result: &Value| {
+        let blocks = result.get("content").and_then(Value::as_array).cloned().unwrap_or_default();
+        blocks.iter().map(|block| json!({ "type": block.get("type").cloned().unwrap_or_default() })).collect::<Vec<_>>()
+    };
+    let (one, two) = (kinds(first), kinds(second));
+    let content = if one == two { json!(one) } else { json!({ "$type": "array" }) };
+    ("result", json!({ "content": content }))
+}
+
+/// What the next value has to be.
+pub(super) fn of_values(first: &Value, second: &Value, known: &Known<'_>) -> Value {
+    let is_fleeting = known.is_open || known.now.is_in(first) || known.now.is_in(second);
+    let whole = Comparison { known, is_fleeting }.merged(first, second, 0);
+    if yaml::flow(&whole).len() <= LARGEST { whole } else { types(&[first, second]) }
+}
+
+/// A text as an expectation.
+pub(super) fn literal(text: &str) -> Value {
+    if looks_like_a_pattern(text) { json!({ "$type": "string" }) } else { json!(text) }
+}
+
+/// A key in an expectation, where `$` begins a matcher; `None` if it is too long to be read.
+pub(super) fn member(key: &str) -> Option<String> {
+    let written = if key.starts_with('$') { format!("${key}") } else { key.to_owned() };
+    (key.chars().count() <= LONGEST_KEY).then_some(written)
+}
+
+struct Comparison<'a> {
+    known: &'a Known<'a>,
+    /// The answer comes from elsewhere, or tells the present time: what else it says may follow from that, as the name of a
+    /// weekday does.
+    is_fleeting: bool,
+}
+
+impl Comparison<'_> {
+    fn merged(&self, first: &Value, second: &Value, depth: usize) -> Value {
+        match (first, second) {
+            (Value::Null, Value::Null) => Value::Null,
+            (Value::Bool(_), Value::Bool(_)) | (Value::Number(_), Value::Number(_)) if first == second && self.is_steady(first) => {
+                first.clone()
+            }
+            (Value::String(first), Value::String(second)) => self.text(first, second),
+            (Value::Array(first), Value::Array(second)) => self.array(first, second, depth),
+            (Value::Object(first), Value::Object(second)) if depth < DEEPEST => self.object(first, second, depth),
+            _ => types(&[first, second]),
+        }
+    }
+
+    fn is_steady(&self, value: &Value) -> bool {
+        !self.is_fleeting || holds(self.known.arguments, value)
+    }
+
+    fn text(&self, first: &str, second: &str) -> Value {
+        let is_uuid = |text: &str| text.len() == 36 && uuid::Uuid::try_parse(text).is_ok();
+        if first != second || self.known.is_private(first) || !self.is_steady(&json!(first)) {
+            return match () {
+                () if is_datetime(first) && is_datetime(second) => json!({ "$datetime": true }),
+                () if is_uuid(first) && is_uuid(second) => json!({ "$uuid": true }),
+                () => json!({ "$type": "string" }),
+            };
+        }
+        if first.chars().count() <= LONGEST_TEXT {
+            return literal(first);
+        }
+        let line = first.lines().map(str::trim).find(|line| line.chars().count() > 2).unwrap_or_default();
+        let excerpt: String = line.chars().take(EXCERPT).collect();
+        let excerpt = excerpt.trim();
+        // One endless word is data, of which nobody reads a part.
+        let is_data = excerpt.chars().count() > EXCERPT / 2 && !excerpt.contains(' ');
+        if excerpt.is_empty() || is_data || looks_like_a_pattern(excerpt) {
+            json!({ "$type": "string" })
+        } else {
+            json!({ "$contains": excerpt })
+        }
+    }
+
+    fn array(&self, first: &[Value], second: &[Value], depth: usize) -> Value {
+        if first.len() == second.len() && first.len() <= MOST_ELEMENTS {
+            let elements: Vec<Value> = first.iter().zip(second).map(|(first, second)| self.merged(first, second, depth + 1)).collect();
+            let elements = Value::Array(elements);
+            if yaml::flow(&elements).len() <= LARGEST_ARRAY {
+                return elements;
+            }
+        }
+        let mut matcher = Map::from_iter([("$type".to_owned(), json!("array"))]);
+        if !first.is_empty() && !second.is_empty() {
+            matcher.insert("$len".into(), json!({ "$gte": 1 }));
+            matcher.insert("$all".into(), types(&first.iter().chain(second).collect::<Vec<_>>()));
+        }
+        Value::Object(matcher)
+    }
+
+    fn object(&self, first: &Map<String, Value>, second: &Map<String, Value>, depth: usize) -> Value {
+        if first.is_empty() && second.is_empty() {
+            return json!({ "$type": "object", "$len": 0 });
+        }
+        let is_of_environment = |key: &str| key == key.to_ascii_uppercase() && self.known.surroundings.environment.contains_key(key);
+        if first.keys().filter(|key| is_of_environment(key)).count() >= AN_ENVIRONMENT {
+            return json!({ "$type": "object" });
+        }
+        let both = first.iter().filter(|(key, _)| !is_of_environment(key));
+        let both = both.filter_map(|(key, value)| Some((member(key)?, value, second.get(key)?)));
+        let members: Map<String, Value> =
+            both.take(MOST_KEYS).map(|(key, first, second)| (key, self.merged(first, second, depth + 1))).collect();
+        if members.is_empty() { json!({ "$type": "object" }) } else { Value::Object(members) }
+    }
+}
+
+/// The types of some values and, where all are objects, of what they have in common.
+fn types(values: &[&Value]) -> Value {
+    let objects: Option<Vec<&Map<String, Value>>> = values.iter().map(|value| value.as_object()).collect();
+    if let Some([first, others @ ..]) = objects.as_deref() {
+        let common = first.iter().filter(|(key, _)| others.iter().all(|other| other.contains_key(*key)));
+        let typed = |(key, value): (&String, &Value)| {
+            let all: Vec<&Value> = std::iter::once(value).chain(others.iter().map(|other| &other[key])).collect();
+            Some((member(key)?, named_types(&all)))
+        };
+        let members: Map<String, Value> = common.filter_map(typed).take(MOST_KEYS).collect();
+        if !members.is_empty() {
+            return Value::Object(members);
+        }
+    }
+    named_types(values)
+}
+
+fn named_types(values: &[&Value]) -> Value {
+    let mut names: Vec<&str> = Vec::new();
+    for value in values {
+        let name = match value {
+            Value::Null => "null",
+            Value::Bool(_) => "boolean",
+            Value::Number(_) => "number",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    match names.as_slice() {
+        [only] => json!({ "$type": only }),
+        several => json!({ "$type": several }),
+    }
+}
+
+/// Whether a value stands somewhere in another.
+fn holds(whole: &Value, part: &Value) -> bool {
+    whole == part
+        || match whole {
+            Value::Array(items) => items.iter().any(|item| holds(item, part)),
+            Value::Object(members) => members.values().any(|value| holds(value, part)),
+            _ => false,
+        }
+}

@@ -1,0 +1,138 @@
+use super::expectation::{Known, of_call, of_values};
+use super::now::Now;
+use super::*;
+use serde_json::{Value, json};
+use std::time::{Duration, UNIX_EPOCH};
+
+/// 2026-05-17, 12:00:00 UTC.
+const NOON: u64 = 1_779_019_200;
+
+fn now() -> Now {
+    Now::of(UNIX_EPOCH + Duration::from_secs(NOON))
+}
+
+fn surroundings() -> Surroundings {
+    let environment = [("SHELL", "/bin/fish"), ("LEVEL", "3")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Surroundings { now: UNIX_EPOCH, private: vec!["/home/me".to_owned()], environment: environment.into(), secrets: Redactor::default() }
+}
+
+#[test]
+fn what_was_the_same_twice_is_expected_and_what_differed_is_typed() {
+    let check = |first: Value, second: Value, expected: Value| {
+        let arguments = json!({ "zone": "UTC" });
+        let known = Known { arguments: &arguments, now: &now(), surroundings: &surroundings(), is_open: false };
+        assert_eq!(of_values(&first, &second, &known), expected, "{first} {second}");
+    };
+    check(json!("a"), json!("a"), json!("a"));
+    check(json!("a"), json!("b"), json!({ "$type": "string" }));
+    check(json!("/a/"), json!("/a/"), json!({ "$type": "string" }));
+    check(json!(1), json!(1), json!(1));
+    check(json!(1), json!(2.5), json!({ "$type": "number" }));
+    check(json!(1), json!("1"), json!({ "$type": ["number", "string"] }));
+    check(json!(true), json!(true), json!(true));
+    check(json!({}), json!({}), json!({ "$type": "object", "$len": 0 }));
+    check(json!({ "a": 1 }), json!({ "b": 1 }), json!({ "$type": "object" }));
+    check(
+        json!({ "a": 1, "b": 2, "$c": null }),
+        json!({ "a": 1, "b": 3, "$c": null }),
+        json!({ "a": 1, "b": { "$type": "number" }, "$$c": null }),
+    );
+    check(json!([]), json!([]), json!([]));
+    check(json!([1, 2]), json!([1, 3]), json!([1, { "$type": "number" }]));
+    check(json!([1]), json!([1, 3]), json!({ "$type": "array", "$len": { "$gte": 1 }, "$all": { "$type": "number" } }));
+    check(json!([1]), json!([]), json!({ "$type": "array" }));
+    let row = |id: u32| json!({ "id": id, "name": "n".repeat(50) });
+    let rows = Value::Array((0..8).map(row).collect());
+    check(
+        rows.clone(),
+        rows,
+        json!({ "$type": "array", "$len": { "$gte": 1 }, "$all": { "id": { "$type": "number" }, "name": { "$type": "string" } } }),
+    );
+    let uuid = |last: u32| json!(format!("3f2c9a52-7d1b-4a86-9d0e-5b8c6a1f2e4{last}"));
+    check(uuid(1), uuid(2), json!({ "$uuid": true }));
+    check(json!("2020-01-01T00:00:00Z"), json!("2020-01-01T00:00:01Z"), json!({ "$datetime": true }));
+    check(json!("in /home/me/x"), json!("in /home/me/x"), json!({ "$type": "string" }));
+    check(json!("/bin/fish"), json!("/bin/fish"), json!({ "$type": "string" }));
+    check(json!({ "SHELL": "x", "LEVEL": "3" }), json!({ "SHELL": "x", "LEVEL": "3" }), json!({ "$type": "object" }));
+    check(json!({ "LEVEL": "3", "level": "3" }), json!({ "LEVEL": "3", "level": "3" }), json!({ "level": "3" }));
+    // It says what day it is, so tomorrow it will say something else.
+    check(
+        json!({ "zone": "UTC", "date": "2026-05-17T12:00:00Z", "day": "Sunday", "dst": false }),
+        json!({ "zone": "UTC", "date": "2026-05-17T12:00:00Z", "day": "Sunday", "dst": false }),
+        json!({ "zone": "UTC", "date": { "$datetime": true }, "day": { "$type": "string" }, "dst": { "$type": "boolean" } }),
+    );
+    check(json!(NOON), json!(NOON), json!({ "$type": "number" }));
+    check(json!("at 1779019200.5 or so"), json!("at 1779019200.5 or so"), json!("at 1779019200.5 or so"));
+    check(json!("2020-05-17"), json!("2020-05-17"), json!("2020-05-17"));
+    let long = format!("# Title of it\n{}", "word ".repeat(60));
+    check(json!(long), json!(long), json!({ "$contains": "# Title of it" }));
+    check(json!("x".repeat(200)), json!("x".repeat(200)), json!({ "$type": "string" }));
+    let deep = json!({ "a": { "b": { "c": { "d": { "e": 1 } } } } });
+    check(deep.clone(), deep, json!({ "a": { "b": { "c": { "d": { "e": { "$type": "number" } } } } } }));
+}
+
+#[test]
+fn what_is_no_text_is_told_by_its_kind() {
+    let arguments = json!({});
+    let known = Known { arguments: &arguments, now: &now(), surroundings: &surroundings(), is_open: false };
+    let image = json!({ "content": [{ "type": "image", "data": "aGk=", "mimeType": "image/png" }] });
+    assert_eq!(of_call(&image, &image, &known), ("result", json!({ "content": [{ "type": "image" }] })));
+    let nothing = json!({ "content": [] });
+    assert_eq!(of_call(&nothing, &nothing, &known), ("result", json!({ "content": [] })));
+    let text = json!({ "content": [{ "type": "text", "text": "{\"a\": 1}" }] });
+    assert_eq!(of_call(&text, &text, &known), ("expect", json!({ "a": 1 })));
+}
+
+#[test]
+fn what_comes_from_elsewhere_is_typed_unless_it_was_asked_for() {
+    let arguments = json!({ "city": "Rome" });
+    let known = Known { arguments: &arguments, now: &now(), surroundings: &surroundings(), is_open: true };
+    let found = of_values(&json!({ "city": "Rome", "rain": 3 }), &json!({ "city": "Rome", "rain": 3 }), &known);
+    assert_eq!(found, json!({ "city": "Rome", "rain": { "$type": "number" } }));
+}
+
+/// Texts that a hostile server would choose.
+const HOSTILE: [&str; 24] = [
+    "",
+    " ",
+    "plain",
+    "no",
+    "Yes",
+    "null",
+    "~",
+    "0x1F",
+    "1e3",
+    "- a",
+    "a: b",
+    "a #b",
+    "# a",
+    "'",
+    "\"\\",
+    "a\nb: c\r\n---\n",
+    "\u{85}\u{2028}\u{feff}",
+    "\u{202e}olleh",
+    "\u{1b}[31m",
+    "${env.HOME}",
+    "$${x}",
+    "{a: [b]}",
+    "*a &b !c %d @e `f`",
+    "日本 \u{1f469}\u{200d}\u{1f680} z\u{300}",
+];
+
+#[test]
+fn whatever_a_text_holds_it_is_read_back() {
+    use mcproof_suite::document;
+    use mcproof_suite::source::Source;
+    let long = "x: ".repeat(100);
+    let texts = || HOSTILE.into_iter().chain([long.as_str()]);
+    let mut all: Vec<Value> = texts().map(|text| json!(text)).collect();
+    all.extend(texts().map(|text| json!({ text: [text, { "k": [[text, {}], []] }] })));
+    all.push(Value::Array(texts().map(|text| json!([text, { text: null }])).collect()));
+    for value in all {
+        let mut text = String::new();
+        yaml::entry(&mut text, 2, "- key", &value, Some("review"));
+        let (tree, diagnostics) = document::parse(&Source::new("f", &text), 0);
+        assert!(diagnostics.is_empty(), "{text}\n{diagnostics:?}");
+        assert_eq!(tree.unwrap().to_value(), json!({ "- key": value }), "{text}");
+    }
+}

@@ -1,0 +1,133 @@
+//! The contract that saved conversations show, as far as it was asked. Knows frames, no files.
+
+use super::capture::{handshake_of, lists, of_parts};
+use super::profile::{Profile, Visitor};
+use mcproof_analysis::Conversation;
+use mcproof_client::revision::MODERN;
+use mcproof_client::{Era, Handshake, TransportKind};
+use mcproof_record::{Contract, Opened, Take, Transcript};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Why a conversation shows no contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TraceFailure {
+    #[error("has no answer to `initialize` or `server/discover`")]
+    NoHandshake,
+    #[error("has no whole list of tools, prompts, resources or templates")]
+    NoList,
+}
+
+/// The contract in a trace, and the kind of client that it was shown to. Lists that nobody asked for, or that were not read to
+/// their end, are missing in it.
+///
+/// # Errors
+/// There is too little in it.
+pub fn of_trace(transcript: Transcript) -> Result<(Visitor, Contract), TraceFailure> {
+    let mut take = Take {
+        name: "trace".into(),
+        transport: String::new(),
+        revision: MODERN.into(),
+        opened: Opened::Yes,
+        probes: Vec::new(),
+        ending: None,
+        sdks: Vec::new(),
+        transcript,
+    };
+    if let Some(revision) = legacy_revision(&Conversation::new(&take)) {
+        take.revision = revision;
+    }
+    shown(&take).map(|shown| (shown.visitor, shown.contract))
+}
+
+/// The contracts in the conversations of a check, by the kind of client: of each kind what the conversation shows in which most
+/// lists were asked for.
+///
+/// # Errors
+/// None shows any.
+pub fn of_check(takes: &[Take]) -> Result<BTreeMap<String, Contract>, TraceFailure> {
+    let mut all: BTreeMap<String, Shown> = BTreeMap::new();
+    let mut failure = TraceFailure::NoHandshake;
+    for take in takes.iter().filter(|take| take.opened == Opened::Yes) {
+        match shown(take) {
+            Ok(shown) => {
+                let key = shown.visitor.key(None);
+                if all.get(&key).is_none_or(|known| known.lists < shown.lists) {
+                    all.insert(key, shown);
+                }
+            }
+            Err(missing) => failure = missing,
+        }
+    }
+    if all.is_empty() { Err(failure) } else { Ok(all.into_iter().map(|(key, shown)| (key, shown.contract)).collect()) }
+}
+
+/// What one conversation shows.
+struct Shown {
+    visitor: Visitor,
+    contract: Contract,
+    /// How many lists it has.
+    lists: usize,
+}
+
+fn shown(take: &Take) -> Result<Shown, TraceFailure> {
+    let era = if take.revision.as_str() < MODERN { Era::Legacy } else { Era::Modern };
+    let conversation = Conversation::new(take);
+    let (result, _) = conversation.handshake().filter(|(result, _)| result.is_object()).ok_or(TraceFailure::NoHandshake)?;
+    let handshake = Handshake {
+        era,
+        transport: TransportKind::Stdio,
+        protocol_version: take.revision.clone(),
+        server_info: match era {
+            Era::Legacy => result.get("serverInfo").cloned(),
+            Era::Modern => result.pointer("/_meta/io.modelcontextprotocol~1serverInfo").cloned(),
+        },
+        capabilities: result.get("capabilities").cloned().unwrap_or_else(|| json!({})),
+        instructions: result.get("instructions").and_then(Value::as_str).map(str::to_owned),
+        result: result.clone(),
+    };
+    let listed = lists().map(|(method, key)| last_listed(&conversation, method, key));
+    let lists = listed.iter().flatten().count();
+    if lists == 0 {
+        return Err(TraceFailure::NoList);
+    }
+    let [tools, prompts, resources, templates] = listed;
+    let contract = of_parts(handshake_of(&handshake, &[]), tools, prompts, resources, templates);
+    let profile = if declares_nothing(&conversation) { Profile::Minimal } else { Profile::Own };
+    Ok(Shown { visitor: Visitor { era, profile }, contract, lists })
+}
+
+/// The revision that `initialize` was answered with, if it was.
+pub(crate) fn legacy_revision(conversation: &Conversation<'_>) -> Option<String> {
+    let answers = conversation.requests().filter(|(request, _)| request.method() == Some("initialize"));
+    let version = |answer: &Value| answer.pointer("/result/protocolVersion").and_then(Value::as_str).map(str::to_owned);
+    answers.filter_map(|(_, answer)| version(&answer?.value)).next_back()
+}
+
+fn declares_nothing(conversation: &Conversation<'_>) -> bool {
+    let places = ["/capabilities", "/_meta/io.modelcontextprotocol~1clientCapabilities"];
+    let declared = conversation.from_client().flat_map(|said| places.iter().filter_map(|place| said.param(place)));
+    declared.filter_map(Value::as_object).all(serde_json::Map::is_empty)
+}
+
+/// The items of all pages of a list, as it was read last from the first page to the last one. Cursors that no page has told
+/// are somebody's experiments.
+fn last_listed(conversation: &Conversation<'_>, method: &str, key: &str) -> Option<Vec<Value>> {
+    let mut whole: Option<Vec<Value>> = None;
+    let mut begun: Option<(Vec<Value>, &Value)> = None;
+    for (request, answer) in conversation.requests().filter(|(request, _)| request.method() == Some(method)) {
+        let Some(result) = answer.and_then(|answer| answer.value.get("result")) else { continue };
+        let Some(page) = result.get(key).and_then(Value::as_array) else { continue };
+        let mut items = match (request.param("/cursor").filter(|cursor| !cursor.is_null()), &mut begun) {
+            (None, _) => Vec::new(),
+            (Some(cursor), Some((items, next))) if cursor == *next => std::mem::take(items),
+            (Some(_), _) => continue,
+        };
+        items.extend(page.iter().cloned());
+        match result.get("nextCursor").filter(|next| next.is_string()) {
+            Some(next) => begun = Some((items, next)),
+            None => (whole, begun) = (Some(items), None),
+        }
+    }
+    whole
+}

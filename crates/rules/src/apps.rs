@@ -1,0 +1,350 @@
+//! MCP Apps, the extension `io.modelcontextprotocol/ui`: tools that name a page which a host shows with their results.
+//! Source: ext-apps, 2026-01-26. A host that does not know the extension sees plain tools and resources.
+
+use super::flaws::{Flaw, told};
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, named, revisions};
+use super::{Answer, Asked, Conversation};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mcproof_analysis::probes::{APP_SCHEME as SCHEME, READ_APP, page_of};
+use mcproof_analysis::wording::excerpt;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Names the extension.
+pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/ui";
+
+const MIME_TYPE: &str = "text/html;profile=mcp-app";
+
+macro_rules! page {
+    ($anchor:literal) => {
+        concat!("https://github.com/modelcontextprotocol/ext-apps/blob/main/specification/2026-01-26/apps.mdx#", $anchor)
+    };
+}
+
+const CONTENT: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: page!("content-requirements") }];
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "app-uri-is-ui",
+        area: Area::Apps,
+        law: "the page that a tool names in `_meta.ui.resourceUri` has a URI that begins with `ui://`",
+        laws: CONTENT,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(uris_are_ui),
+        why: "hosts take nothing else for a page of an app, and show the text of the result alone",
+        remedy: "register the page under a `ui://` URI, and name that URI in the tool",
+        sdks: &[(
+            "TypeScript",
+            "`registerAppResource` and `registerAppTool` of `@modelcontextprotocol/ext-apps/server`, with one constant for both",
+        )],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"weather","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"https://example.com/weather.html"}}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"weather","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"ui://weather/page"}}}]}}"#,
+    },
+    Rule {
+        id: "app-page-can-be-read",
+        area: Area::Apps,
+        law: "the page that a tool names exists, so that `resources/read` gives it",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: page!("behavior") }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(page_can_be_read),
+        why: "the host has nothing to show, and some show an empty frame instead of the result",
+        remedy: "register the page as a resource with the URI that the tool names; it need not be listed",
+        sdks: &[],
+        bad: r#"
+            @ read-app ui://weather/page
+            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"ui://weather/page"}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"Resource not found"}}"#,
+        good: r#"
+            @ read-app ui://weather/page
+            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"ui://weather/page"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"ui://weather/page","mimeType":"text/html;profile=mcp-app","text":"<!doctype html><p>Sun</p>"}]}}"#,
+    },
+    Rule {
+        id: "app-page-has-mime-type",
+        area: Area::Apps,
+        law: "the contents of an app's page have the MIME type `text/html;profile=mcp-app`",
+        laws: CONTENT,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(page_has_mime_type),
+        why: "hosts look at the type before they show what came from a server, and refuse any other one",
+        remedy: "set `mimeType` in the contents that `resources/read` gives, not in the list alone",
+        sdks: &[("TypeScript", "`RESOURCE_MIME_TYPE` of `@modelcontextprotocol/ext-apps/server`")],
+        bad: r#"
+            @ read-app ui://weather/page
+            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"ui://weather/page"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"ui://weather/page","mimeType":"text/html","text":"<!doctype html><p>Sun</p>"}]}}"#,
+        good: r#"
+            @ read-app ui://weather/page
+            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"ui://weather/page"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"ui://weather/page","mimeType":"text/html;profile=mcp-app","text":"<!doctype html><p>Sun</p>"}]}}"#,
+    },
+    Rule {
+        id: "app-page-is-html",
+        area: Area::Apps,
+        law: "an app's page is an HTML5 document: it is UTF-8, and begins with `<!doctype html>`",
+        laws: CONTENT,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(page_is_html),
+        why: "without the doctype browsers lay it out as pages of the nineties, each in its own way; what is no HTML is shown as text",
+        remedy: "send the whole built page; a fragment has to be put into a document",
+        sdks: &[],
+        bad: r#"
+            @ read-app ui://weather/page
+            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"ui://weather/page"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"ui://weather/page","mimeType":"text/html;profile=mcp-app","text":"<p>Sun</p>"}]}}"#,
+        good: r#"
+            @ read-app ui://weather/page
+            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"ui://weather/page"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"ui://weather/page","mimeType":"text/html;profile=mcp-app","text":"<!-- built --><!DOCTYPE html><p>Sun</p>"}]}}"#,
+    },
+    Rule {
+        id: "app-tool-has-content",
+        area: Area::Apps,
+        law: "a tool with a page gives `content` all the same",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: page!("server-behavior") }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(tools_have_content),
+        why: "the model reads `content` and not the page, and hosts without the extension show nothing else",
+        remedy: "say in a text what the page shows",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"weather","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"ui://weather/page"}}}]}}
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"weather","arguments":{}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"weather","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"ui://weather/page"}}}]}}
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"weather","arguments":{}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"Sun"}]}}"#,
+    },
+    Rule {
+        id: "app-tools-are-negotiated",
+        area: Area::Apps,
+        law: "tools with a page are offered to clients that declare the extension",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: page!("server-behavior") }],
+        on: On::Any,
+        lenience: Some("a client without the extension does not look at `_meta.ui`, so that the same tool serves both"),
+        judge: Judge::Together(tools_are_negotiated),
+        why: "a tool that is of use only with its page is offered where nobody shows the page",
+        remedy: "look whether the client declares `io.modelcontextprotocol/ui`, and leave `_meta.ui` and tools for pages alone out if not",
+        sdks: &[("TypeScript", "`getUiCapability(clientCapabilities)` of `@modelcontextprotocol/ext-apps/server`")],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+            < {"jsonrpc":"2.0","id":1,"result":{}}
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"weather","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"ui://weather/page"}}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{}}
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"weather","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"ui://weather/page"}}}]}}"#,
+    },
+];
+
+const NO_APPS: &str = "no tool names a page in `_meta.ui.resourceUri`";
+
+fn name(tool: &Value) -> &str {
+    tool.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn uris_are_ui(conversations: &[&Conversation<'_>]) -> Judgement {
+    let (mut seen, mut flaws) = (0, Vec::new());
+    for (position, conversation) in conversations.iter().enumerate() {
+        for (tool, frame) in conversation.tools() {
+            let Some(page) = page_of(tool) else { continue };
+            seen += 1;
+            let detail = match page.as_str() {
+                Some(uri) if uri.starts_with(SCHEME) => continue,
+                Some(uri) => format!("the page is `{}`", excerpt(uri)),
+                None => "the URI of the page is no text".to_owned(),
+            };
+            flaws.push(Flaw { subject: name(tool).to_owned(), detail, frames: vec![frame], conversation: position });
+        }
+    }
+    match seen {
+        0 => Judgement::NotApplicable(NO_APPS.into()),
+        _ => Judgement::from_violations(told("tool", "tools", flaws)),
+    }
+}
+
+/// Whether the server has apps, as far as a conversation tells.
+fn without_apps(conversation: &Conversation<'_>) -> Judgement {
+    let lists = || conversation.requests().any(|(request, answer)| request.method() == Some("tools/list") && answer.is_some());
+    match conversation.tools().iter().any(|(tool, _)| page_of(tool).is_some()) {
+        true => Judgement::NotTried("no page of an app was read".into()),
+        false if lists() => Judgement::NotApplicable(NO_APPS.into()),
+        false => Judgement::NotTried("no tools were listed".into()),
+    }
+}
+
+fn page_can_be_read(conversation: &Conversation<'_>) -> Judgement {
+    let asked: Vec<Asked<'_, '_>> = conversation.probes(READ_APP).collect();
+    if asked.is_empty() {
+        return without_apps(conversation);
+    }
+    let is_empty = |asked: &Asked<'_, '_>| match asked.answer {
+        Answer::Error { .. } => true,
+        Answer::Result { value, .. } => value.get("contents").and_then(Value::as_array).is_some_and(Vec::is_empty),
+        _ => false,
+    };
+    let answered = asked.iter().filter(|asked| matches!(asked.answer, Answer::Result { .. } | Answer::Error { .. })).count();
+    let missing: Vec<_> = asked.iter().filter(|asked| is_empty(asked)).collect();
+    let violation = missing.first().map(|first| {
+        let names: Vec<String> = missing.iter().map(|asked| asked.subject().to_owned()).collect();
+        let got = if let Answer::Result { .. } = first.answer { "no contents".to_owned() } else { first.answer.describe() };
+        Violation::new(format!("reading {}, which a tool names, got {got}", named(&names)), first.frames())
+    });
+    Judgement::of(violation.into_iter().collect(), answered, "no page of an app was read in time")
+}
+
+/// The contents of pages that were read, and what is wrong with one of them.
+fn flaw_of_pages(conversation: &Conversation<'_>, flaw: impl Fn(&Value) -> Option<String>) -> Judgement {
+    let asked: Vec<Asked<'_, '_>> = conversation.probes(READ_APP).collect();
+    if asked.is_empty() {
+        return without_apps(conversation);
+    }
+    let (mut seen, mut violations) = (0, Vec::new());
+    for asked in &asked {
+        let Answer::Result { value, .. } = asked.answer else { continue };
+        for content in value.get("contents").and_then(Value::as_array).into_iter().flatten() {
+            seen += 1;
+            let flaw = flaw(content).map(|flaw| Violation::new(format!("the page `{}` {flaw}", excerpt(asked.subject())), asked.frames()));
+            violations.extend(flaw);
+        }
+    }
+    violations.truncate(MOST_TOLD);
+    Judgement::of(violations, seen, "no page of an app was read")
+}
+
+const MOST_TOLD: usize = 3;
+
+fn page_has_mime_type(conversation: &Conversation<'_>) -> Judgement {
+    flaw_of_pages(conversation, |content| match content.get("mimeType").and_then(Value::as_str) {
+        Some(found) if is_type_of_apps(found) => None,
+        Some(found) => Some(format!("has the MIME type `{}`", excerpt(found))),
+        None => Some("has no MIME type".to_owned()),
+    })
+}
+
+/// Type and parameters are compared as media types are: without regard to case and to blanks around the semicolon.
+fn is_type_of_apps(found: &str) -> bool {
+    let plain: String = found.chars().filter(|one| !one.is_whitespace() && *one != '"').collect();
+    let (kind, parameters) = plain.split_once(';').unwrap_or((&plain, ""));
+    let (known, profile) = MIME_TYPE.split_once(';').expect("the type has a parameter");
+    kind.eq_ignore_ascii_case(known) && parameters.split(';').any(|parameter| parameter.eq_ignore_ascii_case(profile))
+}
+
+fn page_is_html(conversation: &Conversation<'_>) -> Judgement {
+    flaw_of_pages(conversation, |content| {
+        let text = content.get("text").and_then(Value::as_str).map(|text| text.as_bytes().to_vec());
+        // What is no Base64 is told by a rule of its own.
+        let bytes = text.or_else(|| STANDARD.decode(content.get("blob")?.as_str()?).ok())?;
+        let Ok(text) = std::str::from_utf8(&bytes) else { return Some("is no UTF-8".to_owned()) };
+        match without_comments(text).get(..DOCTYPE.len()) {
+            Some(start) if start.eq_ignore_ascii_case(DOCTYPE) => None,
+            _ if text.trim().is_empty() => Some("is empty".to_owned()),
+            _ => Some(format!("does not begin with `<!doctype html>`, but with `{}`", excerpt(text.trim_start()))),
+        }
+    })
+}
+
+const DOCTYPE: &str = "<!doctype html";
+
+/// A document may have comments and blanks before its doctype (WHATWG HTML, writing HTML documents).
+fn without_comments(text: &str) -> &str {
+    let mut rest = text.trim_start_matches('\u{feff}').trim_start();
+    while let Some(comment) = rest.strip_prefix("<!--") {
+        rest = comment.split_once("-->").map_or("", |(_, after)| after).trim_start();
+    }
+    rest
+}
+
+fn tools_have_content(conversations: &[&Conversation<'_>]) -> Judgement {
+    let (mut has_apps, mut seen, mut flaws) = (false, 0, Vec::new());
+    for (position, conversation) in conversations.iter().enumerate() {
+        let tools = conversation.tools();
+        let apps: BTreeSet<&str> = tools.iter().filter(|(tool, _)| page_of(tool).is_some()).map(|(tool, _)| name(tool)).collect();
+        has_apps |= !apps.is_empty();
+        for (request, answer) in conversation.requests().filter(|(request, _)| request.method() == Some("tools/call")) {
+            let called = request.param("/name").and_then(Value::as_str).filter(|called| apps.contains(called));
+            let (Some(called), Some(answer)) = (called, answer) else { continue };
+            // A result without the member breaks the form of the message, which another rule tells.
+            let Some(content) = answer.value.pointer("/result/content").and_then(Value::as_array) else { continue };
+            seen += 1;
+            if content.is_empty() {
+                let (subject, detail) = (called.to_owned(), "`content` of a result is empty".to_owned());
+                flaws.push(Flaw { subject, detail, frames: vec![request.frame.id, answer.frame.id], conversation: position });
+            }
+        }
+    }
+    match (has_apps, seen) {
+        (false, _) => Judgement::NotApplicable(NO_APPS.into()),
+        (true, 0) => Judgement::Untestable("no tool with a page was called; `--call NAME` allows those that are not read-only".into()),
+        _ => Judgement::from_violations(told("tool", "tools", flaws)),
+    }
+}
+
+/// Whether the client of a request declared the extension: in its handshake, or in the request itself.
+fn is_declared(conversation: &Conversation<'_>, request: &Value) -> bool {
+    let handshake = conversation.from_client().find(|said| said.method() == Some("initialize"));
+    let of_handshake = handshake.and_then(|said| said.param("/capabilities"));
+    let of_request = request.pointer("/params/_meta/io.modelcontextprotocol~1clientCapabilities");
+    [of_handshake, of_request].into_iter().flatten().any(|all| all.get("extensions").is_some_and(|all| all.get(EXTENSION).is_some()))
+}
+
+fn tools_are_negotiated(conversations: &[&Conversation<'_>]) -> Judgement {
+    let (mut seen, mut flaws) = (0, Vec::new());
+    for (position, conversation) in conversations.iter().enumerate() {
+        let listed = conversation.requests().filter(|(request, _)| request.method() == Some("tools/list"));
+        for (request, answer) in listed.filter_map(|(request, answer)| Some((request, answer?))) {
+            let tools = answer.value.pointer("/result/tools").and_then(Value::as_array).into_iter().flatten();
+            for tool in tools.filter(|tool| page_of(tool).is_some()) {
+                seen += 1;
+                if !is_declared(conversation, &request.value) {
+                    let (subject, detail) =
+                        (name(tool).to_owned(), "a client without the extension is offered it with its page".to_owned());
+                    flaws.push(Flaw { subject, detail, frames: vec![request.frame.id, answer.frame.id], conversation: position });
+                }
+            }
+        }
+    }
+    match seen {
+        0 => Judgement::NotApplicable(NO_APPS.into()),
+        _ => Judgement::from_violations(told("tool", "tools", flaws)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_types_are_compared_without_their_spelling() {
+        let check = |found: &str, expected: bool| assert_eq!(is_type_of_apps(found), expected, "{found}");
+        check("text/html;profile=mcp-app", true);
+        check("text/html; profile=mcp-app", true);
+        check("Text/HTML; charset=utf-8; profile=\"mcp-app\"", true);
+        check("text/html", false);
+        check("text/html;profile=mcp", false);
+        check("text/html+skybridge", false);
+    }
+
+    #[test]
+    fn comments_may_stand_before_the_doctype() {
+        let check = |text: &str, expected: &str| assert_eq!(without_comments(text), expected, "{text}");
+        check("\u{feff} <!-- a --> <!-- b --><!doctype html>", "<!doctype html>");
+        check("<p>", "<p>");
+        check("<!-- open", "");
+    }
+}

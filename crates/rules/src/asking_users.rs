@@ -1,0 +1,221 @@
+//! What a server asks of the user and of the model: forms, pages, samples; in a request of its own, or in a result with `input_required`.
+//! Source: client/elicitation and client/sampling.
+
+use super::Conversation;
+use super::answers::messages;
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use mcproof_analysis::wording::excerpt;
+use mcproof_record::FrameId;
+use regex::Regex;
+use serde_json::Value;
+use std::sync::LazyLock;
+use url::Url;
+
+const SECRETS: &[Law] = &[
+    Law { revisions: "2025-06-18"..="2025-06-18", keyword: Keyword::Must, source: "client/elicitation#security-considerations" },
+    Law { revisions: revisions::SINCE_2025_11, keyword: Keyword::Must, source: "client/elicitation#form-mode-security" },
+];
+const fn since_2025_11(keyword: Keyword, source: &'static str) -> Law {
+    Law { revisions: revisions::SINCE_2025_11, keyword, source }
+}
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "form-asks-no-secrets",
+        area: Area::Security,
+        law: "a form asks for no passwords, keys, tokens or numbers of cards",
+        laws: SECRETS,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(forms_ask_no_secrets),
+        why: "what is entered into a form passes the client, its logs and often the model",
+        remedy: "ask in URL mode, so that the user enters it on a page of yours that the client does not see",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"connect"}}
+            < {"jsonrpc":"2.0","id":"s1","method":"elicitation/create","params":{"message":"Sign in","requestedSchema":{"type":"object","properties":{"password":{"type":"string"}}}}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"connect"}}
+            < {"jsonrpc":"2.0","id":"s1","method":"elicitation/create","params":{"message":"Who are you?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"},"maxTokens":{"type":"integer"}}}}}"#,
+    },
+    Rule {
+        id: "form-has-no-links",
+        area: Area::Security,
+        law: "the texts of a form have no URLs to click on",
+        laws: &[since_2025_11(Keyword::Should, "client/elicitation#safe-url-handling")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(forms_have_no_links),
+        why: "a link in a form leads users away without the consent that URL mode asks for, and clients show it as plain text",
+        remedy: "ask in URL mode, with the address in `url`",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"connect"}}
+            < {"jsonrpc":"2.0","id":"s1","method":"elicitation/create","params":{"message":"Go to https://example.com/login first","requestedSchema":{"type":"object","properties":{}}}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"connect"}}
+            < {"jsonrpc":"2.0","id":"s1","method":"elicitation/create","params":{"message":"Who are you?","requestedSchema":{"type":"object","properties":{}}}}"#,
+    },
+    Rule {
+        id: "elicitation-url-is-https",
+        area: Area::Security,
+        law: "the page that a user is sent to is served over HTTPS",
+        laws: &[since_2025_11(Keyword::Should, "client/elicitation#safe-url-handling")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(pages_are_https),
+        why: "what the user enters on a page without TLS can be read by everybody on the way",
+        remedy: "serve the page over HTTPS, and send its `https://` address; only on this machine, plain HTTP will do",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"connect"}}
+            < {"jsonrpc":"2.0","id":"s1","method":"elicitation/create","params":{"mode":"url","elicitationId":"e","message":"Sign in","url":"http://example.com/login"}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"connect"}}
+            < {"jsonrpc":"2.0","id":"s1","method":"elicitation/create","params":{"mode":"url","elicitationId":"e","message":"Sign in","url":"https://example.com/login"}}"#,
+    },
+    Rule {
+        id: "sampling-context-is-declared",
+        area: Area::Capabilities,
+        law: "a server asks for the context of servers only if the client has declared `sampling.context`",
+        laws: &[since_2025_11(Keyword::Should, "client/sampling#capabilities")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(sampling_context_is_declared),
+        why: "`thisServer` and `allServers` are deprecated: most clients ignore them, so that the model does not see what the server relies on",
+        remedy: "leave `includeContext` out, and put what the model has to know into the messages",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"sampling":{}},"clientInfo":{"name":"c","version":"1"}}}
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
+            < {"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{"messages":[],"maxTokens":5,"includeContext":"allServers"}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"sampling":{}},"clientInfo":{"name":"c","version":"1"}}}
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
+            < {"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{"messages":[],"maxTokens":5,"includeContext":"none"}}"#,
+    },
+];
+
+/// Something that was asked of the client, with what the client had declared.
+pub(super) struct Question<'c> {
+    method: &'c str,
+    pub(super) params: &'c Value,
+    capabilities: &'c Value,
+    frame: FrameId,
+}
+
+/// Requests of the server, those inside of results, and the pages that an error sends the user to.
+pub(super) fn questions<'c>(conversation: &'c Conversation<'_>) -> Vec<Question<'c>> {
+    let mut all = Vec::new();
+    for heard in messages(conversation) {
+        let inside = heard.value.pointer("/result/inputRequests").and_then(Value::as_object);
+        let inside = inside.into_iter().flat_map(|requests| requests.values());
+        for request in inside.chain(heard.value.get("id").map(|_| heard.value)) {
+            let (Some(method), Some(params)) = (request.get("method").and_then(Value::as_str), request.get("params")) else { continue };
+            all.push(Question { method, params, capabilities: declared_before(conversation, heard.frame), frame: heard.frame });
+        }
+        let required = heard.value.get("error").filter(|error| error["code"] == URL_ELICITATION_REQUIRED);
+        for params in required.and_then(|error| error.pointer("/data/elicitations")?.as_array()).into_iter().flatten() {
+            let capabilities = declared_before(conversation, heard.frame);
+            all.push(Question { method: ELICITATION, params, capabilities, frame: heard.frame });
+        }
+    }
+    all
+}
+
+/// What the client declared last: in the handshake, or with a request.
+fn declared_before<'c>(conversation: &'c Conversation<'_>, frame: FrameId) -> &'c Value {
+    let declared = |value: &'c Value| {
+        value
+            .pointer("/params/capabilities")
+            .or_else(|| value.get("params")?.get("_meta")?.get("io.modelcontextprotocol/clientCapabilities"))
+    };
+    let before = conversation.from_client().filter(|said| said.frame.id < frame);
+    before.filter_map(|said| declared(&said.value)).next_back().unwrap_or(&Value::Null)
+}
+
+pub(super) fn judged(questions: &[Question<'_>], kind: &str, wrong: impl Fn(&Question<'_>) -> Option<String>) -> Judgement {
+    let asked: Vec<_> = questions.iter().filter(|question| question.method == kind).collect();
+    let violations: Vec<Violation> =
+        asked.iter().filter_map(|question| Some(Violation::new(wrong(question)?, [question.frame]))).take(1).collect();
+    match asked.len() {
+        0 => Judgement::NotApplicable("the server asked for nothing of the kind".into()),
+        seen => Judgement::of(violations, seen, ""),
+    }
+}
+
+const ELICITATION: &str = "elicitation/create";
+/// Of 2025-11-25 only.
+const URL_ELICITATION_REQUIRED: i64 = -32042;
+pub(super) const SAMPLING: &str = "sampling/createMessage";
+
+fn is_form(question: &Question<'_>) -> bool {
+    question.params.get("mode").and_then(Value::as_str) != Some("url")
+}
+
+/// Whole names of fields, so that `maxTokens` is none.
+static SECRET_NAMES: LazyLock<Regex> = LazyLock::new(|| {
+    let names = r"(?i)^(?:[a-z]+[ _-]?)?(?:password|passwd|passphrase|api[ _-]?key|access[ _-]?token|refresh[ _-]?token|auth[ _-]?token|bearer[ _-]?token|client[ _-]?secret|secret[ _-]?key|private[ _-]?key|credit[ _-]?card(?:[ _-]?number)?|card[ _-]?number|cvv|cvc)$";
+    Regex::new(names).expect("patterns of the program are valid")
+});
+
+/// Whether a field of that name or title takes a secret.
+pub(super) fn is_secret_name(name: &str) -> bool {
+    SECRET_NAMES.is_match(name.trim())
+}
+
+fn fields<'c>(question: &Question<'c>) -> impl Iterator<Item = (&'c String, &'c Value)> {
+    let properties = question.params.pointer("/requestedSchema/properties").and_then(Value::as_object);
+    properties.into_iter().flatten()
+}
+
+fn forms_ask_no_secrets(conversation: &Conversation<'_>) -> Judgement {
+    judged(&questions(conversation), ELICITATION, |question| {
+        let is_secret = |(name, field): &(&String, &Value)| {
+            is_secret_name(name) || field.get("title").and_then(Value::as_str).is_some_and(is_secret_name)
+        };
+        let (name, _) = fields(question).filter(|_| is_form(question)).find(is_secret)?;
+        Some(format!("a form asks for `{}`", excerpt(name)))
+    })
+}
+
+fn forms_have_no_links(conversation: &Conversation<'_>) -> Judgement {
+    judged(&questions(conversation), ELICITATION, |question| {
+        let message = question.params.get("message");
+        let of_fields = fields(question).flat_map(|(_, field)| ["title", "description"].map(|key| field.get(key)));
+        let texts = [message].into_iter().chain(of_fields).flatten().filter_map(Value::as_str);
+        let linked = texts.filter(|_| is_form(question)).find(|text| text.contains("https://") || text.contains("http://"))?;
+        Some(format!("a form says `{}`", excerpt(linked)))
+    })
+}
+
+fn pages_are_https(conversation: &Conversation<'_>) -> Judgement {
+    judged(&questions(conversation), ELICITATION, |question| {
+        let url = Url::parse(question.params.get("url").filter(|_| !is_form(question))?.as_str()?).ok()?;
+        let is_local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+        (url.scheme() == "http" && !is_local).then(|| format!("the user is sent to {}", excerpt(url.as_str())))
+    })
+}
+
+fn sampling_context_is_declared(conversation: &Conversation<'_>) -> Judgement {
+    judged(&questions(conversation), SAMPLING, |question| {
+        let context = question.params.get("includeContext")?.as_str().filter(|context| *context != "none")?;
+        let is_declared = question.capabilities.pointer("/sampling/context").is_some();
+        (!is_declared).then(|| format!("`includeContext` is `{}`, and the client did not declare `sampling.context`", excerpt(context)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_secret_name;
+
+    #[test]
+    fn names_of_secrets_are_told_from_others() {
+        for secret in ["password", "Password", "new_password", "apiKey", "API key", "openai_api_key", "access_token", "cardNumber", "cvv"] {
+            assert!(is_secret_name(secret), "{secret}");
+        }
+        for plain in ["name", "maxTokens", "token", "passwordless", "key", "apiKeyName", "tokens", "passport", "secretary"] {
+            assert!(!is_secret_name(plain), "{plain}");
+        }
+    }
+}

@@ -1,0 +1,536 @@
+//! Calling tools: arguments that are wrong, results that are.
+//! Source: server/tools.
+
+use super::Conversation;
+use super::flaws::{Flaw, told};
+use super::http::evidence;
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::modern_headers::mirrors;
+use mcproof_analysis::arguments::{self, Unusual};
+use mcproof_analysis::differences::{OutputFlaw, output_flaw};
+use mcproof_analysis::json_schema::Schema;
+use mcproof_analysis::wording::excerpt;
+use mcproof_analysis::{Answer, Asked, Said};
+use mcproof_record::{FrameId, ProbeOutcome};
+use serde_json::{Value, json};
+
+const VALIDATION: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/tools#security-considerations" }];
+const SURVIVAL: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/tools#security-considerations" }];
+const ERRORS: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/tools#error-handling" }];
+const INVALID_PARAMS: i64 = -32602;
+const HEADER_MISMATCH: i64 = -32020;
+
+/// The rules that a call with something unusual leaves a server alive differ in what is unusual only.
+macro_rules! survival {
+    ($id:literal, $unusual:ident, $probe:literal, $law:literal, $why:literal) => {
+        Rule {
+            id: $id,
+            area: Area::Calls,
+            law: $law,
+            laws: SURVIVAL,
+            on: On::Any,
+            lenience: None,
+            judge: Judge::Together(|all| survived(all, Unusual::$unusual)),
+            why: $why,
+            remedy: "check arguments before they are used, and turn whatever a tool throws into a result with `isError`",
+            sdks: &[],
+            bad: concat!(
+                "@ ",
+                $probe,
+                " get_weather\n",
+                "> {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"get_weather\",\"arguments\":{}}}\n",
+                "! exited 139\n",
+                "@ ",
+                $probe,
+                "-after!\n",
+                "> {\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"ping\"}\n",
+            ),
+            good: concat!(
+                "@ ",
+                $probe,
+                " get_weather\n",
+                "> {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"get_weather\",\"arguments\":{}}}\n",
+                "< {\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32602,\"message\":\"no\"}}\n",
+                "@ ",
+                $probe,
+                "-after\n",
+                "> {\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"ping\"}\n",
+                "< {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}\n",
+            ),
+        }
+    };
+}
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "call-unknown-tool-is-refused",
+        area: Area::Calls,
+        law: "a call of a tool that does not exist is answered with an error",
+        laws: ERRORS,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(unknown_tool_is_refused),
+        why: "a model that got a name wrong takes the answer for the tool's, and goes on with nothing",
+        remedy: "answer with the error -32602; a result with `isError` is understood as well",
+        sdks: &[],
+        bad: r#"
+            @ unknown-tool mcproof-no-such-thing
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcproof-no-such-thing","arguments":{}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Unknown tool"}]}}"#,
+        good: r#"
+            @ unknown-tool mcproof-no-such-thing
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcproof-no-such-thing","arguments":{}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unknown tool: mcproof-no-such-thing"}}"#,
+    },
+    Rule {
+        id: "call-unknown-tool-code",
+        area: Area::Calls,
+        law: "a call of a tool that does not exist is answered with the JSON-RPC error -32602",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Portability, source: "server/tools#error-handling" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(unknown_tool_code),
+        why: "clients tell by it that their list is old; what comes as a result goes to the model instead",
+        remedy: "answer with the error -32602 before the tool's own error handling sees the call",
+        sdks: &[],
+        bad: r#"
+            @ unknown-tool mcproof-no-such-thing
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcproof-no-such-thing","arguments":{}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Unknown tool: mcproof-no-such-thing"}}"#,
+        good: r#"
+            @ unknown-tool mcproof-no-such-thing
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcproof-no-such-thing","arguments":{}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unknown tool: mcproof-no-such-thing"}}"#,
+    },
+    Rule {
+        id: "call-without-name-is-refused",
+        area: Area::Calls,
+        law: "a call that names no tool is answered with an error",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/tools#error-handling" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(without_name_is_refused),
+        why: "whatever tool it is that answers, nobody asked for it",
+        remedy: "answer a call whose `params` lack `name` with the error -32602",
+        sdks: &[],
+        bad: r#"
+            @ call-without-name
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
+        good: r#"
+            @ call-without-name
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"name is missing"}}"#,
+    },
+    Rule {
+        id: "call-missing-argument-is-refused",
+        area: Area::Calls,
+        law: "a call that lacks an argument which the tool's schema requires is answered with an error",
+        laws: VALIDATION,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| invalid_is_refused(all, "call-missing-argument", "requires an argument")),
+        why: "a model learns from the error what it forgot; from a result it learns something wrong",
+        remedy: "hold the arguments against `inputSchema` before the tool runs, and answer with `isError` what is missing",
+        sdks: &[
+            ("TypeScript", "`registerTool` with an `inputSchema` of zod checks; the low-level `setRequestHandler` does not"),
+            ("Python", "a function with type hints is checked; the low-level `call_tool` with `validate_input=False` is not"),
+            ("Go", "`mcp.AddTool` checks; `Server.AddTool` does not"),
+        ],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}]}}
+            @ call-missing-argument get_weather
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"undefined: 20 degrees"}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}]}}
+            @ call-missing-argument get_weather
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"city is required"}],"isError":true}}"#,
+    },
+    Rule {
+        id: "call-wrong-type-is-refused",
+        area: Area::Calls,
+        law: "a call with an argument of a type that the tool's schema does not allow is answered with an error",
+        laws: VALIDATION,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| invalid_is_refused(all, "call-wrong-type", "declares the type of an argument")),
+        why: "the tool works with `[object Object]`, or finds nothing and says so as if that were true",
+        remedy: "hold the arguments against `inputSchema` before the tool runs, and answer with `isError` what is wrong",
+        sdks: &[
+            ("TypeScript", "`registerTool` with an `inputSchema` of zod checks; the low-level `setRequestHandler` does not"),
+            ("Python", "a function with type hints is checked; the low-level `call_tool` with `validate_input=False` is not"),
+            ("Go", "`mcp.AddTool` checks; `Server.AddTool` does not"),
+        ],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"city":{"type":"string"}}}}]}}
+            @ call-wrong-type get_weather
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{"city":{"mcproof":["wrong type"]}}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"[object Object]: 20 degrees"}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"city":{"type":"string"}}}}]}}
+            @ call-wrong-type get_weather
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{"city":{"mcproof":["wrong type"]}}}}
+            < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"city has to be a string"}}"#,
+    },
+    Rule {
+        id: "call-errors-are-results",
+        area: Area::Calls,
+        law: "what is wrong with arguments is told in a result with `isError`",
+        laws: &[Law { revisions: revisions::SINCE_2025_11, keyword: Keyword::Portability, source: "server/tools#error-handling" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(errors_are_results),
+        why: "hosts show JSON-RPC errors to people and `isError` to the model, which could have corrected itself",
+        remedy: "catch errors of validation, and answer with `isError: true` and a text that says what to change",
+        sdks: &[],
+        bad: r#"
+            @ call-missing-argument get_weather
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
+            < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"city is required"}}"#,
+        good: r#"
+            @ call-missing-argument get_weather
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"city is required"}],"isError":true}}"#,
+    },
+    Rule {
+        id: "call-output-fits-schema",
+        area: Area::Calls,
+        law: "a tool with an `outputSchema` answers with `structuredContent` that is valid by it",
+        laws: &[Law { revisions: revisions::SINCE_2025_06, keyword: Keyword::Must, source: "server/tools#output-schema" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(output_fits),
+        why: "clients hold results against it, and turn a result that does not fit into an error",
+        remedy: "return what the schema says, or correct the schema",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"degrees":{"type":"number"}},"required":["degrees"]}}]}}
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":{"degrees":"twenty"}}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"degrees":{"type":"number"}},"required":["degrees"]}}]}}
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":{"degrees":20}}}"#,
+    },
+    Rule {
+        id: "call-structured-has-text",
+        area: Area::Calls,
+        law: "a result with `structuredContent` has a text block as well",
+        laws: &[Law { revisions: revisions::SINCE_2025_06, keyword: Keyword::Should, source: "server/tools#structured-content" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(structured_has_text),
+        why: "hosts that do not know structured results show their model nothing",
+        remedy: "put the same JSON as a text into `content`",
+        sdks: &[("TypeScript", "`content: [{ type: \"text\", text: JSON.stringify(output) }], structuredContent: output`")],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":{"degrees":20}}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"{\"degrees\":20}"}],"structuredContent":{"degrees":20}}}"#,
+    },
+    survival!(
+        "call-extra-argument-is-survived",
+        Extra,
+        "call-extra-argument",
+        "a server lives on after a call with an argument that the tool does not have",
+        "models invent arguments, and newer clients know some that older servers do not"
+    ),
+    survival!(
+        "call-null-argument-is-survived",
+        Null,
+        "call-null-argument",
+        "a server lives on after a call with null for an argument",
+        "many clients send null for what a model left out"
+    ),
+    survival!(
+        "call-boundary-argument-is-survived",
+        Boundary,
+        "call-boundary-argument",
+        "a server lives on after a call with an argument at its edge: an empty text, no items, the least or the greatest number",
+        "models try the edges, and a loop or a division that does not expect them takes the whole server with it"
+    ),
+    survival!(
+        "call-unicode-argument-is-survived",
+        Unicode,
+        "call-unicode-argument",
+        "a server lives on after a call with a text of all kinds of characters",
+        "texts come from everywhere: NUL, marks that turn the direction of writing, and characters beyond 16 bits among them"
+    ),
+    survival!(
+        "call-large-argument-is-survived",
+        Large,
+        "call-large-argument",
+        "a server lives on after a call with a text of one mebibyte",
+        "agents pass whole files as arguments"
+    ),
+];
+
+fn unknown_tool_is_refused(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probe("unknown-tool") else { return no_tools(conversation) };
+    match asked.answer {
+        Answer::Result { .. } if !asked.answer.is_refusal() => {
+            let message = format!("a call of `{}`, which does not exist, got {}", subject(&asked), asked.answer.describe());
+            Judgement::Broken(vec![Violation::new(message, asked.frames())])
+        }
+        _ if asked.answer.is_refusal() => Judgement::Pass,
+        _ => Judgement::Untestable(format!("a call of an unknown tool got {}", asked.answer.describe())),
+    }
+}
+
+fn unknown_tool_code(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probe("unknown-tool") else { return no_tools(conversation) };
+    match asked.answer.code() {
+        Some(INVALID_PARAMS) => Judgement::Pass,
+        // A success is worse than a wrong code, and told by the rule for it.
+        _ if !asked.answer.is_refusal() => Judgement::Untestable(format!("a call of an unknown tool got {}", asked.answer.describe())),
+        _ => {
+            let message = format!("a call of a tool that does not exist got {}", asked.answer.describe());
+            Judgement::Broken(vec![Violation::new(message, asked.frames())])
+        }
+    }
+}
+
+fn without_name_is_refused(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probe("call-without-name") else { return no_tools(conversation) };
+    match asked.answer {
+        Answer::Result { .. } if !asked.answer.is_refusal() => {
+            Judgement::Broken(vec![Violation::new(format!("a call without `name` got {}", asked.answer.describe()), asked.frames())])
+        }
+        _ if asked.answer.is_refusal() => Judgement::Pass,
+        _ => Judgement::Untestable(format!("a call without `name` got {}", asked.answer.describe())),
+    }
+}
+
+fn no_tools(conversation: &Conversation<'_>) -> Judgement {
+    let is_missing = conversation.handshake().is_some() && conversation.capability("tools").is_none();
+    match is_missing {
+        true => Judgement::NotApplicable("the server has no tools".into()),
+        false => Judgement::Untestable("no tools were listed, so none were called".into()),
+    }
+}
+
+fn subject<'c>(asked: &'c Asked<'_, '_>) -> &'c str {
+    asked.probed.subject.as_deref().unwrap_or_default()
+}
+
+/// Why there is nothing to say about calls.
+fn nothing_called(all: &[&Conversation<'_>], what: &str) -> Judgement {
+    let has_tools = all.iter().any(|conversation| !conversation.tools().is_empty());
+    let has_called = all.iter().any(|conversation| conversation.probes("call").next().is_some());
+    let is_read_only = |tool: &Value| tool.pointer("/annotations/readOnlyHint") == Some(&Value::Bool(true));
+    let may_call = all.iter().any(|conversation| conversation.tools().iter().any(|(tool, _)| is_read_only(tool)));
+    match (has_tools, has_called) {
+        (false, _) => Judgement::NotApplicable("the server lists no tools".into()),
+        (true, false) if may_call => Judgement::Untestable("no arguments were found that the schema of a read-only tool accepts".into()),
+        (true, false) => Judgement::Untestable("no tool may be called: none says `readOnlyHint: true`; `--call NAME` allows others".into()),
+        (true, true) => Judgement::NotApplicable(format!("no tool that may be called {what}")),
+    }
+}
+
+fn invalid_is_refused(all: &[&Conversation<'_>], probe: &str, what: &str) -> Judgement {
+    let (mut tried, mut answered, mut flaws) = (0, 0, Vec::new());
+    for (position, conversation) in all.iter().enumerate() {
+        let tools = conversation.tools();
+        for asked in conversation.probes(probe) {
+            tried += 1;
+            let name = subject(&asked);
+            if asked.answer.is_refusal() {
+                answered += 1;
+                continue;
+            }
+            let Answer::Result { value, .. } = asked.answer else { continue };
+            let tool = tools.iter().find(|(tool, _)| tool.get("name").and_then(Value::as_str) == Some(name));
+            let schema = tool.and_then(|(tool, _)| tool.get("inputSchema"));
+            let arguments = asked.request.and_then(|request| request.value.pointer("/params/arguments"));
+            let (Some(schema), Some(arguments), true) = (schema, arguments, is_final(value)) else { continue };
+            let Some(detail) = invalidity(schema, arguments) else { continue };
+            answered += 1;
+            flaws.push(Flaw { subject: name.to_owned(), detail, frames: asked.frames(), conversation: position });
+        }
+    }
+    match (tried, answered) {
+        (0, _) => nothing_called(all, what),
+        (_, 0) => Judgement::Untestable("no such call was answered in time".into()),
+        _ => Judgement::from_violations(told("tool", "tools", flaws)),
+    }
+}
+
+/// Why arguments are none by a schema.
+fn invalidity(schema: &Value, arguments: &Value) -> Option<String> {
+    let schema = Schema::of(schema).ok()?;
+    let error = schema.errors(arguments, 1).ok()?.pop()?;
+    Some(match error.kind() {
+        jsonschema::error::ValidationErrorKind::Required { property } => {
+            format!("a call without the required `{}` succeeded", property.as_str().unwrap_or_default())
+        }
+        _ => {
+            let place = error.instance_path().to_string();
+            let value = excerpt(error.instance().to_string());
+            format!("a call with {value} for `{}` succeeded", place.trim_start_matches('/'))
+        }
+    })
+}
+
+/// Not one that asks for more, or that promises a result.
+fn is_final(result: &Value) -> bool {
+    let is_complete = result.get("resultType").and_then(Value::as_str).is_none_or(|kind| kind == "complete");
+    is_complete && result.get("task").is_none()
+}
+
+fn errors_are_results(all: &[&Conversation<'_>]) -> Judgement {
+    let (mut seen, mut flaws) = (0, Vec::new());
+    for (position, conversation) in all.iter().enumerate() {
+        // A tool that refuses the right arguments in the same way refuses something else.
+        let called: Vec<_> = conversation.probes("call").collect();
+        let refuses_all = |asked: &Asked<'_, '_>| {
+            called.iter().any(|right| {
+                right.subject() == asked.subject() && right.answer.code().is_some_and(|code| asked.answer.code() == Some(code))
+            })
+        };
+        // A mirrored header that is missing, because there is none for such a value, is refused before the arguments are, be it
+        // with another code than it should.
+        let tools = conversation.tools();
+        let is_mirrored = |name: &str| tools.iter().any(|(tool, _)| tool.get("name").is_some_and(|known| known == name) && mirrors(tool));
+        let misses_header = |asked: &Asked<'_, '_>| {
+            conversation.is_modern() && asked.status().is_some_and(|status| status >= 400) && is_mirrored(asked.subject())
+        };
+        let wrong = conversation.probes("call-missing-argument").chain(conversation.probes("call-wrong-type"));
+        for asked in wrong.filter(|asked| !refuses_all(asked)) {
+            seen += usize::from(asked.answer.is_refusal());
+            if let Some(code) = asked.answer.code().filter(|code| *code != HEADER_MISMATCH && !misses_header(&asked)) {
+                let detail = format!("arguments that do not fit are answered with the JSON-RPC error {code}");
+                flaws.push(Flaw { subject: subject(&asked).to_owned(), detail, frames: asked.frames(), conversation: position });
+            }
+        }
+    }
+    match seen {
+        0 => nothing_called(all, "refuses arguments"),
+        _ => Judgement::from_violations(told("tool", "tools", flaws)),
+    }
+}
+
+/// Calls that succeeded: the tool's name, the result, its frame.
+fn succeeded<'c>(conversation: &'c Conversation<'_>) -> impl Iterator<Item = (&'c str, &'c Value, FrameId)> {
+    let of = |(request, answer): (&'c Said<'_>, Option<&'c Said<'_>>)| {
+        let name = request.value.pointer("/params/name")?.as_str()?;
+        let result = answer?.value.get("result").filter(|result| result.is_object())?;
+        let is_success = result.get("isError") != Some(&json!(true)) && is_final(result);
+        is_success.then_some((name, result, answer?.frame.id))
+    };
+    conversation.requests().filter(|(request, _)| request.method() == Some("tools/call")).filter_map(of)
+}
+
+fn output_fits(all: &[&Conversation<'_>]) -> Judgement {
+    let (mut promised, mut seen, mut flaws) = (false, 0, Vec::new());
+    for (position, conversation) in all.iter().enumerate() {
+        let tools = conversation.tools();
+        let schema = |name: &str| {
+            let (tool, _) = tools.iter().find(|(tool, _)| tool.get("name").and_then(Value::as_str) == Some(name))?;
+            tool.get("outputSchema").filter(|schema| schema.is_object())
+        };
+        promised |= tools.iter().any(|(tool, _)| tool.get("outputSchema").is_some_and(Value::is_object));
+        for (name, result, frame) in succeeded(conversation) {
+            let Some(schema) = schema(name) else { continue };
+            let detail = match output_flaw(schema, result) {
+                // Other rules tell of these.
+                Some(OutputFlaw::NoSchema(_) | OutputFlaw::TooCostly(_)) => continue,
+                Some(OutputFlaw::Missing) => Some("a result has no `structuredContent`".to_owned()),
+                Some(OutputFlaw::Differs(differences)) => differences
+                    .first()
+                    .map(|first| format!("`{}` is {}, which is not {}", first.path, excerpt(&first.actual), first.expected)),
+                None => None,
+            };
+            seen += 1;
+            flaws.extend(detail.map(|detail| Flaw { subject: name.to_owned(), detail, frames: vec![frame], conversation: position }));
+        }
+    }
+    match (promised, seen) {
+        (false, _) => Judgement::NotApplicable("no tool has an `outputSchema`".into()),
+        (true, 0) => Judgement::Untestable(
+            "no tool with an `outputSchema` answered with a result; `--call NAME` allows tools that are not read-only".into(),
+        ),
+        _ => Judgement::from_violations(told("tool", "tools", flaws)),
+    }
+}
+
+fn structured_has_text(all: &[&Conversation<'_>]) -> Judgement {
+    let (mut seen, mut flaws) = (0, Vec::new());
+    for (position, conversation) in all.iter().enumerate() {
+        let structured = succeeded(conversation).filter(|(_, result, _)| result.get("structuredContent").is_some_and(|it| !it.is_null()));
+        for (name, result, frame) in structured {
+            // Content that is no list breaks the form of the message, which another rule tells.
+            let Some(blocks) = result.get("content").and_then(Value::as_array) else { continue };
+            seen += 1;
+            let has_text = blocks.iter().any(|block| block.get("type") == Some(&json!("text")));
+            if !has_text {
+                let detail = "a result has `structuredContent` and no text".to_owned();
+                flaws.push(Flaw { subject: name.to_owned(), detail, frames: vec![frame], conversation: position });
+            }
+        }
+    }
+    match seen {
+        0 => Judgement::NotApplicable("no result had `structuredContent`".into()),
+        _ => Judgement::from_violations(told("tool", "tools", flaws)),
+    }
+}
+
+fn survived(all: &[&Conversation<'_>], unusual: Unusual) -> Judgement {
+    let probe = unusual.probe();
+    let after = format!("{probe}-after");
+    let (mut seen, mut flaws) = (0, Vec::new());
+    for (position, conversation) in all.iter().enumerate() {
+        let mut last = None;
+        for probed in &conversation.take.probes {
+            if probed.probe == probe {
+                last = Some(conversation.asked(probed));
+            } else if probed.probe == after
+                && let Some(call) = last.take()
+            {
+                seen += 1;
+                // The frames of the answer may have been crowded out by what a server logs of a call.
+                let next = conversation.asked(probed);
+                let detail = match (probed.outcome, next.status()) {
+                    (ProbeOutcome::Done, _) => continue,
+                    (ProbeOutcome::Silent, _) => "it answers nothing any more after such a call".to_owned(),
+                    (ProbeOutcome::Gone, Some(status)) => format!("the next request after such a call got status {status}"),
+                    (ProbeOutcome::Gone, None) => "it is gone after such a call".to_owned(),
+                };
+                // That the next request was one too many for a limit is told by its status.
+                let told = next.status().map(|_| evidence(&next)).unwrap_or_default();
+                let frames = call.frames().into_iter().chain(told).chain(end_of(conversation)).collect();
+                flaws.push(Flaw { subject: subject(&call).to_owned(), detail, frames, conversation: position });
+            }
+        }
+    }
+    let has_place = |(tool, _): (&Value, FrameId)| {
+        let is_called = || {
+            all.iter()
+                .any(|one| one.probes("call").any(|asked| tool.get("name").and_then(Value::as_str) == asked.probed.subject.as_deref()))
+        };
+        let schema = tool.get("inputSchema")?;
+        (is_called() && !arguments::unusual(schema, &arguments::minimal(schema)?, unusual).is_empty()).then_some(())
+    };
+    match seen {
+        0 if all.iter().flat_map(|conversation| conversation.tools()).any(|tool| has_place(tool).is_some()) => {
+            Judgement::Untestable("there was no time left to try it".into())
+        }
+        0 => nothing_called(all, "has a place for such an argument"),
+        _ => Judgement::from_violations(told("tool", "tools", flaws)),
+    }
+}
+
+/// The frame of the end of the process, if it ended by itself.
+fn end_of(conversation: &Conversation<'_>) -> Option<FrameId> {
+    let exit = conversation.frames().iter().find(|frame| matches!(frame.body, mcproof_record::FrameBody::Exited { .. }))?;
+    Some(exit.id)
+}

@@ -1,0 +1,310 @@
+//! What a server says that it can do, held against what it does; and its log.
+//! Source: basic/lifecycle, capability negotiation; server/*, capabilities; server/utilities/logging.
+
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::modern::key_of;
+use super::{Answer, Asked, Conversation, Said};
+use mcproof_record::FrameId;
+use serde_json::Value;
+
+const OFTEN_BROKEN: Option<&str> =
+    Some("a MUST of the specification, and a warning by default because several well-known servers break it");
+
+/// Both parties keep to what was negotiated.
+const NEGOTIATED: &[Law] = &[
+    Law { revisions: "2024-11-05"..="2025-03-26", keyword: Keyword::Should, source: "basic/lifecycle#operation" },
+    Law { revisions: "2025-06-18"..="2025-11-25", keyword: Keyword::Must, source: "basic/lifecycle#operation" },
+    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "server/tools#capabilities" },
+];
+
+/// What a modern server may send is told by each subscription and each request: that is `listen-filter-is-honoured` and
+/// `logs-only-when-asked`.
+/// That a modern server logs is told by its capabilities all the same.
+const NEGOTIATED_BY_HANDSHAKE: &[Law] = &[
+    Law { revisions: "2024-11-05"..="2025-03-26", keyword: Keyword::Should, source: "basic/lifecycle#operation" },
+    Law { revisions: "2025-06-18"..="2025-11-25", keyword: Keyword::Must, source: "basic/lifecycle#operation" },
+    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "server/utilities/logging#capabilities" },
+];
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "capability-is-kept",
+        area: Area::Capabilities,
+        law: "the methods of a declared capability exist",
+        laws: NEGOTIATED,
+        on: On::Any,
+        lenience: OFTEN_BROKEN,
+        judge: Judge::Each(is_kept),
+        why: "clients show what is declared, and run into an error as soon as a user opens it",
+        remedy: "implement the method, or do not declare the capability",
+        sdks: &[("TypeScript", "take the capability out of the options of `new Server(…)`, or set a request handler for its methods")],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"prompts":{}},"serverInfo":{"name":"s","version":"1"}}}
+            @ list prompts/list
+            > {"jsonrpc":"2.0","id":2,"method":"prompts/list","params":{}}
+            < {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"Method not found"}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"prompts":{}},"serverInfo":{"name":"s","version":"1"}}}
+            @ list prompts/list
+            > {"jsonrpc":"2.0","id":2,"method":"prompts/list","params":{}}
+            < {"jsonrpc":"2.0","id":2,"result":{"prompts":[]}}"#,
+    },
+    Rule {
+        id: "capability-is-declared",
+        area: Area::Capabilities,
+        law: "what a server has, it declares",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/tools#capabilities" }],
+        on: On::Any,
+        lenience: OFTEN_BROKEN,
+        judge: Judge::Each(is_declared),
+        why: "clients do not ask for what is not declared, so nobody ever sees it",
+        remedy: "declare the capability in the answer to the handshake",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}}"#,
+    },
+    Rule {
+        id: "notifications-are-declared",
+        area: Area::Capabilities,
+        law: "notifications are sent only of what was declared: `listChanged`, `subscribe`, `logging`",
+        laws: NEGOTIATED_BY_HANDSHAKE,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(notifications_are_declared),
+        why: "clients set up handlers by what is declared; anything else is lost, or is an error",
+        remedy: "declare the capability, or do not send the notification",
+        sdks: &[("TypeScript", "`capabilities: { logging: {}, tools: { listChanged: true } }` in the options of the server")],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}
+            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"started"}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{}},"serverInfo":{"name":"s","version":"1"}}}
+            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"started"}}"#,
+    },
+    Rule {
+        id: "log-level-is-obeyed",
+        area: Area::Capabilities,
+        law: "after a level was asked for, no log messages below it are sent",
+        laws: &[
+            Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "server/utilities/logging#setting-log-level" },
+            Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "server/utilities/logging#per-request-log-level" },
+        ],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(log_level_is_obeyed),
+        why: "who asks for errors only drowns in what is none",
+        remedy: "keep the level for each session, and compare before a message is sent",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"logging":{}},"serverInfo":{"name":"s","version":"1"}}}
+            @ set-log-level error
+            > {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"error"}}
+            < {"jsonrpc":"2.0","id":2,"result":{}}
+            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":"level set"}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"logging":{}},"serverInfo":{"name":"s","version":"1"}}}
+            @ set-log-level error
+            > {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"error"}}
+            < {"jsonrpc":"2.0","id":2,"result":{}}
+            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"critical","data":"on fire"}}"#,
+    },
+    Rule {
+        id: "log-level-unknown-is-refused",
+        area: Area::Capabilities,
+        law: "a log level that does not exist is refused with the error -32602",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/utilities/logging#error-handling" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(unknown_log_level_is_refused),
+        why: "a client that misspells a level believes that it is set",
+        remedy: "accept the eight levels of syslog, and answer -32602 to all else",
+        sdks: &[],
+        bad: r#"
+            @ set-unknown-log-level
+            > {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"loudest"}}
+            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+        good: r#"
+            @ set-unknown-log-level
+            > {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"loudest"}}
+            < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Invalid log level"}}"#,
+    },
+];
+
+const NO_HANDSHAKE: &str = "the server has not said what it can do";
+
+/// What tells whether a declared capability exists: the capability, the probe, what it was tried on.
+const KEPT: [(&str, &str, Option<&str>); 8] = [
+    ("tools", "list", Some("tools/list")),
+    ("tools", "call", None),
+    ("resources", "list", Some("resources/list")),
+    ("prompts", "list", Some("prompts/list")),
+    ("completions", "complete", None),
+    ("completions", "complete-unknown", None),
+    ("logging", "set-log-level", None),
+    // Nothing is listened to unless something was declared.
+    ("", "listen", None),
+];
+
+fn is_kept(conversation: &Conversation<'_>) -> Judgement {
+    if conversation.handshake().is_none() {
+        return Judgement::Untestable(NO_HANDSHAKE.into());
+    }
+    let (mut seen, mut violations) = (0, Vec::<Violation>::new());
+    for (capability, probe, subject) in KEPT {
+        if !capability.is_empty() && conversation.capability(capability).is_none() {
+            continue;
+        }
+        let tried = || conversation.probes(probe).filter(|asked| subject.is_none_or(|subject| asked.subject() == subject));
+        let answered = || tried().filter(|asked| !matches!(asked.answer, Answer::Silence | Answer::Gone));
+        // A tool may hand on the error of another server.
+        let Some(asked) = answered().find(|asked| asked.answer.code() != Some(-32601)).or_else(|| answered().next()) else { continue };
+        seen += 1;
+        let method = asked.request.and_then(Said::method).unwrap_or_default();
+        if asked.answer.code() == Some(-32601) {
+            let declared = if capability.is_empty() { "notifications are declared".into() } else { format!("`{capability}` is declared") };
+            let message = format!("{declared}, and `{method}` got error -32601");
+            if !violations.iter().any(|known| known.message == message) {
+                violations.push(Violation::new(message, declaration(conversation).into_iter().chain(asked.frames())));
+            }
+        }
+    }
+    match (violations.is_empty(), seen) {
+        (true, 0) => Judgement::NotApplicable("the server declares no capability that could be tried".into()),
+        _ => Judgement::from_violations(violations),
+    }
+}
+
+fn declaration(conversation: &Conversation<'_>) -> Option<FrameId> {
+    conversation.handshake().map(|(_, frame)| frame)
+}
+
+fn is_declared(conversation: &Conversation<'_>) -> Judgement {
+    if conversation.handshake().is_none() {
+        return Judgement::Untestable(NO_HANDSHAKE.into());
+    }
+    let (mut seen, mut violations) = (0, Vec::new());
+    for asked in conversation.probes("list").chain(conversation.probes("complete")) {
+        let Answer::Result { value, .. } = asked.answer else { continue };
+        let Some(method) = asked.request.and_then(Said::method) else { continue };
+        let (capability, items) = match method {
+            // It came with 2025-03-26.
+            "completion/complete" if conversation.take.revision.as_str() < "2025-03-26" => continue,
+            "completion/complete" => ("completions", value.pointer("/completion/values")),
+            _ => (method.split('/').next().unwrap_or_default(), value.get(key_of(method))),
+        };
+        // Many servers answer lists of what they have not with an empty one.
+        let Some(count) = items.and_then(Value::as_array).map(Vec::len).filter(|count| *count > 0) else { continue };
+        seen += 1;
+        if conversation.capability(capability).is_none() {
+            let frames = declaration(conversation).into_iter().chain(asked.frames());
+            let things = if count == 1 { "1 item".to_owned() } else { format!("{count} items") };
+            violations.push(Violation::new(format!("`{method}` gives {things}, and `{capability}` is not declared"), frames));
+        }
+    }
+    violations.dedup_by(|later: &mut Violation, first| later.message == first.message);
+    match (violations.is_empty(), seen) {
+        (true, 0) => Judgement::NotApplicable("the server has neither tools nor resources nor prompts".into()),
+        _ => Judgement::from_violations(violations),
+    }
+}
+
+fn notifications_are_declared(conversation: &Conversation<'_>) -> Judgement {
+    let Some((_, handshake)) = conversation.handshake() else { return Judgement::Untestable(NO_HANDSHAKE.into()) };
+    let needs = |method: &str| match method {
+        "notifications/message" => Some("logging"),
+        _ if conversation.is_modern() => None,
+        "notifications/tools/list_changed" => Some("tools/listChanged"),
+        "notifications/prompts/list_changed" => Some("prompts/listChanged"),
+        "notifications/resources/list_changed" => Some("resources/listChanged"),
+        "notifications/resources/updated" => Some("resources/subscribe"),
+        _ => None,
+    };
+    let mut violations: Vec<Violation> = Vec::new();
+    for said in conversation.from_server().filter(|said| said.is_notification()) {
+        let Some((method, capability)) = said.method().and_then(|method| Some((method, needs(method)?))) else { continue };
+        if conversation.capability(capability).is_some() {
+            continue;
+        }
+        let message = format!("`{method}` was sent, and `{}` is not declared", capability.replace('/', "."));
+        if !violations.iter().any(|known| known.message == message) {
+            violations.push(Violation::new(message, [handshake, said.frame.id]));
+        }
+    }
+    Judgement::from_violations(violations)
+}
+
+/// From the most talkative to the most urgent.
+const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+fn rank(level: &Value) -> Option<usize> {
+    LEVELS.iter().position(|known| Some(*known) == level.as_str())
+}
+
+fn log_level_is_obeyed(conversation: &Conversation<'_>) -> Judgement {
+    if let Some(judgement) = crate::law::unless_declared(conversation, "logging") {
+        return judgement;
+    }
+    let probe = if conversation.is_modern() { "log-level" } else { "set-log-level" };
+    let Some(asked) = conversation.probe(probe) else { return Judgement::Untestable("no log level was asked for".into()) };
+    let level = Value::from(asked.subject());
+    match asked.answer {
+        Answer::Result { .. } => {}
+        // That is `capability-is-kept`.
+        Answer::Error { .. } if asked.answer.code() != Some(-32601) => {
+            let message = format!("the log level {level} got {}", asked.answer.describe());
+            return Judgement::Broken(vec![Violation::new(message, asked.frames())]);
+        }
+        answer => return Judgement::Untestable(format!("the log level {level} got {}", answer.describe())),
+    }
+    let asked_at = asked.request.map(|request| request.frame.id);
+    let (Some(wanted), Some(from)) = (rank(&level), if conversation.is_modern() { asked_at } else { asked.answer.frame() }) else {
+        return Judgement::Untestable("no log level was asked for".into());
+    };
+    let logs = || conversation.from_server().filter(|said| said.method() == Some("notifications/message"));
+    if conversation.is_modern() && logs().any(|said| said.frame.id < from) {
+        return Judgement::Untestable("it logs unasked, whatever the level, which is judged by itself".into());
+    }
+    let until = if conversation.is_modern() { asked.answer.frame() } else { None };
+    let later = logs().filter(|said| said.frame.id > from && until.is_none_or(|until| said.frame.id < until));
+    let low: Vec<(&Said<'_>, &Value)> = later
+        .filter_map(|said| Some((said, said.param("/level")?)))
+        .filter(|(_, level)| rank(level).is_some_and(|rank| rank < wanted))
+        .collect();
+    let Some((first, below)) = low.first() else { return Judgement::Pass };
+    let others = if low.len() > 1 { format!(", the first of {}", low.len()) } else { String::new() };
+    let message = format!("a log message of level {below} came after {level} had been asked for{others}");
+    Judgement::Broken(vec![Violation::new(message, asked.frames().into_iter().chain([first.frame.id]))])
+}
+
+fn unknown_log_level_is_refused(conversation: &Conversation<'_>) -> Judgement {
+    if let Some(judgement) = crate::law::unless_declared(conversation, "logging") {
+        return judgement;
+    }
+    let tried: Vec<Asked<'_, '_>> = conversation.probes("set-unknown-log-level").chain(conversation.probes("unknown-log-level")).collect();
+    let Some(asked) = tried.first() else { return Judgement::Untestable("no unknown log level was asked for".into()) };
+    match asked.answer {
+        Answer::Result { .. } => Judgement::Broken(vec![Violation::new("an unknown log level was accepted", asked.frames())]),
+        Answer::Error { .. } if matches!(asked.answer.code(), Some(-32602 | -32601)) => Judgement::Pass,
+        Answer::Error { .. } => {
+            let message = format!("an unknown log level got {}, not error -32602", asked.answer.describe());
+            Judgement::Broken(vec![Violation::new(message, asked.frames())])
+        }
+        answer => Judgement::Untestable(format!("an unknown log level got {}", answer.describe())),
+    }
+}

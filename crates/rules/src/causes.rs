@@ -1,0 +1,393 @@
+//! One cause, one finding: a server that serves nothing any more breaks whatever it is asked next. The rule that says so, and
+//! the step after judging that puts the findings which follow from it under it. Pure, like all judges.
+
+use super::Conversation;
+use super::answers::{Pairing, death, died_of_abuse, first_abuse};
+use super::http_messages::NO_ANSWERS_TO_GET;
+use super::jsonrpc::RESPONSES;
+use super::law::{Area, Judge, Judgement, On, Rule, Violation};
+use super::sse_sessions::{ON_ITS_STREAM, OWN_STREAM};
+use mcproof_analysis::probes::FLOCK_TOKEN;
+use mcproof_record::{Finding, FrameBody, FrameId, Judged, Opened, ProbeOutcome, Ruling, Severity};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// The rule that tells it.
+const GOES_ON: &str = "requests-go-on-being-served";
+
+/// The rule that tells how a process ended.
+const STAYS_ALIVE: &str = "server-stays-alive";
+
+/// The rule that tells that not even the handshake was served.
+const HANDSHAKE: &str = "initialize-is-answered";
+
+/// Fewer requests that fail in the same way may have reasons of their own.
+const LEAST_FAILING: usize = 3;
+
+pub(super) const RULES: &[Rule] = &[Rule {
+    id: GOES_ON,
+    area: Area::Lifecycle,
+    law: "a server goes on serving ordinary requests",
+    laws: RESPONSES,
+    on: On::Any,
+    lenience: None,
+    judge: Judge::Together(goes_on),
+    why: "a server that fails at every request is of no use, whatever else is right or wrong about it",
+    remedy: "find out what the first request that failed did to the server: its log tells; findings that follow from this go away with it",
+    sdks: &[],
+    bad: r#"
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
+        < {"jsonrpc":"2.0","id":1,"result":{}}
+        > {"jsonrpc":"2.0","id":2,"method":"ping"}
+        < {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"Internal error"}}
+        > {"jsonrpc":"2.0","id":3,"method":"tools/list"}
+        < {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"Internal error"}}
+        > {"jsonrpc":"2.0","id":4,"method":"ping"}
+        < {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"Internal error"}}"#,
+    good: r#"
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
+        < {"jsonrpc":"2.0","id":1,"result":{}}
+        > {"jsonrpc":"2.0","id":2,"method":"ping"}
+        < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+}];
+
+/// Requests that a healthy server answers, or refuses with an error that says why.
+const ORDINARY: [&str; 7] =
+    ["initialize", "server/discover", "ping", "tools/list", "prompts/list", "resources/list", "resources/templates/list"];
+
+const HANDSHAKES: [&str; 2] = ["initialize", "server/discover"];
+
+const INTERNAL_ERROR: i64 = -32603;
+
+/// In which way requests fail.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Failure {
+    Status(u16),
+    InternalError,
+    Silence,
+    /// How the process ended.
+    End(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(status) => write!(formatter, "got status {status}"),
+            Self::InternalError => write!(formatter, "got the error {INTERNAL_ERROR}"),
+            Self::Silence => write!(formatter, "got no response"),
+            Self::End(how) => formatter.write_str(how),
+        }
+    }
+}
+
+/// An ordinary request and what came of it.
+struct Outcome<'c> {
+    method: &'c str,
+    frames: Vec<FrameId>,
+    /// `None` if it was served.
+    failure: Option<Failure>,
+}
+
+/// In time, as long as the server was only sent what it has to serve.
+fn outcomes<'c>(conversation: &'c Conversation<'_>) -> Vec<Outcome<'c>> {
+    let pairing = Pairing::of(conversation);
+    let end = first_abuse(conversation);
+    let mut outcomes = Vec::new();
+    for said in conversation.from_client().filter(|said| said.is_request() && end.is_none_or(|end| said.frame.id < end)) {
+        let Some(method) = said.method().filter(|method| ORDINARY.contains(method)) else { continue };
+        let token = said.param("/_meta/progressToken").and_then(Value::as_str);
+        if token.is_some_and(|token| token.starts_with(FLOCK_TOKEN)) || said.param("/cursor").is_some() {
+            continue;
+        }
+        let Some(request) = pairing.requests.iter().position(|request| request.frame == said.frame.id) else { continue };
+        let reply = pairing.answer_to(request);
+        let response = said.exchange.and_then(|id| conversation.exchanges.get(&id)?.response);
+        let frames = [Some(said.frame.id), response.map(|response| response.frame.id), reply.map(|reply| reply.frame)];
+        let probed = conversation.take.probes.iter().find(|probed| probed.first <= said.frame.id && said.frame.id < probed.end);
+        let failure = match (reply, response) {
+            (_, Some(response)) if response.status >= 500 => Some(Failure::Status(response.status)),
+            (Some(reply), _) if code(reply.value) == Some(INTERNAL_ERROR) => Some(Failure::InternalError),
+            // Refused for what else was wrong about it.
+            (_, Some(response)) if !(200..300).contains(&response.status) => continue,
+            (Some(_), _) => None,
+            (None, _) if probed.is_some_and(|probed| probed.outcome == ProbeOutcome::Silent) => Some(Failure::Silence),
+            // What became of it is told by how the conversation ended.
+            (None, _) => continue,
+        };
+        outcomes.push(Outcome { method, frames: frames.into_iter().flatten().collect(), failure });
+    }
+    outcomes
+}
+
+fn code(reply: &Value) -> Option<i64> {
+    reply.pointer("/error/code").and_then(Value::as_i64)
+}
+
+/// What keeps a server from serving anything.
+struct Outage {
+    failure: Failure,
+    /// Whether anything was served before.
+    was_up: bool,
+    message: String,
+    /// Position of the conversation that shows it best.
+    conversation: usize,
+    frames: Vec<FrameId>,
+}
+
+/// The way in which everything fails from some request on, in all conversations, if there is one.
+fn outage(conversations: &[&Conversation<'_>]) -> Option<Outage> {
+    let all: Vec<(usize, Vec<Outcome<'_>>)> = conversations.iter().map(|conversation| outcomes(conversation)).enumerate().collect();
+    let failure = all.iter().flat_map(|(_, outcomes)| outcomes).find_map(|outcome| outcome.failure.clone())?;
+    let fails = |outcome: &&Outcome<'_>| outcome.failure.as_ref() == Some(&failure);
+    // Whoever serves something afterwards is not down.
+    let is_lasting = |outcomes: &Vec<Outcome<'_>>| {
+        let later = outcomes.iter().skip_while(|outcome| outcome.failure.is_none());
+        // A handshake is where a session begins, and not what it is for.
+        let counts = |outcome: &&Outcome<'_>| outcome.failure.is_some() || !HANDSHAKES.contains(&outcome.method);
+        later.filter(counts).all(|outcome| outcome.failure.as_ref() == Some(&failure))
+    };
+    if !all.iter().all(|(_, outcomes)| is_lasting(outcomes)) {
+        return None;
+    }
+    let failing = || all.iter().flat_map(|(_, outcomes)| outcomes).filter(fails);
+    let count = failing().count();
+    let served_first = all.iter().filter(|(_, outcomes)| outcomes.iter().any(|outcome| fails(&outcome)));
+    // The conversation that came furthest shows it best.
+    let (conversation, best) = served_first.max_by_key(|(_, outcomes)| outcomes.len())?;
+    let served: Vec<&str> = best.iter().take_while(|outcome| outcome.failure.is_none()).map(|outcome| outcome.method).collect();
+    let methods: BTreeSet<&str> = failing().map(|outcome| outcome.method).collect();
+    let is_enough = if served.is_empty() { count > 1 } else { count >= LEAST_FAILING && methods.len() > 1 };
+    if !is_enough {
+        return None;
+    }
+    let message = match served.as_slice() {
+        [] => format!("each of {count} ordinary requests {failure}"),
+        [only] => format!("`{only}` was served, and each of the {count} ordinary requests after it {failure}"),
+        [first, .., last] => {
+            let served = served.len();
+            format!("{served} requests were served, `{first}` to `{last}`, and each of the {count} ordinary ones after them {failure}")
+        }
+    };
+    let first = best.iter().position(|outcome| fails(&outcome)).unwrap_or_default();
+    let shown = best[first.saturating_sub(1)..].iter().take(LEAST_FAILING);
+    let frames: BTreeSet<FrameId> = shown.flat_map(|outcome| outcome.frames.iter().copied()).collect();
+    let was_up = !served.is_empty();
+    Some(Outage { failure, was_up, message, conversation: *conversation, frames: frames.into_iter().collect() })
+}
+
+/// Processes that end in the same way, upon different ordinary requests.
+fn ends(conversations: &[&Conversation<'_>]) -> Option<Outage> {
+    let mut by_how: BTreeMap<String, Vec<(usize, FrameId, String)>> = BTreeMap::new();
+    for (position, conversation) in conversations.iter().enumerate() {
+        let Some(death) = death(conversation) else { continue };
+        let is_exit = conversation.frames().iter().any(|frame| frame.id == death.frame && matches!(frame.body, FrameBody::Exited { .. }));
+        let last = conversation.from_client().rfind(|said| said.frame.id < death.frame);
+        if let (true, Some(method)) = (is_exit, last.and_then(|said| said.method())) {
+            by_how.entry(death.how.clone()).or_default().push((position, death.frame, method.to_owned()));
+        }
+    }
+    let (how, all) = by_how.into_iter().max_by_key(|(_, all)| all.len())?;
+    let methods: BTreeSet<&str> = all.iter().map(|(_, _, method)| method.as_str()).collect();
+    // What it does not survive by itself tells more, if that is all.
+    let is_own = |position: usize, frame: FrameId| {
+        let conversation = conversations[position];
+        conversation.take.opened == Opened::Yes
+            && death(conversation).is_some_and(|death| death.frame == frame && !died_of_abuse(conversation, &death))
+    };
+    let (conversation, frame, _) = all.iter().find(|(position, frame, _)| is_own(*position, *frame))?;
+    if methods.len() < 2 {
+        return None;
+    }
+    let named: Vec<String> = methods.iter().take(3).map(|method| format!("`{method}`")).collect();
+    let message = format!("{how} in {} conversations, after different messages: {}", all.len(), named.join(", "));
+    Some(Outage { failure: Failure::End(how), was_up: true, message, conversation: *conversation, frames: vec![*frame] })
+}
+
+fn goes_on(conversations: &[&Conversation<'_>]) -> Judgement {
+    match outage(conversations) {
+        Some(Outage { was_up: false, .. }) => Judgement::Untestable("not even the handshake was served".into()),
+        Some(Outage { message, conversation, frames, .. }) => {
+            Judgement::Broken(vec![Violation { conversation, ..Violation::new(message, frames) }])
+        }
+        None if conversations.iter().any(|one| outcomes(one).iter().any(|outcome| outcome.failure.is_none())) => Judgement::Pass,
+        None => Judgement::Untestable("no ordinary request was answered".into()),
+    }
+}
+
+/// Puts the findings that follow from another one under it.
+pub(super) fn fold(rulings: &mut [Ruling], conversations: &[Conversation<'_>]) {
+    let concerned: Vec<&Conversation<'_>> = conversations.iter().filter(|one| one.take.opened != Opened::OtherEra).collect();
+    fold_crossed(rulings, conversations);
+    let is_broken =
+        |rulings: &[Ruling], rule: &str| rulings.iter().any(|ruling| ruling.rule == rule && matches!(ruling.judged, Judged::Broken { .. }));
+    if let Some(Outage { failure, was_up, .. }) = outage(&concerned) {
+        let cause = if was_up { GOES_ON } else { HANDSHAKE };
+        if is_broken(rulings, cause) {
+            fold_under(rulings, conversations, cause, &failure);
+            return;
+        }
+    }
+    if is_broken(rulings, STAYS_ALIVE)
+        && let Some(Outage { failure, message, .. }) = ends(&concerned)
+    {
+        let told = rulings.iter_mut().filter(|ruling| ruling.rule == STAYS_ALIVE).flat_map(findings).next();
+        if let Some(cause) = told {
+            cause.message = message;
+        }
+        fold_under(rulings, conversations, STAYS_ALIVE, &failure);
+    }
+}
+
+/// Whose responses come to somebody else gets answers that it has not asked for, and others never.
+fn fold_crossed(rulings: &mut [Ruling], conversations: &[Conversation<'_>]) {
+    let is_of_two = |finding: &Finding| conversations[finding.take].probes(OWN_STREAM).next().is_some();
+    let is_told = |ruling: &mut Ruling, cause: &str| ruling.rule == cause && findings(ruling).any(|finding| is_of_two(finding));
+    let Some(cause) = [ON_ITS_STREAM, NO_ANSWERS_TO_GET].into_iter().find(|cause| rulings.iter_mut().any(|ruling| is_told(ruling, cause)))
+    else {
+        return;
+    };
+    for ruling in rulings.iter_mut().filter(|ruling| ruling.rule != cause) {
+        findings(ruling).filter(|finding| is_of_two(finding)).for_each(|finding| finding.cause = Some(cause.to_owned()));
+    }
+}
+
+/// The first finding of the rule is the cause, and as severe as the worst that follows from it.
+fn fold_under(rulings: &mut [Ruling], conversations: &[Conversation<'_>], rule: &str, failure: &Failure) {
+    let affected: Vec<BTreeSet<FrameId>> = conversations.iter().map(|conversation| affected(conversation, failure)).collect();
+    let (mut worst, mut is_first) = (Severity::Note, true);
+    for ruling in rulings.iter_mut() {
+        let is_own = ruling.rule == rule;
+        for finding in findings(ruling) {
+            if is_own && is_first {
+                is_first = false;
+            } else if finding.frames.iter().any(|frame| affected[finding.take].contains(frame)) {
+                finding.cause = Some(rule.to_owned());
+                worst = worst.max(finding.severity);
+            }
+        }
+    }
+    if let Some(cause) = rulings.iter_mut().filter(|ruling| ruling.rule == rule).flat_map(findings).next() {
+        cause.severity = cause.severity.max(worst);
+    }
+}
+
+fn findings(ruling: &mut Ruling) -> impl Iterator<Item = &mut Finding> {
+    let findings = match &mut ruling.judged {
+        Judged::Broken { findings } => findings.as_mut_slice(),
+        _ => &mut [],
+    };
+    findings.iter_mut()
+}
+
+/// The frames of a conversation that show a way to fail: whoever cites one of them speaks of it.
+fn affected(conversation: &Conversation<'_>, failure: &Failure) -> BTreeSet<FrameId> {
+    match failure {
+        Failure::Status(status) => {
+            let failing = conversation.exchanges.values().filter(|exchange| exchange.status() == Some(*status));
+            let frames = failing.flat_map(|exchange| {
+                let others = [exchange.body.map(|(frame, _)| frame.id), exchange.end.map(|(frame, _)| frame.id)];
+                exchange.heads().into_iter().chain(others.into_iter().flatten())
+            });
+            frames.collect()
+        }
+        Failure::InternalError => {
+            let failing = conversation.from_server().filter(|said| code(&said.value) == Some(INTERNAL_ERROR));
+            failing.map(|said| said.frame.id).collect()
+        }
+        Failure::Silence => {
+            let unanswered = conversation.requests().filter(|(_, answer)| answer.is_none());
+            unanswered.map(|(request, _)| request.frame.id).collect()
+        }
+        Failure::End(how) => death(conversation).filter(|death| death.how == *how).map(|death| death.frame).into_iter().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{example, judge_one};
+    use super::*;
+    use mcproof_record::Take;
+
+    const INITIALIZED: &str = r#"> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
+        < {"jsonrpc":"2.0","id":1,"result":{}}"#;
+
+    fn failing(id: u32, method: &str) -> String {
+        format!(
+            "> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"}}\n\
+             < {{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":-32603,\"message\":\"Internal error\"}}}}"
+        )
+    }
+
+    fn served(id: u32, method: &str) -> String {
+        format!("> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"}}\n< {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}")
+    }
+
+    fn take(lines: &[String]) -> Take {
+        example::read(&lines.join("\n"), "stdio", "2025-11-25")
+    }
+
+    /// What is told of conversations; nothing if the server goes on.
+    fn check(conversations: &[&[String]], expected: Option<&str>) {
+        let takes: Vec<Take> = conversations.iter().map(|lines| take(lines)).collect();
+        let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
+        let told = match judge_one(&RULES[0], &conversations, false).judged {
+            Judged::Broken { findings } => Some(findings[0].message.clone()),
+            _ => None,
+        };
+        assert_eq!(told.as_deref(), expected, "{conversations:?}", conversations = takes.len());
+    }
+
+    #[test]
+    fn a_server_that_serves_nothing_from_some_request_on_is_told_with_what_it_served() {
+        let initialized = INITIALIZED.to_owned();
+        let down = [initialized.clone(), failing(2, "ping"), failing(3, "tools/list"), failing(4, "ping")];
+        let told = "`initialize` was served, and each of the 3 ordinary requests after it got the error -32603";
+        check(&[&down], Some(told));
+        // One list that fails is that list's fault.
+        check(&[&[initialized.clone(), failing(2, "tools/list"), failing(3, "tools/list"), served(4, "ping")]], None);
+        check(&[&[initialized.clone(), failing(2, "tools/list"), failing(3, "tools/list"), failing(4, "tools/list")]], None);
+        // So is what another conversation shows to work.
+        check(&[&down, &[initialized.clone(), failing(2, "tools/list"), served(3, "ping")]], None);
+        check(&[&[initialized, served(2, "ping")]], None);
+        check(&[&[failing(1, "initialize")], &[failing(1, "initialize")]], None);
+    }
+
+    #[test]
+    fn what_cites_a_failing_response_follows_from_the_outage_and_nothing_else_does() {
+        let down = [INITIALIZED.to_owned(), failing(2, "ping"), failing(3, "tools/list"), failing(4, "ping")];
+        let takes = [take(&down)];
+        let frame = |id: u64| FrameId(id);
+        let frames: Vec<FrameId> = takes[0].transcript.frames.iter().map(|frame| frame.id).collect();
+        let finding = |frames: Vec<FrameId>| Finding {
+            severity: Severity::Error,
+            keyword: "MUST".into(),
+            lenience: None,
+            message: "m".into(),
+            take: 0,
+            frames,
+            source: String::new(),
+            remedy: String::new(),
+            cause: None,
+            defect: None,
+            accepted: false,
+        };
+        let ruling = |rule: &str, findings: Vec<Finding>| Ruling {
+            rule: rule.into(),
+            area: "a".into(),
+            law: "l".into(),
+            judged: Judged::Broken { findings },
+        };
+        let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
+        let own = judge_one(&RULES[0], &conversations, false);
+        let mut rulings = vec![
+            own,
+            ruling("ping", vec![finding(vec![frames[2], frames[3]])]),
+            ruling("initialize", vec![finding(vec![frames[0], frames[1]])]),
+            ruling("nowhere", vec![finding(vec![frame(900)])]),
+        ];
+        fold(&mut rulings, &conversations);
+        let causes: Vec<Option<String>> = rulings.iter_mut().flat_map(findings).map(|finding| finding.cause.clone()).collect();
+        assert_eq!(causes, [None, Some(GOES_ON.to_owned()), None, None]);
+    }
+}

@@ -1,0 +1,478 @@
+//! What is below the messages of HTTP: bodies, connections, streams side by side, and the address that is listened at.
+//! Source: RFC 9112; basic/transports, Streamable HTTP.
+
+use super::answers::{death, died_of_abuse};
+use super::events::session_of;
+use super::http::{evidence, told};
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::{Answer, Conversation, HttpExchange, Said};
+use mcproof_analysis::probes::UNKNOWN_STREAM;
+use mcproof_analysis::read_json;
+use mcproof_analysis::wording::excerpt;
+use mcproof_record::FrameId;
+use serde_json::Value;
+use std::time::Duration;
+use url::{Host, Url};
+
+const SECURITY_WARNING: &[Law] = &[
+    Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "basic/transports#security-warning" },
+    Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "basic/transports/streamable-http#security-%26-endpoint" },
+];
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "http-body-is-framed-well",
+        area: Area::Http,
+        law: "a body has the length that its head or its chunks tell, and ends with the last of it",
+        laws: &[Law {
+            revisions: revisions::ALL,
+            keyword: Keyword::Must,
+            source: "https://www.rfc-editor.org/rfc/rfc9112.html#name-message-body-length",
+        }],
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(body_is_framed_well),
+        why: "clients wait for what never comes, or read the rest of one response as the beginning of the next",
+        remedy: "leave `Content-Length` and chunks to the HTTP library, and count bytes, not characters",
+        sdks: &[],
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: application/json | content-length: 30
+            < {"jsonrpc":"2.0","id":1,"resul
+            ! ended"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+            ! ended"#,
+    },
+    Rule {
+        id: "http-connection-is-kept",
+        area: Area::Http,
+        law: "a connection takes a second request, unless the response said `Connection: close`",
+        laws: &[Law {
+            revisions: revisions::ALL,
+            keyword: Keyword::Portability,
+            source: "https://www.rfc-editor.org/rfc/rfc9112.html#name-persistence",
+        }],
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(connection_is_kept),
+        why: "clients send the next request on the connection that they have; where it is gone, a POST fails that must not be repeated",
+        remedy: "keep connections open for some seconds, or say `Connection: close`",
+        sdks: &[],
+        bad: r"
+            @ kept-connection
+            > POST /mcp
+            < 202
+            ! ended
+            > POST /mcp
+            ! broken server closed the connection",
+        good: r"
+            @ kept-connection
+            > POST /mcp
+            < 202
+            ! ended
+            > POST /mcp
+            < 202
+            ! ended",
+    },
+    Rule {
+        id: "http-message-is-sent-once",
+        area: Area::Http,
+        law: "a message goes to one of the open streams only",
+        laws: &[Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports#multiple-connections" }],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(message_is_sent_once),
+        why: "a client that listens on two streams gets it twice: a request is answered twice, an answer belongs to nothing",
+        remedy: "send what concerns a request on the stream of that request, and the rest on the stream of the GET",
+        sdks: &[],
+        bad: r#"
+            > GET /mcp mcp-session-id: a
+            < 200 content-type: text/event-stream
+            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+            > POST /mcp mcp-session-id: a
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        good: r#"
+            > GET /mcp mcp-session-id: a
+            < 200 content-type: text/event-stream
+            < : open
+            > POST /mcp mcp-session-id: a
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+    },
+    Rule {
+        id: "http-abort-is-survived",
+        area: Area::Http,
+        law: "a server goes on when a client closes a connection before it has its answer",
+        laws: &[
+            Law { revisions: "2024-11-05"..="2024-11-05", keyword: Keyword::Should, source: "" },
+            Law { revisions: revisions::SESSIONS, keyword: Keyword::Should, source: "basic/transports#sending-messages-to-the-server" },
+            Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "basic/transports/streamable-http#cancellation" },
+        ],
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(abort_is_survived),
+        why: "laptops sleep and people press Ctrl-C: one client that goes must not take the others along",
+        remedy: "catch the failure of writing to a connection that is closed",
+        sdks: &[],
+        bad: r#"
+            @ abort
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            @ abort-after!
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
+        good: r#"
+            @ abort
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            @ abort-after
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+    },
+    Rule {
+        id: "http-listens-on-loopback",
+        area: Area::Security,
+        law: "a server that runs locally listens on loopback only",
+        laws: SECURITY_WARNING,
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(listens_on_loopback),
+        why: "everybody on the same network can call its tools, with the rights of whoever started it",
+        remedy: "bind 127.0.0.1 or ::1 unless told otherwise, instead of 0.0.0.0",
+        sdks: &[("TypeScript", "`app.listen(port, '127.0.0.1')`"), ("FastMCP", "`mcp.run(transport=\"http\", host=\"127.0.0.1\")`")],
+        bad: r"
+            @ plain
+            > POST /mcp
+            < 200
+            @ other-interface http://192.0.2.2:3000/mcp
+            > GET /mcp
+            < 405",
+        good: r"
+            @ plain
+            > POST /mcp
+            < 200
+            @ other-interface http://192.0.2.2:3000/mcp
+            > GET /mcp
+            ! broken connection refused",
+    },
+    Rule {
+        id: "http-says-no-buffering",
+        area: Area::Http,
+        law: "an event stream has the header `X-Accel-Buffering: no`",
+        laws: &[Law {
+            revisions: revisions::MODERN,
+            keyword: Keyword::Should,
+            source: "basic/transports/streamable-http#receiving-messages",
+        }],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(says_no_buffering),
+        why: "behind nginx and its like, events wait in a buffer until it is full or the stream ends",
+        remedy: "set `X-Accel-Buffering: no` on every response with `text/event-stream`",
+        sdks: &[],
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream | x-accel-buffering: no
+            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+    },
+];
+
+/// How long a body that has begun may take to end.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long the response to a POST may take that nothing has to be worked out for.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// Notifications that were posted, and over HTTP+SSE requests whose response came on the stream, without a response to the POST
+/// itself, although the server responded to what was posted later.
+pub(super) fn unanswered_posts<'c, 'a>(conversation: &'c Conversation<'a>) -> Vec<(&'c HttpExchange<'a>, String)> {
+    let Some(last) = conversation.frames().last() else { return Vec::new() };
+    let is_left = |exchange: &HttpExchange<'_>| {
+        let mut left = conversation.take.probes.iter().filter(|probed| ["abort", UNKNOWN_STREAM].contains(&probed.probe.as_str()));
+        left.any(|probed| probed.first <= exchange.request.id && exchange.request.id < probed.end)
+    };
+    let unanswered = |exchange: &'c HttpExchange<'a>| {
+        if exchange.method != "POST" || exchange.response.is_some() || exchange.end.is_some() || is_left(exchange) {
+            return None;
+        }
+        let said = conversation.from_client().find(|said| said.exchange == Some(exchange.id))?;
+        let since = match (said.is_request(), conversation.is_over("sse")) {
+            (true, true) => conversation.answer_to(said)?.frame.id,
+            (true, false) => return None,
+            (false, _) => exchange.request.id,
+        };
+        let mut later = conversation.exchanges.values().filter(|later| later.request.id > exchange.request.id);
+        let is_overdue = conversation.elapsed(since, last.id)? >= SILENCE && later.any(|later| later.response.is_some());
+        is_overdue.then(|| Some((exchange, said.method()?.to_owned())))?
+    };
+    conversation.exchanges.values().filter_map(unanswered).collect()
+}
+
+fn body_is_framed_well(conversation: &Conversation<'_>) -> Judgement {
+    let exchanges: Vec<&HttpExchange<'_>> = conversation.exchanges.values().filter(|exchange| exchange.response.is_some()).collect();
+    let exited = conversation.frames().iter().find(|frame| matches!(frame.body, mcproof_record::FrameBody::Exited { .. }));
+    let mut violations = Vec::new();
+    for exchange in &exchanges {
+        // What a server could not send because it had died is not about bodies.
+        let is_last =
+            exited.is_some_and(|exited| exchange.end.is_none_or(|(end, _)| waited(conversation, end.id, exited.id) == Some(false)));
+        // Nor what nobody answers after: it died, or hung up for good. A stream may have been all that it ever answered.
+        let mut later = exchanges_after(conversation, exchange);
+        // What has neither ended nor broken off is still open, so that somebody is there.
+        let is_last_and_open = exchange.end.is_none() && exchanges_after(conversation, exchange).next().is_none();
+        let is_gone = conversation.exchanges.len() > 1 && !is_last_and_open && later.all(|later| later.response.is_none());
+        if let Some(problem) = problem_of_body(conversation, exchange).filter(|_| !is_last && !is_gone) {
+            violations.push(Violation::new(problem, framing_evidence(exchange)));
+        }
+    }
+    if let [first, more @ ..] = &mut violations[..]
+        && !more.is_empty()
+    {
+        first.message = format!("{} (and {} more)", first.message, more.len());
+    }
+    violations.truncate(1);
+    Judgement::of(violations, exchanges.len(), "no response came")
+}
+
+fn exchanges_after<'c, 'a>(conversation: &'c Conversation<'a>, exchange: &HttpExchange<'_>) -> impl Iterator<Item = &'c HttpExchange<'a>> {
+    let end = exchange.end.map_or(exchange.request.id, |(frame, _)| frame.id);
+    conversation.exchanges.values().filter(move |later| later.request.id > end)
+}
+
+fn waited(conversation: &Conversation<'_>, from: FrameId, to: FrameId) -> Option<bool> {
+    conversation.elapsed(from, to).map(|elapsed| elapsed >= PATIENCE)
+}
+
+fn problem_of_body(conversation: &Conversation<'_>, exchange: &HttpExchange<'_>) -> Option<String> {
+    let is_events = exchange.media_type().as_deref() == Some("text/event-stream");
+    let is_ours = conversation
+        .take
+        .probes
+        .iter()
+        .any(|probed| probed.probe == "abort" && probed.first <= exchange.request.id && exchange.request.id < probed.end);
+    if let Some((_, Some(reason))) = exchange.end {
+        return (!is_ours).then(|| format!("the body broke off: {}", excerpt(reason)));
+    }
+    if is_events {
+        let is_size = |line: &str| !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let debris = exchange.events.iter().find_map(|frame| {
+            let mcproof_record::FrameBody::SseEvent { bytes, .. } = &frame.body else { return None };
+            bytes.to_text().lines().find(|line| is_size(line)).map(str::to_owned)
+        });
+        return debris.map(|size| format!("the size of a chunk is wrong: `{}` is among the content", excerpt(size)));
+    }
+    let Some((_, body)) = exchange.body else {
+        let head = exchange.response?.frame.id;
+        let last = conversation.frames().last()?.id;
+        let lasts =
+            conversation.from_client().any(|said| said.exchange == Some(exchange.id) && said.method() == Some("subscriptions/listen"));
+        let is_open = exchange.end.is_none() && !is_ours && !lasts && waited(conversation, head, last) == Some(true);
+        return is_open.then(|| "the body did not end".to_owned());
+    };
+    let length = exchange.header("content-length")?;
+    let is_cut = exchange.media_type().as_deref() == Some("application/json")
+        && read_json(body).is_err_and(|error| error.is_eof() && !body.trim_ascii().is_empty());
+    is_cut.then(|| format!("the body ends in the middle of its JSON, after the {} bytes that `Content-Length` tells", excerpt(length)))
+}
+
+fn framing_evidence(exchange: &HttpExchange<'_>) -> Vec<FrameId> {
+    let mut frames = exchange.heads();
+    frames.extend(exchange.events.last().map(|frame| frame.id));
+    frames.extend(exchange.body.map(|(frame, _)| frame.id));
+    frames.extend(exchange.end.map(|(frame, _)| frame.id));
+    frames
+}
+
+fn connection_is_kept(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probe("kept-connection") else { return Judgement::NotTried("it was not tried".into()) };
+    let within = |exchange: &&HttpExchange<'_>| asked.probed.first <= exchange.request.id && exchange.request.id < asked.probed.end;
+    let exchanges: Vec<&HttpExchange<'_>> = conversation.exchanges.values().filter(within).collect();
+    let says_close =
+        |exchange: &HttpExchange<'_>| exchange.header("connection").is_some_and(|value| value.to_ascii_lowercase().contains("close"));
+    match exchanges[..] {
+        [first, ..] if says_close(first) => Judgement::Pass,
+        [_, second] if second.response.is_some() => Judgement::Pass,
+        _ if death(conversation).is_some_and(|death| died_of_abuse(conversation, &death)) => {
+            Judgement::Untestable("the server did not survive the request".into())
+        }
+        [first, second] => {
+            let frames = first.heads().into_iter().chain([second.request.id]).chain(second.end.map(|(frame, _)| frame.id));
+            Judgement::Broken(vec![Violation::new("a connection was closed after a response that did not say so", frames)])
+        }
+        _ => Judgement::Untestable("the first request on the connection failed".into()),
+    }
+}
+
+fn message_is_sent_once(conversation: &Conversation<'_>) -> Judgement {
+    /// How far apart two copies of one message may be; later ones are two messages that say the same.
+    const APART: Duration = Duration::from_millis(100);
+    let streamed = |method: &'static str| {
+        conversation.from_server().filter_map(move |said| {
+            let exchange = conversation.exchanges.get(&said.exchange?)?;
+            // What is no stream says why there is none.
+            let is_stream = method == "POST" || exchange.media_type().as_deref() == Some("text/event-stream");
+            // A stream that is resumed tells again what was lost.
+            let is_first = exchange.request_header("last-event-id").is_none();
+            (exchange.method == method && is_stream && is_first).then_some((said, exchange))
+        })
+    };
+    let listens = conversation
+        .exchanges
+        .values()
+        .any(|exchange| exchange.method == "GET" && exchange.media_type().as_deref() == Some("text/event-stream"));
+    if !listens {
+        return Judgement::NotApplicable("the server has no second stream: a GET opens none".into());
+    }
+    let is_copy = |first: &Said<'_>, second: &Said<'_>| {
+        let apart = first.frame.at.abs_diff(second.frame.at);
+        first.value == second.value && (first.value.get("id").is_some() || apart < APART)
+    };
+    let twice = streamed("GET").find_map(|(told, stream)| {
+        let other = streamed("POST").find(|(said, post)| session_of(post) == session_of(stream) && is_copy(told, said))?;
+        Some((told, other.0))
+    });
+    match twice {
+        None => Judgement::Pass,
+        Some((first, second)) => {
+            let what = match (first.method(), first.id()) {
+                (Some(method), _) => format!("`{method}`"),
+                (None, id) => format!("the answer with the id {}", id.unwrap_or(&Value::Null)),
+            };
+            let frames = [first.frame.id.min(second.frame.id), first.frame.id.max(second.frame.id)];
+            Judgement::Broken(vec![Violation::new(format!("{what} came on the stream of a GET and on that of a POST"), frames)])
+        }
+    }
+}
+
+fn abort_is_survived(conversation: &Conversation<'_>) -> Judgement {
+    let Some(after) = conversation.probes("abort-after").last() else {
+        return Judgement::NotTried("no connection was closed early".into());
+    };
+    match after.answer {
+        Answer::Result { .. } | Answer::Error { .. } => Judgement::Pass,
+        _ => {
+            let left = conversation.probes("abort").filter_map(|abort| abort.http.map(|http| http.request.id)).last();
+            let message = format!("after connections were closed early, the next request got {}", told(&after));
+            Judgement::Broken(vec![Violation::new(message, left.into_iter().chain(evidence(&after)))])
+        }
+    }
+}
+
+fn listens_on_loopback(conversation: &Conversation<'_>) -> Judgement {
+    if conversation.probe("plain").is_none() {
+        return Judgement::NotTried("no other address was tried".into());
+    }
+    let Some(asked) = conversation.probe("other-interface") else {
+        let is_local = conversation.exchanges.values().next().is_some_and(|exchange| is_loopback(exchange.url));
+        return match is_local {
+            true => Judgement::Untestable("this machine has no other address to try".into()),
+            false => Judgement::NotApplicable("the server was reached by an address that is not loopback".into()),
+        };
+    };
+    match asked.status() {
+        None => Judgement::Pass,
+        Some(_) => {
+            let url = asked.probed.subject.as_deref().unwrap_or_default();
+            Judgement::Broken(vec![Violation::new(format!("it answers at {} as well", excerpt(url)), evidence(&asked))])
+        }
+    }
+}
+
+/// Whether a URL leads to this machine and cannot lead anywhere else.
+pub(super) fn is_loopback(url: &str) -> bool {
+    match Url::parse(url).ok().as_ref().and_then(Url::host) {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+fn says_no_buffering(conversation: &Conversation<'_>) -> Judgement {
+    let streams: Vec<&HttpExchange<'_>> = conversation
+        .exchanges
+        .values()
+        .filter(|exchange| exchange.method == "POST" && exchange.media_type().as_deref() == Some("text/event-stream"))
+        .collect();
+    if streams.is_empty() {
+        return Judgement::NotApplicable("the server answers with JSON, not with event streams".into());
+    }
+    let says_no = |exchange: &&&HttpExchange<'_>| exchange.header("x-accel-buffering").is_some_and(|value| value.trim() == "no");
+    let without: Vec<_> = streams.iter().filter(|exchange| !says_no(exchange)).collect();
+    let violation = without.first().map(|exchange| {
+        Violation::new(format!("{} of {} event streams have no `X-Accel-Buffering: no`", without.len(), streams.len()), exchange.heads())
+    });
+    Judgement::from_violations(violation.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcproof_analysis::example;
+
+    #[test]
+    fn a_stream_that_ends_with_its_server_is_framed_well() {
+        let check = |rest: &str, is_broken: bool| {
+            let text = format!("> GET /sse\n< 200 content-type: text/event-stream\n< : hello\n! broken reset\n{rest}");
+            let take = example::read(&text, "sse", "2025-11-25");
+            let judged = body_is_framed_well(&Conversation::new(&take));
+            assert_eq!(matches!(judged, Judgement::Broken(_)), is_broken, "{text}");
+        };
+        check("", true);
+        check("> POST /messages\n! broken refused", false);
+        check("> POST /messages\n< 202\n! ended", true);
+        check("~ 10\n! exited 1", false);
+    }
+    #[test]
+    fn the_last_body_is_told_if_it_stays_open() {
+        let check = |rest: &str, is_broken: bool| {
+            let text = format!("> POST /mcp\n< 202\n! ended\n> POST /mcp\n< 404 content-length: 9\n{rest}");
+            let take = example::read(&text, "http", "2026-07-28");
+            let judged = body_is_framed_well(&Conversation::new(&take));
+            assert_eq!(matches!(judged, Judgement::Broken(_)), is_broken, "{text}");
+        };
+        check("~ 1500\n! signal SIGTERM", true);
+        check("! signal SIGTERM", false);
+        check("! broken reset", false);
+        check("< not found\n! ended", false);
+    }
+
+    #[test]
+    fn a_post_needs_a_response_of_its_own() {
+        let check = |transport: &str, body: &str, rest: &str, expected: usize| {
+            let text = format!("> POST /messages\n> {body}\n{rest}");
+            let take = example::read(&text, transport, "2025-11-25");
+            assert_eq!(unanswered_posts(&Conversation::new(&take)).len(), expected, "{transport} {text}");
+        };
+        let notification = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}"#;
+        let request = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        let later = "~ 2100\n> POST /messages\n< 202\n! ended";
+        check("http", notification, later, 1);
+        check("sse", notification, later, 1);
+        check("http", notification, "> POST /messages\n< 202\n! ended", 0);
+        check("http", notification, &format!("< 202\n! ended\n{later}"), 0);
+        // Nobody responds to anything any more, which is told otherwise.
+        check("sse", notification, "~ 2100\n> POST /messages", 0);
+        // A request may take its time, unless its response has come on the stream.
+        check("http", request, later, 0);
+        check("sse", request, later, 0);
+        let response = r#"< data: {"jsonrpc":"2.0","id":1,"result":{}}"#;
+        check("sse", request, &format!("> GET /sse\n< 200 content-type: text/event-stream\n{response}\n{later}"), 1);
+    }
+}

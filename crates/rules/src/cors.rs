@@ -1,0 +1,409 @@
+//! Whether web pages can talk to a server: judged if somebody asked for it, or if the server shows that it wants them to.
+//! Source: the Fetch standard, CORS protocol.
+
+use super::http::{evidence, is_success};
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::{Asked, Conversation, HttpExchange};
+use mcproof_analysis::wording::excerpt;
+
+const FETCH: &[Law] =
+    &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "https://fetch.spec.whatwg.org/#http-cors-protocol" }];
+
+const EXPOSED: &str = "https://fetch.spec.whatwg.org/#http-access-control-expose-headers";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "cors-preflight-is-open",
+        area: Area::Cors,
+        law: "a preflight is answered with a status of success and `Access-Control-Allow-Origin`, without credentials",
+        laws: FETCH,
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(preflight_is_open),
+        why: "browsers ask before they post JSON, never with a token; if that is refused, the page gets nothing but an error without a reason",
+        remedy: "answer OPTIONS before authorization is looked at, with 204 and the headers of CORS",
+        sdks: &[
+            ("TypeScript", "`app.use(cors({ origin, exposedHeaders: ['Mcp-Session-Id', 'WWW-Authenticate'] }))` before everything else"),
+            ("Python", "Starlette's `CORSMiddleware` as the outermost one"),
+        ],
+        bad: r"
+            @ preflight asked
+            > OPTIONS /mcp origin: http://localhost:6274 | access-control-request-method: POST
+            < 405",
+        good: r"
+            @ preflight asked
+            > OPTIONS /mcp origin: http://localhost:6274 | access-control-request-method: POST
+            < 204 access-control-allow-origin: *",
+    },
+    Rule {
+        id: "cors-preflight-allows-methods",
+        area: Area::Cors,
+        law: "a preflight names POST among the methods that it allows, and DELETE where there are sessions",
+        laws: &[Law {
+            revisions: revisions::ALL,
+            keyword: Keyword::Should,
+            source: "https://fetch.spec.whatwg.org/#http-access-control-allow-methods",
+        }],
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(preflight_allows_methods),
+        why: "what is not named a page may not send: without DELETE its sessions stay behind",
+        remedy: "answer with `Access-Control-Allow-Methods: GET, POST, DELETE`",
+        sdks: &[("TypeScript", "`cors({ methods: ['GET', 'POST', 'DELETE'] })`")],
+        bad: r"
+            @ preflight
+            > OPTIONS /mcp origin: http://localhost:6274
+            < 204 access-control-allow-origin: * | access-control-allow-methods: GET",
+        good: r"
+            @ preflight
+            > OPTIONS /mcp origin: http://localhost:6274
+            < 204 access-control-allow-origin: * | access-control-allow-methods: GET, POST, DELETE",
+    },
+    Rule {
+        id: "cors-preflight-allows-headers",
+        area: Area::Cors,
+        law: "a preflight allows every header that a client sends",
+        laws: FETCH,
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(preflight_allows_headers),
+        why: "one header that is not allowed keeps the browser from sending the request at all",
+        remedy: "name the headers of the protocol in `Access-Control-Allow-Headers`, or repeat those that the preflight asks for",
+        sdks: &[("TypeScript", "`cors()` repeats what is asked for, unless `allowedHeaders` is set")],
+        bad: r"
+            @ preflight
+            > OPTIONS /mcp origin: http://localhost:6274
+            < 204 access-control-allow-origin: * | access-control-allow-headers: content-type",
+        good: r"
+            @ preflight
+            > OPTIONS /mcp origin: http://localhost:6274
+            < 204 access-control-allow-origin: * | access-control-allow-headers: content-type, authorization, mcp-protocol-version, mcp-session-id, last-event-id",
+    },
+    Rule {
+        id: "cors-answer-allows-origin",
+        area: Area::Cors,
+        law: "an answer to a page names its origin in `Access-Control-Allow-Origin`",
+        laws: FETCH,
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(answer_allows_origin),
+        why: "the request is carried out, and the page may not read what came of it",
+        remedy: "set the header on every response, not on the preflight alone",
+        sdks: &[],
+        bad: r"
+            @ preflight
+            > OPTIONS /mcp origin: http://localhost:6274
+            < 204 access-control-allow-origin: *
+            @ page
+            > POST /mcp origin: http://localhost:6274
+            < 200",
+        good: r"
+            @ preflight
+            > OPTIONS /mcp origin: http://localhost:6274
+            < 204 access-control-allow-origin: *
+            @ page
+            > POST /mcp origin: http://localhost:6274
+            < 200 access-control-allow-origin: *",
+    },
+    Rule {
+        id: "cors-exposes-session-id",
+        area: Area::Cors,
+        law: "an answer with a session id lets pages read it",
+        laws: &[Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: EXPOSED }],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(exposes_session_id),
+        why: "a page that cannot read the id sends its next request without it, and is refused",
+        remedy: "set `Access-Control-Expose-Headers: Mcp-Session-Id` on the answers, not on the preflight alone",
+        sdks: &[
+            ("TypeScript", "`cors({ exposedHeaders: ['Mcp-Session-Id'] })`"),
+            ("Python", "`CORSMiddleware(expose_headers=[\"Mcp-Session-Id\"])`"),
+        ],
+        bad: r"
+            @ preflight
+            > OPTIONS /mcp origin: http://localhost:6274
+            < 204 access-control-allow-origin: *
+            @ page initialize
+            > POST /mcp origin: http://localhost:6274
+            < 200 access-control-allow-origin: * | mcp-session-id: 1868a90c",
+        good: r"
+            @ preflight
+            > OPTIONS /mcp origin: http://localhost:6274
+            < 204 access-control-allow-origin: *
+            @ page initialize
+            > POST /mcp origin: http://localhost:6274
+            < 200 access-control-allow-origin: * | mcp-session-id: 1868a90c | access-control-expose-headers: Mcp-Session-Id",
+    },
+    Rule {
+        id: "cors-exposes-www-authenticate",
+        area: Area::Cors,
+        law: "a refusal with `WWW-Authenticate` lets pages read it",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: EXPOSED }],
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(exposes_www_authenticate),
+        why: "a page that cannot read the header does not learn where to sign in",
+        remedy: "name `WWW-Authenticate` in `Access-Control-Expose-Headers` of the 401",
+        sdks: &[("TypeScript", "`cors({ exposedHeaders: ['Mcp-Session-Id', 'WWW-Authenticate'] })`")],
+        bad: r"
+            @ preflight
+            > OPTIONS /mcp origin: http://localhost:6274
+            < 204 access-control-allow-origin: *
+            @ page-anonymous
+            > POST /mcp origin: http://localhost:6274
+            < 401 access-control-allow-origin: * | www-authenticate: Bearer",
+        good: r"
+            @ preflight
+            > OPTIONS /mcp origin: http://localhost:6274
+            < 204 access-control-allow-origin: *
+            @ page-anonymous
+            > POST /mcp origin: http://localhost:6274
+            < 401 access-control-allow-origin: * | www-authenticate: Bearer | access-control-expose-headers: WWW-Authenticate",
+    },
+    Rule {
+        id: "cors-error-answers-allow-origin",
+        area: Area::Cors,
+        law: "a refusal names the origin of the page in `Access-Control-Allow-Origin`, as a result does",
+        laws: FETCH,
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(error_answers_allow_origin),
+        why: "the page sees a network error instead of the status, and cannot begin a new session or sign in",
+        remedy: "let CORS wrap whatever writes error responses, instead of standing behind it",
+        sdks: &[],
+        bad: r"
+            @ preflight
+            > OPTIONS /mcp origin: http://localhost:6274
+            < 204 access-control-allow-origin: *
+            @ page-error
+            > POST /mcp origin: http://localhost:6274
+            < 400",
+        good: r"
+            @ preflight
+            > OPTIONS /mcp origin: http://localhost:6274
+            < 204 access-control-allow-origin: *
+            @ page-error
+            > POST /mcp origin: http://localhost:6274
+            < 400 access-control-allow-origin: *",
+    },
+    Rule {
+        id: "cors-credentials-are-not-for-all",
+        area: Area::Cors,
+        law: "credentials are allowed to origins that are known, not to whoever asks",
+        laws: &[Law {
+            revisions: revisions::ALL,
+            keyword: Keyword::Security,
+            source: "https://fetch.spec.whatwg.org/#cors-protocol-and-credentials",
+        }],
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(credentials_are_not_for_all),
+        why: "any page that a user visits can call the tools with the user's cookies, and read the answers",
+        remedy: "leave out `Access-Control-Allow-Credentials`, or allow only origins that are on a list",
+        sdks: &[("TypeScript", "`cors({ origin: [...], credentials: true })`, never `origin: true` with credentials")],
+        bad: r"
+            @ preflight
+            > OPTIONS /mcp origin: http://localhost:6274
+            < 204 access-control-allow-origin: http://localhost:6274
+            @ preflight-evil
+            > OPTIONS /mcp origin: https://mcproof-evil.example
+            < 204 access-control-allow-origin: https://mcproof-evil.example | access-control-allow-credentials: true",
+        good: r"
+            @ preflight
+            > OPTIONS /mcp origin: http://localhost:6274
+            < 204 access-control-allow-origin: *
+            @ preflight-evil
+            > OPTIONS /mcp origin: https://mcproof-evil.example
+            < 204 access-control-allow-origin: *",
+    },
+];
+
+/// The preflight of a page, if pages concern this server.
+fn preflight<'a, 'c>(conversation: &'c Conversation<'a>) -> Result<(Asked<'a, 'c>, &'c HttpExchange<'a>), Judgement> {
+    let Some(asked) = conversation.probe("preflight") else { return Err(Judgement::NotTried("no preflight was sent".into())) };
+    let Some(http) = asked.http.filter(|http| http.response.is_some()) else {
+        return Err(Judgement::Untestable("the preflight was not answered".into()));
+    };
+    let response = http.response.map(|response| response.headers).unwrap_or_default();
+    let welcomes_pages = response.iter().any(|(name, _)| name.starts_with("access-control-allow-"));
+    match asked.probed.subject.is_some() || welcomes_pages {
+        true => Ok((asked, http)),
+        false => Err(Judgement::NotApplicable("nobody asked for a browser, and the server does not answer preflights".into())),
+    }
+}
+
+/// Whether a response lets the page that asked for it in.
+fn allows_origin(http: &HttpExchange<'_>) -> bool {
+    let allowed = http.header("access-control-allow-origin").map(str::trim);
+    allowed.is_some_and(|allowed| allowed == "*" || Some(allowed) == http.request_header("origin"))
+}
+
+/// Names in a list of a header, in lower case.
+fn names(http: &HttpExchange<'_>, header: &str) -> Vec<String> {
+    let values = http.response.map(|response| response.headers).unwrap_or_default().iter();
+    let values = values.filter(|(name, _)| name.eq_ignore_ascii_case(header));
+    values.flat_map(|(_, value)| value.split(',')).map(|name| name.trim().to_ascii_lowercase()).filter(|name| !name.is_empty()).collect()
+}
+
+fn allowed_origin(http: &HttpExchange<'_>) -> String {
+    http.header("access-control-allow-origin").map_or_else(
+        || "no `Access-Control-Allow-Origin`".to_owned(),
+        |origin| format!("`Access-Control-Allow-Origin: {}`", excerpt(origin)),
+    )
+}
+
+/// MCP asks no server to serve pages: what is broken for them is an error only if somebody asked for a browser.
+fn broken(conversation: &Conversation<'_>, message: String, asked: &Asked<'_, '_>) -> Judgement {
+    let is_asked_for = conversation.probe("preflight").is_some_and(|preflight| preflight.probed.subject.is_some());
+    let lenience =
+        (!is_asked_for).then_some("no requirement of MCP asks a server to serve web pages; with --browser it counts as an error");
+    Judgement::Broken(vec![Violation { lenience, ..Violation::new(message, evidence(asked)) }])
+}
+
+fn preflight_is_open(conversation: &Conversation<'_>) -> Judgement {
+    let (asked, http) = match preflight(conversation) {
+        Ok(found) => found,
+        Err(judgement) => return judgement,
+    };
+    match http.status() {
+        Some(status) if !is_success(status) => broken(conversation, format!("a preflight was answered with status {status}"), &asked),
+        _ if !allows_origin(http) => broken(conversation, format!("the answer to a preflight has {}", allowed_origin(http)), &asked),
+        _ => Judgement::Pass,
+    }
+}
+
+/// A preflight that is open, so that it is worth looking at what it allows.
+fn open_preflight<'a, 'c>(conversation: &'c Conversation<'a>) -> Result<(Asked<'a, 'c>, &'c HttpExchange<'a>), Judgement> {
+    let (asked, http) = preflight(conversation)?;
+    match http.status().is_some_and(is_success) && allows_origin(http) {
+        true => Ok((asked, http)),
+        false => Err(Judgement::Untestable("the preflight was refused: see cors-preflight-is-open".into())),
+    }
+}
+
+fn has_sessions(conversation: &Conversation<'_>) -> bool {
+    conversation.exchanges.values().any(|exchange| exchange.header("mcp-session-id").is_some())
+}
+
+fn preflight_allows_methods(conversation: &Conversation<'_>) -> Judgement {
+    let (asked, http) = match open_preflight(conversation) {
+        Ok(found) => found,
+        Err(judgement) => return judgement,
+    };
+    let allowed = names(http, "access-control-allow-methods");
+    let ends_sessions = has_sessions(conversation) && conversation.probe("delete").and_then(|asked| asked.status()) != Some(405);
+    // Browsers let POST pass in any case; a list without it is a list of something else.
+    let needed = [("post", !allowed.is_empty()), ("delete", ends_sessions && !conversation.is_modern())];
+    let missing: Vec<String> = needed
+        .into_iter()
+        .filter(|(method, is_needed)| *is_needed && !allowed.iter().any(|known| known == method || known == "*"))
+        .map(|(method, _)| method.to_ascii_uppercase())
+        .collect();
+    match missing.is_empty() {
+        true => Judgement::Pass,
+        false => broken(conversation, format!("the preflight does not allow {}", missing.join(" and ")), &asked),
+    }
+}
+
+fn preflight_allows_headers(conversation: &Conversation<'_>) -> Judgement {
+    let (asked, http) = match open_preflight(conversation) {
+        Ok(found) => found,
+        Err(judgement) => return judgement,
+    };
+    let revision = conversation.take.revision.as_str();
+    let is_modern = conversation.is_modern();
+    let wants_token = conversation.exchanges.values().any(|exchange| exchange.status() == Some(401));
+    let needed = [
+        ("content-type", true),
+        // `*` does not stand for this one.
+        ("authorization", wants_token),
+        ("mcp-protocol-version", revision >= "2025-06-18"),
+        ("mcp-session-id", !is_modern && has_sessions(conversation)),
+        ("mcp-method", is_modern),
+        ("mcp-name", is_modern),
+    ];
+    let allowed = names(http, "access-control-allow-headers");
+    let is_allowed = |name: &str| allowed.iter().any(|known| known == name || (known == "*" && name != "authorization"));
+    let missing: Vec<String> =
+        needed.into_iter().filter(|(name, is_needed)| *is_needed && !is_allowed(name)).map(|(name, _)| format!("`{name}`")).collect();
+    match missing.is_empty() {
+        true => Judgement::Pass,
+        false => broken(conversation, format!("the preflight does not allow {}", missing.join(", ")), &asked),
+    }
+}
+
+fn answer_allows_origin(conversation: &Conversation<'_>) -> Judgement {
+    if let Err(judgement) = open_preflight(conversation) {
+        return judgement;
+    }
+    let answers: Vec<_> = conversation.probes("page").filter(|asked| asked.status().is_some_and(is_success)).collect();
+    let wrong = answers.iter().find_map(|asked| asked.http.filter(|http| !allows_origin(http)).map(|http| (asked, http)));
+    match (answers.is_empty(), wrong) {
+        (true, _) => Judgement::Untestable("no request of a page was served".into()),
+        (false, None) => Judgement::Pass,
+        (false, Some((asked, http))) => broken(conversation, format!("the answer to a page has {}", allowed_origin(http)), asked),
+    }
+}
+
+/// Whether pages may read this header of a response.
+fn exposes(http: &HttpExchange<'_>, name: &str) -> bool {
+    names(http, "access-control-expose-headers").iter().any(|known| known == name || known == "*")
+}
+
+fn exposes_session_id(conversation: &Conversation<'_>) -> Judgement {
+    if let Err(judgement) = open_preflight(conversation) {
+        return judgement;
+    }
+    let opened = conversation.probes("page").find(|asked| asked.http.is_some_and(|http| http.header("mcp-session-id").is_some()));
+    match opened {
+        None => Judgement::NotApplicable("no session was opened for a page".into()),
+        Some(asked) if asked.http.is_some_and(|http| exposes(http, "mcp-session-id")) => Judgement::Pass,
+        Some(asked) => broken(conversation, "the answer to a page does not expose `Mcp-Session-Id`".into(), &asked),
+    }
+}
+
+fn exposes_www_authenticate(conversation: &Conversation<'_>) -> Judgement {
+    if let Err(judgement) = open_preflight(conversation) {
+        return judgement;
+    }
+    let is_challenge = |http: &HttpExchange<'_>| http.status() == Some(401) && http.header("www-authenticate").is_some();
+    match conversation.probe("page-anonymous").filter(|asked| asked.http.is_some_and(is_challenge)) {
+        None => Judgement::NotApplicable("the server asks pages for no authorization".into()),
+        Some(asked) if asked.http.is_some_and(|http| exposes(http, "www-authenticate")) => Judgement::Pass,
+        Some(asked) => broken(conversation, "the 401 for a page does not expose `WWW-Authenticate`".into(), &asked),
+    }
+}
+
+fn error_answers_allow_origin(conversation: &Conversation<'_>) -> Judgement {
+    if let Err(judgement) = open_preflight(conversation) {
+        return judgement;
+    }
+    let refusals = ["page-error", "page-anonymous"].into_iter().flat_map(|probe| conversation.probes(probe));
+    let refusals: Vec<_> = refusals.filter(|asked| asked.status().is_some_and(|status| status >= 400)).collect();
+    let wrong = refusals.iter().find_map(|asked| asked.http.filter(|http| !allows_origin(http)).map(|http| (asked, http)));
+    match (refusals.is_empty(), wrong) {
+        (true, _) => Judgement::Untestable("no request of a page was refused".into()),
+        (false, None) => Judgement::Pass,
+        (false, Some((asked, http))) => {
+            broken(conversation, format!("the status {} for a page has {}", http.status().unwrap_or_default(), allowed_origin(http)), asked)
+        }
+    }
+}
+
+fn credentials_are_not_for_all(conversation: &Conversation<'_>) -> Judgement {
+    if let Err(judgement) = preflight(conversation) {
+        return judgement;
+    }
+    let Some(asked) = conversation.probe("preflight-evil") else { return Judgement::Untestable("no foreign page asked".into()) };
+    let Some(http) = asked.http.filter(|http| http.response.is_some()) else {
+        return Judgement::Untestable("a foreign page got no response".into());
+    };
+    let with_credentials = http.header("access-control-allow-credentials").is_some_and(|value| value.trim() == "true");
+    match with_credentials && allows_origin(http) {
+        false => Judgement::Pass,
+        true => {
+            let origin = http.request_header("origin").unwrap_or_default();
+            broken(conversation, format!("{origin} gets {} and `Access-Control-Allow-Credentials: true`", allowed_origin(http)), &asked)
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What passes through hands that may look at it: logs and HTTP headers.
+//! Source: server/utilities/logging, security; server/tools, x-mcp-header.
+
+use super::Conversation;
+use super::answers::messages;
+use super::asking_users::is_secret_name;
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::security::{collect, secret};
+use mcproof_analysis::wording::excerpt;
+use serde_json::Value;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "log-hides-secrets",
+        area: Area::Security,
+        law: "a log message holds no passwords, keys or tokens",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/utilities/logging#security" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(logs_hide_secrets),
+        why: "clients show and store log messages, and hand them to models",
+        remedy: "log the name of a setting instead of its value, and URLs without their password",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"query"}}
+            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"connecting to postgres://app:hunter22@db/orders"}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"query"}}
+            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"connecting to postgres://db/orders"}}"#,
+    },
+    Rule {
+        id: "header-annotation-holds-no-secret",
+        area: Area::Modern,
+        law: "no argument that takes a secret is marked with `x-mcp-header`",
+        laws: &[Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "server/tools#x-mcp-header" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(header_annotations_hold_no_secret),
+        why: "proxies and gateways see headers and write them into their logs",
+        remedy: "take `x-mcp-header` off this argument",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[{"name":"query","inputSchema":{"type":"object","properties":{"apiKey":{"type":"string","x-mcp-header":"Key"}}}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[{"name":"query","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}}"#,
+    },
+];
+
+fn logs_hide_secrets(conversation: &Conversation<'_>) -> Judgement {
+    let (mut seen, mut violations) = (0, Vec::new());
+    for heard in messages(conversation).filter(|heard| heard.method() == Some("notifications/message")) {
+        seen += 1;
+        let mut text = String::new();
+        heard.value.get("params").into_iter().for_each(|params| collect(params, &mut text));
+        if let Some((what, found)) = secret(&text) {
+            // Enough to find it, and not enough to use it.
+            let beginning: String = found.chars().take(8).collect();
+            violations.push(Violation::new(format!("a log message holds {what}: `{}…`", excerpt(beginning)), [heard.frame]));
+        }
+    }
+    violations.truncate(1);
+    if seen == 0 { Judgement::NotApplicable("the server logs nothing".into()) } else { Judgement::from_violations(violations) }
+}
+
+fn header_annotations_hold_no_secret(conversation: &Conversation<'_>) -> Judgement {
+    let (mut seen, mut violations) = (0, Vec::new());
+    for (tool, frame) in conversation.tools() {
+        let properties = tool.pointer("/inputSchema/properties").and_then(Value::as_object).into_iter().flatten();
+        for (name, _) in properties.filter(|(_, schema)| schema.get("x-mcp-header").is_some()) {
+            seen += 1;
+            if is_secret_name(name) {
+                let tool = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+                let message = format!("`{}` of the tool `{}` is sent in a header", excerpt(name), excerpt(tool));
+                violations.push(Violation::new(message, [frame]));
+            }
+        }
+    }
+    violations.truncate(1);
+    if seen == 0 { Judgement::NotApplicable("no argument is sent in a header".into()) } else { Judgement::from_violations(violations) }
+}

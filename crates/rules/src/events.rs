@@ -1,0 +1,694 @@
+//! Server-sent events: how a stream is written, and what stands in it.
+//! Source: WHATWG HTML, server-sent events; 2024-11-05, basic/transports, HTTP with SSE; 2025-03-26 and later, Streamable HTTP.
+
+use super::connections::unanswered_posts;
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::{Conversation, HttpExchange};
+use mcproof_analysis::probes::LEGAL_FORM;
+use mcproof_analysis::wording::excerpt;
+use mcproof_analysis::{USUAL_PROBES, read_json};
+use mcproof_client::transport::{Event, EventParser};
+use mcproof_record::{ExchangeId, Frame, FrameBody, FrameId, Opened};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use url::Url;
+
+const STREAM_FORMAT: &[Law] = &[Law {
+    revisions: revisions::ALL,
+    keyword: Keyword::Must,
+    source: "https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream",
+}];
+
+const MESSAGES: &[Law] = &[
+    Law { revisions: "2024-11-05"..="2024-11-05", keyword: Keyword::Must, source: "basic/transports#http-with-sse" },
+    Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports#sending-messages-to-the-server" },
+    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/streamable-http#receiving-messages" },
+];
+
+const SSE: &[Law] = &[Law {
+    revisions: revisions::LEGACY,
+    keyword: Keyword::Must,
+    source: "https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse",
+}];
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "sse-content-is-fields",
+        area: Area::Events,
+        law: "each line of an event stream is a field (`data`, `event`, `id`, `retry`) or a comment",
+        laws: STREAM_FORMAT,
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(content_is_fields),
+        why: "clients ignore lines that they do not know, so that a message without `data:` never arrives",
+        remedy: "begin each line of a message with `data: `",
+        sdks: &[],
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            <~ {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\n\n"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < : hello
+            <~ foo: bar\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\n\n"#,
+    },
+    Rule {
+        id: "sse-event-is-terminated",
+        area: Area::Events,
+        law: "an event ends with a blank line",
+        laws: STREAM_FORMAT,
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(event_is_terminated),
+        why: "clients wait for the blank line: the last message of a stream is lost, and two others run into one",
+        remedy: "write two line feeds after the data of each event",
+        sdks: &[],
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            <~ data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\n
+            ! ended"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+            ! ended"#,
+    },
+    Rule {
+        id: "sse-data-is-a-message",
+        area: Area::Events,
+        law: "the data of an event is one message",
+        laws: MESSAGES,
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(data_is_a_message),
+        why: "clients parse all data as messages: some log an error for each heartbeat, some hang up",
+        remedy: "send heartbeats as comments (a line that begins with a colon), and each message as one event",
+        sdks: &[],
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < data: ping
+            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < : ping
+            < id: 1\ndata:
+            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+    },
+    Rule {
+        id: "sse-event-is-named-message",
+        area: Area::Events,
+        law: "an event that holds a message is named `message`, or not at all",
+        laws: MESSAGES,
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(event_is_named_message),
+        why: "clients listen to `message`; what has another name goes past them, and its request is never answered",
+        remedy: "leave out the `event` field, or write `event: message`",
+        sdks: &[],
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < event: response\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < event: message\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+    },
+    Rule {
+        id: "sse-is-utf8",
+        area: Area::Events,
+        law: "an event stream is UTF-8",
+        laws: STREAM_FORMAT,
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(is_utf8),
+        why: "what is written in another encoding arrives as other characters, or makes the message unreadable",
+        remedy: "encode what is written to the stream as UTF-8, whatever the locale is",
+        sdks: &[("Python", "`text.encode(\"utf-8\")`, never without an encoding")],
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            <~ data: {"jsonrpc":"2.0","id":1,"result":{"name":"\xe9"}}\n\n"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < data: {"jsonrpc":"2.0","id":1,"result":{"name":"é"}}"#,
+    },
+    Rule {
+        id: "sse-ends-lines-with-lf",
+        area: Area::Events,
+        law: "the lines of an event stream end with a line feed alone",
+        laws: &[Law {
+            revisions: revisions::ALL,
+            keyword: Keyword::Portability,
+            source: "https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream",
+        }],
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(ends_lines_with_lf),
+        why: "a carriage return before it is legal, and there are clients that look for two line feeds and never find them",
+        remedy: "end lines with a line feed",
+        sdks: &[("Python", "sse-starlette: `EventSourceResponse(…, sep=\"\\n\")`")],
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            <~ data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\r\n\r\n"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+    },
+    Rule {
+        id: "sse-stream-is-primed",
+        area: Area::Events,
+        law: "a stream that can be resumed begins with an event that has an id and no data",
+        laws: &[Law {
+            revisions: "2025-11-25"..="2025-11-25",
+            keyword: Keyword::Should,
+            source: "basic/transports#sending-messages-to-the-server",
+        }],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(stream_is_primed),
+        why: "a client whose connection breaks before the first message has no id to resume from, and loses the answer",
+        remedy: "send `id: …` with an empty `data:` as soon as a stream is opened, before there is anything to say",
+        sdks: &[],
+        bad: r#"
+            > POST /mcp mcp-protocol-version: 2025-11-25
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < id: a-1\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        good: r#"
+            > POST /mcp mcp-protocol-version: 2025-11-25
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < id: a-0\ndata:
+            < id: a-1\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+    },
+    Rule {
+        id: "sse-event-ids-are-unique",
+        area: Area::Events,
+        law: "no two events of a session have the same id",
+        laws: &[Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports#resumability-and-redelivery" }],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(event_ids_are_unique),
+        why: "a client resumes by the last id that it saw; if another stream has that id too, it gets what is not its own, or nothing",
+        remedy: "put the stream into the id, such as a random name for each stream and a counter after it",
+        sdks: &[],
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < id: 1\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < id: 1\ndata: {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < id: a-1\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < id: b-1\ndata: {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}"#,
+    },
+    Rule {
+        id: "sse-stream-ends-after-answer",
+        area: Area::Events,
+        law: "the event stream that answers a request ends after the answer",
+        laws: &[
+            Law { revisions: revisions::SESSIONS, keyword: Keyword::Should, source: "basic/transports#sending-messages-to-the-server" },
+            Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "basic/transports/streamable-http#receiving-messages" },
+        ],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(stream_ends_after_answer),
+        why: "each request leaves an open connection behind, until the client or a proxy on the way runs out of them",
+        remedy: "end the response once the answer is written",
+        sdks: &[],
+        bad: r#"
+            @ stream-end
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+            ~ 1000
+            ! note the conversation goes on"#,
+        good: r#"
+            @ stream-end
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/event-stream
+            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+            ! ended"#,
+    },
+    Rule {
+        id: "sse-endpoint-comes-first",
+        area: Area::Events,
+        law: "the first event of HTTP+SSE is named `endpoint`, and its data is where to send messages",
+        laws: SSE,
+        on: On::Sse,
+        lenience: None,
+        judge: Judge::Each(endpoint_comes_first),
+        why: "a client that does not know where to send its messages has nothing to do but wait",
+        remedy: "send `event: endpoint` with the path for messages as soon as the stream is open, before anything else",
+        sdks: &[],
+        bad: r"
+            > GET /sse accept: text/event-stream
+            < 200 content-type: text/event-stream
+            < data: /messages?session=1",
+        good: r"
+            > GET /sse accept: text/event-stream
+            < 200 content-type: text/event-stream
+            < event: endpoint\ndata: /messages?session=1",
+    },
+    Rule {
+        id: "sse-endpoint-has-same-origin",
+        area: Area::Events,
+        law: "the endpoint for messages has the origin of the stream",
+        laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Security, source: "" }],
+        on: On::Sse,
+        lenience: None,
+        judge: Judge::Each(endpoint_has_same_origin),
+        why: "messages and credentials would be sent to whomever the endpoint names, so that clients refuse it",
+        remedy: "send a path without a host; behind a proxy, the host that clients see",
+        sdks: &[],
+        bad: r"
+            > GET /sse accept: text/event-stream
+            < 200 content-type: text/event-stream
+            < event: endpoint\ndata: http://localhost:3000/messages?session=1",
+        good: r"
+            > GET /sse accept: text/event-stream
+            < 200 content-type: text/event-stream
+            < event: endpoint\ndata: /messages?session=1",
+    },
+    Rule {
+        id: "sse-post-is-accepted",
+        area: Area::Events,
+        law: "the POST of a message is answered with a status of success",
+        laws: SSE,
+        on: On::Sse,
+        lenience: None,
+        judge: Judge::Each(post_is_accepted),
+        why: "clients take any other status for a failure of the request, whatever comes on the stream",
+        remedy: "answer the POST with 202 before the message is worked on, and say on the stream what is wrong with it",
+        sdks: &[],
+        bad: r#"
+            > POST /messages?session=1
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 500"#,
+        good: r#"
+            > POST /messages?session=1
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 202"#,
+    },
+];
+
+const NO_STREAM: &str = "the server sent no event stream";
+
+/// How long a stream may last after its answer.
+const PATIENCE: Duration = Duration::from_millis(900);
+
+/// One event, read again from its bytes.
+struct Read<'c, 'a> {
+    frame: &'a Frame,
+    exchange: &'c HttpExchange<'a>,
+    bytes: &'a [u8],
+    event: Event,
+}
+
+impl Read<'_, '_> {
+    fn data(&self) -> Option<&[u8]> {
+        self.event.data.as_deref().filter(|data| !data.trim_ascii().is_empty())
+    }
+
+    /// Whether it is the first one of HTTP+SSE.
+    fn is_endpoint(&self) -> bool {
+        self.event.name.as_deref() == Some("endpoint") && self.exchange.method == "GET"
+    }
+
+    /// The sizes of chunks have got into the content: what is wrong is wrong further below.
+    fn is_chunk_debris(&self) -> bool {
+        let is_size = |line: &Vec<u8>| !line.is_empty() && line.iter().all(u8::is_ascii_hexdigit);
+        !self.event.unknown.is_empty() && self.event.unknown.iter().all(is_size)
+    }
+}
+
+fn events<'c, 'a>(conversation: &'c Conversation<'a>) -> Vec<Read<'c, 'a>> {
+    let frames = conversation.exchanges.values().flat_map(|exchange| exchange.events.iter().map(move |frame| (exchange, *frame)));
+    let mut read: Vec<Read<'c, 'a>> = frames
+        .filter_map(|(exchange, frame)| {
+            let FrameBody::SseEvent { bytes, .. } = &frame.body else { return None };
+            Some(Read { frame, exchange, bytes: bytes.as_bytes(), event: read_event(bytes.as_bytes()) })
+        })
+        .collect();
+    read.sort_by_key(|read| read.frame.id);
+    read
+}
+
+fn read_event(bytes: &[u8]) -> Event {
+    let (mut parser, mut first) = (EventParser::default(), None);
+    parser.feed(bytes, |event| {
+        first.get_or_insert(event);
+    });
+    first.or_else(|| parser.finish(usize::MAX)).unwrap_or_default()
+}
+
+/// What of an exchange no finding is needed for, because it broke off further below.
+fn broke(exchange: &HttpExchange<'_>) -> bool {
+    matches!(exchange.end, Some((_, Some(_))))
+}
+
+fn is_message(value: &Value) -> bool {
+    match value {
+        Value::Object(object) => ["method", "id", "result", "error"].iter().any(|key| object.contains_key(*key)),
+        Value::Array(batch) => !batch.is_empty() && batch.iter().all(is_message),
+        _ => false,
+    }
+}
+
+fn holds_message(data: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(data);
+    // One that holds too much to be read is one all the same.
+    read_json(text.as_bytes()).is_ok_and(|value| value.map_or_else(|| text.trim_start().starts_with('{'), |value| is_message(&value)))
+}
+
+/// Several messages, each on a line of its own: events that have run into each other.
+fn holds_messages(data: &[u8]) -> bool {
+    let lines: Vec<&[u8]> = data.split(|byte| *byte == b'\n').collect();
+    lines.len() > 1 && lines.iter().all(|line| holds_message(line))
+}
+
+/// One violation for all that is wrong in the same way.
+fn together(wrong: &[(FrameId, String)], say: impl Fn(&str, usize) -> String) -> Judgement {
+    const MOST_FRAMES: usize = 5;
+    match wrong.first() {
+        None => Judgement::Pass,
+        Some((_, first)) => {
+            Judgement::Broken(vec![Violation::new(say(first, wrong.len() - 1), wrong.iter().take(MOST_FRAMES).map(|(frame, _)| *frame))])
+        }
+    }
+}
+
+fn and_more(more: usize) -> String {
+    if more == 0 { String::new() } else { format!(" (and {more} more)") }
+}
+
+fn content_is_fields(conversation: &Conversation<'_>) -> Judgement {
+    let events = events(conversation);
+    if events.is_empty() {
+        return Judgement::NotApplicable(NO_STREAM.into());
+    }
+    let wrong: Vec<_> = events
+        .iter()
+        .filter(|read| !read.is_chunk_debris())
+        .filter_map(|read| Some((read.frame.id, excerpt(read.event.unknown.iter().find(|line| !is_ignored_by_all(line))?))))
+        .collect();
+    together(&wrong, |line, more| format!("a line of an event stream is no field: `{line}`{}", and_more(more)))
+}
+
+/// Whether a line is a field that the standard lets everybody ignore, or one of its own with a value that is ignored. What looks like a
+/// message, or like a known field misspelt, is missed by somebody.
+fn is_ignored_by_all(line: &[u8]) -> bool {
+    const FIELDS: [&str; 4] = ["data", "event", "id", "retry"];
+    let Some(colon) = memchr::memchr(b':', line) else { return false };
+    let (name, value) = (String::from_utf8_lossy(&line[..colon]), &line[colon + 1..]);
+    if FIELDS.contains(&name.as_ref()) {
+        return true;
+    }
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    let is_meant = FIELDS.iter().any(|field| strsim::damerau_levenshtein(field, &name.to_lowercase()) <= 1);
+    is_name && !is_meant && !value.contains(&b'{')
+}
+
+fn event_is_terminated(conversation: &Conversation<'_>) -> Judgement {
+    let events = events(conversation);
+    if events.is_empty() {
+        return Judgement::NotApplicable(NO_STREAM.into());
+    }
+    let last = conversation.frames().last().map(|frame| frame.id);
+    let wrong: Vec<_> = events
+        .iter()
+        .filter(|read| !broke(read.exchange) && read.event.unknown.is_empty())
+        .filter(|read| {
+            let is_unfinished = read.event.unfinished && read.data().is_some();
+            // A stream that we closed may have been about to go on; not so one that a handshake was waited for in vain.
+            let is_vain = matches!(conversation.take.opened, Opened::No { .. });
+            let has_ended = is_vain || read.exchange.end.is_some() || last.is_none_or(|last| waited(conversation, read.frame.id, last));
+            (is_unfinished && (has_ended || read.data().is_some_and(holds_message))) || read.data().is_some_and(holds_messages)
+        })
+        .map(|read| (read.frame.id, excerpt(read.data().unwrap_or_default())))
+        .collect();
+    together(&wrong, |data, more| format!("an event is not ended by a blank line: `{data}`{}", and_more(more)))
+}
+
+fn waited(conversation: &Conversation<'_>, from: FrameId, to: FrameId) -> bool {
+    conversation.elapsed(from, to).is_some_and(|elapsed| elapsed >= PATIENCE)
+}
+
+fn data_is_a_message(conversation: &Conversation<'_>) -> Judgement {
+    let events = events(conversation);
+    let with_data: Vec<_> = events.iter().filter(|read| !read.event.unfinished && !read.is_endpoint() && !broke(read.exchange)).collect();
+    let with_data: Vec<_> = with_data.into_iter().filter_map(|read| Some((read, read.data()?))).collect();
+    let is_first = |read: &Read<'_, '_>| read.exchange.events.first().is_some_and(|first| first.id == read.frame.id);
+    let is_lost_endpoint = |read: &Read<'_, '_>| conversation.is_over("sse") && read.exchange.method == "GET" && is_first(read);
+    let wrong: Vec<_> = with_data
+        .iter()
+        .filter(|(read, data)| !holds_message(data) && !holds_messages(data) && !is_lost_endpoint(read))
+        .map(|(read, data)| (read.frame.id, excerpt(data)))
+        .collect();
+    match (with_data.is_empty(), together(&wrong, |data, more| format!("the data of an event is no message: `{data}`{}", and_more(more)))) {
+        (true, _) => Judgement::NotApplicable(NO_STREAM.into()),
+        (false, judgement) => judgement,
+    }
+}
+
+fn event_is_named_message(conversation: &Conversation<'_>) -> Judgement {
+    let events = events(conversation);
+    let messages: Vec<_> = events.iter().filter(|read| read.data().is_some_and(holds_message)).collect();
+    if messages.is_empty() {
+        return Judgement::NotApplicable("no message came in an event stream".into());
+    }
+    let wrong: Vec<_> = messages
+        .iter()
+        .filter_map(|read| {
+            let name = read.event.name.as_deref().filter(|name| !matches!(*name, "" | "message"))?;
+            Some((read.frame.id, excerpt(name)))
+        })
+        .collect();
+    together(&wrong, |name, more| format!("a message came in an event named `{name}`{}", and_more(more)))
+}
+
+fn is_utf8(conversation: &Conversation<'_>) -> Judgement {
+    let events = events(conversation);
+    if events.is_empty() {
+        return Judgement::NotApplicable(NO_STREAM.into());
+    }
+    let wrong: Vec<_> = events
+        .iter()
+        .filter(|read| !read.event.unfinished)
+        .filter_map(|read| {
+            let at = std::str::from_utf8(read.bytes).err()?.valid_up_to();
+            let byte = read.bytes.get(at)?;
+            Some((read.frame.id, format!("byte {byte:#04x} at offset {at}")))
+        })
+        .collect();
+    together(&wrong, |what, more| format!("an event is no UTF-8: {what}{}", and_more(more)))
+}
+
+fn ends_lines_with_lf(conversation: &Conversation<'_>) -> Judgement {
+    let events = events(conversation);
+    if events.is_empty() {
+        return Judgement::NotApplicable(NO_STREAM.into());
+    }
+    let wrong: Vec<_> = events
+        .iter()
+        .filter(|read| read.bytes.contains(&b'\r') && !read.is_chunk_debris())
+        .map(|read| (read.frame.id, String::new()))
+        .collect();
+    together(&wrong, |_, _| "the lines of events end with a carriage return and a line feed".to_owned())
+}
+
+fn event_ids_are_unique(conversation: &Conversation<'_>) -> Judgement {
+    let mut seen: BTreeMap<(String, String), FrameId> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    let events = events(conversation);
+    for read in &events {
+        // What is sent again on purpose has the id that it had.
+        let is_resumed = read.exchange.request_header("last-event-id").is_some();
+        let Some(id) = read.event.id.clone().filter(|id| !id.is_empty() && !is_resumed && !read.event.unfinished) else { continue };
+        if let Some(first) = seen.insert((session_of(read.exchange), id.clone()), read.frame.id) {
+            wrong.push((first, read.frame.id, id));
+        }
+    }
+    match (seen.is_empty(), wrong.first()) {
+        (true, _) => Judgement::NotApplicable("its events have no ids".into()),
+        (false, None) => Judgement::Pass,
+        (false, Some((first, second, id))) => Judgement::Broken(vec![Violation::new(
+            format!("two events of a session have the id `{}`{}", excerpt(id), and_more(wrong.len() - 1)),
+            [*first, *second],
+        )]),
+    }
+}
+
+/// Streams without ids cannot be resumed, which servers may leave out. A request that does not name the revision may be one of
+/// an earlier client, which cannot read an event without data.
+fn stream_is_primed(conversation: &Conversation<'_>) -> Judgement {
+    let (mut seen, mut violations) = (0, Vec::new());
+    for exchange in conversation.exchanges.values().filter(|exchange| exchange.method == "POST") {
+        let asked = serde_json::from_slice::<Value>(exchange.request_body).unwrap_or_default();
+        let events = exchange.events.iter().filter_map(|frame| match &frame.body {
+            FrameBody::SseEvent { id, data, .. } => Some((frame.id, id, data)),
+            _ => None,
+        });
+        let events: Vec<_> = events.collect();
+        let is_named = exchange.request_header("mcp-protocol-version") == Some(conversation.take.revision.as_str());
+        if !is_named || asked["method"] == "initialize" || !events.iter().any(|(_, id, _)| id.is_some()) {
+            continue;
+        }
+        seen += 1;
+        let Some((frame, id, data)) = events.first() else { continue };
+        let is_empty = data.as_ref().is_none_or(|data| data.as_bytes().is_empty());
+        if id.is_none() || !is_empty {
+            let message = "the stream of a request has events with ids, and begins with a message";
+            violations.push(Violation::new(message, [exchange.request.id, *frame]));
+        }
+    }
+    violations.truncate(1);
+    match seen {
+        0 => Judgement::NotApplicable("its events have no ids, so that no stream can be resumed".into()),
+        _ => Judgement::from_violations(violations),
+    }
+}
+
+/// The session that an exchange belongs to, or begins.
+pub(super) fn session_of(exchange: &HttpExchange<'_>) -> String {
+    exchange.request_header("mcp-session-id").or_else(|| exchange.header("mcp-session-id")).unwrap_or_default().to_owned()
+}
+
+fn stream_ends_after_answer(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probe("stream-end") else { return Judgement::NotTried("no stream was waited for".into()) };
+    let (Some(http), Some(answer)) = (asked.http, asked.answer.frame()) else {
+        return Judgement::Untestable("the request whose stream was waited for was not answered".into());
+    };
+    if http.media_type().as_deref() != Some("text/event-stream") {
+        return Judgement::NotApplicable("the server answers with JSON, not with event streams".into());
+    }
+    let debris: Vec<ExchangeId> = events(conversation).iter().filter(|read| read.is_chunk_debris()).map(|read| read.exchange.id).collect();
+    let last = conversation.frames().last().map_or(answer, |frame| frame.id);
+    match http.end {
+        Some((end, _)) if !waited(conversation, answer, end.id) => Judgement::Pass,
+        None if debris.contains(&http.id) => Judgement::Untestable("the stream is broken further below".into()),
+        None if !waited(conversation, answer, last) => Judgement::Untestable("the conversation ended before the stream had to".into()),
+        _ => Judgement::Broken(vec![Violation::new(
+            "the event stream of a request was still open a second after its answer",
+            [http.request.id, answer],
+        )]),
+    }
+}
+
+/// The streams of HTTP+SSE that a client opened and that were served.
+fn sse_streams<'c, 'a>(conversation: &'c Conversation<'a>) -> impl Iterator<Item = &'c HttpExchange<'a>> {
+    conversation.exchanges.values().filter(|exchange| {
+        exchange.method == "GET" && exchange.status() == Some(200) && exchange.media_type().as_deref() == Some("text/event-stream")
+    })
+}
+
+fn endpoint_comes_first(conversation: &Conversation<'_>) -> Judgement {
+    let firsts: Vec<(FrameId, Event)> = sse_streams(conversation)
+        .filter_map(|exchange| {
+            let read = |frame: &&Frame| match &frame.body {
+                FrameBody::SseEvent { bytes, .. } => Some((frame.id, read_event(bytes.as_bytes()))),
+                _ => None,
+            };
+            exchange.events.iter().filter_map(read).find(|(_, event)| event.data.is_some() || event.name.is_some())
+        })
+        .collect();
+    let wrong = firsts.iter().filter(|(_, event)| event.name.as_deref() != Some("endpoint") || event.data.is_none());
+    let violations = wrong.take(1).map(|(frame, event)| {
+        let name = event.name.as_deref().map_or_else(|| "without a name".to_owned(), |name| format!("named `{name}`"));
+        let data = excerpt(event.data.as_deref().unwrap_or_default());
+        Violation::new(format!("the first event of the stream is {name}, with the data `{data}`"), [*frame])
+    });
+    Judgement::of(violations.collect(), firsts.len(), "no stream of the server began with an event")
+}
+
+fn endpoint_has_same_origin(conversation: &Conversation<'_>) -> Judgement {
+    let mut told = 0;
+    let mut violations = Vec::new();
+    for exchange in sse_streams(conversation) {
+        let endpoint = exchange.events.iter().find_map(|frame| match &frame.body {
+            FrameBody::SseEvent { event: Some(name), data: Some(data), .. } if name == "endpoint" => Some((frame.id, data.to_text())),
+            _ => None,
+        });
+        let (Some((frame, data)), Ok(stream)) = (endpoint, Url::parse(exchange.url)) else { continue };
+        told += 1;
+        let problem = match stream.join(data.trim()) {
+            Ok(url) if url.origin() == stream.origin() => continue,
+            Ok(url) => format!(
+                "the endpoint is at {}, and the stream at {}",
+                url.origin().ascii_serialization(),
+                stream.origin().ascii_serialization()
+            ),
+            Err(_) => format!("the endpoint `{}` is no URL", excerpt(data.as_bytes())),
+        };
+        violations.push(Violation::new(problem, [frame]));
+    }
+    violations.truncate(1);
+    Judgement::of(violations, told, "no stream of the server told an endpoint")
+}
+
+fn post_is_accepted(conversation: &Conversation<'_>) -> Judgement {
+    let posts: Vec<&HttpExchange<'_>> = conversation
+        .exchanges
+        .values()
+        .filter(|exchange| exchange.method == "POST" && !is_odd(conversation, exchange))
+        .filter(|exchange| !matches!(exchange.status(), None | Some(401 | 403)))
+        .collect();
+    let refused: Vec<_> = posts.iter().filter(|exchange| !exchange.status().is_some_and(|status| (200..300).contains(&status))).collect();
+    let mut violations = Vec::new();
+    if let Some(exchange) = refused.first() {
+        let status = exchange.status().unwrap_or_default();
+        let message = format!("the POST of a message was answered with status {status}{}", and_more(refused.len() - 1));
+        violations.push(Violation::new(message, exchange.heads()));
+    }
+    let unanswered = unanswered_posts(conversation);
+    if let Some((exchange, method)) = unanswered.first() {
+        let message = format!("the POST of `{method}` got no response{}", and_more(unanswered.len() - 1));
+        violations.push(Violation::new(message, exchange.heads()));
+    }
+    Judgement::of(violations, posts.len(), "no message was posted")
+}
+
+/// Whether a POST is not what any client of the protocol would send.
+fn is_odd(conversation: &Conversation<'_>, exchange: &HttpExchange<'_>) -> bool {
+    const ALSO_USUAL: [&str; 4] = ["plain", LEGAL_FORM, "call-slow", "after-cancel"];
+    let probe = conversation.take.probes.iter().find(|probed| probed.first <= exchange.request.id && exchange.request.id < probed.end);
+    let is_usual = match probe {
+        Some(probed) => USUAL_PROBES.iter().chain(&ALSO_USUAL).any(|probe| probed.probe == *probe),
+        // The handshake.
+        None => conversation.take.opened != Opened::Bare,
+    };
+    let message = serde_json::from_slice::<Value>(exchange.request_body);
+    !is_usual || !message.is_ok_and(|message| message.get("method").is_some())
+}

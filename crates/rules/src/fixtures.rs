@@ -1,0 +1,674 @@
+//! What the tools, resources and prompts of the official conformance suite show, where a server has them. A fixture says by
+//! its name what it does; that it does shows that the feature works.
+//!
+//! Stricter than that suite where it lets a tool pass that does not exist or fails, and milder where a server lacks one: then
+//! there is nothing to judge.
+
+pub(super) mod rounds;
+pub(super) mod tasks;
+
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Revisions, Rule, Violation, named, revisions};
+use mcproof_analysis::probes::fixtures::{EMBEDDED, ENTERED, OF_TEMPLATE, PROMPTED, SAMPLED, TEMPLATE};
+use mcproof_analysis::wording::excerpt;
+use mcproof_analysis::{Answer, Asked, Conversation, Said};
+use mcproof_record::{FrameBody, FrameId};
+use serde_json::{Value, json};
+
+/// The part of a declaration that fixtures have in common.
+const FIXTURE: Rule = Rule {
+    id: "",
+    area: Area::Fixtures,
+    law: "",
+    laws: &[],
+    on: On::Any,
+    lenience: None,
+    judge: Judge::Each(|_| Judgement::Pass),
+    why: "the official conformance suite tells by this tool whether the server, or the SDK under it, has the feature",
+    remedy: "",
+    sdks: &[],
+    bad: "",
+    good: "",
+};
+
+const SINCE: Revisions = revisions::SINCE_2025_06;
+const LEGACY: Revisions = "2025-06-18"..="2025-11-25";
+const NEWEST_LEGACY: Revisions = "2025-11-25"..="2025-11-25";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "fixture-content-types",
+        law: "the tools for text, image, audio, embedded resource and all of them give just that",
+        laws: &[Law { revisions: SINCE, keyword: Keyword::Must, source: "server/tools#tool-result" }],
+        judge: Judge::Each(content_types),
+        remedy: "give the content blocks that the name of the tool promises, each with its data",
+        bad: r#"
+            @ fixture test_image_content
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_image_content","arguments":{}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"[image]"}]}}"#,
+        good: r#"
+            @ fixture test_image_content
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_image_content","arguments":{}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="}]}}"#,
+        ..FIXTURE
+    },
+    Rule {
+        id: "fixture-error-is-a-result",
+        law: "the tool that fails gives a result with `isError` and a text that says why",
+        laws: &[
+            Law { revisions: "2024-11-05"..="2025-03-26", keyword: Keyword::Should, source: "server/tools#error-handling" },
+            Law { revisions: SINCE, keyword: Keyword::Must, source: "server/tools#error-handling" },
+        ],
+        judge: Judge::Each(error_is_a_result),
+        remedy: "turn what a tool throws into a result with `isError: true`; JSON-RPC errors are for calls that cannot be made",
+        bad: r#"
+            @ fixture test_error_handling
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_error_handling","arguments":{}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"This tool intentionally returns an error"}}"#,
+        good: r#"
+            @ fixture test_error_handling
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_error_handling","arguments":{}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"failed on purpose"}],"isError":true}}"#,
+        ..FIXTURE
+    },
+    Rule {
+        id: "fixture-logs",
+        law: "the tool that logs sends three log messages while it works",
+        laws: &[Law { revisions: LEGACY, keyword: Keyword::Must, source: "server/utilities/logging#log-message-notifications" }],
+        judge: Judge::Each(logs),
+        remedy: "send each log message as `notifications/message` to the session that calls, if its level allows",
+        bad: r#"
+            @ fixture test_tool_with_logging
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_tool_with_logging","arguments":{}}}
+            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"started"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}"#,
+        good: r#"
+            @ fixture test_tool_with_logging
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_tool_with_logging","arguments":{}}}
+            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"started"}}
+            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"at work"}}
+            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"done"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}"#,
+        ..FIXTURE
+    },
+    Rule {
+        id: "fixture-progress",
+        law: "the tool that reports progress does so three times, with the token of the call",
+        laws: &[
+            Law { revisions: LEGACY, keyword: Keyword::Must, source: "basic/utilities/progress#progress-flow" },
+            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/patterns/progress#progress-flow" },
+        ],
+        judge: Judge::Each(progress),
+        remedy: "send `notifications/progress` with `_meta.progressToken` of the call, as it came",
+        bad: r#"
+            @ fixture test_tool_with_progress
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_tool_with_progress","_meta":{"progressToken":"t"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}"#,
+        good: r#"
+            @ fixture test_tool_with_progress
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_tool_with_progress","_meta":{"progressToken":"t"}}}
+            < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":0,"total":100}}
+            < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":50,"total":100}}
+            < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":100,"total":100}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}"#,
+        ..FIXTURE
+    },
+    Rule {
+        id: "fixture-sampling",
+        law: "the tool that samples asks the client, and tells what it was answered",
+        laws: &[Law { revisions: LEGACY, keyword: Keyword::Must, source: "client/sampling#creating-messages" }],
+        judge: Judge::Each(|conversation| asks_and_tells(conversation, "test_sampling", "sampling/createMessage", SAMPLED)),
+        remedy: "send `sampling/createMessage` on the stream of the call, and go on with the result that comes back",
+        bad: r#"
+            @ fixture test_sampling
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_sampling","arguments":{"prompt":"?"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Sampling not supported"}]}}"#,
+        good: r#"
+            @ fixture test_sampling
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_sampling","arguments":{"prompt":"?"}}}
+            < {"jsonrpc":"2.0","id":9,"method":"sampling/createMessage","params":{"messages":[],"maxTokens":9}}
+            > {"jsonrpc":"2.0","id":9,"result":{"role":"assistant","content":{"type":"text","text":"mcproof-sampled-text"},"model":"m"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"LLM response: mcproof-sampled-text"}]}}"#,
+        ..FIXTURE
+    },
+    Rule {
+        id: "fixture-elicitation",
+        law: "the tool that asks the user does so, and tells what was entered",
+        laws: &[Law { revisions: LEGACY, keyword: Keyword::Must, source: "client/elicitation#protocol-messages" }],
+        judge: Judge::Each(|conversation| asks_and_tells(conversation, "test_elicitation", "elicitation/create", ENTERED)),
+        remedy: "send `elicitation/create` on the stream of the call, and go on with the content that comes back",
+        bad: r#"
+            @ fixture test_elicitation
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_elicitation","arguments":{"message":"?"}}}
+            < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}
+            > {"jsonrpc":"2.0","id":9,"result":{"action":"accept","content":{"response":"mcproof-entered-text"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"User response: undefined"}]}}"#,
+        good: r#"
+            @ fixture test_elicitation
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_elicitation","arguments":{"message":"?"}}}
+            < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}
+            > {"jsonrpc":"2.0","id":9,"result":{"action":"accept","content":{"response":"mcproof-entered-text"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"User response: mcproof-entered-text"}]}}"#,
+        ..FIXTURE
+    },
+    Rule {
+        id: "fixture-elicitation-defaults",
+        law: "the form with defaults reaches the client with each of them: string, integer, number, choice and boolean",
+        laws: &[Law { revisions: NEWEST_LEGACY, keyword: Keyword::Must, source: "client/elicitation#requested-schema" }],
+        judge: Judge::Each(|conversation| form(conversation, "test_elicitation_sep1034_defaults", default_flaws)),
+        remedy: "pass `requestedSchema` on as it was written, with every `default`",
+        bad: r#"
+            @ fixture test_elicitation_sep1034_defaults
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_elicitation_sep1034_defaults","arguments":{}}}
+            < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}"#,
+        good: r#"
+            @ fixture test_elicitation_sep1034_defaults
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_elicitation_sep1034_defaults","arguments":{}}}
+            < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","default":"John Doe"},"age":{"type":"integer","default":30},"score":{"type":"number","default":95.5},"status":{"type":"string","enum":["active","inactive"],"default":"active"},"verified":{"type":"boolean","default":true}}}}}"#,
+        ..FIXTURE
+    },
+    Rule {
+        id: "fixture-elicitation-enums",
+        law: "the form with choices reaches the client with each kind of them: one or several, with titles and without",
+        laws: &[Law { revisions: NEWEST_LEGACY, keyword: Keyword::Must, source: "client/elicitation#requested-schema" }],
+        judge: Judge::Each(|conversation| form(conversation, "test_elicitation_sep1330_enums", enum_flaws)),
+        remedy: "pass `requestedSchema` on as it was written: `enum`, `oneOf` with `const` and `title`, `enumNames`, and arrays of them",
+        bad: r#"
+            @ fixture test_elicitation_sep1330_enums
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_elicitation_sep1330_enums","arguments":{}}}
+            < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{"untitledSingle":{"type":"string"}}}}}"#,
+        good: r#"
+            @ fixture test_elicitation_sep1330_enums
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_elicitation_sep1330_enums","arguments":{}}}
+            < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{"untitledSingle":{"type":"string","enum":["a"]},"titledSingle":{"type":"string","oneOf":[{"const":"a","title":"A"}]},"legacyEnum":{"type":"string","enum":["a"],"enumNames":["A"]},"untitledMulti":{"type":"array","items":{"type":"string","enum":["a"]}},"titledMulti":{"type":"array","items":{"anyOf":[{"const":"a","title":"A"}]}}}}}}"#,
+        ..FIXTURE
+    },
+    Rule {
+        id: "fixture-schema-keywords-kept",
+        law: "the schema in JSON Schema 2020-12 is listed with every keyword that was written",
+        laws: &[
+            Law { revisions: NEWEST_LEGACY, keyword: Keyword::Must, source: "server/tools#tool" },
+            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "server/tools#tool" },
+        ],
+        judge: Judge::Each(schema_keywords),
+        remedy: "list `inputSchema` as it was written, and not what a conversion to other types leaves of it",
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"json_schema_2020_12_tool","inputSchema":{"type":"object","properties":{"name":{"type":"string"}}}}]}}"#,
+        good: r##"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"json_schema_2020_12_tool","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"address":{"type":"object"}},"properties":{"address":{"$ref":"#/$defs/address"}},"additionalProperties":false}}]}}"##,
+        ..FIXTURE
+    },
+    Rule {
+        id: "fixture-resources",
+        law: "the resources for text, for bytes and of a template give just that",
+        laws: &[Law { revisions: SINCE, keyword: Keyword::Must, source: "server/resources#resource-contents" }],
+        judge: Judge::Each(resources),
+        remedy: "give one item of contents with the URI that was asked for, a `mimeType`, and `text` or `blob`",
+        bad: r#"
+            @ fixture test://template/{id}/data
+            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"test://template/123/data"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"test://template/123/data","mimeType":"text/plain","text":"{id}"}]}}"#,
+        good: r#"
+            @ fixture test://template/{id}/data
+            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"test://template/123/data"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"test://template/123/data","mimeType":"text/plain","text":"123"}]}}"#,
+        ..FIXTURE
+    },
+    Rule {
+        id: "fixture-prompts",
+        law: "the prompts for text, arguments, an embedded resource and an image give just that",
+        laws: &[Law { revisions: SINCE, keyword: Keyword::Must, source: "server/prompts#promptmessage" }],
+        judge: Judge::Each(prompts),
+        remedy: "put the arguments where the prompt has them, and give resources and images as content blocks",
+        bad: r#"
+            @ fixture test_prompt_with_arguments
+            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"test_prompt_with_arguments","arguments":{"arg1":"mcproof-first-argument","arg2":"mcproof-second-argument"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"messages":[{"role":"user","content":{"type":"text","text":"arg1={arg1}, arg2={arg2}"}}]}}"#,
+        good: r#"
+            @ fixture test_prompt_with_arguments
+            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"test_prompt_with_arguments","arguments":{"arg1":"mcproof-first-argument","arg2":"mcproof-second-argument"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"messages":[{"role":"user","content":{"type":"text","text":"arg1=mcproof-first-argument, arg2=mcproof-second-argument"}}]}}"#,
+        ..FIXTURE
+    },
+    Rule {
+        id: "fixture-stream-resumes",
+        law: "the tool that closes its stream says when to come back, and gives the answer to whoever does",
+        laws: &[Law { revisions: NEWEST_LEGACY, keyword: Keyword::Should, source: "basic/transports#sending-messages-to-the-server" }],
+        on: On::Http,
+        judge: Judge::Each(stream_resumes),
+        remedy: "send an event with an `id` and a `retry` before the stream is closed, keep what comes after it, and give that to a GET with `Last-Event-ID`",
+        bad: r#"
+            @ fixture! test_reconnection
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_reconnection","arguments":{}}}
+            < 200 content-type: text/event-stream
+            < id: 1\nretry: 100\ndata:
+            ! ended
+            > GET /mcp last-event-id: 1
+            < 200 content-type: text/event-stream
+            ! ended"#,
+        good: r#"
+            @ fixture test_reconnection
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_reconnection","arguments":{}}}
+            < 200 content-type: text/event-stream
+            < id: 1\nretry: 100\ndata:
+            ! ended
+            > GET /mcp last-event-id: 1
+            < 200 content-type: text/event-stream
+            < data: {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}"#,
+        ..FIXTURE
+    },
+    Rule {
+        id: "fixture-missing-capability",
+        law: "the tool that needs sampling is refused with error -32021, which names that, where the client has not declared it",
+        laws: &[Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic#meta" }],
+        judge: Judge::Each(missing_capability),
+        remedy: "answer -32021 with `data.requiredCapabilities`, an object keyed by what is missing; over HTTP with status 400",
+        bad: r#"
+            @ fixture-without-capability test_missing_capability
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_missing_capability","arguments":{}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"sampling is needed","data":{"requiredCapabilities":["sampling"]}}}"#,
+        good: r#"
+            @ fixture-without-capability test_missing_capability
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_missing_capability","arguments":{}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"sampling is needed","data":{"requiredCapabilities":{"sampling":{}}}}}"#,
+        ..FIXTURE
+    },
+    Rule {
+        id: "fixture-list-change-is-told",
+        law: "the tools that change a list make the server tell so to whoever listens",
+        laws: &[Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "server/tools#list-changed-notification" }],
+        judge: Judge::Each(list_change_is_told),
+        remedy: "send the notification on every `subscriptions/listen` stream that asked for it, also if another request made the change",
+        bad: r#"
+            @ fixture-change test_trigger_tool_change
+            > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}
+            < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true}}}
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"test_trigger_tool_change","arguments":{}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#,
+        good: r#"
+            @ fixture-change test_trigger_tool_change
+            > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}
+            < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true}}}
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"test_trigger_tool_change","arguments":{}}}
+            < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#,
+        ..FIXTURE
+    },
+];
+
+/// Whether the server lists something under this name, URI or template.
+fn offers(conversation: &Conversation<'_>, name: &str) -> bool {
+    let is_it = |item: &Value| ["name", "uri", "uriTemplate"].iter().any(|key| item.get(key).and_then(Value::as_str) == Some(name));
+    let lists = [
+        ("tools/list", "tools"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+        ("prompts/list", "prompts"),
+    ];
+    lists.into_iter().any(|(method, key)| conversation.listed(method, key).any(|(items, _)| items.iter().any(is_it)))
+}
+
+/// Looks at what the fixtures of these names answered to a probe: each is either as it should be, or told what is wrong.
+fn each(conversation: &Conversation<'_>, probe: &str, names: &[&str], wrong: impl Fn(&Asked<'_, '_>) -> Result<(), String>) -> Judgement {
+    let (mut seen, mut violations, mut unasked) = (0, Vec::new(), Vec::new());
+    let mut is_offered = false;
+    for name in names {
+        let Some(asked) = conversation.probes(probe).find(|asked| asked.subject() == *name) else {
+            unasked.extend(offers(conversation, name).then(|| (*name).to_owned()));
+            continue;
+        };
+        is_offered = true;
+        if matches!(asked.answer, Answer::Silence | Answer::Gone | Answer::None) {
+            continue;
+        }
+        seen += 1;
+        violations.extend(wrong(&asked).err().map(|message| Violation::new(message, asked.frames())));
+    }
+    match (is_offered, unasked.is_empty()) {
+        (true, _) => Judgement::of(violations, seen, "the fixtures gave no answer"),
+        (false, true) => Judgement::NotApplicable(format!("the server does not have `{}`", names.join("`, `"))),
+        (false, false) => Judgement::Untestable(format!("{} was not tried; a tool may need `--call`", named(&unasked))),
+    }
+}
+
+/// The result of a fixture that has to succeed.
+fn succeeded<'c>(asked: &Asked<'_, 'c>) -> Result<&'c Value, String> {
+    let failed = || format!("`{}` got {}", asked.subject(), asked.answer.describe());
+    match asked.answer {
+        Answer::Result { value, .. } if value.get("isError") != Some(&Value::Bool(true)) => Ok(value),
+        _ => Err(failed()),
+    }
+}
+
+fn content(result: &Value) -> &[Value] {
+    result.get("content").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// All texts of a result.
+fn texts(result: &Value) -> String {
+    content(result).iter().filter_map(|block| block.get("text")?.as_str()).collect::<Vec<_>>().join("\n")
+}
+
+fn is_text(value: Option<&Value>) -> bool {
+    value.and_then(Value::as_str).is_some_and(|text| !text.is_empty())
+}
+
+/// Whether a content block is of a type, with something in it.
+fn is_whole(block: &Value, kind: &str) -> bool {
+    let has = |pointer: &str| is_text(block.pointer(pointer));
+    block.get("type").and_then(Value::as_str) == Some(kind)
+        && match kind {
+            "text" => has("/text"),
+            "image" | "audio" => has("/data") && has("/mimeType"),
+            _ => has("/resource/uri") && (has("/resource/text") || has("/resource/blob")),
+        }
+}
+
+fn content_types(conversation: &Conversation<'_>) -> Judgement {
+    const WANTED: [(&str, &[&str]); 5] = [
+        ("test_simple_text", &["text"]),
+        ("test_image_content", &["image"]),
+        ("test_audio_content", &["audio"]),
+        ("test_embedded_resource", &["resource"]),
+        ("test_multiple_content_types", &["text", "image", "resource"]),
+    ];
+    each(conversation, "fixture", &WANTED.map(|(tool, _)| tool), |asked| {
+        let result = succeeded(asked)?;
+        let wanted = WANTED.iter().find(|(tool, _)| *tool == asked.subject()).map_or(&[][..], |(_, wanted)| wanted);
+        let missing: Vec<String> = wanted
+            .iter()
+            .filter(|kind| !content(result).iter().any(|block| is_whole(block, kind)))
+            .map(|kind| (*kind).to_owned())
+            .collect();
+        match missing.is_empty() {
+            true => Ok(()),
+            false => Err(format!("the content of `{}` has no block of type {}", asked.subject(), named(&missing))),
+        }
+    })
+}
+
+fn error_is_a_result(conversation: &Conversation<'_>) -> Judgement {
+    each(conversation, "fixture", &["test_error_handling"], |asked| match asked.answer {
+        Answer::Result { value, .. } if value.get("isError") != Some(&Value::Bool(true)) => {
+            Err("`test_error_handling` gives a result without `isError`".into())
+        }
+        Answer::Result { value, .. } if texts(value).is_empty() => {
+            Err("the result of `test_error_handling` does not say what failed".into())
+        }
+        Answer::Result { .. } => Ok(()),
+        answer => Err(format!("`test_error_handling` got {}, not a result with `isError`", answer.describe())),
+    })
+}
+
+/// How many log messages and reports of progress the fixtures send.
+const MESSAGES: usize = 3;
+
+fn logs(conversation: &Conversation<'_>) -> Judgement {
+    each(conversation, "fixture", &["test_tool_with_logging"], |asked| {
+        succeeded(asked)?;
+        // On a stream of its own a message may come after the answer: what is asked next gives it the time.
+        let probes = &conversation.take.probes;
+        let until = probes.iter().filter(|later| later.first >= asked.probed.end).map(|later| later.end).next();
+        let is_meanwhile = |said: &&Said<'_>| asked.probed.first <= said.frame.id && until.is_none_or(|until| said.frame.id < until);
+        let messages = conversation.from_server().filter(is_meanwhile).filter(|said| said.method() == Some("notifications/message"));
+        let count = messages.filter(|said| said.param("/level").and_then(Value::as_str) != Some("debug")).count();
+        enough(count, "`test_tool_with_logging`", "log messages")
+    })
+}
+
+fn progress(conversation: &Conversation<'_>) -> Judgement {
+    each(conversation, "fixture", &["test_tool_with_progress"], |asked| {
+        succeeded(asked)?;
+        let token = asked.request.and_then(|request| request.param("/_meta/progressToken"));
+        let reports = conversation.from_server().filter(|said| said.method() == Some("notifications/progress"));
+        enough(reports.filter(|said| said.param("/progressToken") == token).count(), "`test_tool_with_progress`", "reports of progress")
+    })
+}
+
+fn enough(count: usize, who: &str, what: &str) -> Result<(), String> {
+    if count < MESSAGES { Err(format!("{who} sends {count} {what}, not {MESSAGES}")) } else { Ok(()) }
+}
+
+/// What the server asked of the client while a fixture was asked.
+fn asked_back<'c, 'a>(conversation: &'c Conversation<'a>, asked: &Asked<'_, '_>, method: &str) -> Option<&'c Said<'a>> {
+    let is_within = |id: FrameId| asked.probed.first <= id && id < asked.probed.end;
+    conversation.from_server().find(|said| said.is_request() && said.method() == Some(method) && is_within(said.frame.id))
+}
+
+fn asks_and_tells(conversation: &Conversation<'_>, tool: &str, method: &str, answer: &str) -> Judgement {
+    each(conversation, "fixture", &[tool], |asked| {
+        if asked_back(conversation, asked, method).is_none() {
+            return Err(format!("`{tool}` does not ask `{method}`"));
+        }
+        let text = texts(succeeded(asked)?);
+        match text.contains(answer) {
+            true => Ok(()),
+            false => Err(format!("`{tool}` does not tell what the client answered, but \"{}\"", excerpt(&text))),
+        }
+    })
+}
+
+/// Looks at the form that a fixture shows to the user.
+fn form(conversation: &Conversation<'_>, tool: &str, flaws: fn(&Value) -> Vec<String>) -> Judgement {
+    let Some(asked) = conversation.probes("fixture").find(|asked| asked.subject() == tool) else {
+        return each(conversation, "fixture", &[tool], |_| Ok(()));
+    };
+    match asked_back(conversation, &asked, "elicitation/create") {
+        Some(question) => {
+            let flaws = flaws(question.param("/requestedSchema/properties").unwrap_or(&Value::Null));
+            let violation = || Violation::new(format!("in the form of `{tool}` {}", flaws.join("; ")), [question.frame.id]);
+            Judgement::from_violations(if flaws.is_empty() { Vec::new() } else { vec![violation()] })
+        }
+        None => each(conversation, "fixture", &[tool], |_| Err(format!("`{tool}` does not ask `elicitation/create`"))),
+    }
+}
+
+fn default_flaws(properties: &Value) -> Vec<String> {
+    let wanted = [
+        ("name", "string", json!("John Doe")),
+        ("age", "integer", json!(30)),
+        ("score", "number", json!(95.5)),
+        ("status", "string", json!("active")),
+        ("verified", "boolean", json!(true)),
+    ];
+    let mut flaws = Vec::new();
+    for (name, kind, default) in wanted {
+        let property = &properties[name];
+        if property["type"] != kind {
+            flaws.push(format!("`{name}` is of the type {}, not {kind}", property["type"]));
+        } else if property["default"] != default {
+            flaws.push(format!("`{name}` has the default {}, not {default}", property["default"]));
+        }
+    }
+    let choices = properties.pointer("/status/enum").and_then(Value::as_array);
+    if !choices.is_some_and(|choices| choices.contains(&properties["status"]["default"])) {
+        flaws.push("the default of `status` is none of its choices".into());
+    }
+    flaws
+}
+
+fn enum_flaws(properties: &Value) -> Vec<String> {
+    // Where the choices are, what is not to be there, and whether each has a title.
+    let wanted: [(&str, &str, &[&str]); 5] = [
+        ("untitledSingle", "/enum", &["/oneOf", "/enumNames"]),
+        ("titledSingle", "/oneOf", &["/enum"]),
+        ("legacyEnum", "/enum", &[]),
+        ("untitledMulti", "/items/enum", &["/items/anyOf"]),
+        ("titledMulti", "/items/anyOf", &["/items/enum"]),
+    ];
+    let mut flaws = Vec::new();
+    for (name, place, absent) in wanted {
+        let property = &properties[name];
+        let kind = if place.starts_with("/items") { "array" } else { "string" };
+        let choices = property.pointer(place).and_then(Value::as_array);
+        let titled = |choice: &Value| choice["const"].is_string() && choice["title"].is_string();
+        let is_titled = place.ends_with("Of");
+        match choices {
+            _ if property["type"] != kind => flaws.push(format!("`{name}` is of the type {}, not {kind}", property["type"])),
+            None => flaws.push(format!("`{name}` has no choices at `{place}`")),
+            Some(choices) if is_titled && !choices.iter().all(titled) => {
+                flaws.push(format!("choices of `{name}` lack `const` or `title`"));
+            }
+            Some(_) => flaws.extend(
+                absent.iter().filter(|place| property.pointer(place).is_some()).map(|place| format!("`{name}` has `{place}` as well")),
+            ),
+        }
+    }
+    let count = |pointer: &str| properties.pointer(pointer).and_then(Value::as_array).map(Vec::len);
+    if count("/legacyEnum/enumNames") != count("/legacyEnum/enum") {
+        flaws.push("`legacyEnum` has not as many `enumNames` as choices".into());
+    }
+    flaws
+}
+
+fn schema_keywords(conversation: &Conversation<'_>) -> Judgement {
+    const TOOL: &str = "json_schema_2020_12_tool";
+    const KEYWORDS: [(&str, &str); 3] =
+        [("$schema", "/$schema"), ("$defs", "/$defs/address"), ("additionalProperties", "/additionalProperties")];
+    // Since 2026-07-28 any keyword is allowed (server/tools#tool).
+    const MORE: [(&str, &str); 6] = [
+        ("allOf", "/allOf"),
+        ("anyOf", "/allOf/0/anyOf"),
+        ("if", "/if"),
+        ("then", "/then"),
+        ("else", "/else"),
+        ("$anchor", "/$defs/address/$anchor"),
+    ];
+    let Some((tool, frame)) = conversation.tools().into_iter().find(|(tool, _)| tool["name"] == TOOL) else {
+        return Judgement::NotApplicable(format!("the server does not have `{TOOL}`"));
+    };
+    let schema = &tool["inputSchema"];
+    let more = if conversation.is_modern() { &MORE[..] } else { &[] };
+    let missing: Vec<String> = KEYWORDS
+        .iter()
+        .chain(more)
+        .filter(|(_, place)| schema.pointer(place).is_none())
+        .map(|(keyword, _)| (*keyword).to_owned())
+        .collect();
+    match missing.is_empty() {
+        true => Judgement::Pass,
+        false => Judgement::Broken(vec![Violation::new(format!("the schema of `{TOOL}` is listed without {}", named(&missing)), [frame])]),
+    }
+}
+
+fn resources(conversation: &Conversation<'_>) -> Judgement {
+    each(conversation, "fixture", &["test://static-text", "test://static-binary", TEMPLATE], |asked| {
+        let contents = &succeeded(asked)?["contents"][0];
+        let (uri, member) = match asked.subject() {
+            "test://static-binary" => ("test://static-binary", "blob"),
+            TEMPLATE => (OF_TEMPLATE, "text"),
+            other => (other, "text"),
+        };
+        if !is_text(contents.get(member)) || !is_text(contents.get("mimeType")) {
+            return Err(format!("the contents of `{uri}` have no `{member}` or no `mimeType`"));
+        }
+        if asked.subject() == TEMPLATE && !contents["text"].as_str().unwrap_or_default().contains("123") {
+            return Err(format!("what is read from `{uri}` has nothing of the `id` 123"));
+        }
+        Ok(())
+    })
+}
+
+fn prompts(conversation: &Conversation<'_>) -> Judgement {
+    const NAMES: [&str; 4] =
+        ["test_simple_prompt", "test_prompt_with_arguments", "test_prompt_with_embedded_resource", "test_prompt_with_image"];
+    each(conversation, "fixture", &NAMES, |asked| {
+        let messages = succeeded(asked)?.get("messages").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let has = |kind: &str| messages.iter().any(|message| is_whole(&message["content"], kind));
+        let name = asked.subject();
+        match name {
+            "test_prompt_with_arguments" => {
+                let text = json!(messages).to_string();
+                let lost: Vec<String> = PROMPTED.into_iter().filter(|value| !text.contains(value)).map(str::to_owned).collect();
+                if lost.is_empty() { Ok(()) } else { Err(format!("the arguments {} do not show in `{name}`", named(&lost))) }
+            }
+            "test_prompt_with_embedded_resource" => {
+                let is_it =
+                    |message: &Value| message["content"]["resource"]["uri"] == EMBEDDED && is_whole(&message["content"], "resource");
+                match messages.iter().any(is_it) {
+                    true => Ok(()),
+                    false => Err(format!("`{name}` does not embed the resource `{EMBEDDED}` that it was given")),
+                }
+            }
+            "test_prompt_with_image" if !has("image") => Err(format!("`{name}` has no image")),
+            "test_simple_prompt" if !has("text") => Err(format!("`{name}` has no text")),
+            _ => Ok(()),
+        }
+    })
+}
+
+fn stream_resumes(conversation: &Conversation<'_>) -> Judgement {
+    const TOOL: &str = "test_reconnection";
+    let Some(asked) = conversation.probes("fixture").find(|asked| asked.subject() == TOOL) else {
+        return each(conversation, "fixture", &[TOOL], |_| Ok(()));
+    };
+    let Some(http) = asked.http else { return Judgement::Untestable(format!("`{TOOL}` was not called")) };
+    let answered = match asked.answer {
+        Answer::Result { frame, .. } | Answer::Error { frame, .. } => Some(frame),
+        _ => None,
+    };
+    let came_on = answered.and_then(|frame| conversation.from_server().find(|said| said.frame.id == frame)).and_then(|said| said.exchange);
+    if http.media_type().as_deref() != Some("text/event-stream") || came_on == Some(http.id) {
+        return Judgement::Untestable(format!("`{TOOL}` answered without closing its stream"));
+    }
+    let has_field = |name: &str| {
+        let is_it = |line: &&[u8]| line.starts_with(name.as_bytes()) && line.get(name.len()) == Some(&b':');
+        http.events.iter().any(|event| match &event.body {
+            FrameBody::SseEvent { bytes, .. } => bytes.as_bytes().split(|byte| matches!(byte, b'\n' | b'\r')).any(|line| is_it(&line)),
+            _ => false,
+        })
+    };
+    let message = match (has_field("id"), has_field("retry"), answered) {
+        (false, ..) => format!("the stream of `{TOOL}` is closed before it had an event with an id, so that nobody can resume it"),
+        (true, false, _) => format!("the stream of `{TOOL}` is closed without `retry`"),
+        (true, true, None) => format!("whoever resumes the stream of `{TOOL}` gets no answer"),
+        (true, true, Some(_)) => return Judgement::Pass,
+    };
+    let end = http.end.map(|(frame, _)| frame.id);
+    Judgement::Broken(vec![Violation::new(message, http.heads().into_iter().chain(end).chain(answered))])
+}
+
+fn missing_capability(conversation: &Conversation<'_>) -> Judgement {
+    each(conversation, "fixture-without-capability", &["test_missing_capability"], |asked| match asked.answer {
+        Answer::Error { error, .. } if asked.answer.code() == Some(-32021) => {
+            if !error.pointer("/data/requiredCapabilities/sampling").is_some_and(Value::is_object) {
+                return Err("the error -32021 has no object `sampling` in `data.requiredCapabilities`".into());
+            }
+            match asked.status() {
+                None | Some(400) => Ok(()),
+                Some(status) => Err(format!("the error -32021 comes with status {status}, not 400")),
+            }
+        }
+        answer => Err(format!("`test_missing_capability` without sampling got {}, not error -32021", answer.describe())),
+    })
+}
+
+fn list_change_is_told(conversation: &Conversation<'_>) -> Judgement {
+    const TOOLS: [(&str, &str, &str); 2] = [
+        ("test_trigger_tool_change", "notifications/tools/list_changed", "tools"),
+        ("test_trigger_prompt_change", "notifications/prompts/list_changed", "prompts"),
+    ];
+    let names = TOOLS.map(|(tool, ..)| tool);
+    let (mut seen, mut violations) = (0, Vec::new());
+    for probed in conversation.take.probes.iter().filter(|probed| probed.probe == "fixture-change") {
+        let within = |said: &&Said<'_>| probed.first <= said.frame.id && said.frame.id < probed.end;
+        let Some(call) = conversation.from_client().filter(within).find(|said| said.method() == Some("tools/call")) else { continue };
+        let answer = conversation.answer_to(call);
+        if answer.is_none_or(|answer| answer.value.get("result").is_none()) {
+            continue;
+        }
+        let Some((tool, method, kind)) = TOOLS.iter().find(|(tool, ..)| probed.subject.as_deref() == Some(tool)) else { continue };
+        seen += 1;
+        if !conversation.from_server().filter(within).any(|said| said.method() == Some(method)) {
+            let message = format!("after `{tool}` nobody who listens was told that the {kind} have changed");
+            violations.push(Violation::new(message, [Some(call), answer].into_iter().flatten().map(|said| said.frame.id)));
+        }
+    }
+    match (seen, names.iter().any(|name| offers(conversation, name))) {
+        (0, false) => Judgement::NotApplicable(format!("the server does not have `{}`", names.join("`, `"))),
+        _ => Judgement::of(violations, seen, "no list was changed while somebody listened"),
+    }
+}

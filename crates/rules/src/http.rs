@@ -1,0 +1,793 @@
+//! Streamable HTTP: status codes, media types, methods and headers.
+//! Source: basic/transports, Streamable HTTP.
+
+use super::connections::unanswered_posts;
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::{Answer, Asked, Conversation, HttpExchange};
+use mcproof_analysis::read_json;
+use mcproof_analysis::wording::excerpt;
+use mcproof_record::FrameId;
+use serde_json::Value;
+
+pub(super) const SENDING: &[Law] = &[
+    Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports#sending-messages-to-the-server" },
+    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/streamable-http#sending-messages" },
+];
+
+const PRACTICE: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Portability, source: "" }];
+
+const VERSION_HEADER: &str = "basic/transports#protocol-version-header";
+const WITH_VERSION_HEADER: super::Revisions = "2025-06-18"..="2025-11-25";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "http-answer-content-type",
+        area: Area::Http,
+        law: "a request is answered with `application/json` or `text/event-stream`",
+        laws: &[
+            Law { revisions: "2024-11-05"..="2024-11-05", keyword: Keyword::Must, source: "basic/transports#http-with-sse" },
+            Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports#sending-messages-to-the-server" },
+            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/streamable-http#sending-messages" },
+        ],
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(answer_content_type),
+        why: "clients choose by the content type how to read the body, and refuse all others",
+        remedy: "set `Content-Type` to what the body is",
+        sdks: &[],
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: text/html
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+    },
+    Rule {
+        id: "http-result-has-status-200",
+        area: Area::Http,
+        law: "a result is sent with status 200",
+        laws: SENDING,
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(result_has_status_200),
+        why: "clients look at the status first: they take an error status for a failure, and 202 for the answer to a notification",
+        remedy: "answer requests that succeed with status 200",
+        sdks: &[],
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 500 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+    },
+    Rule {
+        id: "http-error-has-status-200",
+        area: Area::Http,
+        law: "in revisions with a handshake, the error for a request that was read is sent with status 200",
+        laws: &[Law { revisions: revisions::SESSIONS, keyword: Keyword::Should, source: "" }],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(error_has_status_200),
+        why: "clients look at the status first: they take 404 for the end of the session, 202 for a notification that was taken, and of any \
+              other status they report the number instead of the error, or wait for a response until their deadline",
+        remedy: "answer with status 200 and the JSON-RPC error; 4xx is for what is wrong with the HTTP request",
+        sdks: &[],
+        bad: r#"
+            @ unknown-method
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"mcproof/no-such-method"}
+            < 404 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+        good: r#"
+            @ unknown-method
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"mcproof/no-such-method"}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+    },
+    Rule {
+        id: "http-notification-gets-202",
+        area: Area::Http,
+        law: "a notification or a response is answered with status 202",
+        laws: SENDING,
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(notification_gets_202),
+        why: "with another status some clients look for a message in the body, and others take the handshake for failed",
+        remedy: "answer notifications and responses with 202 and no body",
+        sdks: &[],
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","method":"notifications/initialized"}
+            < 200"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","method":"notifications/initialized"}
+            < 202"#,
+    },
+    Rule {
+        id: "http-notification-answer-is-empty",
+        area: Area::Http,
+        law: "what answers a notification or a response has no body",
+        laws: SENDING,
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(notification_answer_is_empty),
+        why: "clients that read the body find a message that answers nothing, or no JSON at all",
+        remedy: "send status 202 with `Content-Length: 0`",
+        sdks: &[],
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","method":"notifications/initialized"}
+            < 202 content-type: application/json
+            < {"jsonrpc":"2.0","id":null,"result":{}}"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","method":"notifications/initialized"}
+            < 202"#,
+    },
+    Rule {
+        id: "http-get-opens-stream-or-405",
+        area: Area::Http,
+        law: "a GET opens an event stream, or is answered with 405; in the modern era with 405",
+        laws: &[
+            Law {
+                revisions: revisions::SESSIONS,
+                keyword: Keyword::Must,
+                source: "basic/transports#listening-for-messages-from-the-server",
+            },
+            Law {
+                revisions: revisions::MODERN,
+                keyword: Keyword::Should,
+                source: "basic/transports/streamable-http#earlier-streamable-http-revisions",
+            },
+        ],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(get_opens_stream_or_405),
+        why: "clients open this stream after the handshake; 405 tells them to do without, anything else that the connection failed",
+        remedy: "answer GET at the endpoint with `text/event-stream`, or with 405",
+        sdks: &[("TypeScript", "`app.get('/mcp', (_, response) => response.status(405).end())`")],
+        bad: r"
+            @ get
+            > GET /mcp accept: text/event-stream
+            < 404",
+        good: r"
+            @ get
+            > GET /mcp accept: text/event-stream
+            < 405",
+    },
+    Rule {
+        id: "http-delete-is-answered",
+        area: Area::Http,
+        law: "a DELETE ends the session, or is answered with 405; in the modern era with 405",
+        laws: &[
+            Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports#session-management" },
+            Law {
+                revisions: revisions::MODERN,
+                keyword: Keyword::Should,
+                source: "basic/transports/streamable-http#earlier-streamable-http-revisions",
+            },
+        ],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(delete_is_answered),
+        why: "clients end their sessions when they leave; where that fails, sessions pile up on the server",
+        remedy: "answer DELETE with a status of success and forget the session, or with 405",
+        sdks: &[],
+        bad: r"
+            @ session
+            > POST /mcp
+            < 200 mcp-session-id: 9a1f
+            @ delete
+            > DELETE /mcp mcp-session-id: 9a1f
+            < 500",
+        good: r"
+            @ session
+            > POST /mcp
+            < 200 mcp-session-id: 9a1f
+            @ delete
+            > DELETE /mcp mcp-session-id: 9a1f
+            < 204",
+    },
+    Rule {
+        id: "http-unknown-version-gets-400",
+        area: Area::Http,
+        law: "a request whose `MCP-Protocol-Version` is invalid or not supported is answered with 400",
+        laws: &[Law { revisions: WITH_VERSION_HEADER, keyword: Keyword::Must, source: VERSION_HEADER }],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(unknown_version_gets_400),
+        why: "a client that speaks another revision is answered by rules that it does not know, instead of being told",
+        remedy: "compare the header with the revisions that the server speaks, before anything else is read",
+        sdks: &[],
+        bad: r#"
+            @ plain
+            > POST /mcp
+            < 200
+            @ bad-version 1900-01-01
+            > POST /mcp mcp-protocol-version: 1900-01-01
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        good: r#"
+            @ plain
+            > POST /mcp
+            < 200
+            @ bad-version 1900-01-01
+            > POST /mcp mcp-protocol-version: 1900-01-01
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 400"#,
+    },
+    Rule {
+        id: "http-version-header-is-optional",
+        area: Area::Http,
+        law: "a request of a session without `MCP-Protocol-Version` is served",
+        laws: &[Law { revisions: WITH_VERSION_HEADER, keyword: Keyword::Should, source: VERSION_HEADER }],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(version_header_is_optional),
+        why: "clients of 2025-03-26 do not know the header",
+        remedy: "take a missing header for what the session negotiated, or for 2025-03-26",
+        sdks: &[],
+        bad: r"
+            @ plain
+            > POST /mcp
+            < 200
+            @ no-version
+            > POST /mcp
+            < 400",
+        good: r"
+            @ plain
+            > POST /mcp
+            < 200
+            @ no-version
+            > POST /mcp
+            < 200",
+    },
+    Rule {
+        id: "http-malformed-body-is-4xx",
+        area: Area::Http,
+        law: "a body that is no JSON is answered with a status from 400 to 499",
+        laws: &[
+            Law { revisions: "2024-11-05"..="2024-11-05", keyword: Keyword::Must, source: "basic/transports#http-with-sse" },
+            Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports#sending-messages-to-the-server" },
+            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/streamable-http#sending-messages" },
+        ],
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(malformed_body_is_4xx),
+        why: "a status of success says that the message was taken; 5xx sets off alarms and retries for what the client did wrong",
+        remedy: "catch the failure of the parser, and answer with 400 and the error -32700",
+        sdks: &[("TypeScript", "an error handler after `express.json()` that answers with 400")],
+        bad: r#"
+            @ malformed-body
+            > POST /mcp
+            > {"jsonrpc":
+            < 500"#,
+        good: r#"
+            @ malformed-body
+            > POST /mcp
+            > {"jsonrpc":
+            < 400"#,
+    },
+    Rule {
+        id: "http-wrong-content-type-is-4xx",
+        area: Area::Http,
+        law: "a message that is posted as `text/plain` is refused",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "" }],
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(wrong_content_type_is_4xx),
+        why: "a browser lets any page post `text/plain` to any server without asking, and JSON only after a preflight",
+        remedy: "answer with 415 unless the content type is `application/json`",
+        sdks: &[],
+        bad: r#"
+            @ plain
+            > POST /mcp
+            < 200
+            @ text-body
+            > POST /mcp content-type: text/plain
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        good: r#"
+            @ plain
+            > POST /mcp
+            < 200
+            @ text-body
+            > POST /mcp content-type: text/plain
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 415"#,
+    },
+    Rule {
+        id: "http-batch-is-4xx",
+        area: Area::Http,
+        law: "a batch is refused in revisions without batches",
+        laws: &[
+            Law {
+                revisions: WITH_VERSION_HEADER,
+                keyword: Keyword::Portability,
+                source: "basic/transports#sending-messages-to-the-server",
+            },
+            Law {
+                revisions: revisions::MODERN,
+                keyword: Keyword::Portability,
+                source: "basic/transports/streamable-http#sending-messages",
+            },
+        ],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(batch_is_4xx),
+        why: "an old client that sends one waits for answers that do not come, or gets them in a form that it does not expect",
+        remedy: "answer a body that is an array with 400",
+        sdks: &[],
+        bad: r#"
+            @ plain
+            > POST /mcp
+            < 200
+            @ http-batch
+            > POST /mcp
+            > [{"jsonrpc":"2.0","id":1,"method":"tools/list"}]
+            < 202"#,
+        good: r#"
+            @ plain
+            > POST /mcp
+            < 200
+            @ http-batch
+            > POST /mcp
+            > [{"jsonrpc":"2.0","id":1,"method":"tools/list"}]
+            < 400"#,
+    },
+    Rule {
+        id: "http-null-id-is-refused",
+        area: Area::Http,
+        law: "a request whose id is null is refused",
+        laws: PRACTICE,
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(null_id_is_refused),
+        why: "taken for a notification, it is dropped without a word, and the client waits for its answer",
+        remedy: "answer with 400 and the error -32600",
+        sdks: &[],
+        bad: r#"
+            @ plain
+            > POST /mcp
+            < 200
+            @ null-id
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":null,"method":"tools/list"}
+            < 202"#,
+        good: r#"
+            @ plain
+            > POST /mcp
+            < 200
+            @ null-id
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":null,"method":"tools/list"}
+            < 400"#,
+    },
+    Rule {
+        id: "http-large-body-is-not-5xx",
+        area: Area::Http,
+        law: "a body of 4 MiB is taken, or refused with a status from 400 to 499",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "" }],
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(large_body_is_not_5xx),
+        why: "tools get files and pictures as arguments; 5xx tells clients to try the same again",
+        remedy: "raise the limit for bodies, and answer what is larger with 413",
+        sdks: &[("TypeScript", "`express.json({ limit: '10mb' })`")],
+        bad: r#"
+            @ plain
+            > POST /mcp
+            < 200
+            @ large-body
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 500"#,
+        good: r#"
+            @ plain
+            > POST /mcp
+            < 200
+            @ large-body
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 413"#,
+    },
+    Rule {
+        id: "http-accepts-wildcard",
+        area: Area::Http,
+        law: "`Accept: */*` is taken for JSON and event streams alike",
+        laws: PRACTICE,
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(accepts_wildcard),
+        why: "HTTP libraries and probes send it unless they are told otherwise",
+        remedy: "let `*/*` stand for both media types",
+        sdks: &[],
+        bad: r"
+            @ plain
+            > POST /mcp accept: application/json, text/event-stream
+            < 200
+            @ accept-wildcard
+            > POST /mcp accept: */*
+            < 406",
+        good: r"
+            @ plain
+            > POST /mcp accept: application/json, text/event-stream
+            < 200
+            @ accept-wildcard
+            > POST /mcp accept: */*
+            < 200",
+    },
+    Rule {
+        id: "http-serves-trailing-slash",
+        area: Area::Http,
+        law: "the path of the endpoint does not redirect with a slash at its end, nor without it",
+        laws: PRACTICE,
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(serves_trailing_slash),
+        why: "some clients do not follow redirects of a POST, others drop its body or its token on the way",
+        remedy: "serve both spellings of the path, or answer the other one with 404",
+        sdks: &[("Python", "Starlette: `app.router.redirect_slashes = False`")],
+        bad: r"
+            @ other-slash /mcp/
+            > POST /mcp/
+            < 307 location: /mcp",
+        good: r"
+            @ other-slash /mcp/
+            > POST /mcp/
+            < 404",
+    },
+];
+
+/// The exchange of a probe whose request differs from the plain one in a single thing, where that one is served.
+pub(super) fn varied<'a, 'c>(conversation: &'c Conversation<'a>, probe: &str) -> Result<Asked<'a, 'c>, Judgement> {
+    let untestable = |why: &str| Err(Judgement::Untestable(why.to_owned()));
+    let Some(asked) = conversation.probe(probe) else { return Err(Judgement::NotTried("it was not tried".into())) };
+    if !is_served(conversation) {
+        return untestable("even a plain request was not served, so that a refusal tells nothing");
+    }
+    match asked.status() {
+        Some(_) => Ok(asked),
+        None => untestable("no response came"),
+    }
+}
+
+/// Whether the plain request was.
+pub(super) fn is_served(conversation: &Conversation<'_>) -> bool {
+    conversation.probe("plain").is_some_and(|plain| plain.status().is_some_and(is_success))
+}
+
+pub(super) fn is_success(status: u16) -> bool {
+    (200..300).contains(&status)
+}
+
+/// What came back, with the status that HTTP gave it.
+pub(super) fn told(asked: &Asked<'_, '_>) -> String {
+    match (&asked.answer, asked.status()) {
+        (Answer::Result { .. } | Answer::Error { .. }, Some(status)) => format!("status {status} and {}", asked.answer.describe()),
+        (_, Some(status)) => format!("status {status}"),
+        (answer, None) => answer.describe(),
+    }
+}
+
+fn one(message: String, asked: &Asked<'_, '_>) -> Judgement {
+    Judgement::Broken(vec![Violation::new(message, evidence(asked))])
+}
+
+/// The frames of a probe, with the head of its response.
+pub(super) fn evidence(asked: &Asked<'_, '_>) -> Vec<FrameId> {
+    let mut frames = asked.frames();
+    frames.extend(asked.http.into_iter().flat_map(HttpExchange::heads));
+    frames.sort_unstable();
+    frames.dedup();
+    frames
+}
+
+/// What a POST carried, if that is one value.
+fn posted_message(exchange: &HttpExchange<'_>) -> Option<Value> {
+    (exchange.method == "POST").then(|| serde_json::from_slice::<Value>(exchange.request_body).ok())?
+}
+
+/// The same, if it is a request or a notification.
+fn message_of(exchange: &HttpExchange<'_>) -> Option<Value> {
+    posted_message(exchange).filter(|message| message.get("method").is_some())
+}
+
+fn answer_content_type(conversation: &Conversation<'_>) -> Judgement {
+    let is_sse = conversation.is_over("sse");
+    // In the modern era a request may be refused with another status, and by a message all the same.
+    let brings_error = |exchange: &HttpExchange<'_>| {
+        let is_error = |body: Value| body.get("jsonrpc").is_some() && body.get("error").is_some();
+        conversation.is_modern() && exchange.body.is_some_and(|(_, body)| read_json(body).is_ok_and(|body| body.is_some_and(is_error)))
+    };
+    let answered: Vec<&HttpExchange<'_>> = conversation
+        .exchanges
+        .values()
+        .filter(|exchange| exchange.status() == Some(200) || brings_error(exchange))
+        .filter(|exchange| match is_sse {
+            true => exchange.method == "GET" && exchange.request_header("accept") == Some("text/event-stream"),
+            false => message_of(exchange).is_some_and(|message| message.get("id").is_some()),
+        })
+        .filter(|exchange| is_sse || !exchange.events.is_empty() || exchange.body.is_some_and(|(_, body)| !body.is_empty()))
+        .collect();
+    let is_right = |kind: &str| kind == "text/event-stream" || (!is_sse && kind == "application/json");
+    let wrong: Vec<_> = answered.iter().filter(|exchange| !exchange.media_type().as_deref().is_some_and(is_right)).collect();
+    let violation = wrong.first().map(|exchange| {
+        let kind = exchange.header("content-type").map_or_else(|| "no content type".to_owned(), |kind| format!("`{}`", excerpt(kind)));
+        let what = message_of(exchange).and_then(|message| Some(format!("`{}`", message.get("method")?.as_str()?)));
+        let what = what.unwrap_or_else(|| "the GET of the stream".into());
+        Violation::new(format!("the answer to {what} has {kind}"), exchange.heads())
+    });
+    Judgement::of(violation.into_iter().collect(), answered.len(), "no request was answered with status 200")
+}
+
+/// What is wrong with the JSON of a body, if anything is.
+fn flaw_of_body(body: &[u8]) -> Option<String> {
+    match read_json(body) {
+        Ok(None | Some(Value::Object(_) | Value::Array(_))) => None,
+        Ok(Some(_)) => Some(format!("is no object: `{}`", excerpt(body))),
+        Err(_) if body.trim_ascii().is_empty() => Some("is empty".to_owned()),
+        Err(_) if [b"data:".as_slice(), b"event:", b"id:", b":"].iter().any(|field| body.trim_ascii_start().starts_with(field)) => {
+            Some(format!("is an event stream: `{}`", excerpt(body)))
+        }
+        // One that is cut short is told with how it is framed, one in another encoding with that.
+        Err(error) if error.is_eof() || std::str::from_utf8(body).is_err() => None,
+        Err(_) => Some(match not_a_number(body) {
+            Some(number) => format!("has the number `{number}`, which JSON does not have"),
+            None => format!("is no JSON: `{}`", excerpt(body)),
+        }),
+    }
+}
+
+/// What some serializers write for numbers that JSON has no form for.
+fn not_a_number(body: &[u8]) -> Option<&'static str> {
+    let text = std::str::from_utf8(body).ok()?;
+    let stands = |number: &&str| text.contains(&format!(":{number}")) || text.contains(&format!(": {number}"));
+    ["-Infinity", "Infinity", "NaN"].into_iter().find(stands)
+}
+
+/// Judges `http-body-is-json`.
+pub(super) fn json_body_is_json(conversation: &Conversation<'_>) -> Judgement {
+    let asks = |exchange: &&HttpExchange<'_>| message_of(exchange).is_some_and(|message| message.get("id").is_some());
+    let is_json = |exchange: &&HttpExchange<'_>| exchange.media_type().as_deref() == Some("application/json");
+    // A body that broke off is told with how it is framed.
+    let has_ended = |exchange: &&HttpExchange<'_>| exchange.end.is_some_and(|(_, why)| why.is_none());
+    let is_refusal = |exchange: &HttpExchange<'_>| exchange.status().is_some_and(|status| status >= 400);
+    let has_content = |exchange: &HttpExchange<'_>| exchange.body.is_some_and(|(_, body)| !body.trim_ascii().is_empty());
+    let is_whole = |exchange: &&HttpExchange<'_>| match exchange.status() {
+        Some(200) => exchange.body.is_some() || has_ended(exchange),
+        // A refusal may have no body.
+        _ => is_refusal(exchange) && has_content(exchange),
+    };
+    let bodies: Vec<&HttpExchange<'_>> = conversation.exchanges.values().filter(asks).filter(is_json).filter(is_whole).collect();
+    let is_broken = |exchange: &HttpExchange<'_>| matches!(exchange.end, Some((_, Some(_))));
+    let wrong = bodies.iter().filter(|exchange| !is_broken(exchange)).find_map(|exchange| {
+        let body = exchange.body.map_or(b"".as_slice(), |(_, body)| body);
+        // Nor does it have to be a message.
+        let flaw = flaw_of_body(body).filter(|_| !is_refusal(exchange) || read_json(body).is_err())?;
+        let method = message_of(exchange)?["method"].as_str().unwrap_or_default().to_owned();
+        let frames = exchange.heads().into_iter().chain(exchange.body.map(|(frame, _)| frame.id));
+        Some(Violation::new(format!("the answer to `{method}` is called `application/json` and {flaw}"), frames))
+    });
+    Judgement::of(wrong.into_iter().collect(), bodies.len(), "no request was answered with a JSON body")
+}
+
+fn result_has_status_200(conversation: &Conversation<'_>) -> Judgement {
+    let results: Vec<(&HttpExchange<'_>, FrameId)> = conversation
+        .from_server()
+        .filter(|said| said.value.get("result").is_some())
+        .filter_map(|said| Some((conversation.exchanges.get(&said.exchange?)?, said.frame.id)))
+        .filter(|(exchange, _)| message_of(exchange).is_some_and(|message| message.get("id").is_some()))
+        .collect();
+    let wrong: Vec<_> = results.iter().filter(|(exchange, _)| exchange.status() != Some(200)).collect();
+    let violation = wrong.first().map(|(exchange, frame)| {
+        let status = exchange.status().unwrap_or_default();
+        Violation::new(format!("a result came with status {status}"), exchange.heads().into_iter().chain([*frame]))
+    });
+    Judgement::of(violation.into_iter().collect(), results.len(), "no request was answered with a result")
+}
+
+fn error_has_status_200(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probe("unknown-method") else { return Judgement::NotTried("no unknown method was tried".into()) };
+    match (asked.status(), asked.answer) {
+        (Some(200), Answer::Error { .. }) => Judgement::Pass,
+        (Some(status @ (401 | 403 | 429)), _) => Judgement::Untestable(format!("an unknown method got status {status}")),
+        // What is refused without a message may not have been read.
+        (Some(status), answer) if status != 200 && (status < 400 || matches!(answer, Answer::Error { .. })) => {
+            one(format!("an unknown method got {}", told(&asked)), &asked)
+        }
+        _ => Judgement::Untestable(format!("an unknown method got {}", asked.answer.describe())),
+    }
+}
+
+/// Notifications that were posted, and responses to what the server asked: what each is called, and the status that it got.
+fn unanswerable<'c, 'a>(conversation: &'c Conversation<'a>) -> Vec<(&'c HttpExchange<'a>, String, u16)> {
+    // A response to nothing is none of what a server has to accept.
+    let asked = |id: &Value| conversation.from_server().find(|said| said.is_request() && said.id() == Some(id));
+    let posted = conversation.exchanges.values().filter_map(|exchange| {
+        let message = posted_message(exchange)?;
+        let what = match (message.get("method"), message.get("id")) {
+            (Some(method), None) => format!("`{}`", method.as_str()?),
+            (None, Some(id)) => format!("the response to `{}`", asked(id)?.method()?),
+            _ => return None,
+        };
+        Some((exchange, what, exchange.status()?))
+    });
+    posted.collect()
+}
+
+fn notification_gets_202(conversation: &Conversation<'_>) -> Judgement {
+    let posted = unanswerable(conversation);
+    let wrong = |what: &str, status: u16| match status {
+        202 | 401 | 403 => false,
+        // What the server does not know it may refuse; the end of the handshake it may not.
+        400.. => what == "`notifications/initialized`",
+        _ => true,
+    };
+    let first = posted.iter().find(|(_, what, status)| wrong(what, *status));
+    let violation =
+        first.map(|(exchange, what, status)| Violation::new(format!("{what} was answered with status {status}"), exchange.heads()));
+    let unanswered = unanswered_posts(conversation);
+    let silence = unanswered.first().map(|(exchange, method)| Violation::new(format!("`{method}` got no response"), exchange.heads()));
+    Judgement::of(violation.into_iter().chain(silence).collect(), posted.len(), "no notification was posted")
+}
+
+fn notification_answer_is_empty(conversation: &Conversation<'_>) -> Judgement {
+    let taken: Vec<_> = unanswerable(conversation).into_iter().filter(|(_, _, status)| *status == 202).collect();
+    let violation = taken.iter().find_map(|(exchange, what, _)| {
+        let (frame, body) = exchange.body.filter(|(_, body)| !body.trim_ascii().is_empty())?;
+        let message = format!("what answers {what} has the body `{}`", excerpt(body));
+        Some(Violation::new(message, exchange.heads().into_iter().chain([frame.id])))
+    });
+    Judgement::of(violation.into_iter().collect(), taken.len(), "no notification was answered with 202")
+}
+
+const HAS_LEGACY_ERA: &str = "the server speaks the legacy era as well, which has this method";
+
+fn get_opens_stream_or_405(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probe("get") else {
+        return match conversation.is_modern() && conversation.probe("plain").is_some() {
+            true => Judgement::NotApplicable(HAS_LEGACY_ERA.into()),
+            false => Judgement::NotTried("no GET was sent".into()),
+        };
+    };
+    let is_stream = !conversation.is_modern() && asked.http.and_then(HttpExchange::media_type).as_deref() == Some("text/event-stream");
+    match asked.status() {
+        None => Judgement::Untestable("the GET was not answered within a second".into()),
+        Some(401) => Judgement::Untestable("the GET was not authorized".into()),
+        Some(405) => Judgement::Pass,
+        Some(200) if is_stream => Judgement::Pass,
+        Some(status) => {
+            let kind = asked.http.and_then(|http| http.header("content-type")).map(|kind| format!(" and `{}`", excerpt(kind)));
+            one(format!("a GET was answered with status {status}{}", kind.unwrap_or_default()), &asked)
+        }
+    }
+}
+
+fn delete_is_answered(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probe("delete") else {
+        return match conversation.is_modern() && conversation.probe("plain").is_some() {
+            true => Judgement::NotApplicable(HAS_LEGACY_ERA.into()),
+            false => super::sessions::without_sessions(conversation),
+        };
+    };
+    match asked.status() {
+        None => Judgement::Untestable("the DELETE was not answered".into()),
+        Some(401) => Judgement::Untestable("the DELETE was not authorized".into()),
+        Some(405) => Judgement::Pass,
+        Some(status) if is_success(status) && !conversation.is_modern() => Judgement::Pass,
+        Some(status) => one(format!("a DELETE was answered with status {status}"), &asked),
+    }
+}
+
+fn unknown_version_gets_400(conversation: &Conversation<'_>) -> Judgement {
+    if let Err(judgement) = varied(conversation, "bad-version") {
+        return judgement;
+    }
+    let tried: Vec<_> = conversation.probes("bad-version").filter(|asked| asked.status().is_some()).collect();
+    let wrong: Vec<_> = tried.iter().filter(|asked| asked.status() != Some(400)).collect();
+    let told: Vec<String> =
+        wrong.iter().map(|asked| format!("`{}` got {}", asked.probed.subject.as_deref().unwrap_or_default(), told(asked))).collect();
+    let frames = wrong.iter().flat_map(|asked| evidence(asked));
+    let violation = (!wrong.is_empty()).then(|| Violation::new(format!("the version {}", told.join(", and ")), frames));
+    Judgement::of(violation.into_iter().collect(), tried.len(), "no response came")
+}
+
+fn version_header_is_optional(conversation: &Conversation<'_>) -> Judgement {
+    match varied(conversation, "no-version") {
+        Err(judgement) => judgement,
+        Ok(asked) if asked.status().is_some_and(is_success) => Judgement::Pass,
+        Ok(asked) => one(format!("a request without `MCP-Protocol-Version` got {}", told(&asked)), &asked),
+    }
+}
+
+fn malformed_body_is_4xx(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probe("malformed-body") else { return Judgement::NotTried("none was sent".into()) };
+    let Some(status) = asked.status() else { return Judgement::Untestable("a malformed body was not answered".into()) };
+    let is_told_on_the_stream = conversation.is_over("sse")
+        && is_success(status)
+        && conversation.from_server().any(|said| {
+            let is_late_error = said.value.get("error").is_some() && said.value.get("id").is_none_or(Value::is_null);
+            is_late_error && said.frame.id >= asked.probed.first && said.exchange != asked.http.map(|http| http.id)
+        });
+    match status {
+        400..500 => Judgement::Pass,
+        _ if is_told_on_the_stream => Judgement::Pass,
+        _ => one(format!("a body that is no JSON got status {status}"), &asked),
+    }
+}
+
+fn wrong_content_type_is_4xx(conversation: &Conversation<'_>) -> Judgement {
+    match varied(conversation, "text-body") {
+        Err(judgement) => judgement,
+        Ok(asked) => match (asked.status(), asked.answer) {
+            (Some(400..500), _) | (_, Answer::Error { .. }) => Judgement::Pass,
+            _ => one(format!("a message that was posted as `text/plain` got {}", told(&asked)), &asked),
+        },
+    }
+}
+
+/// A body that is no single request in order, and what a server did with it.
+fn refused_body(conversation: &Conversation<'_>, probe: &str, what: &str) -> Judgement {
+    match varied(conversation, probe) {
+        Err(judgement) => judgement,
+        Ok(asked) => match (asked.status(), asked.answer) {
+            (Some(400..500), _) | (_, Answer::Error { .. }) => Judgement::Pass,
+            _ => one(format!("{what} got {}", told(&asked)), &asked),
+        },
+    }
+}
+
+fn batch_is_4xx(conversation: &Conversation<'_>) -> Judgement {
+    refused_body(conversation, "http-batch", "a batch")
+}
+
+fn null_id_is_refused(conversation: &Conversation<'_>) -> Judgement {
+    refused_body(conversation, "null-id", "a request whose id is null")
+}
+
+fn large_body_is_not_5xx(conversation: &Conversation<'_>) -> Judgement {
+    match varied(conversation, "large-body") {
+        Err(judgement) => judgement,
+        Ok(asked) if asked.status().is_some_and(|status| status >= 500) => one(format!("a body of 4 MiB got {}", told(&asked)), &asked),
+        Ok(_) => Judgement::Pass,
+    }
+}
+
+fn accepts_wildcard(conversation: &Conversation<'_>) -> Judgement {
+    match varied(conversation, "accept-wildcard") {
+        Err(judgement) => judgement,
+        Ok(asked) if asked.status().is_some_and(is_success) => Judgement::Pass,
+        Ok(asked) => one(format!("`Accept: */*` got {}", told(&asked)), &asked),
+    }
+}
+
+fn serves_trailing_slash(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probe("other-slash") else {
+        return match conversation.probe("plain") {
+            Some(_) => Judgement::NotApplicable("the endpoint is at the root, which has one spelling only".into()),
+            None => Judgement::NotTried("it was not tried".into()),
+        };
+    };
+    let path = asked.probed.subject.as_deref().unwrap_or_default();
+    match asked.status() {
+        None => Judgement::Untestable("the other spelling of the path was not answered".into()),
+        Some(status @ 300..400) => {
+            let location = asked.http.and_then(|http| http.header("location")).unwrap_or("nowhere");
+            one(format!("`{path}` redirects to `{}` with status {status}", excerpt(location)), &asked)
+        }
+        Some(_) => Judgement::Pass,
+    }
+}

@@ -1,0 +1,197 @@
+//! Messages over Streamable HTTP: what a body is made of, and which stream carries what.
+//! Source: basic/transports; 2026-07-28, basic/transports/streamable-http.
+
+use super::Conversation;
+use super::answers::{Heard, messages};
+use super::http::SENDING;
+use super::http::json_body_is_json;
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use mcproof_analysis::HttpExchange;
+use mcproof_analysis::wording::excerpt;
+use mcproof_record::FrameId;
+use serde_json::Value;
+
+/// What follows from a response that came to the wrong client is one with it.
+pub(super) const NO_ANSWERS_TO_GET: &str = "http-get-stream-has-no-answers";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "http-body-is-utf8",
+        area: Area::Http,
+        law: "a message in an HTTP body is UTF-8",
+        laws: &[
+            Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports" },
+            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports#messages" },
+        ],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(bodies_are_utf8),
+        why: "a client reads JSON as UTF-8 whatever the header says, and either refuses the message or shows wrong characters",
+        remedy: "encode the serialized message as UTF-8, and take care of text that comes from files or databases in another encoding",
+        sdks: &[],
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"M\xfcnchen"}]}}"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"München"}]}}"#,
+    },
+    Rule {
+        id: "http-body-is-json",
+        area: Area::Http,
+        law: "a body that says that it is JSON is one JSON value",
+        laws: SENDING,
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(json_body_is_json),
+        why: "parsers refuse the whole body for one `NaN`, trailing comma or line of a log, and the request stays without an answer",
+        remedy: "serialize with a strict writer: no number is NaN or infinite in JSON, so send null or a text, and write nothing beside it",
+        sdks: &[("Python", "`json.dumps(…, allow_nan=False)` raises instead of writing `NaN`")],
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"average"}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":{"average":NaN}}}"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"average"}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":{"average":null}}}"#,
+    },
+    Rule {
+        id: NO_ANSWERS_TO_GET,
+        area: Area::Http,
+        law: "the stream of a GET carries no answers, unless it resumes another stream",
+        laws: &[Law {
+            revisions: revisions::SESSIONS,
+            keyword: Keyword::Must,
+            source: "basic/transports#listening-for-messages-from-the-server",
+        }],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(get_streams_have_no_answers),
+        why: "a client waits for the answer where it has asked; without a stream of its own, which is optional, it never gets it",
+        remedy: "send the answer in the response to the POST of its request",
+        sdks: &[("TypeScript", "pass `relatedRequestId` when you send by hand")],
+        bad: r#"
+            > GET /mcp accept: text/event-stream
+            < 200 content-type: text/event-stream
+            < data: {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        good: r#"
+            > GET /mcp accept: text/event-stream
+            < 200 content-type: text/event-stream
+            < data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
+    },
+    Rule {
+        id: "http-progress-comes-on-its-stream",
+        area: Area::Http,
+        law: "progress of a request comes on the stream that answers this request",
+        laws: &[
+            Law { revisions: revisions::SESSIONS, keyword: Keyword::Should, source: "basic/transports#sending-messages-to-the-server" },
+            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/streamable-http#receiving-messages" },
+        ],
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(progress_comes_on_its_stream),
+        why: "a client without a stream of its own misses it, and gateways that route streams bring it to another client",
+        remedy: "send progress through the context of the request that it is about",
+        sdks: &[("TypeScript", "`extra.sendNotification(…)` instead of `server.notification(…)`"), ("Python", "`ctx.report_progress(…)`")],
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","_meta":{"progressToken":7}}}
+            > GET /mcp accept: text/event-stream
+            < 200 content-type: text/event-stream
+            < data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","_meta":{"progressToken":7}}}
+            < 200 content-type: text/event-stream
+            < data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}"#,
+    },
+];
+
+/// Whole bodies that claim to be JSON and answer a message.
+fn json_bodies<'c>(conversation: &'c Conversation<'_>) -> impl Iterator<Item = (FrameId, &'c [u8])> {
+    conversation.exchanges.values().filter_map(|exchange| {
+        let is_answer = exchange.method == "POST" && exchange.status().is_some_and(|status| (200..300).contains(&status));
+        let is_json = exchange.media_type().as_deref() == Some("application/json");
+        let is_whole = exchange.end.is_none_or(|(_, error)| error.is_none());
+        let (frame, body) = exchange.body.filter(|_| is_answer && is_json && is_whole && is_ours(exchange))?;
+        (!body.trim_ascii().is_empty()).then_some((frame.id, body))
+    })
+}
+
+/// Whether a message was sent: what answers other bodies is the matter of other laws.
+fn is_ours(exchange: &HttpExchange<'_>) -> bool {
+    serde_json::from_slice::<Value>(exchange.request_body).is_ok_and(|value| value.is_object())
+}
+
+const NO_BODIES: &str = "the server answers with event streams only";
+
+fn of_bodies(seen: usize, violation: Option<Violation>) -> Judgement {
+    if seen == 0 { Judgement::NotApplicable(NO_BODIES.into()) } else { Judgement::from_violations(violation.into_iter().collect()) }
+}
+
+fn bodies_are_utf8(conversation: &Conversation<'_>) -> Judgement {
+    let bodies: Vec<_> = json_bodies(conversation).collect();
+    let violation = bodies.iter().find_map(|(frame, body)| {
+        let error = std::str::from_utf8(body).err()?;
+        let at = error.valid_up_to();
+        let around = excerpt(&body[at.saturating_sub(20)..(at + 20).min(body.len())]);
+        Some(Violation::new(format!("byte {at} of a body, 0x{:02x}, is no UTF-8: `{around}`", body[at]), [*frame]))
+    });
+    of_bodies(bodies.len(), violation)
+}
+
+fn get_streams_have_no_answers(conversation: &Conversation<'_>) -> Judgement {
+    let is_fresh = |exchange: &&HttpExchange<'_>| exchange.method == "GET" && exchange.request_header("last-event-id").is_none();
+    let streams: Vec<_> = conversation.exchanges.values().filter(is_fresh).filter(|stream| !stream.events.is_empty()).collect();
+    let responses: Vec<_> = messages(conversation).filter(Heard::is_answer).collect();
+    // Who sends one response on several streams does so with all of them, which is the matter of `http-message-is-sent-once`.
+    let is_twin = |one: &Heard<'_>, other: &Heard<'_>| other.exchange != one.exchange && other.value.get("id") == one.value.get("id");
+    if responses.iter().any(|one| responses.iter().any(|other| is_twin(one, other))) {
+        return Judgement::Untestable("responses were sent on several streams".into());
+    }
+    let violation = responses.iter().find_map(|heard| {
+        let stream = streams.iter().find(|stream| Some(stream.id) == heard.exchange)?;
+        let id = heard.value.get("id").map(ToString::to_string).unwrap_or_default();
+        Some(Violation::new(
+            format!("the answer with the id {} came on the stream of a GET", excerpt(id)),
+            [stream.request.id, heard.frame],
+        ))
+    });
+    match streams.is_empty() {
+        true => Judgement::NotApplicable("nothing came on the stream of a GET".into()),
+        false => Judgement::from_violations(violation.into_iter().collect()),
+    }
+}
+
+fn progress_comes_on_its_stream(conversation: &Conversation<'_>) -> Judgement {
+    let (mut seen, mut violations) = (0, Vec::new());
+    for heard in messages(conversation).filter(|heard| heard.method() == Some("notifications/progress")) {
+        let Some(token) = heard.value.pointer("/params/progressToken") else { continue };
+        let brings = |said: &&super::Said<'_>| said.param("/_meta/progressToken") == Some(token) && said.frame.id < heard.frame;
+        let owners: Vec<_> = conversation.from_client().filter(brings).collect();
+        let Some(owner) = owners.last() else { continue };
+        // A task goes on after the answer that names it, and so does its progress, wherever there is a stream.
+        let became_task =
+            |answer: &super::Said<'_>| ["/result/task", "/result/taskId"].iter().any(|place| answer.value.pointer(place).is_some());
+        if owners.iter().any(|owner| conversation.answer_to(owner).is_some_and(became_task)) {
+            continue;
+        }
+        seen += 1;
+        let is_resumed = heard
+            .exchange
+            .and_then(|id| conversation.exchanges.get(&id))
+            .is_some_and(|exchange| exchange.request_header("last-event-id").is_some());
+        if !is_resumed && !owners.iter().any(|owner| owner.exchange == heard.exchange) {
+            violations.push(Violation::new("progress of a request came on another stream than its answer", [owner.frame.id, heard.frame]));
+        }
+    }
+    violations.truncate(1);
+    if seen == 0 { Judgement::NotApplicable("no progress was told".into()) } else { Judgement::from_violations(violations) }
+}

@@ -1,0 +1,228 @@
+//! Names and numbers that are shared with everybody: ids of extensions, codes of errors, types of media.
+//! Source: basic, error codes; basic/versioning, extension negotiation.
+
+use super::Conversation;
+use super::answers::messages;
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use mcproof_analysis::wording::excerpt;
+use mcproof_record::FrameId;
+use serde_json::Value;
+
+const MEDIA: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/prompts#image-content" }];
+const fn modern(keyword: Keyword, source: &'static str) -> Law {
+    Law { revisions: revisions::MODERN, keyword, source }
+}
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "extension-id-is-well-formed",
+        area: Area::Modern,
+        law: "the id of an extension has a prefix",
+        laws: &[modern(Keyword::Must, "basic/versioning#extension-negotiation")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(extension_ids_are_well_formed),
+        why: "an id without a prefix belongs to nobody, and two extensions of the same name cannot be told apart",
+        remedy: "name extensions as keys of `_meta`, with a domain of your own in reverse: `com.example/name`",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"extensions":{"charts":{}}}}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"extensions":{"com.example/charts":{}}}}}"#,
+    },
+    Rule {
+        id: "error-code-is-of-this-revision",
+        area: Area::Modern,
+        law: "an error has no code that the specification keeps for itself and does not define, or no longer",
+        laws: &[modern(Keyword::Must, "basic#error-codes")],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(error_codes_are_defined),
+        why: "clients act on these codes by themselves; one of an earlier revision, or of a later one, makes them do the wrong thing",
+        remedy: "use -32602 for a resource that does not exist, and for errors of your own a code outside of -32768 to -32000",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"a://b","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32050,"message":"Rate limit"}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"a://b","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Resource not found"}}"#,
+    },
+    Rule {
+        id: "error-code-is-not-reserved",
+        area: Area::Modern,
+        law: "codes for errors of one's own are outside of the range that JSON-RPC reserves",
+        laws: &[modern(Keyword::Should, "basic#error-codes")],
+        on: On::Any,
+        lenience: Some("SDKs use codes of this range for errors of their own"),
+        judge: Judge::Each(error_codes_are_free),
+        why: "a code in the range that is reserved may get another meaning with the next revision",
+        remedy: "choose a code outside of -32768 to -32000, such as a positive one",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Session not found"}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":1001,"message":"Too many requests"}}"#,
+    },
+    Rule {
+        id: "mime-type-is-valid",
+        area: Area::Schema,
+        law: "a MIME type has a type and a subtype",
+        laws: MEDIA,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(mime_types_are_valid),
+        why: "hosts choose by the MIME type how to show an image, and the interfaces of models refuse one that they do not know",
+        remedy: "write it as `image/png`: type, slash, subtype, and parameters after a semicolon",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"draw"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"image","data":"aGk=","mimeType":"png"}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"draw"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"}]}}"#,
+    },
+];
+
+/// A violation for the first that is wrong, which tells of the others.
+fn first_of(wrong: &[(String, FrameId)], seen: usize, missing: &str) -> Judgement {
+    let violation = wrong.first().map(|(message, frame)| {
+        let more = if wrong.len() > 1 { format!(" (and {} more)", wrong.len() - 1) } else { String::new() };
+        Violation::new(format!("{message}{more}"), [*frame])
+    });
+    match seen {
+        0 => Judgement::NotApplicable(missing.to_owned()),
+        _ => Judgement::of(violation.into_iter().collect(), seen, missing),
+    }
+}
+
+/// An optional prefix of labels with a slash, and a name, which may be empty.
+fn is_key(key: &str) -> bool {
+    match key.rsplit_once('/') {
+        Some((prefix, name)) => is_prefix(prefix) && is_name(name),
+        None => is_name(key),
+    }
+}
+
+fn is_prefix(prefix: &str) -> bool {
+    let is_label = |label: &str| {
+        let inner = label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        inner && label.starts_with(|first: char| first.is_ascii_alphabetic()) && label.ends_with(|last: char| last.is_ascii_alphanumeric())
+    };
+    prefix.split('.').all(is_label)
+}
+
+fn is_name(name: &str) -> bool {
+    let is_edge = |edge: char| edge.is_ascii_alphanumeric();
+    let inner = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+    name.is_empty() || inner && name.starts_with(is_edge) && name.ends_with(is_edge)
+}
+
+fn extension_ids_are_well_formed(conversation: &Conversation<'_>) -> Judgement {
+    let (mut seen, mut wrong) = (0, Vec::new());
+    if let Some((result, frame)) = conversation.handshake() {
+        for id in result.pointer("/capabilities/extensions").and_then(Value::as_object).into_iter().flat_map(|all| all.keys()) {
+            seen += 1;
+            if !(is_key(id) && id.contains('/')) {
+                wrong.push((format!("the extension `{}` has no prefix, or one that is none", excerpt(id)), frame));
+            }
+        }
+    }
+    first_of(&wrong, seen, "the server declares no extension")
+}
+
+/// Codes that this revision defines for itself.
+const DEFINED: [i64; 3] = [-32020, -32021, -32022];
+/// Codes of earlier revisions.
+const RETIRED: [i64; 2] = [-32002, -32042];
+/// What JSON-RPC itself defines.
+const OF_JSON_RPC: [i64; 5] = [-32700, -32600, -32601, -32602, -32603];
+
+/// Codes of all errors, with their frames.
+fn codes(conversation: &Conversation<'_>) -> Vec<(i64, FrameId)> {
+    messages(conversation).filter_map(|heard| Some((heard.value.pointer("/error/code")?.as_i64()?, heard.frame))).collect()
+}
+
+fn error_codes_are_defined(conversation: &Conversation<'_>) -> Judgement {
+    let codes = codes(conversation);
+    let is_wrong = |code: i64| RETIRED.contains(&code) || ((-32099..=-32020).contains(&code) && !DEFINED.contains(&code));
+    let wrong: Vec<(String, FrameId)> = codes
+        .iter()
+        .filter(|(code, _)| is_wrong(*code))
+        .map(|(code, frame)| match RETIRED.contains(code) {
+            true => (format!("an error has the code {code} of an earlier revision"), *frame),
+            false => (format!("an error has the code {code}, which the specification reserves and does not define"), *frame),
+        })
+        .collect();
+    first_of(&wrong, codes.len(), "the server sent no error")
+}
+
+fn error_codes_are_free(conversation: &Conversation<'_>) -> Judgement {
+    let codes = codes(conversation);
+    let is_others = |code: i64| OF_JSON_RPC.contains(&code) || (-32099..=-32020).contains(&code) || RETIRED.contains(&code);
+    let wrong: Vec<(String, FrameId)> = codes
+        .iter()
+        .filter(|(code, _)| (-32768..=-32000).contains(code) && !is_others(*code))
+        .map(|(code, frame)| (format!("an error has the code {code}, which JSON-RPC reserves"), *frame))
+        .collect();
+    first_of(&wrong, codes.len(), "the server sent no error")
+}
+
+fn mime_types_are_valid(conversation: &Conversation<'_>) -> Judgement {
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for heard in messages(conversation) {
+        let mut found = Vec::new();
+        if let Some(result) = heard.value.get("result") {
+            media_types(result, &mut found);
+        }
+        seen += found.len();
+        let bad = found.into_iter().filter(|kind| !is_media_type(kind));
+        wrong.extend(bad.map(|kind| (format!("`mimeType` is `{}`", excerpt(kind)), heard.frame)));
+    }
+    first_of(&wrong, seen, "the server names no MIME type")
+}
+
+/// Of listed resources, of contents, and of blocks; not in what tools give as structured content or as text.
+fn media_types<'c>(result: &'c Value, found: &mut Vec<&'c str>) {
+    let own = |item: &'c Value| item.get("mimeType").and_then(Value::as_str);
+    for key in ["resources", "resourceTemplates", "contents", "content", "messages"] {
+        for item in result.get(key).and_then(Value::as_array).into_iter().flatten() {
+            found.extend(own(item));
+            found.extend(["resource", "content"].iter().filter_map(|key| item.get(key)).filter_map(own));
+        }
+    }
+}
+
+fn is_media_type(text: &str) -> bool {
+    let is_token = |token: &str| {
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        !token.is_empty() && token.bytes().all(is_part)
+    };
+    let kind = text.split(';').next().unwrap_or_default().trim();
+    kind.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_media_types_are_told_from_others() {
+        for good in ["a", "progressToken", "com.example/trace-id", "io.modelcontextprotocol/x", "com.example/", "a1_b.c-d", ""] {
+            assert!(is_key(good), "{good}");
+        }
+        for bad in ["a b", "-a", "a_", "1a.b/c", "a../c", "/c", "a/b/c", "a-/c", "é"] {
+            assert!(!is_key(bad), "{bad}");
+        }
+        for good in ["image/png", "text/plain; charset=utf-8", "application/vnd.api+json", "text/html;profile=mcp-app"] {
+            assert!(is_media_type(good), "{good}");
+        }
+        for bad in ["png", "image/", "/png", "image png", "", "image/png/x"] {
+            assert!(!is_media_type(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,606 @@
+//! JSON-RPC itself: members, ids, answers.
+//! Source: basic, messages; JSON-RPC 2.0.
+
+use super::Conversation;
+use super::answers::{Heard, Meaning, Pairing, first_abuse, gathered, messages, shown};
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use mcproof_analysis::probes::LEGAL_FORM;
+use mcproof_analysis::{Answer, Asked, Said};
+use mcproof_record::{FrameId, ProbeOutcome};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+pub(super) const MESSAGES: &[Law] = &[
+    Law { revisions: revisions::FIRST, keyword: Keyword::Must, source: "basic/messages" },
+    Law { revisions: revisions::SINCE_2025_03, keyword: Keyword::Must, source: "basic#messages" },
+];
+const FIRST_REQUESTS: Law = Law { revisions: revisions::FIRST, keyword: Keyword::Must, source: "basic/messages#requests" };
+/// Of the server; the modern era has none.
+const REQUESTS: &[Law] = &[FIRST_REQUESTS, Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic#requests" }];
+const ALL_REQUESTS: &[Law] =
+    &[FIRST_REQUESTS, Law { revisions: revisions::SINCE_2025_03, keyword: Keyword::Must, source: "basic#requests" }];
+pub(super) const RESPONSES: &[Law] = &[
+    Law { revisions: revisions::FIRST, keyword: Keyword::Must, source: "basic/messages#responses" },
+    Law { revisions: revisions::SINCE_2025_03, keyword: Keyword::Must, source: "basic#responses" },
+];
+const NOTIFICATIONS: &[Law] = &[
+    Law { revisions: revisions::FIRST, keyword: Keyword::Must, source: "basic/messages#notifications" },
+    Law { revisions: revisions::SINCE_2025_03, keyword: Keyword::Must, source: "basic#notifications" },
+];
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "jsonrpc-version-is-2-0",
+        area: Area::JsonRpc,
+        law: "each message has the member `jsonrpc` with the value \"2.0\"",
+        laws: MESSAGES,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(version_is_2_0),
+        why: "clients tell messages of the protocol from others by it, and drop what lacks it",
+        remedy: "put `\"jsonrpc\": \"2.0\"` into each message, as a string",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            < {"id":1,"result":{}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+    },
+    Rule {
+        id: "answer-echoes-id",
+        area: Area::JsonRpc,
+        law: "an answer has the id of its request, with its value and its type",
+        laws: RESPONSES,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(answers_echo_ids),
+        why: "the id is all that a client has to find the request by; with another one the answer is dropped, and the request times out",
+        remedy: "keep the id as the JSON value that came: a string stays a string, a number a number",
+        sdks: &[("Go", "keep it as `json.RawMessage`, not as `int`")],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":7,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":"7","result":{"tools":[]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":7,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":7,"result":{"tools":[]}}
+            > {"jsonrpc":"2.0","id":"seven","method":"tools/list"}
+            < {"jsonrpc":"2.0","id":"seven","result":{"tools":[]}}"#,
+    },
+    Rule {
+        id: "answer-comes-once",
+        area: Area::JsonRpc,
+        law: "a request is answered once",
+        laws: RESPONSES,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(answers_come_once),
+        why: "a second answer belongs to nothing: clients log an error, and those that use an id again take it for the answer to something else",
+        remedy: "answer each request in one place, also when its handler fails after it has answered",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+    },
+    Rule {
+        id: "answer-has-result-or-error",
+        area: Area::JsonRpc,
+        law: "an answer has either a result or an error",
+        laws: RESPONSES,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(answers_have_one),
+        why: "with both, clients disagree on whether it worked; with neither, they take the answer for no message at all",
+        remedy: "leave `error` out of a success, and `result` out of an error: not even as null",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            < {"jsonrpc":"2.0","id":1,"result":{},"error":null}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+    },
+    Rule {
+        id: "error-has-code-and-message",
+        area: Area::JsonRpc,
+        law: "an error has an integer as its code, and a message",
+        laws: RESPONSES,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(errors_are_whole),
+        why: "clients decide by the code and show the message; an error without them fails to parse, and hides what went wrong",
+        remedy: "give each error a `code` that is a number and a `message` that is a string",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"prompts/list"}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":"NOT_FOUND","message":"no prompts"}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"prompts/list"}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no prompts"}}"#,
+    },
+    Rule {
+        id: "legal-request-is-served",
+        area: Area::JsonRpc,
+        law: "a request is served whatever its legal form: any string or integer as its id, with `_meta` or without `params`",
+        laws: ALL_REQUESTS,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(legal_requests_are_served),
+        why: "SDKs differ in what they send: some count from 0, some use strings as ids, most ask for progress, and many leave out empty `params`",
+        remedy: "accept 0, negative numbers and any string as an id, and treat what the schema has as optional as optional",
+        sdks: &[],
+        bad: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+            @ legal-form the id 0
+            > {"jsonrpc":"2.0","id":0,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":0,"error":{"code":-32600,"message":"Invalid request"}}"#,
+        good: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+            @ legal-form the id 0
+            > {"jsonrpc":"2.0","id":0,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":0,"result":{"tools":[]}}"#,
+    },
+    Rule {
+        id: "notification-is-not-answered",
+        area: Area::JsonRpc,
+        law: "a notification is not answered, not even with an error",
+        laws: NOTIFICATIONS,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(notifications_are_not_answered),
+        why: "an answer without an id belongs to nothing, and clients that check their input hang up on it",
+        remedy: "answer nothing that has no `id`, whether it is known or not",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","method":"notifications/initialized"}
+            < {"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"Method not found"}}
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","method":"notifications/initialized"}
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+    },
+    Rule {
+        id: "answer-matches-a-request",
+        area: Area::JsonRpc,
+        law: "a server answers only what was asked",
+        laws: RESPONSES,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(answers_match_requests),
+        why: "an answer to nobody is an error in the client's log at best; at worst its id is that of a request to come",
+        remedy: "look for answers that go to another client, or that are sent after their request was cancelled and its id forgotten",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            < {"jsonrpc":"2.0","id":987,"result":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+    },
+    Rule {
+        id: "server-request-id-is-fresh",
+        area: Area::JsonRpc,
+        law: "a request of the server has a string or an integer as its id, and never the same twice",
+        laws: REQUESTS,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(request_ids_are_fresh),
+        why: "the client's answer cannot be told from that to the other request; one with the id null is taken for a notification, and not answered",
+        remedy: "count the server's requests in each session, and never reset the counter",
+        sdks: &[],
+        bad: r#"
+            < {"jsonrpc":"2.0","id":0,"method":"ping"}
+            > {"jsonrpc":"2.0","id":0,"result":{}}
+            < {"jsonrpc":"2.0","id":0,"method":"roots/list"}"#,
+        good: r#"
+            < {"jsonrpc":"2.0","id":0,"method":"ping"}
+            > {"jsonrpc":"2.0","id":0,"result":{}}
+            < {"jsonrpc":"2.0","id":1,"method":"roots/list"}"#,
+    },
+    Rule {
+        id: "messages-are-not-batched",
+        area: Area::JsonRpc,
+        law: "each message is sent by itself, not in an array",
+        laws: &[
+            Law { revisions: "2025-06-18"..="2025-11-25", keyword: Keyword::Must, source: "basic/transports" },
+            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/stdio" },
+        ],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(messages_are_not_batched),
+        why: "batches left the protocol with 2025-06-18; clients read one object and find none",
+        remedy: "send what is in the array one by one",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            < [{"jsonrpc":"2.0","id":1,"result":{}}]"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+    },
+    Rule {
+        id: "unknown-method-is-refused",
+        area: Area::JsonRpc,
+        law: "a request for a method that does not exist is answered with an error",
+        laws: MESSAGES,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(unknown_method_is_refused),
+        why: "newer clients try newer methods first; a server that is silent or answers with a result leaves them in the dark",
+        remedy: "answer what is unknown with the error -32601",
+        sdks: &[],
+        bad: r#"
+            @ unknown-method
+            > {"jsonrpc":"2.0","id":1,"method":"mcproof/no-such-method"}
+            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        good: r#"
+            @ unknown-method
+            > {"jsonrpc":"2.0","id":1,"method":"mcproof/no-such-method"}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+    },
+    Rule {
+        id: "unknown-method-code",
+        area: Area::JsonRpc,
+        law: "a method that does not exist is refused with the code -32601",
+        laws: &[
+            Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "https://www.jsonrpc.org/specification#error_object" },
+            Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "basic#error-codes" },
+        ],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(unknown_method_code),
+        why: "clients fall back to older methods on this code, and give up on any other",
+        remedy: "answer methods that are unknown with -32601, before their parameters are looked at",
+        sdks: &[],
+        bad: r#"
+            @ unknown-method
+            > {"jsonrpc":"2.0","id":1,"method":"mcproof/no-such-method"}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Invalid request parameters"}}"#,
+        good: r#"
+            @ unknown-method
+            > {"jsonrpc":"2.0","id":1,"method":"mcproof/no-such-method"}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+    },
+    Rule {
+        id: "concurrent-answers-match",
+        area: Area::JsonRpc,
+        law: "of several requests at once each gets its own answer",
+        laws: RESPONSES,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(concurrent_answers_match),
+        why: "one user sees what belongs to another; hosts call several tools at once as a matter of course",
+        remedy: "keep what belongs to a request in its handler, not in a variable of the server",
+        sdks: &[],
+        bad: r#"
+            @ concurrent
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"mcproof-at-once-one"}}}
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"text":"mcproof-at-once-two"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"mcproof-at-once-two"}]}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"mcproof-at-once-two"}]}}"#,
+        good: r#"
+            @ concurrent
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            > {"jsonrpc":"2.0","id":2,"method":"prompts/list"}
+            < {"jsonrpc":"2.0","id":2,"result":{"prompts":[]}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+    },
+];
+
+const NO_MESSAGE: &str = "the server sent no message";
+const NO_ANSWER: &str = "the server answered nothing";
+
+fn version_is_2_0(conversation: &Conversation<'_>) -> Judgement {
+    let all: Vec<Heard<'_>> = messages(conversation).collect();
+    let wrong = all.iter().filter(|heard| heard.value.get("jsonrpc") != Some(&json!("2.0")));
+    let violations = wrong.map(|heard| {
+        let found = heard.value.get("jsonrpc").map_or_else(|| "no `jsonrpc`".to_owned(), |found| format!("`jsonrpc` {}", shown(found)));
+        Violation::new(format!("a message has {found}"), [heard.frame])
+    });
+    Judgement::of(gathered(violations.collect()), all.len(), NO_MESSAGE)
+}
+
+fn answers_echo_ids(conversation: &Conversation<'_>) -> Judgement {
+    let pairing = Pairing::of(conversation);
+    let wrong = pairing.replies.iter().filter_map(|reply| match reply.meaning {
+        Meaning::WrongId { request } => Some((reply, &pairing.requests[request])),
+        _ => None,
+    });
+    let violations = wrong.map(|(reply, request)| {
+        let found = reply.value.get("id").map_or_else(|| "no id".to_owned(), |id| format!("the id {}", shown(id)));
+        let message = format!("the answer to `{}`, which has the id {}, has {found}", request.method(), shown(request.id()));
+        Violation::new(message, [request.frame, reply.frame])
+    });
+    Judgement::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)
+}
+
+fn answers_come_once(conversation: &Conversation<'_>) -> Judgement {
+    let pairing = Pairing::of(conversation);
+    let again = pairing.replies.iter().filter_map(|reply| match reply.meaning {
+        Meaning::Again { request } => Some((reply, request, &pairing.requests[request])),
+        _ => None,
+    });
+    let violations = again.map(|(reply, index, request)| {
+        let first = pairing.answer_to(index).map(|first| first.frame);
+        let message = format!("`{}` with the id {} is answered a second time", request.method(), shown(request.id()));
+        Violation::new(message, [Some(request.frame), first, Some(reply.frame)].into_iter().flatten())
+    });
+    Judgement::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)
+}
+
+fn answers_have_one(conversation: &Conversation<'_>) -> Judgement {
+    let answers: Vec<Heard<'_>> = messages(conversation).filter(Heard::is_answer).collect();
+    let violations = answers.iter().filter_map(|heard| {
+        let wrong = match (heard.value.get("result"), heard.value.get("error")) {
+            (Some(_), Some(_)) => "both a result and an error",
+            (None, None) => "neither a result nor an error",
+            _ => return None,
+        };
+        let id = heard.value.get("id").unwrap_or(&Value::Null);
+        Some(Violation::new(format!("the answer with the id {} has {wrong}", shown(id)), [heard.frame]))
+    });
+    Judgement::of(gathered(violations.collect()), answers.len(), NO_ANSWER)
+}
+
+fn errors_are_whole(conversation: &Conversation<'_>) -> Judgement {
+    let errors: Vec<(Heard<'_>, &Value)> = messages(conversation)
+        .filter(|heard| heard.is_answer() && heard.value.get("result").is_none())
+        .filter_map(|heard| Some((heard, heard.value.get("error")?)))
+        .collect();
+    let violations = errors.iter().filter_map(|(heard, error)| {
+        let is_integer = |code: &Value| code.is_i64() || code.as_f64().is_some_and(|code| code.fract() == 0.0);
+        let wrong = match (error.get("code"), error.get("message")) {
+            _ if !error.is_object() => format!("an error is {}, no object", shown(error)),
+            (None, _) => "an error has no code".into(),
+            (Some(code), _) if !is_integer(code) => format!("an error has the code {}, which is no integer", shown(code)),
+            (_, None) => "an error has no message".into(),
+            (_, Some(message)) if !message.is_string() => format!("an error has the message {}, which is no string", shown(message)),
+            _ => return None,
+        };
+        Some(Violation::new(wrong, [heard.frame]))
+    });
+    let violations = gathered(violations.collect());
+    match errors.is_empty() {
+        true => Judgement::Untestable("the server refused nothing with an error".into()),
+        false => Judgement::from_violations(violations),
+    }
+}
+
+fn notifications_are_not_answered(conversation: &Conversation<'_>) -> Judgement {
+    if conversation.is_over("http") {
+        return Judgement::NotApplicable(
+            "over HTTP the response to a notification is judged by `http-notification-answer-is-empty`".into(),
+        );
+    }
+    let notifications = conversation.from_client().filter(|said| said.is_notification()).count();
+    let pairing = Pairing::of(conversation);
+    let answered = pairing.replies.iter().filter_map(|reply| match reply.meaning {
+        Meaning::OfNotification { notification } => Some((reply, notification)),
+        _ => None,
+    });
+    let violations = answered.map(|(reply, notification)| {
+        let sent = conversation.from_client().find(|said| said.frame.id == notification).and_then(|said| said.method());
+        let message = format!("`{}` is answered: {}", sent.unwrap_or("a notification"), shown(reply.value));
+        Violation::new(message, [notification, reply.frame])
+    });
+    Judgement::of(gathered(violations.collect()), notifications.min(pairing.replies.len()), "no notification was sent")
+}
+
+fn answers_match_requests(conversation: &Conversation<'_>) -> Judgement {
+    if conversation.take.transcript.dropped > 0 {
+        return Judgement::Untestable(
+            "the conversation was too long to be kept whole, so a request may be missing; see `--max-transcript`".into(),
+        );
+    }
+    let pairing = Pairing::of(conversation);
+    let stray = pairing.replies.iter().filter(|reply| reply.meaning == Meaning::Stray);
+    let violations = stray.map(|reply| {
+        let id = reply.value.get("id").map_or_else(|| "without an id".to_owned(), |id| format!("with the id {}", shown(id)));
+        Violation::new(format!("an answer {id} came, which nothing was asked with"), [reply.frame])
+    });
+    Judgement::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)
+}
+
+fn request_ids_are_fresh(conversation: &Conversation<'_>) -> Judgement {
+    let asked: Vec<Heard<'_>> = messages(conversation).filter(Heard::is_request).collect();
+    if asked.is_empty() {
+        return Judgement::NotApplicable("the server asked nothing of the client".into());
+    }
+    let mut known: BTreeMap<String, Heard<'_>> = BTreeMap::new();
+    let mut violations = Vec::new();
+    for heard in asked {
+        let (id, method) = (heard.value.get("id").unwrap_or(&Value::Null), heard.method().unwrap_or_default());
+        if !(id.is_string() || id.is_i64() || id.is_u64()) {
+            violations.push(Violation::new(format!("the server asks `{method}` with the id {}", shown(id)), [heard.frame]));
+            continue;
+        }
+        // The same on another stream is a copy: that is another law.
+        if let Some(earlier) = known.get(&id.to_string()).filter(|earlier| earlier.exchange == heard.exchange) {
+            let before = earlier.method().unwrap_or_default();
+            let message = format!("the server asks `{method}` with the id {}, with which it asked `{before}` before", shown(id));
+            violations.push(Violation::new(message, [earlier.frame, heard.frame]));
+        }
+        known.entry(id.to_string()).or_insert(heard);
+    }
+    Judgement::from_violations(gathered(violations))
+}
+
+fn messages_are_not_batched(conversation: &Conversation<'_>) -> Judgement {
+    // A batch may be answered in kind.
+    let end = first_abuse(conversation);
+    let values: Vec<_> = conversation.from_server().filter(|said| end.is_none_or(|end| said.frame.id < end)).collect();
+    let batches = values.iter().filter(|said| said.value.as_array().is_some_and(|all| all.iter().any(super::answers::is_message)));
+    let violations = batches.map(|said| {
+        let count = said.value.as_array().map_or(0, Vec::len);
+        Violation::new(format!("{count} message(s) came in an array"), [said.frame.id])
+    });
+    Judgement::of(gathered(violations.collect()), values.len(), NO_MESSAGE)
+}
+
+fn unknown_method_is_refused(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probe("unknown-method") else { return Judgement::Untestable("no unknown method was tried".into()) };
+    match asked.answer {
+        _ if asked.answer.is_refusal() => Judgement::Pass,
+        Answer::Result { .. } | Answer::Silence => {
+            Judgement::Broken(vec![Violation::new(format!("an unknown method got {}", asked.answer.describe()), asked.frames())])
+        }
+        _ => Judgement::Untestable(format!("an unknown method got {}", asked.answer.describe())),
+    }
+}
+
+fn unknown_method_code(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probe("unknown-method") else { return Judgement::Untestable("no unknown method was tried".into()) };
+    match asked.answer.code() {
+        Some(-32601) => Judgement::Pass,
+        Some(code) => Judgement::Broken(vec![Violation::new(format!("an unknown method got the error {code}"), asked.frames())]),
+        None => Judgement::Untestable(format!("an unknown method got {}", asked.answer.describe())),
+    }
+}
+
+/// The keys of lists by their methods.
+const LISTS: [(&str, &str); 4] = [
+    ("tools/list", "tools"),
+    ("prompts/list", "prompts"),
+    ("resources/list", "resources"),
+    ("resources/templates/list", "resourceTemplates"),
+];
+
+fn concurrent_answers_match(conversation: &Conversation<'_>) -> Judgement {
+    let Some(probed) = conversation.take.probes.iter().find(|probed| probed.probe == "concurrent" && probed.outcome != ProbeOutcome::Gone)
+    else {
+        return Judgement::Untestable("nothing was asked several times at once".into());
+    };
+    let pairing = Pairing::of(conversation);
+    let asked: Vec<_> = pairing.within(probed.first, probed.end).collect();
+    let mut seen = 0;
+    let mut violations = Vec::new();
+    for (index, request) in &asked {
+        let Some(reply) = pairing.answer_to(*index).filter(|reply| matches!(reply.meaning, Meaning::Answer { .. })) else { continue };
+        let Some(result) = reply.value.get("result") else { continue };
+        seen += 1;
+        let others = asked.iter().filter(|(other, _)| other != index).map(|(_, other)| other.value);
+        if let Some(mixed) = mixed_up(request.value, result, others) {
+            violations.push(Violation::new(
+                format!("of several requests at once `{}` got {mixed}", request.method()),
+                [request.frame, reply.frame],
+            ));
+        }
+    }
+    match seen {
+        0 | 1 if violations.is_empty() => {
+            Judgement::Untestable("of several requests at once not even two were answered with a result".into())
+        }
+        _ => Judgement::from_violations(gathered(violations)),
+    }
+}
+
+/// What belongs to another request, if it is in a result and what belongs to this one is not.
+fn mixed_up<'v>(request: &Value, result: &Value, mut others: impl Iterator<Item = &'v Value>) -> Option<String> {
+    let method = request["method"].as_str()?;
+    if let Some((_, key)) = LISTS.iter().find(|(known, _)| *known == method) {
+        let other = LISTS.iter().find(|(_, other)| result.get(other).is_some())?;
+        return result.get(key).is_none().then(|| format!("the answer to `{}`", other.0));
+    }
+    let text = result.to_string();
+    let subjects = |request: &Value| -> Vec<String> {
+        let params = &request["params"];
+        let uri = params["uri"].as_str().into_iter();
+        let texts = params["arguments"].as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
+        uri.chain(texts.filter(|text| text.starts_with("mcproof-at-once-"))).map(str::to_owned).collect()
+    };
+    let own = subjects(request);
+    if own.iter().any(|own| text.contains(own.as_str())) {
+        return None;
+    }
+    let other = others
+        .find(|other| other["method"] == request["method"] && subjects(other).iter().any(|subject| text.contains(subject.as_str())))?;
+    Some(format!("what was asked with {}", shown(&other["params"])))
+}
+
+fn legal_requests_are_served(conversation: &Conversation<'_>) -> Judgement {
+    let is_served = |method: &str| {
+        let mut served = conversation.requests().filter(|(request, _)| request.method() == Some(method));
+        served.any(|(_, answer)| answer.is_some_and(|answer| answer.value.get("result").is_some()))
+    };
+    let (mut seen, mut violations) = (0, Vec::new());
+    for asked in conversation.probes(LEGAL_FORM) {
+        let Some(method) = asked.request.and_then(Said::method).filter(|method| is_served(method)) else { continue };
+        match asked.answer {
+            Answer::Gone | Answer::None => continue,
+            Answer::Result { .. } => {}
+            // An answer with another id is another rule's.
+            Answer::Silence | Answer::Status { status: 200..300, .. } if is_misnamed(conversation, &asked) => {}
+            answer => {
+                let message = format!("`{method}` with {} got {}", asked.subject(), answer.describe());
+                violations.push(Violation::new(message, asked.frames()));
+            }
+        }
+        seen += 1;
+    }
+    Judgement::of(violations, seen, "no request in another form was tried")
+}
+
+/// Whether the answer came with an id that is not the request's.
+fn is_misnamed(conversation: &Conversation<'_>, asked: &Asked<'_, '_>) -> bool {
+    let within = |frame: FrameId| asked.probed.first <= frame && frame < asked.probed.end;
+    conversation.from_server().any(|said| said.is_answer() && within(said.frame.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcproof_analysis::example;
+
+    /// What the answers of an example over stdio mean, in order.
+    fn check(text: &str, expected: &[&str]) {
+        let take = example::read(text, "stdio", "2025-11-25");
+        let conversation = Conversation::new(&take);
+        let pairing = Pairing::of(&conversation);
+        let found: Vec<String> = pairing
+            .replies
+            .iter()
+            .map(|reply| match reply.meaning {
+                Meaning::Answer { request } => format!("answer {}", pairing.requests[request].method()),
+                Meaning::Again { request } => format!("again {}", pairing.requests[request].method()),
+                Meaning::WrongId { request } => format!("wrong {}", pairing.requests[request].method()),
+                Meaning::OfNotification { .. } => "notification".into(),
+                Meaning::Excused => "excused".into(),
+                Meaning::Stray => "stray".into(),
+            })
+            .collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn what_an_answer_is_about_is_told_without_its_id() {
+        let one = r#"> {"jsonrpc":"2.0","id":1,"method":"one"}"#;
+        let told = r#"> {"jsonrpc":"2.0","method":"notifications/told"}"#;
+        let answer = |id: &str| format!("< {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}");
+        let join = |lines: &[&str]| lines.join("\n");
+        check(&join(&[one, &answer("1")]), &["answer one"]);
+        check(&join(&[one, &answer("1"), &answer("1")]), &["answer one", "again one"]);
+        check(&join(&[one, one, &answer("1"), &answer("1")]), &["answer one", "answer one"]);
+        check(&join(&[one, &answer("\"1\"")]), &["wrong one"]);
+        check(&join(&[one, &answer("null")]), &["wrong one"]);
+        check(&join(&[one, &answer("2"), &answer("1")]), &["stray", "answer one"]);
+        check(&join(&[one, &answer("1"), told, &answer("null")]), &["answer one", "notification"]);
+        check(&join(&[one, told, &answer("null"), &answer("1")]), &["notification", "answer one"]);
+        check(&join(&[told, one, &answer("null"), &answer("1")]), &["notification", "answer one"]);
+        check(&join(&["> {\"jsonrpc\":", &answer("null"), one, &answer("1")]), &["excused", "answer one"]);
+        check(&join(&[told, one, ">", &answer("1"), &answer("null")]), &["answer one", "excused"]);
+        check(&join(&[">", one, &answer("\"1\"")]), &["wrong one"]);
+        check(&join(&[one, "< [{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}]"]), &["answer one"]);
+        check(&join(&[one, "< {\"level\":\"info\"}", &answer("1")]), &["answer one"]);
+    }
+}

@@ -1,0 +1,382 @@
+//! Holds rules against conversations: which rule concerns which of them, and how what several say becomes one ruling.
+
+use super::lifecycle::{COULD_NOT_BE_READ, WANTS_AUTHORIZATION};
+use super::{Conversation, Judge, Judgement, Rule, Violation, causes};
+use mcproof_analysis::revision_is_modern;
+use mcproof_client::revision::{LEGACY, MODERN};
+use mcproof_record::{Direction, Finding, Frame, FrameBody, Judged, Opened, Ruling, Severity, Take, without_numbers};
+use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::available_parallelism;
+
+/// Why nothing can be told of a server that limits how often it is asked.
+const THROTTLED: &str = "the server refused requests with status 429 (too many requests): raise its limit for the check";
+
+const EXPIRED: &str = "the server ended the session during the conversation, as it may: raise its session lifetime for the check";
+const TURNED_AWAY: &str = "the server refused a second session beside the first one";
+const UNREADABLE: &str = "the server issues session ids that are not valid UTF-8, so that no client can send them back";
+
+/// Judges takes by rules. `is_strict` gives no lenience.
+pub fn judge(rules: &[&'static Rule], takes: &[Take], is_strict: bool) -> Vec<Ruling> {
+    let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
+    let mut rulings = judge_all(rules, &conversations, is_strict);
+    causes::fold(&mut rulings, &conversations);
+    if let Some(common) = common_reason(&conversations, &rulings) {
+        for ruling in &mut rulings {
+            if let Judged::Untestable { why } = &mut ruling.judged
+                && !conversations.iter().any(|one| one.left_out() == Some(why.as_str()))
+            {
+                common.clone_into(why);
+            }
+        }
+    }
+    rulings
+}
+
+/// Each rule by itself, and as many of them at once as there are cores: nothing else is left to do for whoever waits.
+fn judge_all(rules: &[&'static Rule], conversations: &[Conversation<'_>], is_strict: bool) -> Vec<Ruling> {
+    let (next, judged) = (AtomicUsize::new(0), rules.iter().map(|_| OnceLock::new()).collect::<Vec<_>>());
+    let work = || {
+        while let Some((rule, place)) = rules.iter().zip(&judged).nth(next.fetch_add(1, Ordering::Relaxed)) {
+            place.get_or_init(|| judge_one(rule, conversations, is_strict));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    judged.into_iter().filter_map(OnceLock::into_inner).collect()
+}
+
+/// Where no conversation came about, each rule lacks something else, and all for the same reason.
+fn common_reason(conversations: &[Conversation<'_>], rulings: &[Ruling]) -> Option<&'static str> {
+    if conversations.is_empty() {
+        return None;
+    }
+    if !conversations.iter().any(was_answered) {
+        return Some("the server never said anything");
+    }
+    let has_result = |conversation: &Conversation<'_>| conversation.from_server().any(|said| said.value.get("result").is_some());
+    if conversations.iter().any(|one| one.take.opened == Opened::Yes || has_result(one)) {
+        return None;
+    }
+    let is_told = |reason: &str| rulings.iter().any(|ruling| matches!(&ruling.judged, Judged::Untestable { why } if why == reason));
+    let better = [WANTS_AUTHORIZATION, COULD_NOT_BE_READ].into_iter().find(|reason| is_told(reason));
+    Some(better.unwrap_or("the server gave no request a result"))
+}
+
+/// Whether the server said anything at all where its client listens, readable or not.
+fn was_answered(conversation: &Conversation<'_>) -> bool {
+    let is_said = |frame: &Frame| {
+        let speaks = matches!(frame.body, FrameBody::Line { .. } | FrameBody::HttpResponse { .. });
+        speaks && frame.direction == Direction::FromServer
+    };
+    conversation.frames().iter().any(is_said)
+}
+
+/// What a response is made of, be it the refusal of an era that the server does not speak.
+const OF_ANY_ERA: [&str; 4] =
+    ["jsonrpc-version-is-2-0", "message-has-each-member-once", "json-names-are-unique", "error-has-code-and-message"];
+
+/// The revision whose laws hold for a conversation: whoever does not speak an era answers by the laws of the other one.
+fn revision(take: &Take) -> &str {
+    match take.opened {
+        Opened::OtherEra if revision_is_modern(&take.revision) => LEGACY[0],
+        Opened::OtherEra => MODERN,
+        _ => &take.revision,
+    }
+}
+
+/// Judges conversations, in the order of their takes, by one rule.
+pub fn judge_one(rule: &Rule, conversations: &[Conversation<'_>], is_strict: bool) -> Ruling {
+    let concerned: Vec<(usize, &Conversation<'_>)> = conversations
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| one.take.opened != Opened::OtherEra || OF_ANY_ERA.contains(&rule.id))
+        .filter(|(_, one)| rule.on.includes(&one.take.transport) && rule.law_in(revision(one.take)).is_some())
+        .collect();
+    let judged = match (concerned.is_empty(), &rule.judge) {
+        (true, _) => Judged::NotApplicable { why: "this server was not talked to over a transport and in a revision that has it".into() },
+        (false, Judge::Each(judge)) => {
+            let said = concerned.iter().map(|(take, one)| (*take, in_time(one, unless_refused(judge(one), |_| one))));
+            merge(rule, conversations, said, is_strict)
+        }
+        (false, Judge::Together(judge)) => {
+            let all: Vec<&Conversation<'_>> = concerned.iter().map(|(_, one)| *one).collect();
+            let said = match unless_refused(judge(&all), |violation| all[violation.conversation]) {
+                Judgement::Broken(violations) => {
+                    let of = |violation: Violation| (concerned[violation.conversation].0, Judgement::Broken(vec![violation]));
+                    violations.into_iter().map(of).collect()
+                }
+                other => {
+                    let (take, one) = concerned.iter().find(|(_, one)| one.left_out().is_some()).unwrap_or(&concerned[0]);
+                    vec![(*take, in_time(one, other))]
+                }
+            };
+            merge(rule, conversations, said.into_iter(), is_strict)
+        }
+    };
+    Ruling { rule: rule.id.into(), area: rule.area.name().into(), law: rule.law.into(), judged }
+}
+
+/// What rests on a response with status 429, on a session that had ended, that cannot be named or that never began is no violation: the
+/// server refused to be asked, and says nothing about what it was asked.
+fn unless_refused<'c, 'a: 'c>(judgement: Judgement, of: impl Fn(&Violation) -> &'c Conversation<'a>) -> Judgement {
+    let Judgement::Broken(violations) = judgement else { return judgement };
+    let reason = |violation: &Violation| match of(violation) {
+        one if one.is_throttled(&violation.frames) => Some(THROTTLED),
+        one if one.rests_on_expiry(&violation.frames) => Some(EXPIRED),
+        one if one.rests_on_unreadable_session(&violation.frames) => Some(UNREADABLE),
+        one if one.rests_on_second_session(&violation.frames) => Some(TURNED_AWAY),
+        _ => None,
+    };
+    let excuse = violations.iter().find_map(reason);
+    let told: Vec<_> = violations.into_iter().filter(|violation| reason(violation).is_none()).collect();
+    match excuse {
+        Some(excuse) if told.is_empty() => Judgement::Untestable(excuse.into()),
+        _ => Judgement::Broken(told),
+    }
+}
+
+/// What a conversation does not tell because there was no time for it is not the server's to answer for.
+fn in_time(conversation: &Conversation<'_>, judgement: Judgement) -> Judgement {
+    match (conversation.left_out(), judgement) {
+        (Some(why), Judgement::Untestable(_) | Judgement::NotTried(_)) => Judgement::Untestable(why.to_owned()),
+        (_, judgement) => judgement,
+    }
+}
+
+/// One violation breaks the rule; else one pass is a pass; else the best reason is told. That something could not be tested
+/// counts first where a handshake had been made: other conversations are about other things.
+fn merge(rule: &Rule, conversations: &[Conversation<'_>], said: impl Iterator<Item = (usize, Judgement)>, is_strict: bool) -> Judged {
+    let (mut findings, mut passed, mut untestable, mut not_applicable) = (Vec::new(), false, None, None);
+    let mut untestable_beside = None;
+    let mut not_tried = None;
+    for (take, judgement) in said {
+        match judgement {
+            // That the refusal of another era is in order says nothing about the rest.
+            Judgement::Pass if conversations[take].take.opened == Opened::OtherEra => {}
+            Judgement::Pass => passed = true,
+            Judgement::Broken(violations) => {
+                findings.extend(
+                    violations.into_iter().filter_map(|violation| finding(rule, conversations[take].take, take, violation, is_strict)),
+                );
+            }
+            // That there was no time says more than what is missing elsewhere.
+            Judgement::Untestable(why) if conversations[take].left_out().is_some() => untestable = Some(why),
+            Judgement::Untestable(why) if conversations[take].take.opened == Opened::Yes => untestable = untestable.or(Some(why)),
+            Judgement::Untestable(why) => untestable_beside = untestable_beside.or(Some(why)),
+            Judgement::NotApplicable(why) => not_applicable = not_applicable.or(Some(why)),
+            Judgement::NotTried(why) => not_tried = not_tried.or(Some(why)),
+        }
+    }
+    let untestable = untestable.or_else(|| untestable_beside.or(not_tried).filter(|_| not_applicable.is_none()));
+    match (findings.is_empty(), passed, untestable, not_applicable) {
+        (false, ..) => Judged::Broken { findings: without_repetitions(findings) },
+        (true, true, ..) => Judged::Pass,
+        (true, false, Some(why), _) => Judged::Untestable { why },
+        (true, false, None, why) => {
+            Judged::NotApplicable { why: why.unwrap_or_else(|| "nothing but the refusal of another era was seen".into()) }
+        }
+    }
+}
+
+fn finding(rule: &Rule, judged: &Take, take: usize, violation: Violation, is_strict: bool) -> Option<Finding> {
+    let law = rule.law_in(revision(judged))?;
+    let strict = law.keyword.severity();
+    let lenience = violation.lenience.or(rule.lenience);
+    let severity = if is_strict { strict } else { law.severity(lenience) };
+    Some(Finding {
+        severity,
+        keyword: law.keyword.to_string(),
+        lenience: lenience.filter(|_| severity < strict.max(Severity::Note)).map(str::to_owned),
+        message: violation.message,
+        take,
+        frames: violation.frames,
+        source: link(law.source, revision(judged)),
+        remedy: violation.remedy.unwrap_or_else(|| rule.remedy.into()),
+        cause: None,
+        defect: None,
+        accepted: false,
+    })
+}
+
+/// The same said of several takes, numbers aside, is told once, with the evidence of the first.
+fn without_repetitions(findings: Vec<Finding>) -> Vec<Finding> {
+    let (mut kept, mut messages) = (Vec::new(), HashSet::new());
+    let mut takes: HashMap<String, HashSet<usize>> = HashMap::new();
+    for finding in findings {
+        let elsewhere = takes.entry(without_numbers(&finding.message)).or_default();
+        if elsewhere.iter().any(|take| *take != finding.take) || messages.contains(&finding.message) {
+            continue;
+        }
+        elsewhere.insert(finding.take);
+        messages.insert(finding.message.clone());
+        kept.push(finding);
+    }
+    kept
+}
+
+/// Where a law of a revision can be read.
+pub(crate) fn link(source: &str, revision: &str) -> String {
+    if source.is_empty() || source.contains("://") {
+        return source.to_owned();
+    }
+    format!("https://modelcontextprotocol.io/specification/{revision}/{source}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find;
+    use mcproof_analysis::example;
+
+    fn check(rule: &str, (transport, revision): (&str, &str), dropped: u64, text: &str, expected: &str) {
+        let mut take = example::read(text, transport, revision);
+        take.transcript.dropped = dropped;
+        let ruling = judge_one(find(rule).unwrap(), &[Conversation::new(&take)], false);
+        let judged = match ruling.judged {
+            Judged::Pass => "pass",
+            Judged::Broken { .. } => "broken",
+            Judged::Untestable { .. } => "untestable",
+            Judged::NotApplicable { .. } => "not applicable",
+        };
+        assert_eq!(judged, expected, "{rule}: {text}");
+    }
+
+    const HTTP: (&str, &str) = ("http", "2025-11-25");
+
+    #[test]
+    fn a_server_that_limits_how_often_it_is_asked_breaks_no_law() {
+        let refused = |status: &str| {
+            format!(
+                r#"> POST /mcp
+                   > {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{}}}}
+                   < {status} content-type: application/json
+                   < {{"jsonrpc":"2.0","id":null,"error":{{"code":-32029,"message":"slow down"}}}}"#
+            )
+        };
+        check("initialize-is-answered", HTTP, 0, &refused("429"), "untestable");
+        check("initialize-is-answered", HTTP, 0, &refused("500"), "broken");
+    }
+
+    /// A POST of `ping`, in a session or not, and the status of its response.
+    fn ping(id: u32, session: Option<&str>, status: u16) -> String {
+        let session = session.map(|session| format!("mcp-session-id: {session}")).unwrap_or_default();
+        let answer = match status {
+            200 => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#),
+            _ => "gone".to_owned(),
+        };
+        format!("> POST /mcp {session}\n> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n< {status}\n< {answer}\n")
+    }
+
+    #[test]
+    fn a_server_may_end_a_session_at_any_time_but_not_serve_it_now_and_then() {
+        let served = |statuses: [u16; 5]| {
+            let pings = statuses.iter().zip(1..).map(|(status, id)| format!("@ ping\n{}", ping(id, Some("a"), *status)));
+            pings.collect::<String>()
+        };
+        check("request-is-answered", HTTP, 0, &served([200, 200, 404, 404, 404]), "pass");
+        check("request-is-answered", HTTP, 0, &served([200, 404, 404, 404, 200]), "broken");
+        let deleted = served([200, 200, 404, 404, 404]).replacen("@ ping", "> DELETE /mcp mcp-session-id: a\n< 200\n@ ping", 1);
+        check("request-is-answered", HTTP, 0, &deleted, "broken");
+    }
+
+    #[test]
+    fn a_second_session_may_be_refused_and_what_lacks_one_after_that() {
+        let handshake = |id: u32, head: &str| {
+            let request = format!("> POST /mcp\n> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"initialize\",\"params\":{{}}}}\n");
+            format!("{request}< {head}\n< {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}\n")
+        };
+        let first = handshake(1, "200 mcp-session-id: a");
+        let busy = handshake(2, "503").replace(r#""result":{}"#, r#""error":{"code":-32000,"message":"busy"}"#);
+        let bare = format!("@ legal-form no `params`\n{}", ping(3, None, 400));
+        let served = format!("@ ping\n{}", ping(4, Some("a"), 200));
+        check("legal-request-is-served", HTTP, 0, &format!("{first}{served}{busy}{bare}"), "untestable");
+        check("legal-request-is-served", HTTP, 0, &format!("{first}{served}{bare}"), "broken");
+    }
+
+    #[test]
+    fn a_session_that_cannot_be_named_is_one_finding() {
+        let text = |id: &str| {
+            format!(
+                r#"> POST /mcp
+                   > {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{}}}}
+                   < 200 mcp-session-id: {id}
+                   < {{"jsonrpc":"2.0","id":1,"result":{{}}}}
+                   > POST /mcp mcp-session-id: {id}
+                   > {{"jsonrpc":"2.0","method":"notifications/initialized"}}
+                   < 404"#
+            )
+        };
+        check("http-notification-gets-202", HTTP, 0, &text("gehege"), "broken");
+        check("http-notification-gets-202", HTTP, 0, &text("geh\u{fffd}ge"), "untestable");
+        check("session-id-is-visible-ascii", HTTP, 0, &text("geh\u{fffd}ge"), "broken");
+        // As many conversations as there are, each with an id of its own.
+        let takes = ["a\u{fffd}", "b\u{fffd}"].map(|id| example::read(&text(id), HTTP.0, HTTP.1));
+        let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
+        let judged = judge_one(find("session-id-is-visible-ascii").unwrap(), &conversations, false).judged;
+        assert!(matches!(&judged, Judged::Broken { findings } if findings.len() == 1), "{judged:?}");
+    }
+
+    #[test]
+    fn what_ends_after_our_signal_did_not_end_by_itself() {
+        let ended = |how: &str| {
+            format!(
+                r#"> POST /mcp
+                   > {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{}}}}
+                   < 200 content-type: application/json
+                   < {{"jsonrpc":"2.0","id":1,"result":{{}}}}
+                   > GET /mcp accept: text/event-stream
+                   {how}
+                   ! broken connection closed before message completed
+                   > DELETE /mcp
+                   ! broken connection refused"#
+            )
+        };
+        check("server-stays-alive", HTTP, 0, &ended("! signal SIGTERM"), "pass");
+        check("server-stays-alive", HTTP, 0, &ended("~ 1"), "broken");
+    }
+
+    #[test]
+    fn an_answer_may_belong_to_a_request_that_was_not_kept() {
+        let text = r#"< {"jsonrpc":"2.0","id":109,"result":{}}"#;
+        check("answer-matches-a-request", ("stdio", "2025-11-25"), 0, text, "broken");
+        check("answer-matches-a-request", ("stdio", "2025-11-25"), 7, text, "untestable");
+    }
+
+    #[test]
+    fn a_request_without_the_header_of_its_revision_may_be_taken_for_a_legacy_one() {
+        let asked = |headers: &str| {
+            format!(
+                r#"> POST /mcp {headers}
+                   > {{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}}}}
+                   < 200 content-type: application/json
+                   < {{"jsonrpc":"2.0","id":1,"result":{{"tools":[]}}}}"#
+            )
+        };
+        let modern = ("http", "2026-07-28");
+        check("result-has-type", modern, 0, &asked("mcp-protocol-version: 2026-07-28"), "broken");
+        check("result-has-type", modern, 0, &asked("accept: application/json"), "untestable");
+    }
+
+    #[test]
+    fn the_refusal_of_another_era_has_to_be_an_error_and_says_nothing_more() {
+        let check = |error: &str, expected: &str| {
+            let text = format!(
+                "> {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"server/discover\"}}\n< {{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{error}}}"
+            );
+            let take = Take { opened: Opened::OtherEra, ..example::read(&text, "stdio", "2026-07-28") };
+            let judged = judge_one(find("error-has-code-and-message").unwrap(), &[Conversation::new(&take)], false).judged;
+            assert!(format!("{judged:?}").starts_with(expected), "{error} {judged:?}");
+            if let Judged::Broken { findings } = judged {
+                assert!(!findings[0].source.contains("2026"), "{}", findings[0].source);
+            }
+        };
+        check(r#"{"code":-32601}"#, "Broken");
+        check(r#"{"code":-32601,"message":"Method not found"}"#, "NotApplicable");
+    }
+}

@@ -1,0 +1,288 @@
+//! What a rule is. Knows no rule.
+
+use super::Conversation;
+pub(crate) use mcproof_analysis::wording::named;
+use mcproof_record::{FrameId, Severity};
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// Revisions are dates, so they compare as text.
+pub type Revisions = RangeInclusive<&'static str>;
+
+/// Ranges of revisions that laws hold for.
+pub mod revisions {
+    use super::Revisions;
+
+    pub const ALL: Revisions = "2024-11-05"..="2026-07-28";
+    /// With an `initialize` handshake.
+    pub const LEGACY: Revisions = "2024-11-05"..="2025-11-25";
+    /// Before Streamable HTTP.
+    pub const FIRST: Revisions = "2024-11-05"..="2024-11-05";
+    pub const SINCE_2025_03: Revisions = "2025-03-26"..="2026-07-28";
+    pub const SINCE_2025_06: Revisions = "2025-06-18"..="2026-07-28";
+    pub const SINCE_2025_11: Revisions = "2025-11-25"..="2026-07-28";
+    pub const BEFORE_2025_11: Revisions = "2024-11-05"..="2025-06-18";
+    /// With sessions over Streamable HTTP.
+    pub const SESSIONS: Revisions = "2025-03-26"..="2025-11-25";
+    pub const MODERN: Revisions = "2026-07-28"..="2026-07-28";
+}
+
+/// Who demands it, and how much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keyword {
+    /// MUST, MUST NOT, REQUIRED.
+    Must,
+    /// SHOULD, SHOULD NOT, RECOMMENDED.
+    Should,
+    /// Not in the specification: attacks that are known.
+    Security,
+    /// Legal, and known clients or hosts break on it.
+    Portability,
+}
+
+impl Keyword {
+    pub fn severity(self) -> Severity {
+        match self {
+            Self::Must | Self::Security => Severity::Error,
+            Self::Should => Severity::Warning,
+            Self::Portability => Severity::Note,
+        }
+    }
+}
+
+impl fmt::Display for Keyword {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::Must => "MUST",
+            Self::Should => "SHOULD",
+            Self::Security => "security",
+            Self::Portability => "portability",
+        })
+    }
+}
+
+/// The part of the specification, or of practice, that a rule belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Area {
+    Lifecycle,
+    JsonRpc,
+    Stdio,
+    Process,
+    Robustness,
+    Events,
+    Http,
+    Sessions,
+    Cors,
+    Security,
+    Schema,
+    Capabilities,
+    Lists,
+    Tools,
+    Calls,
+    Poisoning,
+    Resources,
+    Progress,
+    Modern,
+    /// MCP Apps: tools with a page.
+    Apps,
+    /// What hosts and the interfaces of models refuse. Judged only when asked for.
+    Hosts,
+    /// What the tools of the official conformance suite show.
+    Fixtures,
+}
+
+impl Area {
+    pub const EVERY: [Self; 22] = [
+        Self::Lifecycle,
+        Self::JsonRpc,
+        Self::Stdio,
+        Self::Process,
+        Self::Robustness,
+        Self::Events,
+        Self::Http,
+        Self::Sessions,
+        Self::Cors,
+        Self::Security,
+        Self::Schema,
+        Self::Capabilities,
+        Self::Lists,
+        Self::Tools,
+        Self::Calls,
+        Self::Poisoning,
+        Self::Resources,
+        Self::Progress,
+        Self::Modern,
+        Self::Apps,
+        Self::Hosts,
+        Self::Fixtures,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lifecycle => "lifecycle",
+            Self::JsonRpc => "jsonrpc",
+            Self::Stdio => "stdio",
+            Self::Process => "process",
+            Self::Robustness => "robustness",
+            Self::Events => "events",
+            Self::Http => "http",
+            Self::Sessions => "sessions",
+            Self::Cors => "cors",
+            Self::Security => "security",
+            Self::Schema => "schema",
+            Self::Capabilities => "capabilities",
+            Self::Lists => "lists",
+            Self::Tools => "tools",
+            Self::Calls => "calls",
+            Self::Poisoning => "poisoning",
+            Self::Resources => "resources",
+            Self::Progress => "progress",
+            Self::Modern => "modern",
+            Self::Apps => "apps",
+            Self::Hosts => "hosts",
+            Self::Fixtures => "fixtures",
+        }
+    }
+}
+
+/// One sentence of the specification, for the revisions that have it.
+#[derive(Clone, Debug)]
+pub struct Law {
+    pub revisions: Revisions,
+    pub keyword: Keyword,
+    /// Path and anchor below the revision, such as `basic/transports#stdio`; a whole URL for what is not in the
+    /// specification; empty for practice without a source.
+    pub source: &'static str,
+}
+
+/// The transports on which a law can be broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    Any,
+    Stdio,
+    /// Streamable HTTP.
+    Http,
+    /// HTTP+SSE.
+    Sse,
+    /// Either of the two that use HTTP.
+    Web,
+}
+
+impl On {
+    pub fn includes(self, transport: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Stdio => matches!(transport, "stdio" | "in-memory"),
+            Self::Http => transport == "http",
+            Self::Sse => transport == "sse",
+            Self::Web => matches!(transport, "http" | "sse"),
+        }
+    }
+}
+
+/// A law of one or more revisions, and how to tell whether a server keeps it.
+pub struct Rule {
+    /// Says what is right, in kebab-case.
+    pub id: &'static str,
+    pub area: Area,
+    /// A lowercase fragment without a final dot.
+    pub law: &'static str,
+    /// Not overlapping. Revisions without one do not have the rule.
+    pub laws: &'static [Law],
+    pub on: On,
+    /// Set where a broken law always counts one step less by default, a MUST as a warning and a SHOULD as a note, because most
+    /// servers that work break it: says so.
+    pub lenience: Option<&'static str>,
+    pub judge: Judge,
+    /// Who breaks on it, and how.
+    pub why: &'static str,
+    /// What to change, whatever the SDK.
+    pub remedy: &'static str,
+    /// What to change with one SDK, by its name.
+    pub sdks: &'static [(&'static str, &'static str)],
+    /// A conversation that breaks it, in the notation of [`mcproof_analysis::example`].
+    pub bad: &'static str,
+    /// One that keeps it.
+    pub good: &'static str,
+}
+
+impl Law {
+    /// What it counts for, where `lenience` says why it counts one step less.
+    pub fn severity(&self, lenience: Option<&str>) -> Severity {
+        match (lenience, self.keyword.severity()) {
+            (None, severity) => severity,
+            (Some(_), Severity::Error) => Severity::Warning,
+            (Some(_), _) => Severity::Note,
+        }
+    }
+}
+
+impl Rule {
+    /// The law in a revision.
+    pub fn law_in(&self, revision: &str) -> Option<&'static Law> {
+        self.laws.iter().find(|law| law.revisions.contains(&revision))
+    }
+}
+
+/// How a rule looks at what happened.
+pub enum Judge {
+    /// Each conversation by itself.
+    Each(fn(&Conversation<'_>) -> Judgement),
+    /// All conversations of the revisions and transports of the rule together; violations say which of them.
+    Together(fn(&[&Conversation<'_>]) -> Judgement),
+}
+
+/// What a judge says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    Pass,
+    Broken(Vec<Violation>),
+    /// The law does not concern this server.
+    NotApplicable(String),
+    /// It does, or may; but nothing that happened tells. Says what is missing.
+    Untestable(String),
+    /// It was not looked for in this conversation. Says so where no other conversation says more.
+    NotTried(String),
+}
+
+impl Judgement {
+    /// Broken if there is any violation.
+    pub fn from_violations(violations: Vec<Violation>) -> Self {
+        if violations.is_empty() { Self::Pass } else { Self::Broken(violations) }
+    }
+
+    /// Broken if there is any violation, else a pass if anything was looked at.
+    pub fn of(violations: Vec<Violation>, seen: usize, missing: &str) -> Self {
+        match (violations.is_empty(), seen) {
+            (false, _) => Self::Broken(violations),
+            (true, 0) => Self::Untestable(missing.to_owned()),
+            (true, _) => Self::Pass,
+        }
+    }
+}
+
+/// One spot where a law is broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// A lowercase fragment without a final dot.
+    pub message: String,
+    /// The evidence, in order.
+    pub frames: Vec<FrameId>,
+    /// Position among the conversations that were given, where there were several.
+    pub conversation: usize,
+    /// What to do in this very case, where the rule's own advice would mislead.
+    pub remedy: Option<String>,
+    /// Why it counts one step less in this very case, although the rule does not say so in general.
+    pub lenience: Option<&'static str>,
+}
+
+impl Violation {
+    pub fn new(message: impl Into<String>, frames: impl IntoIterator<Item = FrameId>) -> Self {
+        Self { message: message.into(), frames: frames.into_iter().collect(), conversation: 0, remedy: None, lenience: None }
+    }
+}
+
+/// Not applicable, if the server is known not to have declared this.
+pub(crate) fn unless_declared(conversation: &Conversation<'_>, path: &str) -> Option<Judgement> {
+    conversation.lacks(path).then(|| Judgement::NotApplicable(format!("the server does not declare `{path}`")))
+}

@@ -1,0 +1,72 @@
+//! The laws that a server can break, one declaration each, and their judges: pure functions from conversations to a
+//! judgement. Knows no I/O and no clock, so that a saved check can be judged again.
+//!
+//! A judge reads a [`Conversation`], which is a transcript with an index. What was tried in it is told by its probes; a judge
+//! that finds no probe of its own says that the law was not tested.
+
+mod answers;
+mod catalogue;
+mod causes;
+mod judging;
+mod law;
+pub mod messages;
+mod net;
+mod page;
+mod selection;
+
+pub(crate) mod apps;
+mod asking_users;
+mod authorization;
+mod calls;
+mod capabilities;
+mod connections;
+mod cors;
+mod disclosure;
+mod events;
+mod fixtures;
+mod flaws;
+mod heads;
+pub mod hosts;
+mod http;
+mod http_messages;
+mod identifiers;
+mod jsonrpc;
+mod lifecycle;
+mod lists;
+mod members;
+mod modern;
+mod modern_headers;
+mod modern_results;
+mod poisoning;
+mod process;
+mod progress;
+mod prompts;
+mod replicas;
+pub mod requirements;
+mod resources;
+pub(crate) mod robustness;
+mod sampling;
+mod schema;
+mod scopes;
+mod sdk;
+mod security;
+mod sessions;
+mod sse_sessions;
+mod state;
+mod stdio;
+mod subscriptions;
+mod tasks;
+pub(crate) mod texts;
+mod tool_schema;
+mod tools;
+mod trace_context;
+mod traversal;
+mod utilities;
+
+pub use catalogue::{all, find};
+pub use judging::{judge, judge_one};
+pub(crate) use law::named;
+pub use law::{Area, Judge, Judgement, Keyword, Law, On, Revisions, Rule, Violation, revisions};
+pub(crate) use mcproof_analysis::{Answer, Asked, Conversation, HttpExchange, Said, example, read_json};
+pub use net::report;
+pub use selection::{UnknownRule, of_hosts, select};

@@ -1,0 +1,698 @@
+//! The start of a server, the handshake, and whether it is there until the client leaves.
+//! Source: basic/lifecycle; 2026-07-28, basic/versioning.
+
+use super::Conversation;
+use super::answers::{Heard, Meaning, Pairing, death, died_of_abuse, first_abuse, garbled, gathered, how_it_exited, messages, shown};
+use super::jsonrpc::RESPONSES;
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use mcproof_analysis::diagnosis::missing_piece;
+use mcproof_analysis::probes::FLOCK_TOKEN;
+use mcproof_analysis::probes::LEGAL_FORM;
+use mcproof_analysis::wording::shortened;
+use mcproof_analysis::{Answer, Said, USUAL_PROBES};
+use mcproof_client::revision::{LEGACY, MODERN};
+use mcproof_record::{FrameBody, FrameId, Opened, ProbeOutcome};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+const NEGOTIATION: &[Law] = &[Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/lifecycle#version-negotiation" }];
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "server-starts",
+        area: Area::Lifecycle,
+        law: "a server lives until it has answered the handshake",
+        laws: &[
+            Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/lifecycle#initialization" },
+            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/versioning#protocol-version-negotiation" },
+        ],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(starts),
+        why: "a host sees nothing but a closed pipe, and tells its user that the server failed",
+        remedy: "run the command by hand with the same environment and folder, and read what it says",
+        sdks: &[],
+        bad: r#"
+        ! spawned
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
+        ! exited 1"#,
+        good: r#"
+        ! spawned
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
+        < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+    },
+    Rule {
+        id: "initialize-is-answered",
+        area: Area::Lifecycle,
+        law: "`initialize` is answered with a result",
+        laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/lifecycle#initialization" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(initialize_is_answered),
+        why: "without it there is no session: hosts show the server as failed, mostly after a long wait",
+        remedy: "answer `initialize` at once, and do what takes long (connecting, indexing) afterwards",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error"}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}"#,
+    },
+    Rule {
+        id: "initialize-negotiates-version",
+        area: Area::Lifecycle,
+        law: "a client that offers an unknown version is answered with one that the server supports",
+        laws: NEGOTIATION,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(negotiates),
+        why: "with an error, a client of a newer revision cannot fall back; with an echo, both sides believe in a protocol that nobody wrote",
+        remedy: "answer the version asked for only if it is in the list of those that are supported, and else the newest of them",
+        sdks: &[],
+        bad: r#"
+            @ unknown-version 1999-01-01
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"1999-01-01"}}"#,
+        good: r#"
+            @ unknown-version 1999-01-01
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}"#,
+    },
+    Rule {
+        id: "initialize-version-is-consistent",
+        area: Area::Lifecycle,
+        law: "the version that a server offers instead of an unknown one is published, and the one that it answers when asked for it",
+        laws: NEGOTIATION,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(is_consistent),
+        why: "a client that takes the offer and asks for it gets another one, or knows none of that name, and gives up",
+        remedy: "keep one list of supported versions, and take both answers from it",
+        sdks: &[],
+        bad: r#"
+            @ unknown-version 1999-01-01
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-01-01"}}"#,
+        good: r#"
+            @ unknown-version 1999-01-01
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}
+            @ offered-version 2025-06-18
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}"#,
+    },
+    Rule {
+        id: "initialize-waits-for-initialized",
+        area: Area::Lifecycle,
+        law: "before `notifications/initialized` the server asks nothing but `ping`",
+        laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "basic/lifecycle#initialization" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(waits_for_initialized),
+        why: "many clients answer only after the handshake; one that waits for the server and a server that waits for the client wait for ever",
+        remedy: "ask for roots and the like when `notifications/initialized` has come",
+        sdks: &[("TypeScript", "set `server.oninitialized`")],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{"roots":{}}}}
+            < {"jsonrpc":"2.0","id":"a","method":"roots/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{}}
+            > {"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{"roots":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{}}
+            > {"jsonrpc":"2.0","method":"notifications/initialized"}
+            < {"jsonrpc":"2.0","id":"a","method":"roots/list"}"#,
+    },
+    Rule {
+        id: "server-stays-alive",
+        area: Area::Lifecycle,
+        law: "a server does not end or hang up in the middle of a conversation",
+        laws: &[
+            Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/lifecycle#operation" },
+            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/stdio#unexpected-termination" },
+        ],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(stays_alive),
+        why: "every request that was under way is lost, and most hosts do not start the server again",
+        remedy: "find the handler that ends the process: an error that nobody catches, or an exit where an error answer belongs",
+        sdks: &[
+            ("TypeScript", "an unhandled rejection ends the process: `process.on('unhandledRejection', …)`"),
+            ("Go", "recover from panics in handlers"),
+        ],
+        bad: r#"
+            ! spawned
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{}}
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+            ! exited 3"#,
+        good: r#"
+            ! spawned
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{}}
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}
+            ! closed stdin
+            ! exited 0"#,
+    },
+    Rule {
+        id: "request-is-answered",
+        area: Area::Lifecycle,
+        law: "each valid request is answered, be it with an error",
+        laws: RESPONSES,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(requests_are_answered),
+        why: "the client waits until its deadline; a model that called a tool waits with it",
+        remedy: "let every path through a handler end in an answer, and answer methods that are not there with -32601",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}
+            < {"jsonrpc":"2.0","id":0,"result":{}}
+            @ list! prompts/list
+            > {"jsonrpc":"2.0","id":1,"method":"prompts/list"}
+            ~ 5000"#,
+        good: r#"
+            @ list prompts/list
+            > {"jsonrpc":"2.0","id":1,"method":"prompts/list"}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+    },
+    Rule {
+        id: "client-capabilities-are-respected",
+        area: Area::Lifecycle,
+        law: "a server asks of a client only what that has declared",
+        laws: &[
+            Law { revisions: "2024-11-05"..="2025-03-26", keyword: Keyword::Should, source: "basic/lifecycle#operation" },
+            Law { revisions: "2025-06-18"..="2025-11-25", keyword: Keyword::Must, source: "basic/lifecycle#operation" },
+            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic#meta" },
+        ],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(capabilities_are_respected),
+        why: "the client refuses with an error that few tools expect, or never answers",
+        remedy: "look at the client's capabilities before asking, and do without what is not there",
+        sdks: &[("TypeScript", "`server.getClientCapabilities()`"), ("Python", "`session.check_client_capability(…)`")],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}
+            < {"jsonrpc":"2.0","id":1,"result":{}}
+            > {"jsonrpc":"2.0","method":"notifications/initialized"}
+            < {"jsonrpc":"2.0","id":0,"method":"sampling/createMessage","params":{"messages":[]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{"roots":{}}}}
+            < {"jsonrpc":"2.0","id":1,"result":{}}
+            > {"jsonrpc":"2.0","method":"notifications/initialized"}
+            < {"jsonrpc":"2.0","id":0,"method":"roots/list"}"#,
+    },
+];
+
+fn starts(conversation: &Conversation<'_>) -> Judgement {
+    let frames = conversation.frames();
+    let asked = conversation.requests().find(|(request, _)| matches!(request.method(), Some("initialize" | "server/discover")));
+    let exit = frames.iter().find_map(|frame| match &frame.body {
+        FrameBody::Exited { code, signal } => Some((frame, *code, *signal)),
+        _ => None,
+    });
+    let answered = asked.is_some_and(|(_, answer)| answer.is_some());
+    match (answered, exit) {
+        (true, _) => Judgement::Pass,
+        (false, Some(_)) if outlived(conversation) => {
+            Judgement::Untestable("the handshake was not answered, and the process lived on".into())
+        }
+        (false, Some((frame, code, signal))) if !matches!(conversation.take.opened, Opened::Bare) && garbled(conversation).is_none() => {
+            let how = how_it_exited(code, signal);
+            let evidence = last_lines(conversation).into_iter().chain([frame.id]);
+            let said = last_words(conversation);
+            let violation = Violation::new(format!("the process ended {how} before it answered the handshake{said}"), evidence);
+            let variable = |name: &str| Some(format!("set `{name}` in the environment of the server"));
+            Judgement::Broken(vec![Violation { remedy: missing_piece(&conversation.take.transcript, variable), ..violation }])
+        }
+        (false, _) => Judgement::Untestable("the handshake was not answered, and the process lived on".into()),
+    }
+}
+
+/// The frames of the last lines of stderr: what a server says of its own trouble.
+fn last_lines(conversation: &Conversation<'_>) -> Vec<FrameId> {
+    const MOST: usize = 12;
+    let lines = conversation.frames().iter().rev().filter(|frame| matches!(frame.body, FrameBody::Stderr { .. }));
+    let mut lines: Vec<FrameId> = lines.take(MOST).map(|frame| frame.id).collect();
+    lines.reverse();
+    lines
+}
+
+/// The last line of stderr that names an error, or else the last one, to be put after a sentence: some runtimes end with where
+/// it was, and with who they are.
+fn last_words(conversation: &Conversation<'_>) -> String {
+    let lines = || {
+        conversation.frames().iter().rev().filter_map(|frame| match &frame.body {
+            FrameBody::Stderr { bytes } => Some(bytes.to_text().trim().to_owned()),
+            _ => None,
+        })
+    };
+    let names_error = |line: &String| line.split_once(':').is_some_and(|(kind, _)| kind.ends_with("rror") || kind.ends_with("xception"));
+    let last = lines().find(names_error).or_else(|| lines().find(|line| !line.is_empty()));
+    last.map(|line| format!("; its last words: {line}")).unwrap_or_default()
+}
+
+/// The handshake that opened the conversation; those of probes have laws of their own.
+fn handshake<'c, 'a>(conversation: &'c Conversation<'a>) -> Option<&'c Said<'a>> {
+    let in_probe = |frame: FrameId| conversation.take.probes.iter().any(|probed| probed.first <= frame && frame < probed.end);
+    conversation.from_client().rfind(|said| said.method() == Some("initialize") && said.is_request() && !in_probe(said.frame.id))
+}
+
+fn initialize_is_answered(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = handshake(conversation) else { return Judgement::Untestable("`initialize` was not asked".into()) };
+    let pairing = Pairing::of(conversation);
+    let request = pairing.requests.iter().position(|request| request.frame == asked.frame.id);
+    let answer = request.and_then(|request| pairing.answer_to(request));
+    let broken = |how: String, frame: Option<FrameId>| {
+        let frames = [Some(asked.frame.id), frame].into_iter().flatten().chain(last_lines(conversation));
+        let variable = |name: &str| Some(format!("set `{name}` in the environment of the server"));
+        let remedy = missing_piece(&conversation.take.transcript, variable);
+        Judgement::Broken(vec![Violation { remedy, ..Violation::new(format!("`initialize` got {how}"), frames) }])
+    };
+    if let Some(answer) = answer {
+        return match answer.value.get("error") {
+            Some(error) if is_modern_only(error) => Judgement::Untestable("the server lives in the modern era".into()),
+            Some(error) if answer.value.get("result").is_none() => {
+                broken(format!("the error {}{}", shown(error), last_words(conversation)), Some(answer.frame))
+            }
+            _ => Judgement::Pass,
+        };
+    }
+    let exchange = asked.exchange.and_then(|id| conversation.exchanges.get(&id));
+    match exchange.and_then(|exchange| exchange.response) {
+        _ if garbled(conversation).is_some() => Judgement::Untestable(COULD_NOT_BE_READ.into()),
+        Some(response) if matches!(response.status, 401 | 403) => Judgement::Untestable(WANTS_AUTHORIZATION.into()),
+        Some(response) if response.status >= 300 => {
+            let location = exchange.and_then(|exchange| exchange.header("location"));
+            let to = location.map(|location| format!(", to {}", shortened(location, 200))).unwrap_or_default();
+            let remedy = match (response.status, location) {
+                (..=399, Some(_)) => Some("use the URL that it redirects to: clients do not send a message a second time"),
+                (404 | 405 | 501, _) => Some("check the path of the URL: many servers listen at /mcp, or at /sse if it is HTTP+SSE"),
+                _ => None,
+            };
+            let frames = [asked.frame.id, response.frame.id];
+            let violation = Violation::new(format!("`initialize` got status {}{to}", response.status), frames);
+            Judgement::Broken(vec![Violation { remedy: remedy.map(str::to_owned), ..violation }])
+        }
+        _ if conversation.frames().iter().any(|frame| matches!(frame.body, FrameBody::Exited { .. })) && !outlived(conversation) => {
+            Judgement::Untestable("the process ended before that".into())
+        }
+        _ => broken(format!("no answer{}", last_words(conversation)), None),
+    }
+}
+
+/// Whether an error is for a header that no `initialize` has, or names the revisions that a server supports, and none of them
+/// has an `initialize`.
+fn is_modern_only(error: &Value) -> bool {
+    const HEADER_MISMATCH: i64 = -32020;
+    if error.get("code").and_then(Value::as_i64) == Some(HEADER_MISMATCH) {
+        return true;
+    }
+    let supported = error.pointer("/data/supported").and_then(Value::as_array);
+    supported.is_some_and(|all| !all.is_empty() && all.iter().all(|version| version.as_str().is_some_and(|version| version >= MODERN)))
+}
+
+/// Whether a process still ran when we began to end it.
+fn outlived(conversation: &Conversation<'_>) -> bool {
+    let end = conversation.frames().iter().find(|frame| match &frame.body {
+        FrameBody::Closed { pipe } => pipe == "stdin",
+        other => matches!(other, FrameBody::Exited { .. } | FrameBody::Signalled { .. }),
+    });
+    end.is_some_and(|frame| !matches!(frame.body, FrameBody::Exited { .. }))
+}
+
+/// Why next to nothing can be tested on a server that lets nobody in, or that nobody understands.
+pub(super) const WANTS_AUTHORIZATION: &str = "the server wants authorization; `--bearer env:NAME` sends a token";
+pub(super) const COULD_NOT_BE_READ: &str = "what the server said could not be read";
+
+const NOT_TRIED: &str = "no unknown version was offered";
+
+fn negotiates(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probe("unknown-version") else { return Judgement::Untestable(NOT_TRIED.into()) };
+    let offered = asked.probed.subject.as_deref().unwrap_or_default();
+    let found = match asked.answer {
+        Answer::Result { value, .. } => match value.get("protocolVersion").and_then(Value::as_str) {
+            Some(version) if version == offered => "the same one back".to_owned(),
+            Some(_) => return Judgement::Pass,
+            None => return Judgement::Untestable("the answer has no `protocolVersion`".into()),
+        },
+        Answer::Error { error, .. } => format!("the error {}", shown(error)),
+        Answer::Status { status: 401 | 403, .. } => return Judgement::Untestable(WANTS_AUTHORIZATION.into()),
+        Answer::None | Answer::Status { status: ..=399, .. } => return Judgement::Untestable("the answer could not be read".into()),
+        Answer::Gone if !conversation.is_over("stdio") => return Judgement::Untestable("the server was not there".into()),
+        _ if garbled(conversation).is_some() || Pairing::of(conversation).is_off() => {
+            return Judgement::Untestable("the answer could not be read".into());
+        }
+        other => other.describe(),
+    };
+    Judgement::Broken(vec![Violation::new(format!("`initialize` with the version {offered} got {found}"), asked.frames())])
+}
+
+fn is_consistent(conversations: &[&Conversation<'_>]) -> Judgement {
+    if let Some(unpublished) = conversations.iter().enumerate().find_map(|(index, one)| unpublished_answer(one, index)) {
+        return Judgement::Broken(vec![unpublished]);
+    }
+    let offers = conversations.iter().enumerate().filter_map(|(index, one)| Some((index, one.probe("unknown-version")?)));
+    let mut seen = Judgement::Untestable(NOT_TRIED.into());
+    for (index, asked) in offers {
+        let Answer::Result { value, .. } = asked.answer else { continue };
+        let Some(version) = value.get("protocolVersion").and_then(Value::as_str) else { continue };
+        if asked.probed.subject.as_deref() == Some(version) {
+            continue;
+        }
+        let broken = |message: String, frames: Vec<FrameId>, conversation: usize| {
+            Judgement::Broken(vec![Violation { conversation, ..Violation::new(message, frames) }])
+        };
+        if !LEGACY.contains(&version) {
+            let what = if version == MODERN { "which has no `initialize`" } else { "which was never published" };
+            return broken(format!("instead of an unknown version it offers {version}, {what}"), asked.frames(), index);
+        }
+        match conversations.iter().enumerate().find_map(|(other, one)| Some((other, answered_when_asked_for(one, version)?))) {
+            Some((_, (answered, _))) if answered == version => seen = Judgement::Pass,
+            Some((other, (answered, frames))) => {
+                let message = format!("instead of an unknown version it offers {version}; asked for {version} it answers {answered}");
+                return broken(message, frames, other);
+            }
+            None => seen = Judgement::Untestable(format!("the server was not asked for {version}, which it offered")),
+        }
+    }
+    seen
+}
+
+/// The first answer to an `initialize` that agrees on a version that nobody can speak. One that gives back what it was asked
+/// for has a law of its own, and so has what is offered instead of an unknown version.
+fn unpublished_answer(conversation: &Conversation<'_>, index: usize) -> Option<Violation> {
+    let handshakes = conversation.requests().filter(|(request, _)| request.method() == Some("initialize"));
+    handshakes.filter_map(|(request, answer)| Some((request, answer?))).find_map(|(request, answer)| {
+        let version = answer.value.pointer("/result/protocolVersion")?.as_str()?;
+        let asked = request.param("/protocolVersion").and_then(Value::as_str).unwrap_or_default();
+        if LEGACY.contains(&version) || !LEGACY.contains(&asked) {
+            return None;
+        }
+        let what = if version == MODERN { "which has no `initialize`" } else { "which was never published" };
+        let message = format!("asked for {asked} it answers {}, {what}", shortened(version, 40));
+        Some(Violation { conversation: index, ..Violation::new(message, [request.frame.id, answer.frame.id]) })
+    })
+}
+
+/// The version in the answer to an `initialize` with this version, and the frames of both.
+fn answered_when_asked_for(conversation: &Conversation<'_>, version: &str) -> Option<(String, Vec<FrameId>)> {
+    let asked = |request: &Said<'_>| {
+        request.method() == Some("initialize") && request.param("/protocolVersion").is_some_and(|asked| asked == version)
+    };
+    conversation.requests().filter(|(request, _)| asked(request)).find_map(|(request, answer)| {
+        let answer = answer?;
+        let answered = answer.value.pointer("/result/protocolVersion")?.as_str()?;
+        Some((answered.to_owned(), vec![request.frame.id, answer.frame.id]))
+    })
+}
+
+fn waits_for_initialized(conversation: &Conversation<'_>) -> Judgement {
+    let Some(initialized) = initialized(conversation) else {
+        return Judgement::Untestable("the handshake did not come to its end".into());
+    };
+    let early = messages(conversation).filter(|heard| heard.is_request() && heard.frame < initialized && heard.method() != Some("ping"));
+    let violations = early.map(|heard| {
+        let message = format!("the server asks `{}` before `notifications/initialized`", heard.method().unwrap_or_default());
+        Violation::new(message, [heard.frame, initialized])
+    });
+    Judgement::from_violations(gathered(violations.collect()))
+}
+
+fn initialized(conversation: &Conversation<'_>) -> Option<FrameId> {
+    conversation.from_client().find(|said| said.method() == Some("notifications/initialized")).map(|said| said.frame.id)
+}
+
+fn stays_alive(conversation: &Conversation<'_>) -> Judgement {
+    let take = conversation.take;
+    match &take.opened {
+        Opened::No { .. } | Opened::OtherEra => return Judgement::Untestable("no conversation came about".into()),
+        Opened::Bare if !take.probes.is_empty() => return Judgement::Untestable("the conversation was no usual one".into()),
+        Opened::Yes | Opened::Bare => {}
+    }
+    let Some(death) = death(conversation) else { return Judgement::Pass };
+    if died_of_abuse(conversation, &death) {
+        return Judgement::Untestable("it did not survive what it was sent, which is judged by itself".into());
+    }
+    let last = conversation.from_client().rfind(|said| said.frame.id < death.frame);
+    let after = last.and_then(Said::method).map(|method| format!(", after `{method}`")).unwrap_or_default();
+    let message = format!("{} in the middle of a conversation{after}{}", death.how, last_words(conversation));
+    Judgement::Broken(vec![Violation::new(message, last.map(|said| said.frame.id).into_iter().chain([death.frame]))])
+}
+
+/// Methods of requests that a client may send without being sure that the server has them, and that are answered at once.
+const METHODS: [&str; 12] = [
+    "ping",
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
+    "logging/setLevel",
+];
+/// Those that the modern era does not have: that they are gone has rules of its own.
+const GONE_IN_MODERN: [&str; 4] = ["ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
+
+fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
+    let pairing = Pairing::of(conversation);
+    let end = first_abuse(conversation);
+    let tools = conversation.tools();
+    let is_valid = |index: usize| {
+        let request = &pairing.requests[index];
+        let method = request.method();
+        let in_time = end.is_none_or(|end| request.frame < end);
+        let whole = match conversation.is_modern() {
+            true => {
+                request.value.pointer("/params/_meta/io.modelcontextprotocol~1protocolVersion").is_some()
+                    && !GONE_IN_MODERN.contains(&method)
+            }
+            false => true,
+        };
+        in_time && whole && METHODS.contains(&method)
+    };
+    // A tool may take as long as it likes.
+    let may_be_silent = |index: usize| {
+        let request = &pairing.requests[index];
+        let token = request.value.pointer("/params/_meta/progressToken").and_then(Value::as_str);
+        let is_given_up = token.is_some_and(|token| token.starts_with(FLOCK_TOKEN));
+        let is_known = || tools.iter().any(|(tool, _)| tool.get("name") == request.value.pointer("/params/name"));
+        is_given_up || request.method() == "tools/call" && is_known()
+    };
+    let (mut violations, mut told) = (Vec::<Violation>::new(), BTreeSet::new());
+    for probed in conversation.take.probes.iter().filter(|probed| probed.probe != LEGAL_FORM) {
+        for (index, request) in pairing.within(probed.first, probed.end) {
+            let is_lost = || pairing.may_be_missing(request, conversation.is_over("http"));
+            if !is_valid(index) || pairing.answer_to(index).is_some() || is_lost() {
+                continue;
+            }
+            let exchange = request.exchange.and_then(|id| conversation.exchanges.get(&id)).filter(|_| conversation.is_over("http"));
+            let is_usual = USUAL_PROBES.iter().chain(&["first-message", "undiscovered"]).any(|probe| probed.probe == *probe);
+            let how = match (exchange.and_then(|exchange| exchange.status()), probed.outcome) {
+                (Some(status @ 200..300), ProbeOutcome::Gone | ProbeOutcome::Done)
+                    if !may_be_silent(index)
+                        && exchange.is_some_and(|exchange| {
+                            exchange.end.is_some_and(|(_, why)| why.is_none()) && !conversation.was_cut(exchange)
+                        }) =>
+                {
+                    format!("has status {status} and no answer")
+                }
+                // Who may ask, and how often, has other rules; so has a session that has ended.
+                (Some(401 | 403 | 429), _) => continue,
+                (Some(404), _) if conversation.has_expired(request.frame) => continue,
+                (Some(status @ 400..), _) if is_usual && exchange.is_none_or(|exchange| conversation.error_in(exchange).is_none()) => {
+                    format!("has status {status} and no answer")
+                }
+                (Some(400..), _) => continue,
+                (_, ProbeOutcome::Silent) if !may_be_silent(index) => {
+                    // The last frame may be one of those that there was no room for.
+                    match conversation.elapsed(request.frame, FrameId(probed.end.0.saturating_sub(1))) {
+                        Some(waited) => format!("got no answer within {:.1} s", waited.as_secs_f64()),
+                        None => "got no answer in time".to_owned(),
+                    }
+                }
+                _ => continue,
+            };
+            // Each method once, unless it fails in different ways.
+            if !told.insert((request.method().to_owned(), how.clone())) {
+                continue;
+            }
+            let frames = [Some(request.frame), exchange.and_then(|exchange| exchange.response.map(|response| response.frame.id))];
+            violations.push(Violation::new(format!("`{}` {how}", request.method()), frames.into_iter().flatten()));
+        }
+    }
+    violations.extend(hung_up(conversation, &pairing, is_valid));
+    let is_judged = |index: usize| is_valid(index) && !may_be_silent(index);
+    let answered = (0..pairing.requests.len()).filter(|index| is_judged(*index) && pairing.answer_to(*index).is_some()).count();
+    // A process that has not said anything may still be starting; that the handshake got nothing has a rule of its own.
+    if conversation.is_over("stdio") && conversation.from_server().next().is_none() {
+        return Judgement::Untestable("the server said nothing in time, and may still have been starting".into());
+    }
+    // What is missing may be what could not be read.
+    if garbled(conversation).is_some() && (answered == 0 || !violations.is_empty()) {
+        return Judgement::Untestable(COULD_NOT_BE_READ.into());
+    }
+    Judgement::of(gathered(violations), answered, "no request of the usual ones was answered")
+}
+
+/// Requests over HTTP of which every one had its connection closed by the server before a response began: by method, and calls by the
+/// name of their tool. One alone may be the fault of the network.
+fn hung_up(conversation: &Conversation<'_>, pairing: &Pairing<'_>, is_valid: impl Fn(usize) -> bool) -> Vec<Violation> {
+    const LEAST: usize = 2;
+    // Who dies cannot but hang up.
+    if !conversation.is_over("http") || death(conversation).is_some() {
+        return Vec::new();
+    }
+    let was_closed = |index: usize| {
+        let exchange = pairing.requests[index].exchange.and_then(|id| conversation.exchanges.get(&id));
+        let why = exchange.filter(|exchange| exchange.response.is_none()).and_then(|exchange| exchange.end?.1);
+        // Whoever refuses the connection has no server behind it, which has rules of its own.
+        why.is_some_and(|why| why.starts_with("connection closed") || why.contains("reset"))
+    };
+    let mut requests = BTreeMap::<(&str, String), Vec<usize>>::new();
+    for index in (0..pairing.requests.len()).filter(|index| is_valid(*index)) {
+        let request = &pairing.requests[index];
+        let tool = request.value.pointer("/params/name").map(ToString::to_string).unwrap_or_default();
+        requests.entry((request.method(), tool)).or_default().push(index);
+    }
+    let closed = requests.into_iter().filter(|(_, all)| all.len() >= LEAST && all.iter().all(|index| was_closed(*index)));
+    closed
+        .map(|((method, _), all)| {
+            let message = format!("the connection of each of {} `{method}` requests was closed without a response", all.len());
+            Violation::new(message, all.iter().take(3).map(|index| pairing.requests[*index].frame))
+        })
+        .collect()
+}
+
+fn capabilities_are_respected(conversation: &Conversation<'_>) -> Judgement {
+    let violations: Vec<Violation> = match conversation.is_modern() {
+        true => undeclared_inputs(conversation),
+        false => {
+            let Some(initialized) = initialized(conversation) else {
+                return Judgement::Untestable("the handshake did not come to its end".into());
+            };
+            let declared =
+                conversation.from_client().find(|said| said.method() == Some("initialize")).and_then(|said| said.param("/capabilities"));
+            // What comes before belongs to `initialize-waits-for-initialized`.
+            let shakes_hands =
+                |exchange| conversation.from_client().any(|said| said.exchange == Some(exchange) && said.method() == Some("initialize"));
+            let is_early = |heard: &Heard<'_>| heard.frame < initialized || heard.exchange.is_some_and(shakes_hands);
+            let asked = messages(conversation).filter(|heard| heard.is_request() && !is_early(heard));
+            let missing = asked.filter_map(|heard: Heard<'_>| {
+                let missing = undeclared(declared, heard.method()?, heard.value.get("params"))?;
+                let message = format!("the server asks `{}`, and the client has not declared `{missing}`", heard.method()?);
+                Some(Violation::new(message, [heard.frame]))
+            });
+            missing.collect()
+        }
+    };
+    match conversation.take.opened {
+        Opened::Yes => Judgement::from_violations(gathered(violations)),
+        _ if !violations.is_empty() => Judgement::Broken(gathered(violations)),
+        _ => Judgement::Untestable("there was no whole conversation".into()),
+    }
+}
+
+/// Input that a result asks for (2026-07-28, basic/patterns/mrtr) and that its request has not declared.
+fn undeclared_inputs(conversation: &Conversation<'_>) -> Vec<Violation> {
+    let pairing = Pairing::of(conversation);
+    let answers = pairing.replies.iter().filter_map(|reply| match reply.meaning {
+        Meaning::Answer { request } => Some((reply, &pairing.requests[request])),
+        _ => None,
+    });
+    let mut violations = Vec::new();
+    for (reply, request) in answers {
+        let declared = request.value.pointer("/params/_meta/io.modelcontextprotocol~1clientCapabilities");
+        let inputs = reply.value.pointer("/result/inputRequests").and_then(Value::as_object).into_iter().flatten();
+        for (_, input) in inputs {
+            let method = input.get("method").and_then(Value::as_str).unwrap_or_default();
+            if let Some(missing) = undeclared(declared, method, input.get("params")) {
+                let message =
+                    format!("the answer to `{}` asks for `{method}`, and the request has not declared `{missing}`", request.method());
+                violations.push(Violation::new(message, [request.frame, reply.frame]));
+            }
+        }
+    }
+    violations
+}
+
+/// The capability that a question to the client needs, if it is not declared.
+fn undeclared(declared: Option<&Value>, method: &str, params: Option<&Value>) -> Option<&'static str> {
+    let has = |path: &str| declared.and_then(|declared| declared.pointer(path)).is_some();
+    let param = |key: &str| params.and_then(|params| params.get(key));
+    match method {
+        "roots/list" => (!has("/roots")).then_some("roots"),
+        "sampling/createMessage" if !has("/sampling") => Some("sampling"),
+        "sampling/createMessage" => (param("tools").is_some() && !has("/sampling/tools")).then_some("sampling.tools"),
+        "elicitation/create" if !has("/elicitation") => Some("elicitation"),
+        "elicitation/create" => (param("mode").is_some_and(|mode| mode == "url") && !has("/elicitation/url")).then_some("elicitation.url"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcproof_analysis::example;
+    use serde_json::json;
+
+    #[test]
+    fn what_we_gave_up_early_says_nothing() {
+        let check = |params: &str, expected: &str| {
+            let answered = r#"> {"jsonrpc":"2.0","id":1,"method":"ping"}
+                < {"jsonrpc":"2.0","id":1,"result":{}}"#;
+            let text = format!(
+                "@ ping\n{answered}\n@ read! a\n> {{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"resources/read\",\"params\":{params}}}"
+            );
+            let judged = requests_are_answered(&Conversation::new(&example::read(&text, "stdio", "2025-11-25")));
+            assert!(format!("{judged:?}").starts_with(expected), "{params} {judged:?}");
+        };
+        check(r#"{"uri":"a"}"#, "Broken");
+        check(r#"{"uri":"a","_meta":{"progressToken":"mcproof-flock-3"}}"#, "Pass");
+        check(r#"{"uri":"a","_meta":{"progressToken":"mine"}}"#, "Broken");
+    }
+
+    #[test]
+    fn a_server_that_hangs_up_on_each_call_answers_none() {
+        let check = |endings: [&str; 2], lives: bool, expected: &str| {
+            let calls = endings.iter().zip(2..).map(|(ending, id)| {
+                let call = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"add"}}}}"#);
+                format!("@ call add\n> POST /mcp\n> {call}\n{ending}\n")
+            });
+            let ping = |id: u32| {
+                let (asked, given) = (format!(r#""id":{id},"method":"ping""#), format!(r#""id":{id},"result":{{}}"#));
+                format!("> POST /mcp\n> {{\"jsonrpc\":\"2.0\",{asked}}}\n< 200\n< {{\"jsonrpc\":\"2.0\",{given}}}\n")
+            };
+            let text = format!("{}{}{}", ping(1), calls.collect::<String>(), if lives { ping(9) } else { String::new() });
+            let judged = requests_are_answered(&Conversation::new(&example::read(&text, "http", "2025-11-25")));
+            assert!(format!("{judged:?}").starts_with(expected), "{endings:?} {judged:?}");
+        };
+        let closed = "! broken connection closed before message completed";
+        let refused = "! broken connection to 127.0.0.1:7102 refused";
+        check([closed, closed], true, "Broken");
+        // Whoever dies cannot but hang up, which is another rule's.
+        check([closed, closed], false, "Pass");
+        check([closed, "< 200\n< {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"content\":[]}}"], true, "Pass");
+        check([refused, refused], true, "Pass");
+    }
+
+    #[test]
+    fn what_a_question_needs_is_looked_for_in_what_was_declared() {
+        let check = |declared: Value, method: &str, params: Value, expected: Option<&str>| {
+            assert_eq!(undeclared(Some(&declared), method, Some(&params)), expected, "{declared} {method} {params}");
+        };
+        check(json!({}), "roots/list", json!({}), Some("roots"));
+        check(json!({ "roots": {} }), "roots/list", json!({}), None);
+        check(json!({}), "ping", json!({}), None);
+        check(json!({ "elicitation": {} }), "elicitation/create", json!({}), None);
+        check(json!({ "elicitation": {} }), "elicitation/create", json!({ "mode": "url" }), Some("elicitation.url"));
+        check(json!({ "sampling": {} }), "sampling/createMessage", json!({ "tools": [] }), Some("sampling.tools"));
+        check(json!({ "sampling": { "tools": {} } }), "sampling/createMessage", json!({ "tools": [] }), None);
+    }
+}

@@ -1,0 +1,435 @@
+//! Lists of tools, resources, templates and prompts: pages, duplicates, order, change.
+//! Source: server/utilities/pagination; server/tools, server/resources, server/prompts.
+
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, named, revisions};
+use super::modern::{identity, key_of};
+use super::{Answer, Asked, Conversation};
+use mcproof_analysis::probes::MOST_PAGES;
+use mcproof_record::FrameId;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "list-pagination-ends",
+        area: Area::Lists,
+        law: "a list has a last page, and each cursor leads on",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/utilities/pagination#pagination-model" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(pagination_ends),
+        why: "clients follow cursors until there is none; a cursor that comes again keeps them busy for ever",
+        remedy: "leave `nextCursor` out of the last page, and read the cursor that was sent",
+        sdks: &[],
+        bad: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}],"nextCursor":"2"}}
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"2"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"b"}],"nextCursor":"2"}}"#,
+        good: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}],"nextCursor":"2"}}
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"2"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"b"}]}}"#,
+    },
+    Rule {
+        id: "list-has-no-duplicates",
+        area: Area::Lists,
+        law: "no name of a tool or prompt and no URI is listed twice",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/tools" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(no_duplicates),
+        why: "names are how clients call; of two with the same name one cannot be reached, and some hosts reject the whole list",
+        remedy: "give each item a name of its own, and look whether pages overlap",
+        sdks: &[],
+        bad: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"},{"name":"b"},{"name":"a"}]}}"#,
+        good: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"},{"name":"A"}]}}"#,
+    },
+    Rule {
+        id: "list-unknown-cursor-is-refused",
+        area: Area::Lists,
+        law: "a cursor that the server never gave is refused with the error -32602",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/utilities/pagination#error-handling" }],
+        on: On::Any,
+        lenience: Some("a SHOULD of the specification, and a note by default because nearly all servers without pages ignore cursors"),
+        judge: Judge::Each(unknown_cursor_is_refused),
+        why: "a client whose cursor has become stale gets the first page again, and believes that it is the next",
+        remedy: "answer -32602 to a cursor that is not known, also where there is one page only",
+        sdks: &[],
+        bad: r#"
+            @ unknown-cursor tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"nothing"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}]}}"#,
+        good: r#"
+            @ unknown-cursor tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"nothing"}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Invalid cursor"}}"#,
+    },
+    Rule {
+        id: "list-order-is-stable",
+        area: Area::Lists,
+        law: "a list that has not changed comes in the same order",
+        laws: &[
+            Law { revisions: revisions::LEGACY, keyword: Keyword::Portability, source: "" },
+            Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "server/tools#capabilities" },
+        ],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(order_is_stable),
+        why: "tools stand in the prompt of a model; another order makes its cache useless, and each request slower and dearer",
+        remedy: "sort the list, or keep it in a structure with an order",
+        sdks: &[("Go", "the order of a `map` differs each time: sort its keys")],
+        bad: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"},{"name":"b"}]}}
+            @ list-again tools/list
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"b"},{"name":"a"}]}}"#,
+        good: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"},{"name":"b"}]}}
+            @ list-again tools/list
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a"},{"name":"b"}]}}"#,
+    },
+    Rule {
+        id: "list-does-not-change-unannounced",
+        area: Area::Lists,
+        law: "a list is the same from one request to the next, unless the server says that it has changed",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/tools#list-changed-notification" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(does_not_change_unannounced),
+        why: "clients keep the list that they have, and models call what is gone or described otherwise",
+        remedy: "give each request the same list; where it does change, declare `listChanged` and send the `list_changed` notification",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+            < {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}]}}
+            @ list-again tools/list
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a"},{"name":"b"}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+            < {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}]}}
+            < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+            @ list-again tools/list
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a"},{"name":"b"}]}}"#,
+    },
+    Rule {
+        id: "list-does-not-depend-on-calls",
+        area: Area::Lists,
+        law: "calls do not change which tools are listed",
+        laws: &[Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "server/tools#capabilities" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(does_not_depend_on_calls),
+        why: "the next request may go to another instance of the server, or come from another client: neither has seen the call",
+        remedy: "list every tool from the start, and refuse calls that come too early with a result that has `isError` and says what is missing",
+        sdks: &[],
+        bad: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[{"name":"sign_in"}]}}
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"sign_in","arguments":{}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}
+            @ list-after-calls tools/list
+            > {"jsonrpc":"2.0","id":3,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":3,"result":{"resultType":"complete","tools":[{"name":"sign_in"},{"name":"read_mail"}]}}"#,
+        good: r#"
+            @ list tools/list
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[{"name":"sign_in"},{"name":"read_mail"}]}}
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"sign_in","arguments":{}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}
+            @ list-after-calls tools/list
+            > {"jsonrpc":"2.0","id":3,"method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":3,"result":{"resultType":"complete","tools":[{"name":"sign_in"},{"name":"read_mail"}]}}"#,
+    },
+];
+
+/// A list, page by page, as far as pages were answered with results.
+struct Walk<'c> {
+    method: &'c str,
+    pages: Vec<Page<'c>>,
+    /// The page after the last one came.
+    is_complete: bool,
+    /// What the cursor of the last page got, if that was no page.
+    refused: Option<(String, Vec<FrameId>)>,
+}
+
+struct Page<'c> {
+    items: &'c [Value],
+    next: Option<&'c Value>,
+    frame: FrameId,
+    evidence: Vec<FrameId>,
+}
+
+impl<'c> Walk<'c> {
+    /// What was listed under a probe, each list once.
+    fn of(conversation: &'c Conversation<'_>, probe: &str) -> Vec<Self> {
+        let mut walks: Vec<Self> = Vec::new();
+        for asked in conversation.probes(probe) {
+            let Some(method) = asked.request.and_then(|request| request.method()) else { continue };
+            let position = walks.iter().position(|walk| walk.method == method).unwrap_or_else(|| {
+                walks.push(Self { method, pages: Vec::new(), is_complete: false, refused: None });
+                walks.len() - 1
+            });
+            let Answer::Result { value, frame } = asked.answer else {
+                walks[position].is_complete = false;
+                if matches!(asked.answer, Answer::Error { .. } | Answer::Status { .. }) {
+                    walks[position].refused = Some((asked.answer.describe(), asked.frames()));
+                }
+                continue;
+            };
+            let items = value.get(key_of(method)).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            let next = value.get("nextCursor").filter(|cursor| !cursor.is_null());
+            walks[position].is_complete = next.is_none();
+            walks[position].pages.push(Page { items, next, frame, evidence: asked.frames() });
+        }
+        walks.retain(|walk| !walk.pages.is_empty());
+        walks
+    }
+
+    /// The tools that were listed under a probe, which may be one page or all of them.
+    fn of_tools(conversation: &'c Conversation<'_>, probe: &str) -> Option<Self> {
+        let mut walk = Self { method: "tools/list", pages: Vec::new(), is_complete: false, refused: None };
+        let probes: Vec<_> = conversation.take.probes.iter().filter(|probed| probed.probe == probe).collect();
+        for (request, answer) in conversation.requests().filter(|(request, _)| request.method() == Some(walk.method)) {
+            let is_within = probes.iter().any(|probed| probed.first <= request.frame.id && request.frame.id < probed.end);
+            let Some(answer) = answer.filter(|_| is_within) else { continue };
+            let items = answer.value.pointer("/result/tools").and_then(Value::as_array)?;
+            let next = answer.value.pointer("/result/nextCursor").filter(|cursor| !cursor.is_null());
+            walk.is_complete = next.is_none();
+            let frames = vec![request.frame.id, answer.frame.id];
+            walk.pages.push(Page { items, next, frame: answer.frame.id, evidence: frames });
+        }
+        (!walk.pages.is_empty()).then_some(walk)
+    }
+
+    fn names(&self) -> Vec<&'c str> {
+        self.pages.iter().flat_map(|page| page.items.iter().filter_map(identity)).collect()
+    }
+
+    /// The page that gives a cursor that an earlier one gave.
+    fn repetition(&self) -> Option<(usize, &'c Value)> {
+        let mut known = HashSet::new();
+        self.pages.iter().enumerate().find_map(|(later, page)| {
+            let cursor = page.next?;
+            (!known.insert(cursor)).then_some((later, cursor))
+        })
+    }
+
+    fn evidence(&self) -> impl Iterator<Item = FrameId> {
+        self.pages.iter().take(3).map(|page| page.frame)
+    }
+}
+
+const NO_LIST: &str = "no list was answered with a result";
+
+/// So many pages in a row that bring nothing new are no list any more.
+const MOST_IDLE_PAGES: usize = 10;
+
+fn pagination_ends(conversation: &Conversation<'_>) -> Judgement {
+    let walks = Walk::of(conversation, "list");
+    let (mut violations, mut unfinished) = (Vec::new(), None);
+    for walk in &walks {
+        if let Some((later, cursor)) = walk.repetition() {
+            let message = format!("page {} of `{}` leads to {cursor}, where an earlier page led to", later + 1, walk.method);
+            let first = walk.pages.iter().find(|page| page.next == Some(cursor)).map(|page| page.frame);
+            violations.push(Violation::new(message, first.into_iter().chain(walk.pages[later].evidence.iter().copied())));
+            continue;
+        }
+        let mut seen = BTreeSet::new();
+        let idle = walk.pages.iter().rev().take(MOST_IDLE_PAGES).filter(|page| page.next.is_some()).count() == MOST_IDLE_PAGES && {
+            let (early, late) = walk.pages.split_at(walk.pages.len() - MOST_IDLE_PAGES);
+            seen.extend(early.iter().flat_map(|page| page.items.iter().filter_map(identity)));
+            late.iter().flat_map(|page| page.items.iter().filter_map(identity)).all(|name| seen.contains(name))
+        };
+        if idle {
+            let message =
+                format!("`{}` has no end: the last {MOST_IDLE_PAGES} of {} pages brought nothing new", walk.method, walk.pages.len());
+            violations.push(Violation::new(message, walk.pages.iter().rev().take(2).map(|page| page.frame)));
+            continue;
+        }
+        let leads_on = walk.pages.last().is_some_and(|page| page.next.is_some());
+        if let Some((answer, frames)) = walk.refused.as_ref().filter(|_| leads_on) {
+            let message = format!("page {} of `{}` leads on, and its cursor got {answer}", walk.pages.len(), walk.method);
+            violations.push(Violation::new(message, walk.pages.last().map(|page| page.frame).into_iter().chain(frames.iter().copied())));
+            continue;
+        }
+        // There may be as many resources as there are files; nobody has as many tools.
+        if leads_on && walk.pages.len() >= MOST_PAGES && matches!(walk.method, "tools/list" | "prompts/list") {
+            let message = format!("`{}` has no end: page {} still leads to another one", walk.method, walk.pages.len());
+            violations.push(Violation::new(message, walk.pages.iter().rev().take(2).map(|page| page.frame)));
+        } else if leads_on {
+            unfinished = Some(format!("page {} of `{}` leads on, and the next one was not listed", walk.pages.len(), walk.method));
+        }
+    }
+    match unfinished {
+        Some(why) if violations.is_empty() => Judgement::Untestable(why),
+        _ => Judgement::of(violations, walks.len(), NO_LIST),
+    }
+}
+
+fn no_duplicates(conversation: &Conversation<'_>) -> Judgement {
+    let walks = Walk::of(conversation, "list");
+    let mut violations = Vec::new();
+    // Where pages come again, so do their items.
+    for walk in walks.iter().filter(|walk| walk.repetition().is_none()) {
+        let (mut seen, mut known, mut twice) = (BTreeSet::new(), BTreeSet::new(), Vec::<String>::new());
+        for name in walk.names() {
+            if !seen.insert(name) && known.insert(name) {
+                twice.push(name.to_owned());
+            }
+        }
+        if !twice.is_empty() {
+            let verb = if twice.len() == 1 { "is" } else { "are" };
+            violations.push(Violation::new(format!("{} {verb} listed twice by `{}`", named(&twice), walk.method), walk.evidence()));
+        }
+    }
+    Judgement::of(violations, walks.len(), NO_LIST)
+}
+
+fn unknown_cursor_is_refused(conversation: &Conversation<'_>) -> Judgement {
+    let answered: Vec<Asked<'_, '_>> = conversation
+        .probes("unknown-cursor")
+        .filter(|asked| match asked.answer {
+            Answer::Result { .. } => true,
+            // The method does not exist, which says nothing about cursors.
+            Answer::Error { .. } => asked.answer.code() != Some(-32601),
+            _ => false,
+        })
+        .collect();
+    let ignoring: Vec<&Asked<'_, '_>> = answered.iter().filter(|asked| matches!(asked.answer, Answer::Result { .. })).collect();
+    if ignoring.is_empty() {
+        return Judgement::of(Vec::new(), answered.len(), "no list was asked for with an unknown cursor");
+    }
+    let methods: Vec<String> = ignoring.iter().map(|asked| asked.subject().to_owned()).collect();
+    Judgement::Broken(vec![Violation::new(format!("an unknown cursor got a page of {}", named(&methods)), ignoring[0].frames())])
+}
+
+/// The lists that were walked twice, both times to the end.
+fn twice<'c>(conversation: &'c Conversation<'_>) -> Vec<(Walk<'c>, Walk<'c>)> {
+    let mut again = Walk::of(conversation, "list-again");
+    let first = Walk::of(conversation, "list").into_iter().filter(|walk| walk.is_complete);
+    first
+        .filter_map(|walk| {
+            let position = again.iter().position(|other| other.method == walk.method && other.is_complete)?;
+            Some((walk, again.swap_remove(position)))
+        })
+        .collect()
+}
+
+const NOT_TWICE: &str = "no list was asked for twice";
+
+fn order_is_stable(conversation: &Conversation<'_>) -> Judgement {
+    let walks = twice(conversation);
+    let mut violations = Vec::new();
+    for (first, second) in &walks {
+        let (before, after) = (first.names(), second.names());
+        let is_same_set = before.len() == after.len() && before.iter().collect::<BTreeSet<_>>() == after.iter().collect::<BTreeSet<_>>();
+        let differing = before.iter().zip(&after).position(|(before, after)| before != after);
+        if let Some(position) = differing.filter(|_| is_same_set) {
+            let message = format!(
+                "`{}` gave the same {} items in another order: at first `{}` was number {}, then `{}`",
+                first.method,
+                before.len(),
+                before[position],
+                position + 1,
+                after[position]
+            );
+            violations.push(Violation::new(message, first.evidence().take(1).chain(second.evidence().take(1))));
+        }
+    }
+    Judgement::of(violations, walks.len(), NOT_TWICE)
+}
+
+fn does_not_change_unannounced(conversation: &Conversation<'_>) -> Judgement {
+    let walks = twice(conversation);
+    let mut violations = Vec::new();
+    for (first, second) in &walks {
+        let kind = first.method.split('/').next().unwrap_or_default();
+        let (Some(from), Some(to)) = (first.pages.first().map(|page| page.frame), second.pages.last().map(|page| page.frame)) else {
+            continue;
+        };
+        let notification = format!("notifications/{kind}/list_changed");
+        // One that is still on its way counts, so that a list in the making is not charged.
+        let is_announced = conversation.from_server().any(|said| said.frame.id > from && said.method() == Some(notification.as_str()));
+        if let Some(change) = change(first, second).filter(|_| !is_announced) {
+            violations.push(Violation::new(format!("`{}` changed without `{notification}`: {change}", first.method), [from, to]));
+        }
+    }
+    Judgement::of(violations, walks.len(), NOT_TWICE)
+}
+
+fn does_not_depend_on_calls(conversation: &Conversation<'_>) -> Judgement {
+    let walk = |probe: &str| Walk::of_tools(conversation, probe).filter(|walk| walk.is_complete);
+    let (Some(first), Some(last)) = (walk("list").or_else(|| walk("list-for-calls")), walk("list-after-calls")) else {
+        return Judgement::NotTried("the tools were not listed again after calls".into());
+    };
+    let (before, after) = (first.names().into_iter().collect::<BTreeSet<_>>(), last.names().into_iter().collect::<BTreeSet<_>>());
+    let (Some(from), Some(to)) = (first.pages.last().map(|page| page.frame), last.pages.first().map(|page| page.frame)) else {
+        return Judgement::NotTried("the tools were not listed again after calls".into());
+    };
+    let calls = conversation.requests().filter(|(request, answer)| {
+        let frame = request.frame.id;
+        request.method() == Some("tools/call")
+            && from < frame
+            && frame < to
+            && answer.is_some_and(|answer| answer.value.get("result").is_some())
+    });
+    let calls: Vec<FrameId> = calls.map(|(request, _)| request.frame.id).collect();
+    let Some(call) = calls.first() else { return Judgement::Untestable("no call was answered with a result".into()) };
+    // What changes without a call is the matter of another law.
+    let changes_anyway = walk("list-again").is_some_and(|again| change(&first, &again).is_some());
+    let violation = change(&first, &last)
+        .filter(|_| before != after && !changes_anyway)
+        .map(|change| Violation::new(format!("`tools/list` changed after {} calls: {change}", calls.len()), [from, *call, to]));
+    Judgement::from_violations(violation.into_iter().collect())
+}
+
+/// What is different about the second walk, but for the order.
+fn change(first: &Walk<'_>, second: &Walk<'_>) -> Option<String> {
+    let (before, after): (BTreeSet<_>, BTreeSet<_>) = (first.names().into_iter().collect(), second.names().into_iter().collect());
+    let some = |names: Vec<&&str>| named(&names.into_iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    let (gone, new): (Vec<_>, Vec<_>) = (before.difference(&after).collect(), after.difference(&before).collect());
+    match (gone.is_empty(), new.is_empty()) {
+        (true, false) => return Some(format!("{} came", some(new))),
+        (false, true) => return Some(format!("{} went", some(gone))),
+        (false, false) => return Some(format!("{} went and {} came", some(gone), some(new))),
+        (true, true) => {}
+    }
+    // Resources tell their size and when they were modified, which may change at any time.
+    if !matches!(first.method, "tools/list" | "prompts/list") {
+        return None;
+    }
+    let mut later: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for item in second.pages.iter().flat_map(|page| page.items) {
+        later.entry(identity(item).unwrap_or_default()).or_default().push(item);
+    }
+    let is_there = |name: &str, item: &Value| later.get(name).is_some_and(|forms| forms.contains(&item));
+    let mut items = first.pages.iter().flat_map(|page| page.items).filter_map(|item| Some((identity(item)?, item)));
+    let (other, _) = items.find(|(name, item)| !is_there(name, item))?;
+    Some(format!("`{other}` is described otherwise"))
+}

@@ -1,0 +1,263 @@
+//! What a check has to have seen before it may pass: a conversation over each transport that got through the handshake and the
+//! lists, and a judgement of the rules that matter most. Knows rulings and conversations, and no violation.
+
+use super::answers::death;
+use super::law::named;
+use super::{Conversation, judging};
+use crate::sdk;
+use mcproof_analysis::MOST_VALUES;
+use mcproof_analysis::probes::EXPLORED_IN_PART as SAMPLED;
+use mcproof_analysis::probes::UNANSWERED_CALL;
+use mcproof_client::revision::LEGACY;
+use mcproof_record::{CheckReport, FORMAT_VERSION, Gap, GapKind, Judged, Opened, ProbeOutcome, Ruling, Severity, Take};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Rules that any conversation lets judge. Where one of them could not be, the conversation was not what it seems.
+const ESSENTIAL: [&str; 10] = [
+    "initialize-is-answered",
+    "request-is-answered",
+    "answer-echoes-id",
+    "answer-has-result-or-error",
+    "jsonrpc-version-is-2-0",
+    "message-fits-schema",
+    "stdio-only-messages-on-stdout",
+    "stdio-message-on-one-line",
+    "http-answer-content-type",
+    "server-stays-alive",
+];
+
+/// The lists of a capability: the method, and the member of its result.
+const LISTS: [(&str, &str, &str); 3] =
+    [("tools", "tools/list", "tools"), ("resources", "resources/list", "resources"), ("prompts", "prompts/list", "prompts")];
+
+/// Judges takes by rules, and says what was not seen. `is_strict` treats each requirement as its keyword says.
+pub fn report(target: String, rules: &[&'static super::Rule], takes: Vec<Take>, is_strict: bool) -> CheckReport {
+    let mut rulings = judging::judge(rules, &takes, is_strict);
+    let gaps = gaps(&takes, &rulings);
+    sdk::explain(&mut rulings, &takes, is_strict);
+    if gaps.iter().any(|gap| gap.kind == GapKind::NoConversation) {
+        give_one_reason(&mut rulings);
+    }
+    let marks = takes.iter().flat_map(|take| &take.probes).filter(|probed| probed.probe == SAMPLED);
+    let sampled: BTreeSet<String> = marks.filter_map(|probed| probed.subject.clone()).collect();
+    CheckReport { version: FORMAT_VERSION, target, gaps, sampled: sampled.into_iter().collect(), rulings, takes }
+}
+
+/// Where no conversation got through, each rule lacks something else, and all for the same reason.
+fn give_one_reason(rulings: &mut [Ruling]) {
+    let reasons = |ruling: &Ruling| match &ruling.judged {
+        Judged::Untestable { why } => Some(why.clone()),
+        _ => None,
+    };
+    if rulings.iter().filter_map(reasons).collect::<BTreeSet<_>>().len() < 2 {
+        return;
+    }
+    for ruling in rulings {
+        if let Judged::Untestable { why } = &mut ruling.judged {
+            "no conversation got through the handshake and the lists".clone_into(why);
+        }
+    }
+}
+
+/// What is missing for a verdict.
+fn gaps(takes: &[Take], rulings: &[Ruling]) -> Vec<Gap> {
+    let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
+    let mut gaps = without_conversation(&conversations);
+    if gaps.is_empty() {
+        gaps.extend(broken_off(&conversations, rulings));
+    }
+    if gaps.is_empty() {
+        gaps.extend(not_judged(rulings));
+    }
+    if gaps.is_empty() {
+        gaps.extend(unread_message(&conversations));
+        gaps.extend(unanswered_calls(&conversations));
+    }
+    gaps
+}
+
+/// A message that was too large to be judged.
+fn unread_message(conversations: &[Conversation<'_>]) -> Option<Gap> {
+    let take = conversations.iter().position(|one| one.unread.is_some())?;
+    let message = format!("a message of the server holds more than {MOST_VALUES} JSON values and was not judged");
+    let hint = "send less at a time: lists have pages, and large results can be resources that the result links to";
+    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), take: Some(take) })
+}
+
+/// Tools whose calls got no response, however long they were waited for. No sentence says how long a tool may take.
+fn unanswered_calls(conversations: &[Conversation<'_>]) -> Option<Gap> {
+    let mut silent = conversations.iter().enumerate().flat_map(|(take, one)| one.probes(UNANSWERED_CALL).map(move |asked| (take, asked)));
+    let is_answered = |tool: &str| {
+        let mut called = conversations.iter().flat_map(|one| one.probes("call"));
+        called.any(|asked| asked.subject() == tool && asked.answer.frame().is_some())
+    };
+    let names: BTreeSet<(usize, String)> =
+        silent.by_ref().map(|(take, asked)| (take, asked.subject().to_owned())).filter(|(_, tool)| !is_answered(tool)).collect();
+    let (take, _) = *names.first().as_ref()?;
+    let tools: Vec<String> = names.iter().map(|(_, tool)| tool.clone()).collect::<BTreeSet<_>>().into_iter().collect();
+    let message = format!("no call of {} got a response, so that nothing is known of what it gives", named(&tools));
+    let hint = "a tool may take its time: `mcproof call` with --timeout shows whether its response ever comes";
+    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), take: Some(*take) })
+}
+
+/// A gap for each transport over which no conversation got through.
+fn without_conversation(conversations: &[Conversation<'_>]) -> Vec<Gap> {
+    let transports: BTreeSet<&str> = conversations.iter().map(|one| one.take.transport.as_str()).collect();
+    if transports.is_empty() {
+        return vec![no_conversation("no conversation with the server came about".into(), None)];
+    }
+    let gap = |transport: &str| {
+        let mut furthest: Option<(u8, usize, String)> = None;
+        for (index, conversation) in conversations.iter().enumerate().filter(|(_, one)| one.is_over(transport)) {
+            match got_through(conversation) {
+                Ok(()) => return None,
+                Err((stage, why)) if furthest.as_ref().is_none_or(|(known, ..)| stage > *known) => furthest = Some((stage, index, why)),
+                Err(_) => {}
+            }
+        }
+        let (_, take, why) = furthest?;
+        Some(no_conversation(format!("no conversation over {transport} got through the handshake and the lists: {why}"), Some(take)))
+    };
+    transports.into_iter().filter_map(gap).collect()
+}
+
+fn no_conversation(message: String, take: Option<usize>) -> Gap {
+    let hint = "nothing is known of what comes after this point: mend it, then check again; `mcproof tools` shows the same handshake";
+    Gap { kind: GapKind::NoConversation, message, hint: hint.into(), take }
+}
+
+/// Whether a conversation got through the handshake and the lists of what was declared. If not, at which stage it ended, and
+/// why.
+fn got_through(conversation: &Conversation<'_>) -> Result<(), (u8, String)> {
+    match &conversation.take.opened {
+        Opened::Yes => {}
+        Opened::No { reason } => return Err((2, reason.clone())),
+        Opened::OtherEra => return Err((1, "the server does not speak this era".into())),
+        Opened::Bare => match conversation.left_out() {
+            Some(why) => return Err((2, why.to_owned())),
+            None => return Err((0, "the handshake was not made".into())),
+        },
+    }
+    let Some((result, _)) = conversation.handshake() else { return Err((3, "the handshake got no result".into())) };
+    if let Some(flaw) = flaw_of_handshake(conversation, result) {
+        return Err((4, flaw));
+    }
+    for (capability, method, key) in LISTS {
+        let is_declared = result.get("capabilities").and_then(|all| all.get(capability)).is_some_and(Value::is_object);
+        // An error is a response, and a violation of its own where the capability was declared.
+        let is_answered = conversation.requests().filter(|(request, _)| request.method() == Some(method)).any(|(_, response)| {
+            response.is_some_and(|response| {
+                response.value.pointer(&format!("/result/{key}")).is_some_and(Value::is_array) || response.value.get("error").is_some()
+            })
+        });
+        if is_declared && !is_answered && conversation.unread.is_some() {
+            return Err((
+                5,
+                format!("a message of more than {MOST_VALUES} JSON values came, which is not judged, and no list for `{method}`"),
+            ));
+        }
+        if is_declared && !is_answered {
+            return Err((5, format!("`{method}` got no list, although `{capability}` is declared")));
+        }
+        // What a client of ours did not take, such as more than its limits allow, has not been looked at.
+        let mut asked =
+            conversation.take.probes.iter().filter(|probed| probed.probe == "list" && probed.subject.as_deref() == Some(method));
+        if is_declared && death(conversation).is_none() && asked.any(|probed| probed.outcome == ProbeOutcome::Gone) {
+            return Err((5, format!("no response to `{method}` was taken; `mcproof {capability}` says why")));
+        }
+    }
+    Ok(())
+}
+
+/// Why the result of a handshake is none that a client can go on with.
+fn flaw_of_handshake(conversation: &Conversation<'_>, result: &Value) -> Option<String> {
+    let is_object = |key: &str| result.get(key).is_some_and(Value::is_object);
+    if !is_object("capabilities") {
+        return Some("the result of the handshake has no object `capabilities`".into());
+    }
+    if conversation.is_modern() {
+        return None;
+    }
+    match result.get("protocolVersion").and_then(Value::as_str) {
+        None => return Some("the result of `initialize` has no `protocolVersion`".into()),
+        Some(version) if !LEGACY.contains(&version) => {
+            return Some(format!("`initialize` agreed on revision {version:?}, which does not exist"));
+        }
+        Some(_) => {}
+    }
+    (!is_object("serverInfo")).then(|| "the result of `initialize` has no object `serverInfo`".into())
+}
+
+/// Handshakes that failed while others succeeded, and that no violation explains.
+fn broken_off(conversations: &[Conversation<'_>], rulings: &[Ruling]) -> Vec<Gap> {
+    let explained: BTreeSet<usize> = rulings
+        .iter()
+        .flat_map(|ruling| match &ruling.judged {
+            Judged::Broken { findings } => findings.as_slice(),
+            _ => &[],
+        })
+        .filter(|finding| finding.severity == Severity::Error)
+        .map(|finding| finding.take)
+        .collect();
+    let gap = |(index, conversation): (usize, &Conversation<'_>)| {
+        let Opened::No { reason } = &conversation.take.opened else { return None };
+        let message = format!("the conversation `{}` did not get through the handshake: {reason}", conversation.take.name);
+        let hint = "check again; if it happens each time, look at the frames of this handshake with `mcproof tools -v`";
+        (!explained.contains(&index)).then(|| Gap { kind: GapKind::NotJudged, message, hint: hint.into(), take: Some(index) })
+    };
+    conversations.iter().enumerate().filter_map(gap).collect()
+}
+
+/// Essential rules without a judgement; or nothing judged at all, whatever was selected.
+fn not_judged(rulings: &[Ruling]) -> Option<Gap> {
+    let is_judged = |ruling: &&Ruling| matches!(ruling.judged, Judged::Pass | Judged::Broken { .. });
+    let gap = |message: String| {
+        let hint = "`mcproof check` without --only and --skip tells more; `mcproof explain RULE` says what a rule needs";
+        Gap { kind: GapKind::NotJudged, message, hint: hint.into(), take: None }
+    };
+    if !rulings.iter().any(|ruling| is_judged(&ruling)) {
+        let count = rulings.len();
+        return Some(gap(format!("none of the {count} selected rules could be judged on this server")));
+    }
+    let missing: Vec<(&str, &str)> = rulings
+        .iter()
+        .filter(|ruling| ESSENTIAL.contains(&ruling.rule.as_str()))
+        .filter_map(|ruling| match &ruling.judged {
+            Judged::Untestable { why } => Some((ruling.rule.as_str(), why.as_str())),
+            _ => None,
+        })
+        .collect();
+    let (_, why) = missing.first()?;
+    let names: Vec<String> = missing.iter().map(|(rule, _)| format!("`{rule}`")).collect();
+    Some(gap(format!("rules that any server lets judge were not judged, because {why}: {}", names.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::select;
+    use mcproof_analysis::example;
+
+    #[test]
+    fn what_is_too_large_to_be_judged_is_no_pass() {
+        let check = |values: usize, expected: &[&str]| {
+            let text = format!(
+                r#"> {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25"}}}}
+                   < {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}},"serverInfo":{{"name":"a","version":"1"}}}}}}
+                   > {{"jsonrpc":"2.0","method":"notifications/initialized"}}
+                   > {{"jsonrpc":"2.0","id":2,"method":"ping"}}
+                   < {{"jsonrpc":"2.0","id":2,"result":{{}}}}
+                   > {{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{{"uri":"a:b"}}}}
+                   < {{"jsonrpc":"2.0","id":3,"result":{{"contents":[],"a":[{}0]}}}}"#,
+                "0,".repeat(values)
+            );
+            let take = example::read(&text, "stdio", "2025-11-25");
+            let gaps = report("t".into(), &select(&[], &[]).unwrap(), vec![take], false).gaps;
+            let told: Vec<&str> = gaps.iter().map(|gap| gap.message.as_str()).collect();
+            assert_eq!(told, expected);
+        };
+        check(10, &[]);
+        check(MOST_VALUES, &["a message of the server holds more than 1000000 JSON values and was not judged"]);
+    }
+}

@@ -1,0 +1,228 @@
+//! Prompts, and the completion of arguments.
+//! Source: server/prompts, server/utilities/completion.
+
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, named, revisions};
+use super::resources::of_listed;
+use super::{Answer, Conversation};
+use serde_json::Value;
+
+const ERRORS: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/prompts#error-handling" }];
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "prompt-listed-can-be-got",
+        area: Area::Resources,
+        law: "a listed prompt that needs no arguments can be got",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/prompts#getting-a-prompt" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(listed_can_be_got),
+        why: "hosts offer prompts as commands, and their users get an error",
+        remedy: "answer `prompts/get` for each listed name; mark arguments without which that fails as required",
+        sdks: &[],
+        bad: r#"
+            @ get-prompt greet
+            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"greet"}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"boom"}}"#,
+        good: r#"
+            @ get-prompt greet
+            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"greet"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"messages":[]}}"#,
+    },
+    Rule {
+        id: "prompt-unknown-is-refused",
+        area: Area::Resources,
+        law: "getting a prompt that does not exist gives an error",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/prompts#security" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(unknown_is_refused),
+        why: "a result, be it empty, goes to a model as if somebody had written it",
+        remedy: "answer -32602 to a name that is not listed",
+        sdks: &[],
+        bad: r#"
+            @ unknown-prompt nobody
+            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"nobody"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"messages":[]}}"#,
+        good: r#"
+            @ unknown-prompt nobody
+            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"nobody"}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unknown prompt"}}"#,
+    },
+    Rule {
+        id: "prompt-unknown-code",
+        area: Area::Resources,
+        law: "the error for a prompt that does not exist is -32602",
+        laws: ERRORS,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(unknown_code),
+        why: "by the code a client tells a wrong name from a server that fails",
+        remedy: "answer -32602 (invalid params)",
+        sdks: &[("Python", "the low-level server turns a `ValueError` into code 0: raise an `McpError` with the code")],
+        bad: r#"
+            @ unknown-prompt nobody
+            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"nobody"}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":0,"message":"Unknown prompt"}}"#,
+        good: r#"
+            @ unknown-prompt nobody
+            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"nobody"}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unknown prompt"}}"#,
+    },
+    Rule {
+        id: "prompt-missing-argument-is-refused",
+        area: Area::Resources,
+        law: "getting a prompt without an argument that it requires gives an error",
+        laws: ERRORS,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(missing_argument_is_refused),
+        why: "a prompt with a hole in it goes to a model, and nobody notices",
+        remedy: "check that all required arguments are there, and answer -32602 if not",
+        sdks: &[],
+        bad: r#"
+            @ prompt-missing-argument greet
+            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"greet","arguments":{}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"messages":[{"role":"user","content":{"type":"text","text":"Hello undefined"}}]}}"#,
+        good: r#"
+            @ prompt-missing-argument greet
+            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"greet","arguments":{}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Missing argument `name`"}}"#,
+    },
+    Rule {
+        id: "completion-has-at-most-100",
+        area: Area::Resources,
+        law: "a completion has at most 100 values",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/utilities/completion#completion-results" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(completion_has_at_most_100),
+        why: "clients reject a longer list as invalid, and show nothing",
+        remedy: "send the first 100 values, and tell about the others with `total` and `hasMore`",
+        sdks: &[],
+        bad: COMPLETION_OF_101,
+        good: r#"
+            @ complete name
+            > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":""}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":["Ada","Grace"],"total":2,"hasMore":false}}}"#,
+    },
+    Rule {
+        id: "completion-unknown-reference-is-refused",
+        area: Area::Resources,
+        law: "a completion for a prompt that does not exist is refused with the error -32602",
+        laws: &[Law {
+            revisions: revisions::SINCE_2025_03,
+            keyword: Keyword::Should,
+            source: "server/utilities/completion#error-handling",
+        }],
+        on: On::Any,
+        lenience: Some("a SHOULD of the specification, and a note by default because an empty list is what most servers answer"),
+        judge: Judge::Each(unknown_reference_is_refused),
+        why: "a client that misspells a name believes that there is nothing to complete",
+        remedy: "answer -32602 if the reference names no prompt and no template",
+        sdks: &[],
+        bad: r#"
+            @ complete-unknown nobody
+            > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"nobody"},"argument":{"name":"name","value":""}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":[]}}}"#,
+        good: r#"
+            @ complete-unknown nobody
+            > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"nobody"},"argument":{"name":"name","value":""}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unknown prompt"}}"#,
+    },
+];
+
+fn listed_can_be_got(conversation: &Conversation<'_>) -> Judgement {
+    if let Some(judgement) = crate::law::unless_declared(conversation, "prompts") {
+        return judgement;
+    }
+    of_listed(conversation, "get-prompt", "the server lists no prompt that needs no arguments", |refused, count| {
+        let of = if count == 1 { String::new() } else { format!(" of {count} listed prompts") };
+        format!("getting {}{of}", named(refused))
+    })
+}
+
+fn unknown_is_refused(conversation: &Conversation<'_>) -> Judgement {
+    if let Some(judgement) = crate::law::unless_declared(conversation, "prompts") {
+        return judgement;
+    }
+    let Some(asked) = conversation.probe("unknown-prompt") else { return Judgement::Untestable("no unknown prompt was asked for".into()) };
+    match asked.answer {
+        Answer::Error { .. } => Judgement::Pass,
+        Answer::Result { .. } => Judgement::Broken(vec![Violation::new("a prompt that does not exist got a result", asked.frames())]),
+        answer => Judgement::Untestable(format!("an unknown prompt got {}", answer.describe())),
+    }
+}
+
+fn unknown_code(conversation: &Conversation<'_>) -> Judgement {
+    if let Some(judgement) = crate::law::unless_declared(conversation, "prompts") {
+        return judgement;
+    }
+    let Some(asked) = conversation.probe("unknown-prompt") else { return Judgement::Untestable("no unknown prompt was asked for".into()) };
+    match asked.answer.code() {
+        Some(-32602) => Judgement::Pass,
+        Some(code) => {
+            Judgement::Broken(vec![Violation::new(format!("a prompt that does not exist got error {code}, not -32602"), asked.frames())])
+        }
+        None => Judgement::Untestable(format!("an unknown prompt got {}", asked.answer.describe())),
+    }
+}
+
+fn missing_argument_is_refused(conversation: &Conversation<'_>) -> Judgement {
+    if let Some(judgement) = crate::law::unless_declared(conversation, "prompts") {
+        return judgement;
+    }
+    let asked: Vec<_> = conversation.probes("prompt-missing-argument").collect();
+    if asked.is_empty() && conversation.handshake().is_some() {
+        return Judgement::NotApplicable("no prompt requires an argument".into());
+    }
+    let answered = asked.iter().filter(|asked| matches!(asked.answer, Answer::Result { .. } | Answer::Error { .. })).count();
+    // What is missing may also be asked for.
+    let is_complete = |value: &Value| value.get("resultType").and_then(Value::as_str) != Some("input_required");
+    let given: Vec<_> = asked.iter().filter(|asked| matches!(asked.answer, Answer::Result { value, .. } if is_complete(value))).collect();
+    let violations = given.first().map(|first| {
+        let names: Vec<String> = given.iter().map(|asked| asked.subject().to_owned()).collect();
+        Violation::new(format!("{} gave a result without the arguments that are required", named(&names)), first.frames())
+    });
+    Judgement::of(violations.into_iter().collect(), answered, "no prompt was got without its arguments")
+}
+
+/// How many values there may be.
+const MOST_VALUES: usize = 100;
+
+fn completion_has_at_most_100(conversation: &Conversation<'_>) -> Judgement {
+    let (mut seen, mut violations) = (0, Vec::new());
+    for asked in conversation.probes("complete") {
+        let Answer::Result { value, .. } = asked.answer else { continue };
+        let Some(values) = value.pointer("/completion/values").and_then(Value::as_array) else { continue };
+        seen += 1;
+        if values.len() > MOST_VALUES {
+            violations.push(Violation::new(format!("the completion of `{}` has {} values", asked.subject(), values.len()), asked.frames()));
+        }
+    }
+    match (seen, crate::law::unless_declared(conversation, "completions")) {
+        (0, Some(judgement)) => judgement,
+        _ => Judgement::of(violations, seen, "nothing could be completed"),
+    }
+}
+
+fn unknown_reference_is_refused(conversation: &Conversation<'_>) -> Judgement {
+    if let Some(judgement) = crate::law::unless_declared(conversation, "completions") {
+        return judgement;
+    }
+    let Some(asked) = conversation.probe("complete-unknown") else {
+        return Judgement::Untestable("no completion for an unknown prompt was asked for".into());
+    };
+    match asked.answer {
+        Answer::Error { .. } => Judgement::Pass,
+        Answer::Result { .. } => {
+            Judgement::Broken(vec![Violation::new("a completion for a prompt that does not exist got a result", asked.frames())])
+        }
+        answer => Judgement::Untestable(format!("a completion for an unknown prompt got {}", answer.describe())),
+    }
+}
+
+const COMPLETION_OF_101: &str = r#"
+            @ complete name
+            > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":""}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":["0","1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16","17","18","19","20","21","22","23","24","25","26","27","28","29","30","31","32","33","34","35","36","37","38","39","40","41","42","43","44","45","46","47","48","49","50","51","52","53","54","55","56","57","58","59","60","61","62","63","64","65","66","67","68","69","70","71","72","73","74","75","76","77","78","79","80","81","82","83","84","85","86","87","88","89","90","91","92","93","94","95","96","97","98","99","100"]}}}"#;

@@ -1,0 +1,366 @@
+//! What a server has to survive: whatever a careless client sends, the next request is answered.
+
+use super::Conversation;
+use super::answers::{Pairing, death, garbled, messages};
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use mcproof_analysis::Answer;
+use mcproof_analysis::probes::CONTROL;
+use mcproof_record::FrameId;
+
+/// Probes that are no messages to every server: it may find no id in them, or another one than we do.
+pub(super) const UNREADABLE: [&str; 4] = ["batch", "malformed-json", "invalid-utf8", "huge-message"];
+
+const MESSAGES: &[Law] = &[
+    Law { revisions: revisions::FIRST, keyword: Keyword::Should, source: "basic/messages" },
+    Law { revisions: revisions::SINCE_2025_03, keyword: Keyword::Should, source: "basic#messages" },
+];
+const CANCELLATION: &[Law] = &[
+    Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "basic/utilities/cancellation#error-handling" },
+    Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "basic/patterns/cancellation#error-handling" },
+];
+const LINES: &[Law] = &[
+    Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "basic/transports#stdio" },
+    Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "basic/transports/stdio" },
+];
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "malformed-json-is-survived",
+        area: Area::Robustness,
+        law: "after a message that is no JSON the next request is answered",
+        laws: super::jsonrpc::MESSAGES,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| survives(all, "malformed-json", "a message that is no JSON")),
+        why: "one line that was cut off takes the whole session with it",
+        remedy: "catch the parser's error, answer -32700 or nothing, and read on from the next line",
+        sdks: &[],
+        bad: r#"
+            @ malformed-json
+            > {"jsonrpc":"2.0","id":1,"method":
+            ! exited 1
+            @ malformed-json-after?
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
+        good: r#"
+            @ malformed-json
+            > {"jsonrpc":"2.0","id":1,"method":
+            @ malformed-json-after
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}
+            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+    },
+    Rule {
+        id: "batch-is-survived",
+        area: Area::Robustness,
+        law: "after an array of messages the next request is answered",
+        laws: MESSAGES,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| survives(all, "batch", "an array of messages")),
+        why: "clients of 2025-03-26 send batches, and generic ones of JSON-RPC do so still",
+        remedy: "answer an array with an error, or with an array, or not at all; but read on",
+        sdks: &[],
+        bad: r#"
+            @ batch
+            > [{"jsonrpc":"2.0","id":1,"method":"ping"}]
+            ! exited 1
+            @ batch-after?
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
+        good: r#"
+            @ batch
+            > [{"jsonrpc":"2.0","id":1,"method":"ping"}]
+            @ batch-after
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}
+            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+    },
+    Rule {
+        id: "batch-is-answered",
+        area: Area::JsonRpc,
+        law: "an array of requests is answered, in the revision that has batches",
+        laws: &[Law { revisions: "2025-03-26"..="2025-03-26", keyword: Keyword::Must, source: "basic#batching" }],
+        on: On::Any,
+        lenience: Some("a MUST of the specification, and a warning by default because most servers of that revision take no batches"),
+        judge: Judge::Each(batch_is_answered),
+        why: "a client of this revision may put several requests into one array, and waits for their answers",
+        remedy: "take an array as its messages, and answer the requests among them; or speak a later revision, which has no batches",
+        sdks: &[],
+        bad: r#"
+            @ batch
+            > [{"jsonrpc":"2.0","id":"mcproof-batch","method":"tools/list"}]
+            < {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request"}}
+            @ batch-after
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}
+            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+        good: r#"
+            @ batch
+            > [{"jsonrpc":"2.0","id":"mcproof-batch","method":"tools/list"}]
+            @ batch-after
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}
+            < [{"jsonrpc":"2.0","id":"mcproof-batch","result":{"tools":[]}}]
+            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+    },
+    Rule {
+        id: "unknown-notification-is-survived",
+        area: Area::Robustness,
+        law: "after a notification that the server does not know the next request is answered",
+        laws: MESSAGES,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| survives(all, "unknown-notification", "an unknown notification")),
+        why: "newer clients send newer notifications, unasked",
+        remedy: "ignore notifications that are unknown",
+        sdks: &[],
+        bad: r#"
+            @ unknown-notification
+            > {"jsonrpc":"2.0","method":"notifications/mcproof-nothing","params":{}}
+            ! exited 1
+            @ unknown-notification-after?
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
+        good: r#"
+            @ unknown-notification
+            > {"jsonrpc":"2.0","method":"notifications/mcproof-nothing","params":{}}
+            @ unknown-notification-after
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}
+            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+    },
+    Rule {
+        id: "unknown-cancel-is-survived",
+        area: Area::Robustness,
+        law: "after a cancellation of a request that is not under way the next request is answered",
+        laws: CANCELLATION,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| survives(all, "unknown-cancel", "a cancellation of nothing")),
+        why: "a cancellation and the answer cross all the time, so that each client sends such a one sooner or later",
+        remedy: "ignore cancellations of what is not known",
+        sdks: &[],
+        bad: r#"
+            @ unknown-cancel
+            > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"mcproof-never-asked"}}
+            ~ 5000
+            @ unknown-cancel-after!
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
+        good: r#"
+            @ unknown-cancel
+            > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"mcproof-never-asked"}}
+            @ unknown-cancel-after
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}
+            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+    },
+    Rule {
+        id: "huge-message-is-survived",
+        area: Area::Robustness,
+        law: "after a message of 4 MiB the next request is answered",
+        laws: MESSAGES,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| survives(all, "huge-message", "a message of 4 MiB")),
+        why: "a file or an image as an argument is that large; a reader with a fixed buffer dies of it or never finds the next line",
+        remedy: "read lines without a bound, or refuse the message and skip the rest of its line",
+        sdks: &[
+            ("Python", "asyncio's `readline` stops at 64 KiB: pass a larger `limit`"),
+            ("Go", "`bufio.Scanner` stops at 64 KiB: use `bufio.Reader`"),
+        ],
+        bad: r#"
+            @ huge-message
+            > {"jsonrpc":"2.0","id":"huge","method":"ping","params":{"padding":"4194304 times x"}}
+            ! exited 1
+            @ huge-message-after?
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
+        good: r#"
+            @ huge-message
+            > {"jsonrpc":"2.0","id":"huge","method":"ping","params":{"padding":"4194304 times x"}}
+            < {"jsonrpc":"2.0","id":"huge","result":{}}
+            @ huge-message-after
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}
+            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+    },
+    Rule {
+        id: "invalid-utf8-is-survived",
+        area: Area::Robustness,
+        law: "after a message that is no UTF-8 the next request is answered",
+        laws: MESSAGES,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| survives(all, "invalid-utf8", "a message that is no UTF-8")),
+        why: "a path or a text in an old encoding ends the session of a client that did not look",
+        remedy: "decode each line by itself, and go on with the next when one fails",
+        sdks: &[("Python", "`TextIOWrapper(sys.stdin.buffer, encoding=\"utf-8\", errors=\"replace\")`")],
+        bad: r#"
+            @ invalid-utf8
+            > {"jsonrpc":"2.0","id":1,"method":"ping","params":{"text":"?"}}
+            ! exited 1
+            @ invalid-utf8-after?
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
+        good: r#"
+            @ invalid-utf8
+            > {"jsonrpc":"2.0","id":1,"method":"ping","params":{"text":"?"}}
+            @ invalid-utf8-after
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}
+            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+    },
+    Rule {
+        id: "early-request-is-survived",
+        area: Area::Robustness,
+        law: "after a request that comes before `initialize` the handshake still works",
+        laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "basic/lifecycle#initialization" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| survives(all, "early-request", "a request before `initialize`")),
+        why: "clients that know both eras ask `server/discover` first, and fall back to `initialize` on the same connection",
+        remedy: "answer what comes too early with an error, and wait for `initialize`",
+        sdks: &[],
+        bad: r#"
+            @ early-request
+            > {"jsonrpc":"2.0","id":"early","method":"tools/list","params":{}}
+            ! exited 1
+            @ early-request-after?
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#,
+        good: r#"
+            @ early-request
+            > {"jsonrpc":"2.0","id":"early","method":"tools/list","params":{}}
+            < {"jsonrpc":"2.0","id":"early","error":{"code":-32600,"message":"not initialized"}}
+            @ early-request-after
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+    },
+    Rule {
+        id: "duplicate-id-is-survived",
+        area: Area::Robustness,
+        law: "after two requests with the same id the next one is answered",
+        laws: MESSAGES,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| survives(all, "duplicate-id", "two requests with the same id")),
+        why: "a client that was started again behind a proxy counts from one again",
+        remedy: "answer the second one with an error, or both; a table of requests must not fail on a key that is there",
+        sdks: &[],
+        bad: r#"
+            @ duplicate-id
+            > {"jsonrpc":"2.0","id":"twice","method":"ping"}
+            > {"jsonrpc":"2.0","id":"twice","method":"ping"}
+            < {"jsonrpc":"2.0","id":"twice","result":{}}
+            ! exited 1
+            @ duplicate-id-after?
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
+        good: r#"
+            @ duplicate-id
+            > {"jsonrpc":"2.0","id":"twice","method":"ping"}
+            > {"jsonrpc":"2.0","id":"twice","method":"ping"}
+            < {"jsonrpc":"2.0","id":"twice","result":{}}
+            @ duplicate-id-after
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}
+            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+    },
+    Rule {
+        id: "blank-line-is-survived",
+        area: Area::Robustness,
+        law: "after a blank line the next request is answered",
+        laws: LINES,
+        on: On::Stdio,
+        lenience: None,
+        judge: Judge::Together(|all| survives(all, "blank-line", "a blank line")),
+        why: "people who try a server by hand press the return key once too often, and some clients end messages with two line feeds",
+        remedy: "skip lines that are blank",
+        sdks: &[],
+        bad: "
+            @ blank-line
+            >
+            ! exited 1
+            @ blank-line-after?
+            > {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}",
+        good: "
+            @ blank-line
+            >
+            @ blank-line-after
+            > {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}
+            < {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}",
+    },
+];
+
+/// Told by the answers that have the id of the request in the array; that the server is well afterwards is a law of its own.
+fn batch_is_answered(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probe("batch") else { return Judgement::NotTried("no array was sent".into()) };
+    let sent = conversation.from_client().find(|said| said.value.is_array() && asked.probed.first <= said.frame.id);
+    let Some(sent) = sent else { return Judgement::Untestable("no array was sent".into()) };
+    let id = sent.value.pointer("/0/id");
+    let answer = messages(conversation).find(|heard| heard.is_answer() && heard.value.get("id") == id);
+    if answer.is_some_and(|heard| heard.value.get("result").is_some()) {
+        return Judgement::Pass;
+    }
+    let is_well = conversation.probe("batch-after").is_some_and(|after| matches!(after.answer, Answer::Result { .. }));
+    if !is_well {
+        return Judgement::Untestable("the server was not well after an array of messages".into());
+    }
+    let refusal = asked.http.and_then(|http| http.response).map(|response| response.frame.id);
+    let frames = [sent.frame.id].into_iter().chain(answer.map(|heard| heard.frame).or(refusal));
+    Judgement::Broken(vec![Violation::new("a request in an array got no result", frames)])
+}
+
+/// Whether the request that was sent after a probe was answered, with whatever. What went wrong once and right another time
+/// had another reason.
+fn survives(all: &[&Conversation<'_>], probe: &str, what: &str) -> Judgement {
+    let judged: Vec<(usize, Judgement)> =
+        all.iter().enumerate().filter_map(|(position, one)| Some((position, survives_in(one, probe, what)?))).collect();
+    let passes = judged.iter().any(|(_, judgement)| *judgement == Judgement::Pass);
+    let broken = judged.iter().find_map(|(position, judgement)| match judgement {
+        Judgement::Broken(violations) => Some((*position, violations)),
+        _ => None,
+    });
+    match (passes, broken) {
+        (true, Some((_, violations))) => {
+            let how = violations.first().map(|violation| violation.message.clone()).unwrap_or_default();
+            Judgement::Untestable(format!("{how}, and another time it did not"))
+        }
+        (true, None) => Judgement::Pass,
+        (false, Some((conversation, violations))) => {
+            Judgement::Broken(violations.iter().map(|violation| Violation { conversation, ..violation.clone() }).collect())
+        }
+        (false, None) => judged.into_iter().next().map(|(_, judgement)| judgement).unwrap_or_else(|| {
+            let was_ill = all.iter().any(|one| one.probe(&format!("{CONTROL}-after")).is_some_and(|asked| !is_well(&asked.answer)));
+            match was_ill {
+                true => Judgement::Untestable("the server did not answer an ordinary request before it either".into()),
+                false => Judgement::Untestable(format!("{what} was not tried")),
+            }
+        }),
+    }
+}
+
+fn is_well(answer: &Answer<'_>) -> bool {
+    match answer {
+        Answer::Result { .. } | Answer::Error { .. } | Answer::None => true,
+        Answer::Status { status, .. } => *status < 500,
+        Answer::Silence | Answer::Gone => false,
+    }
+}
+
+/// `None` where it was not tried.
+fn survives_in(conversation: &Conversation<'_>, probe: &str, what: &str) -> Option<Judgement> {
+    let tried = conversation.take.probes.iter().find(|probed| probed.probe == probe)?;
+    let after = format!("{probe}-after");
+    let Some(asked) = conversation.probes(&after).find(|asked| asked.probed.first >= tried.end) else {
+        return Some(Judgement::Untestable(format!("nothing was asked after {what}")));
+    };
+    let frames = |last: Option<FrameId>| {
+        let evidence = std::iter::once(tried.first).chain(asked.request.map(|request| request.frame.id)).chain(last);
+        let mut evidence: Vec<FrameId> = evidence.collect();
+        evidence.sort();
+        evidence.dedup();
+        evidence
+    };
+    let method = asked.request.and_then(mcproof_analysis::Said::method).unwrap_or("the next request");
+    Some(match asked.answer {
+        Answer::Status { status, frame } if status >= 500 => {
+            Judgement::Broken(vec![Violation::new(format!("after {what} `{method}` got status {status}"), frames(Some(frame)))])
+        }
+        Answer::Result { .. } | Answer::Error { .. } | Answer::None | Answer::Status { .. } => Judgement::Pass,
+        Answer::Silence | Answer::Gone if garbled(conversation).is_some() || Pairing::of(conversation).is_off() => {
+            Judgement::Untestable("what the server said could not be read".into())
+        }
+        Answer::Silence => Judgement::Broken(vec![Violation::new(format!("after {what} `{method}` got no answer"), frames(None))]),
+        Answer::Gone => {
+            let death = death(conversation);
+            let how = death.as_ref().map_or_else(|| "the connection ended".to_owned(), |death| death.how.clone());
+            Judgement::Broken(vec![Violation::new(format!("after {what} {how}"), frames(death.map(|death| death.frame)))])
+        }
+    })
+}

@@ -1,0 +1,157 @@
+//! Known defects of SDKs: what a check finds on the smallest correct server that is made with a version. The table is data, tried out by
+//! `cargo xtask sdks`; what it explains is marked in the rulings. Pure.
+
+use super::version::Version;
+use mcproof_record::{Defect, Judged, Ruling, Sdk, Severity, Take};
+use std::sync::LazyLock;
+
+/// One defect of the versions from `first` on.
+struct Known {
+    package: &'static str,
+    /// The first version that was seen to have it.
+    first: Version,
+    /// The newest version that was seen to have it.
+    last: &'static str,
+    fixed: Option<(&'static str, Version)>,
+    rule: &'static str,
+    /// Part of the finding's message.
+    says: &'static str,
+    /// What helps besides an update.
+    advice: Option<&'static str>,
+}
+
+static TABLE: LazyLock<Vec<Known>> = LazyLock::new(|| {
+    let lines = include_str!("known.tsv").lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines.map(|line| row(line).unwrap_or_else(|| unreachable!("a test reads every row: {line}"))).collect()
+});
+
+fn row(line: &'static str) -> Option<Known> {
+    let optional = |word: &'static str| (word != "-").then_some(word);
+    let [package, first, last, fixed, rule, says, advice] = line.split('\t').collect::<Vec<_>>().try_into().ok()?;
+    let fixed = match optional(fixed) {
+        Some(fixed) => Some((fixed, Version::parse(fixed)?)),
+        None => None,
+    };
+    Some(Known { package, first: Version::parse(first)?, last, fixed, rule, says, advice: optional(advice) })
+}
+
+/// Marks the findings that an SDK explains. What its author can do nothing about counts one step less, unless `is_strict`.
+pub(crate) fn explain(rulings: &mut [Ruling], takes: &[Take], is_strict: bool) {
+    for ruling in rulings {
+        let Judged::Broken { findings } = &mut ruling.judged else { continue };
+        for finding in findings.iter_mut().filter(|finding| finding.cause.is_none()) {
+            let known = takes[finding.take].sdks.iter().find_map(|sdk| Some((sdk, known(sdk, &ruling.rule, &finding.message)?)));
+            let Some((sdk, known)) = known else { continue };
+            if known.is_hopeless() && !is_strict && finding.lenience.is_none() && finding.severity > Severity::Note {
+                finding.severity = if finding.severity == Severity::Error { Severity::Warning } else { Severity::Note };
+                finding.lenience = Some("no version of the SDK is without it".into());
+            }
+            let fixed = known.fixed.as_ref().map(|(fixed, _)| (*fixed).to_owned());
+            finding.defect = Some(Defect { sdk: sdk.clone(), fixed, advice: known.advice() });
+        }
+    }
+}
+
+fn known(sdk: &Sdk, rule: &str, message: &str) -> Option<&'static Known> {
+    let version = Version::parse(&sdk.version)?;
+    let is_it = |known: &&Known| {
+        let has_it = known.first <= version && known.fixed.as_ref().is_none_or(|(_, fixed)| version < *fixed);
+        known.package == sdk.package && known.rule == rule && has_it && message.contains(known.says)
+    };
+    TABLE.iter().find(is_it)
+}
+
+impl Known {
+    /// Neither an update nor anything else helps.
+    fn is_hopeless(&self) -> bool {
+        self.fixed.is_none() && self.advice.is_none()
+    }
+
+    fn advice(&self) -> String {
+        let (_, package) = self.package.split_once(':').unwrap_or_default();
+        match (&self.fixed, self.advice) {
+            (Some((fixed, _)), Some(advice)) => format!("fixed in {fixed}: update `{package}`, or {advice}"),
+            (Some((fixed, _)), None) => format!("fixed in {fixed}: update `{package}`"),
+            (None, Some(advice)) => format!("not fixed in {}: {advice}", self.last),
+            (None, None) => format!("not fixed in {}, the newest version that was tried", self.last),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find;
+    use mcproof_analysis::example;
+    use mcproof_record::Finding;
+
+    #[test]
+    fn every_row_is_one_that_can_match() {
+        let text = include_str!("known.tsv");
+        let rows: Vec<&str> = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
+        let order = |line: &str| {
+            line.split('\t').enumerate().filter(|(index, _)| [0, 4].contains(index)).map(|(_, word)| word.to_owned()).collect()
+        };
+        assert!(rows.is_sorted_by_key(|line| -> Vec<String> { order(line) }), "the rows are ordered by package and rule");
+        for line in rows {
+            let known = row(line).unwrap_or_else(|| panic!("{line}"));
+            assert!(find(known.rule).is_some(), "there is no rule {}", known.rule);
+            assert!(["npm", "PyPI", "Go", "crates.io"].contains(&known.package.split_once(':').unwrap().0), "{line}");
+            let last = Version::parse(known.last).unwrap();
+            assert!(known.first <= last && known.fixed.is_none_or(|(_, fixed)| last < fixed), "{line}");
+            assert!(!known.says.is_empty(), "{line}");
+        }
+    }
+
+    /// What becomes of a finding of a server that is made with an SDK: its severity, and what is advised if the SDK explains it.
+    fn check((package, version): (&str, &str), (rule, message): (&str, &str), is_strict: bool, expected: (Severity, Option<&str>)) {
+        let sdk = Sdk { name: "SDK".into(), package: package.into(), version: version.into() };
+        let take = Take { sdks: vec![sdk.clone()], ..example::read("", "http", "2025-11-25") };
+        let finding = Finding {
+            severity: Severity::Error,
+            keyword: "MUST".into(),
+            lenience: None,
+            message: message.into(),
+            take: 0,
+            frames: Vec::new(),
+            source: String::new(),
+            remedy: String::new(),
+            cause: None,
+            defect: None,
+            accepted: false,
+        };
+        let judged = Judged::Broken { findings: vec![finding] };
+        let mut rulings = [Ruling { rule: rule.into(), area: "a".into(), law: "l".into(), judged }];
+        explain(&mut rulings, &[take], is_strict);
+        let Judged::Broken { findings } = &rulings[0].judged else { unreachable!() };
+        let advice = findings[0].defect.as_ref().map(|defect| defect.advice.as_str());
+        assert_eq!((findings[0].severity, advice), expected, "{package} {version} {rule}");
+        assert!(findings[0].defect.as_ref().is_none_or(|defect| defect.sdk == sdk));
+    }
+
+    #[test]
+    fn a_version_before_the_fix_explains_its_own_message_and_no_other() {
+        const SERVER: &str = "npm:@modelcontextprotocol/server";
+        let told =
+            ("header-version-is-checked", "`tools/list` without `MCP-Protocol-Version` got a result with status 200, not error -32020");
+        let advice = Some("fixed in 2.1.0: update `@modelcontextprotocol/server`");
+        check((SERVER, "2.0.0"), told, false, (Severity::Error, advice));
+        check((SERVER, "2.1.0"), told, false, (Severity::Error, None));
+        check((SERVER, "2.0.0-beta.5"), told, false, (Severity::Error, None));
+        check((SERVER, "x"), told, false, (Severity::Error, None));
+        check(("PyPI:mcp", "2.0.0"), told, false, (Severity::Error, None));
+        check((SERVER, "2.0.0"), (told.0, "`tools/list` got status 500"), false, (Severity::Error, None));
+        check((SERVER, "2.0.0"), ("header-name-is-checked", told.1), false, (Severity::Error, None));
+    }
+
+    #[test]
+    fn what_nobody_can_help_counts_one_step_less_unless_it_is_judged_strictly() {
+        const SERVER: (&str, &str) = ("npm:@modelcontextprotocol/server", "2.0.0");
+        let told = ("unsupported-version-is-named", "a request in an unknown version got a result, not error -32022");
+        let advice = Some("not fixed in 2.4.0, the newest version that was tried");
+        check(SERVER, told, false, (Severity::Warning, advice));
+        check(SERVER, told, true, (Severity::Error, advice));
+        // Nothing newer was tried, but the message is the same.
+        check((SERVER.0, "2.99.0"), told, false, (Severity::Warning, advice));
+    }
+}

@@ -1,0 +1,376 @@
+//! Who may talk to a server, and what its errors tell.
+//! Source: basic/transports, security warning.
+
+use super::connections::is_loopback;
+use super::http::{evidence, is_served, is_success, told};
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::{Asked, Conversation};
+use mcproof_analysis::wording::excerpt;
+use mcproof_record::FrameId;
+use regex::Regex;
+use serde_json::Value;
+use std::sync::LazyLock;
+
+const WARNING: &[Law] = &[
+    Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/transports#security-warning" },
+    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/streamable-http#security-%26-endpoint" },
+];
+
+const PRACTICE: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Security, source: "" }];
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "origin-is-validated",
+        area: Area::Security,
+        law: "a request whose `Origin` is foreign is answered with 403",
+        laws: WARNING,
+        on: On::Web,
+        lenience: Some("the specification says MUST, and most servers that are deployed do not do it"),
+        judge: Judge::Each(origin_is_validated),
+        why: "by DNS rebinding, a page in any browser on the machine calls the tools of a local server, and reads the answers",
+        remedy: "compare `Origin`, where there is one, with the origins that are expected, and answer others (`null` as well) with 403",
+        sdks: &[
+            ("TypeScript", "`enableDnsRebindingProtection: true` with `allowedOrigins` in the options of the transport"),
+            ("Python", "`TransportSecuritySettings(enable_dns_rebinding_protection=True, allowed_origins=[...])`"),
+            ("rmcp", "`StreamableHttpServerConfig` with `allowed_origins`"),
+        ],
+        bad: r"
+            @ plain
+            > POST /mcp
+            < 200
+            @ evil-origin
+            > POST /mcp origin: https://mcproof-evil.example
+            < 200",
+        good: r"
+            @ plain
+            > POST /mcp
+            < 200
+            @ evil-origin
+            > POST /mcp origin: https://mcproof-evil.example
+            < 403",
+    },
+    Rule {
+        id: "host-is-validated",
+        area: Area::Security,
+        law: "a local server refuses requests whose `Host` is not its own",
+        laws: PRACTICE,
+        on: On::Web,
+        lenience: Some("the specification speaks of `Origin` only, and many servers look at neither"),
+        judge: Judge::Each(host_is_validated),
+        why: "browsers send no `Origin` with a GET of the same origin; after DNS rebinding, the foreign name in `Host` is all that is left to see",
+        remedy: "compare `Host` with the names and the port that the server is meant to be reached at, and answer others with 403",
+        sdks: &[
+            ("TypeScript", "`enableDnsRebindingProtection: true` with `allowedHosts`, or `createMcpExpressApp()`"),
+            ("Python", "`TransportSecuritySettings(enable_dns_rebinding_protection=True, allowed_hosts=[...])`"),
+        ],
+        bad: r"
+            @ plain
+            > POST /mcp
+            < 200
+            @ evil-host
+            > POST /mcp host: mcproof-evil.example
+            < 200",
+        good: r"
+            @ plain
+            > POST /mcp
+            < 200
+            @ evil-host
+            > POST /mcp host: mcproof-evil.example
+            < 403",
+    },
+    Rule {
+        id: "origin-absent-is-accepted",
+        area: Area::Security,
+        law: "a request without `Origin` is served",
+        laws: WARNING,
+        on: On::Web,
+        lenience: None,
+        judge: Judge::Each(origin_absent_is_accepted),
+        why: "only browsers send the header: every other client is locked out",
+        remedy: "check `Origin` only where there is one",
+        sdks: &[],
+        bad: r"
+            @ plain
+            > POST /mcp
+            < 403
+            @ own-origin
+            > POST /mcp origin: http://127.0.0.1:3000
+            < 200",
+        good: r"
+            @ plain
+            > POST /mcp
+            < 200",
+    },
+    Rule {
+        id: "errors-hide-stack-traces",
+        area: Area::Security,
+        law: "an error tells what is wrong, and not where in the code it was found",
+        laws: PRACTICE,
+        on: On::Any,
+        lenience: Some("it is good practice, and no requirement of the specification"),
+        judge: Judge::Each(errors_hide_stack_traces),
+        why: "paths, versions and the shape of the code are what an attacker looks for; a model only wastes its context on them",
+        remedy: "log the trace, and answer with the message alone",
+        sdks: &[
+            ("TypeScript", "express shows traces unless `NODE_ENV=production`; write an error handler of your own"),
+            ("FastMCP", "`FastMCP(mask_error_details=True)`"),
+        ],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Traceback (most recent call last):\n  File \"/srv/app.py\", line 12, in add"}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"add needs the arguments a and b"}}"#,
+    },
+    Rule {
+        id: "errors-hide-secrets",
+        area: Area::Security,
+        law: "an error holds no passwords, keys or tokens",
+        laws: PRACTICE,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Each(errors_hide_secrets),
+        why: "errors go to the model, its provider, and every log on the way",
+        remedy: "replace what a library says in its errors by a message of your own",
+        sdks: &[("FastMCP", "`FastMCP(mask_error_details=True)`")],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"cannot connect to postgres://app:correct-horse@db:5432/app"}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"cannot connect to the database"}}"#,
+    },
+];
+
+fn origin_is_validated(conversation: &Conversation<'_>) -> Judgement {
+    if conversation.probe("plain").is_none() {
+        return Judgement::NotTried("no request with an origin was sent".into());
+    }
+    if !is_served(conversation) {
+        return Judgement::Untestable("even a request without an origin was not served, so that a refusal tells nothing".into());
+    }
+    let strangers = [("a foreign origin", "evil-origin"), ("the origin `null`", "null-origin"), ("the foreign origin", "lookalike-origin")];
+    let tried: Vec<(String, Asked<'_, '_>)> = strangers
+        .into_iter()
+        .flat_map(|(what, probe)| conversation.probes(probe).map(move |asked| (what, asked)))
+        .filter(|(_, asked)| asked.status().is_some())
+        .map(|(what, asked)| match asked.probed.subject.as_deref() {
+            Some(origin) if asked.probed.probe == "lookalike-origin" => (format!("{what} `{origin}`"), asked),
+            _ => (what.to_owned(), asked),
+        })
+        .collect();
+    // Earlier revisions do not say how it is refused.
+    let has_status = conversation.take.revision.as_str() >= "2025-11-25";
+    let wrong: Vec<_> = tried
+        .iter()
+        .filter(|(_, asked)| match asked.status().unwrap_or_default() {
+            403 => false,
+            // Streams are optional, and refused for other reasons as well.
+            400..500 if asked.subject() == "GET" && conversation.is_over("http") => false,
+            400..500 => has_status,
+            _ => true,
+        })
+        .collect();
+    // Both methods are tried, and several names of this machine; one of them is enough to tell.
+    let mut wrong = wrong;
+    wrong.dedup_by(|later, earlier| later.1.probed.probe == earlier.1.probed.probe);
+    let method = |asked: &Asked<'_, '_>| if asked.subject() == "GET" { " of a GET" } else { "" };
+    let told_of: Vec<String> = wrong.iter().map(|(what, asked)| format!("{what}{} got {}", method(asked), told(asked))).collect();
+    let frames = wrong.iter().flat_map(|(_, asked)| evidence(asked));
+    let violation = (!wrong.is_empty()).then(|| Violation::new(told_of.join(", and "), frames));
+    Judgement::of(violation.into_iter().collect(), tried.len(), "no request with an origin was answered")
+}
+
+fn host_is_validated(conversation: &Conversation<'_>) -> Judgement {
+    let Some(url) = conversation.probe("plain").and_then(|plain| plain.http).map(|http| http.url) else {
+        return Judgement::NotTried("no request with a foreign host was sent".into());
+    };
+    if !is_loopback(url) {
+        return Judgement::NotApplicable("the server is not local: its name is for its proxy to check".into());
+    }
+    if !is_served(conversation) {
+        return Judgement::Untestable("even a plain request was not served, so that a refusal tells nothing".into());
+    }
+    let tried: Vec<Asked<'_, '_>> = conversation.probes("evil-host").filter(|asked| asked.status().is_some()).collect();
+    let wrong = tried.iter().find(|asked| asked.status().is_some_and(is_success));
+    let violation = wrong.map(|asked| {
+        let host = asked.http.and_then(|http| http.request_header("host")).unwrap_or_default();
+        Violation::new(format!("a request with `Host: {host}` got {}", told(asked)), evidence(asked))
+    });
+    Judgement::of(violation.into_iter().collect(), tried.len(), "no request with a foreign host was answered")
+}
+
+fn origin_absent_is_accepted(conversation: &Conversation<'_>) -> Judgement {
+    let Some(plain) = conversation.probe("plain") else { return Judgement::NotTried("no plain request was sent".into()) };
+    let own = conversation.probe("own-origin");
+    match (plain.status(), own.as_ref().and_then(Asked::status)) {
+        (Some(status), _) if is_success(status) => Judgement::Pass,
+        (Some(_), Some(status)) if is_success(status) => {
+            let message =
+                format!("a request without `Origin` got {}, and the same with the server's own got status {status}", told(&plain));
+            Judgement::Broken(vec![Violation::new(message, evidence(&plain).into_iter().chain(own.iter().flat_map(evidence)))])
+        }
+        _ => Judgement::Untestable("requests were refused with and without an origin".into()),
+    }
+}
+
+/// What the server said to refuse something: errors, results that are errors, and bodies with an error status.
+fn errors(conversation: &Conversation<'_>) -> Vec<(FrameId, String)> {
+    let mut errors = Vec::new();
+    for said in conversation.from_server() {
+        let is_tool_error = said.value.pointer("/result/isError") == Some(&Value::Bool(true));
+        let part = said.value.get("error").or_else(|| said.value.get("result").filter(|_| is_tool_error));
+        let mut text = String::new();
+        if let Some(part) = part {
+            collect(part, &mut text);
+            errors.push((said.frame.id, text));
+        }
+    }
+    for exchange in conversation.exchanges.values().filter(|exchange| exchange.status().is_some_and(|status| status >= 400)) {
+        if let Some((frame, body)) = exchange.body.filter(|(frame, _)| !errors.iter().any(|(known, _)| known == &frame.id)) {
+            errors.push((frame.id, String::from_utf8_lossy(body).into_owned()));
+        }
+    }
+    errors
+}
+
+/// All texts in a value, a line each.
+pub(super) fn collect(value: &Value, text: &mut String) {
+    match value {
+        Value::String(found) => {
+            text.push_str(found);
+            text.push('\n');
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, text)),
+        Value::Object(members) => members.values().for_each(|member| collect(member, text)),
+        _ => {}
+    }
+}
+
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("patterns of the program are valid")
+}
+
+/// Traces of Python, JavaScript, Go, Rust, the JVM, .NET, Ruby and PHP, also in pages of HTML.
+static TRACES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    [
+        r"Traceback \(most recent call last\)",
+        r#"(?m)^\s*File ".+", line \d+"#,
+        r"(?m)(?:^|<br ?/?>|\\n)(?:\s|&nbsp;)*at [^\n<]{1,200}:\d+:\d+\)?",
+        r"goroutine \d+ \[\w+",
+        r"panicked at .{0,200}\.rs:\d+",
+        r"stack backtrace:",
+        r"(?m)^\s*at [\w$.<>]+\([\w$]+\.(?:java|kt|scala|groovy):\d+\)",
+        r"(?m)^\s*at .{1,200} in .{1,200}:line \d+",
+        r"\.rb:\d+:in [`']",
+        r"#\d+ .{1,200}\.php\(\d+\)",
+    ]
+    .iter()
+    .map(|text| pattern(text))
+    .collect()
+});
+
+fn trace(text: &str) -> Option<&str> {
+    TRACES.iter().find_map(|pattern| pattern.find(text)).map(|found| found.as_str().trim())
+}
+
+/// What secrets look like, each with what it is called.
+static SECRETS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
+    [
+        ("a URL with a password", r"\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@]+:[^\s/@]{3,}@"),
+        ("an API key", r"\bsk-[A-Za-z0-9_-]{20,}"),
+        ("an API key", r"\b(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}"),
+        ("a token of GitHub", r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,})"),
+        ("a key of AWS", r"\bAKIA[0-9A-Z]{16}\b"),
+        ("a key of Google", r"\bAIza[0-9A-Za-z_-]{35}"),
+        ("a token of Slack", r"\bxox[abeprs]-[A-Za-z0-9-]{10,}"),
+        ("a private key", r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
+        ("a JSON web token", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+        ("a password", r"(?i)\b(?:password|passwd|pwd)=[^\s;&'\x22<>*\[]{4,}"),
+    ]
+    .into_iter()
+    .map(|(what, text)| (what, pattern(text)))
+    .collect()
+});
+
+/// What a text gives away: what it is called, and where it begins.
+pub(super) fn secret(text: &str) -> Option<(&'static str, &str)> {
+    let is_empty = |found: &str| {
+        ["undefined", "null", "none", "true", "false", "redacted"].iter().any(|word| found.to_ascii_lowercase().ends_with(word))
+    };
+    SECRETS.iter().find_map(|(what, pattern)| {
+        let found = pattern.find_iter(text).map(|found| found.as_str()).find(|found| !is_empty(found))?;
+        Some((*what, found))
+    })
+}
+
+fn errors_hide_stack_traces(conversation: &Conversation<'_>) -> Judgement {
+    let errors = errors(conversation);
+    let wrong: Vec<_> = errors.iter().filter_map(|(frame, text)| Some((*frame, trace(text)?, text))).collect();
+    let violation = wrong.first().map(|(_, found, _)| {
+        let more = if wrong.len() > 1 { format!(" (and {} more)", wrong.len() - 1) } else { String::new() };
+        let violation = Violation::new(
+            format!("an error holds a stack trace: `{}`{more}", excerpt(found)),
+            wrong.iter().take(3).map(|(frame, ..)| *frame),
+        );
+        // The page of Express's own error handler, which knows nothing of MCP.
+        let is_express = wrong.iter().all(|(.., text)| text.contains("&nbsp;"));
+        let remedy =
+            is_express.then(|| "set `NODE_ENV=production` in the environment of the server, or write an Express error handler".to_owned());
+        Violation { remedy, ..violation }
+    });
+    Judgement::of(violation.into_iter().collect(), errors.len(), "the server sent no error")
+}
+
+fn errors_hide_secrets(conversation: &Conversation<'_>) -> Judgement {
+    let errors = errors(conversation);
+    let wrong: Vec<_> = errors.iter().filter_map(|(frame, text)| Some((*frame, secret(text)?))).collect();
+    let violation = wrong.first().map(|(_, (what, found))| {
+        // Enough to find it, and not enough to use it.
+        let beginning: String = found.chars().take(8).collect();
+        Violation::new(format!("an error holds {what}: `{}…`", excerpt(beginning)), wrong.iter().take(3).map(|(frame, _)| *frame))
+    });
+    Judgement::of(violation.into_iter().collect(), errors.len(), "the server sent no error")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{secret, trace};
+
+    #[test]
+    fn traces_are_told_from_messages() {
+        let check = |text: &str, expected: bool| assert_eq!(trace(text).is_some(), expected, "{text}");
+        check("Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>", true);
+        check("Error: no\n    at Server.handle (/srv/dist/server.js:112:15)", true);
+        check(
+            "SyntaxError: Unexpected end<br> &nbsp; &nbsp;at JSON.parse (&lt;anonymous&gt;)<br> &nbsp; &nbsp;at parse (/srv/node_modules/body-parser/lib/types/json.js:92:19)",
+            true,
+        );
+        check("goroutine 1 [running]:", true);
+        check("thread 'main' panicked at src/main.rs:4:5", true);
+        check("java.lang.NullPointerException\n\tat com.example.Tool.call(Tool.java:42)", true);
+        check("   at Shop.Tools.Add(Int32 a) in C:\\src\\Tools.cs:line 12", true);
+        check("app.rb:12:in `call'", true);
+        check("#0 /srv/app.php(12): call()", true);
+        check("invalid arguments at path /a: expected a number", false);
+        check("unknown tool", false);
+        check("meet me at the gate at 12:30:00", false);
+        check("", false);
+    }
+
+    #[test]
+    fn secrets_are_told_from_names_and_placeholders() {
+        let check = |text: &str, expected: Option<&str>| assert_eq!(secret(text).map(|(what, _)| what), expected, "{text}");
+        check("postgres://app:correct-horse@db:5432/app", Some("a URL with a password"));
+        check("invalid key sk-live-4f9bD81kQmZr7TtXw2Yc0PqL", Some("an API key"));
+        check("Server=db;User=app;Password=hunter2!;", Some("a password"));
+        check("-----BEGIN RSA PRIVATE KEY-----", Some("a private key"));
+        check("AKIAIOSFODNN7EXAMPLE is no key", Some("a key of AWS"));
+        check("password=undefined", None);
+        check("pwd=[redacted]", None);
+        check("password: required", None);
+        check("http://127.0.0.1:3000/mcp", None);
+        check("see https://example.com/a:b@c", None);
+        check("the task-list is empty", None);
+    }
+}

@@ -1,0 +1,90 @@
+//! Which rules are judged: ids, areas and globs, as a person names them.
+
+use super::{Area, Rule, all};
+use globset::Glob;
+use mcproof_analysis::did_you_mean;
+
+/// A word that names no rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no rule and no area is called `{typed}`")]
+pub struct UnknownRule {
+    pub typed: String,
+    /// The nearest name.
+    pub near: Option<&'static str>,
+}
+
+/// The rules that `only` names, without those that `skip` names. Where `only` is empty, all but those about hosts, which are
+/// judged only where they are named.
+///
+/// # Errors
+/// A word names no rule.
+pub fn select(only: &[String], skip: &[String]) -> Result<Vec<&'static Rule>, UnknownRule> {
+    let mut selected: Vec<&'static Rule> =
+        if only.is_empty() { all().filter(|rule| rule.area != Area::Hosts).collect() } else { named(only)? };
+    let skipped = named(skip)?;
+    selected.retain(|rule| !skipped.iter().any(|other| other.id == rule.id));
+    Ok(selected)
+}
+
+/// The rules about hosts, with those of others that are theirs as well, without those that `skip` names.
+///
+/// # Errors
+/// A word names no rule.
+pub fn of_hosts(skip: &[String]) -> Result<Vec<&'static Rule>, UnknownRule> {
+    select(&[Area::Hosts.name().to_owned(), LIMITS_OF_HOSTS.join(",")], skip)
+}
+
+/// Limits of hosts that are worth a note even if nobody asks about hosts.
+const LIMITS_OF_HOSTS: [&str; 2] = ["tool-name-fits-hosts", "tool-description-is-short"];
+
+/// No rule has so long a name, and a glob has to become an automaton of bearable size.
+const LONGEST: usize = 200;
+
+/// In the order of the catalogue.
+fn named(words: &[String]) -> Result<Vec<&'static Rule>, UnknownRule> {
+    let mut found = vec![false; all().count()];
+    for word in words.iter().flat_map(|words| words.split(',')).map(str::trim).filter(|word| !word.is_empty()) {
+        if word.len() > LONGEST {
+            return Err(UnknownRule { typed: word.chars().take(LONGEST).chain(['…']).collect(), near: None });
+        }
+        let glob = Glob::new(word).map(|glob| glob.compile_matcher()).ok();
+        let mut hits = 0;
+        for (index, rule) in all().enumerate() {
+            if rule.id == word || rule.area.name() == word || glob.as_ref().is_some_and(|glob| glob.is_match(rule.id)) {
+                found[index] = true;
+                hits += 1;
+            }
+        }
+        if hits == 0 {
+            let names = all().flat_map(|rule| [rule.id, rule.area.name()]);
+            return Err(UnknownRule { typed: word.to_owned(), near: did_you_mean(word, names) });
+        }
+    }
+    Ok(all().zip(found).filter_map(|(rule, found)| found.then_some(rule)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_named_by_id_by_area_and_by_glob() {
+        let words = |text: &str| if text.is_empty() { vec![] } else { vec![text.to_owned()] };
+        let ids =
+            |only: &str, skip: &str| -> Vec<&str> { select(&words(only), &words(skip)).unwrap().iter().map(|rule| rule.id).collect() };
+        assert_eq!(ids("server-starts", ""), ["server-starts"]);
+        assert_eq!(ids("server-starts,unknown-method-is-*", ""), ["server-starts", "unknown-method-is-refused"]);
+        assert!(
+            ids("stdio", "stdio-only-messages-on-stdout")
+                .iter()
+                .all(|id| id.starts_with("stdio-") && *id != "stdio-only-messages-on-stdout")
+        );
+        assert_eq!(ids("", "").len() + ids("hosts", "").len(), all().count());
+        assert!(ids("hosts", "").contains(&"host-tool-list-is-short"));
+        assert_eq!(of_hosts(&[]).unwrap().len(), ids("hosts", "").len() + LIMITS_OF_HOSTS.len());
+        let unknown = select(&words("server-strats"), &[]).err().unwrap();
+        assert_eq!((unknown.typed.as_str(), unknown.near), ("server-strats", Some("server-starts")));
+        let flood = select(&words(&"*é".repeat(1 << 20)), &[]).err().unwrap();
+        assert_eq!((flood.typed.chars().count(), flood.near), (LONGEST + 1, None));
+    }
+}

@@ -1,0 +1,340 @@
+//! Sessions of Streamable HTTP: their ids, and requests that name none, an unknown one, or one that is over.
+//! Source: 2025-03-26 to 2025-11-25, basic/transports, session management.
+
+use super::http::{evidence, is_success, told, varied};
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::{Conversation, HttpExchange};
+use mcproof_analysis::wording::excerpt;
+use mcproof_record::FrameId;
+
+const SOURCE: &str = "basic/transports#session-management";
+const MUST: &[Law] = &[Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: SOURCE }];
+const SHOULD: &[Law] = &[Law { revisions: revisions::SESSIONS, keyword: Keyword::Should, source: SOURCE }];
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "session-id-is-visible-ascii",
+        area: Area::Sessions,
+        law: "a session id consists of visible ASCII characters",
+        laws: MUST,
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Together(id_is_visible_ascii),
+        why: "other characters do not survive in a header: proxies and clients change them or refuse them",
+        remedy: "use a UUID, or Base64 without line breaks",
+        sdks: &[],
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"initialize"}
+            < 200 mcp-session-id: my session"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"initialize"}
+            < 200 mcp-session-id: 1868a90c-1f3e-4e0b-9c58-3f1f8a3b5c77"#,
+    },
+    Rule {
+        id: "session-ids-differ",
+        area: Area::Sessions,
+        law: "no two sessions have the same id",
+        laws: SHOULD,
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(ids_differ),
+        why: "two clients share one session: each gets what the other asked for, and ends it for both",
+        remedy: "make a new random id for each `initialize`",
+        sdks: &[("TypeScript", "`sessionIdGenerator: () => randomUUID()`, and a transport of its own for each session")],
+        bad: r"
+            @ session
+            > POST /mcp
+            < 200 mcp-session-id: 1868a90c-1f3e-4e0b-9c58-3f1f8a3b5c77
+            @ session
+            > POST /mcp
+            < 200 mcp-session-id: 1868a90c-1f3e-4e0b-9c58-3f1f8a3b5c77",
+        good: r"
+            @ session
+            > POST /mcp
+            < 200 mcp-session-id: 1868a90c-1f3e-4e0b-9c58-3f1f8a3b5c77
+            @ session
+            > POST /mcp
+            < 200 mcp-session-id: 0b7c2d4e-7d51-4f0a-8a94-9ee0c2c1d2a6",
+    },
+    Rule {
+        id: "session-id-is-unguessable",
+        area: Area::Sessions,
+        law: "a session id cannot be guessed from others",
+        laws: SHOULD,
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(id_is_unguessable),
+        why: "who guesses the id of a session speaks in its name, and hears what it is told",
+        remedy: "take the id from a cryptographic source of randomness, at least 128 bits of it",
+        sdks: &[("TypeScript", "`sessionIdGenerator: () => randomUUID()`"), ("Python", "`uuid.uuid4().hex` or `secrets.token_urlsafe()`")],
+        bad: r"
+            @ session
+            > POST /mcp
+            < 200 mcp-session-id: session-000000000041
+            @ session
+            > POST /mcp
+            < 200 mcp-session-id: session-000000000042",
+        good: r"
+            @ session
+            > POST /mcp
+            < 200 mcp-session-id: 1868a90c-1f3e-4e0b-9c58-3f1f8a3b5c77
+            @ session
+            > POST /mcp
+            < 200 mcp-session-id: 0b7c2d4e-7d51-4f0a-8a94-9ee0c2c1d2a6",
+    },
+    Rule {
+        id: "session-unknown-gets-404",
+        area: Area::Sessions,
+        law: "a request of a session that does not exist is answered with 404",
+        laws: MUST,
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(unknown_gets_404),
+        why: "404 tells a client to begin a new session; with another status, every client fails for good once the server was restarted",
+        remedy: "answer with 404 if the id in `Mcp-Session-Id` is not known, and with 400 only if there is none",
+        sdks: &[("TypeScript", "in the handler of POST: `if (id && !transports[id]) return response.status(404).end()`")],
+        bad: r"
+            @ session
+            > POST /mcp
+            < 200 mcp-session-id: 1868a90c-1f3e-4e0b-9c58-3f1f8a3b5c77
+            @ plain
+            > POST /mcp
+            < 200
+            @ unknown-session
+            > POST /mcp mcp-session-id: 6b1d0a52
+            < 400",
+        good: r"
+            @ session
+            > POST /mcp
+            < 200 mcp-session-id: 1868a90c-1f3e-4e0b-9c58-3f1f8a3b5c77
+            @ plain
+            > POST /mcp
+            < 200
+            @ unknown-session
+            > POST /mcp mcp-session-id: 6b1d0a52
+            < 404",
+    },
+    Rule {
+        id: "session-ended-gets-404",
+        area: Area::Sessions,
+        law: "a request of a session that was ended is answered with 404",
+        laws: MUST,
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(ended_gets_404),
+        why: "404 tells a client to begin a new session; a session that goes on after its end was not ended",
+        remedy: "forget the session at its DELETE, and answer with 404 from then on",
+        sdks: &[],
+        bad: r"
+            @ session
+            > POST /mcp
+            < 200 mcp-session-id: 1868a90c
+            @ delete
+            > DELETE /mcp mcp-session-id: 1868a90c
+            < 200
+            @ deleted-session
+            > POST /mcp mcp-session-id: 1868a90c
+            < 200",
+        good: r"
+            @ session
+            > POST /mcp
+            < 200 mcp-session-id: 1868a90c
+            @ delete
+            > DELETE /mcp mcp-session-id: 1868a90c
+            < 200
+            @ deleted-session
+            > POST /mcp mcp-session-id: 1868a90c
+            < 404",
+    },
+    Rule {
+        id: "session-missing-gets-400",
+        area: Area::Sessions,
+        law: "a server with sessions answers a request that names none with 400",
+        laws: SHOULD,
+        on: On::Http,
+        lenience: None,
+        judge: Judge::Each(missing_gets_400),
+        why: "a client learns that it forgot the header; a request without a session that is served is served in somebody's name",
+        remedy: "answer with 400 if `Mcp-Session-Id` is missing in anything but `initialize`",
+        sdks: &[],
+        bad: r"
+            @ session
+            > POST /mcp
+            < 200 mcp-session-id: 1868a90c
+            @ plain
+            > POST /mcp
+            < 200
+            @ no-session
+            > POST /mcp
+            < 422",
+        good: r"
+            @ session
+            > POST /mcp
+            < 200 mcp-session-id: 1868a90c
+            @ plain
+            > POST /mcp
+            < 200
+            @ no-session
+            > POST /mcp
+            < 400",
+    },
+];
+
+/// Why there is nothing to judge about sessions.
+pub(super) fn without_sessions(conversation: &Conversation<'_>) -> Judgement {
+    match conversation.probe("session").and_then(|asked| asked.status()) {
+        Some(status) if is_success(status) => Judgement::NotApplicable("the server has no sessions".into()),
+        Some(status) => Judgement::Untestable(format!("a second session was refused with status {status}")),
+        None => Judgement::NotTried("no second session was opened".into()),
+    }
+}
+
+/// The ids that were given out by hand, with the frames that show it.
+fn ids<'a>(conversation: &Conversation<'a>) -> Vec<(&'a str, FrameId)> {
+    let opened = conversation.probes("session").filter_map(|asked| asked.http);
+    opened.filter_map(|http| Some((http.header("mcp-session-id")?, http.response?.frame.id))).collect()
+}
+
+/// Told once: every session has another id, and all of them come from one place.
+fn id_is_visible_ascii(conversations: &[&Conversation<'_>]) -> Judgement {
+    let exchanges =
+        conversations.iter().enumerate().flat_map(|(position, one)| one.exchanges.values().map(move |exchange| (position, exchange)));
+    let given: Vec<(usize, &HttpExchange<'_>, &str)> =
+        exchanges.filter_map(|(position, exchange)| Some((position, exchange, exchange.header("mcp-session-id")?))).collect();
+    if given.is_empty() {
+        let reasons = || conversations.iter().map(|one| without_sessions(one));
+        let looked = reasons().find(|reason| !matches!(reason, Judgement::NotTried(_)));
+        return looked.or_else(|| reasons().next()).unwrap_or(Judgement::Pass);
+    }
+    let is_visible = |id: &str| !id.is_empty() && id.bytes().all(|byte| (0x21..=0x7e).contains(&byte));
+    let wrong = given.iter().find(|(_, _, id)| !is_visible(id));
+    let violation = wrong.map(|(conversation, exchange, id)| Violation {
+        conversation: *conversation,
+        ..Violation::new(format!("the session id is `{}`", excerpt(id)), exchange.heads())
+    });
+    Judgement::from_violations(violation.into_iter().collect())
+}
+
+fn ids_differ(conversation: &Conversation<'_>) -> Judgement {
+    let ids = ids(conversation);
+    let twice = ids.iter().enumerate().find_map(|(later, (id, frame))| {
+        let first = ids[..later].iter().find(|(known, _)| known == id)?;
+        Some((id, first.1, *frame))
+    });
+    match (ids.len(), twice) {
+        (0, _) => without_sessions(conversation),
+        (1, _) => Judgement::Untestable("only one session was opened".into()),
+        (_, None) => Judgement::Pass,
+        (_, Some((id, first, second))) => {
+            Judgement::Broken(vec![Violation::new(format!("two sessions have the id `{}`", excerpt(id)), [first, second])])
+        }
+    }
+}
+
+fn id_is_unguessable(conversation: &Conversation<'_>) -> Judgement {
+    let ids = ids(conversation);
+    let texts: Vec<&str> = ids.iter().map(|(id, _)| *id).collect();
+    match texts[..] {
+        [] => return without_sessions(conversation),
+        [_] => return Judgement::Untestable("only one session was opened".into()),
+        [first, ref others @ ..] if others.iter().all(|other| *other == first) => {
+            return Judgement::Untestable("all sessions have the same id".into());
+        }
+        _ => {}
+    }
+    let violation = weakness(&texts).map(|weakness| {
+        let shown: Vec<String> = texts.iter().take(2).map(|id| format!("`{}`", excerpt(id))).collect();
+        Violation::new(format!("session ids {weakness}, such as {}", shown.join(" and ")), ids.iter().map(|(_, frame)| *frame))
+    });
+    Judgement::from_violations(violation.into_iter().collect())
+}
+
+/// Why ids that were given out one after the other can be guessed.
+pub(super) fn weakness(ids: &[&str]) -> Option<String> {
+    /// Characters of which hexadecimal digits carry 64 bits.
+    const LEAST: usize = 16;
+    /// Of which not so many are the same by chance.
+    const LEAST_CHANGE: usize = 8;
+    let shortest = ids.iter().map(|id| id.len()).min().unwrap_or_default();
+    if shortest < LEAST {
+        return Some(format!("have {shortest} characters"));
+    }
+    let is_same = |at: usize| ids.iter().all(|id| id.as_bytes()[at] == ids[0].as_bytes()[at]);
+    let changes = (0..shortest).filter(|at| !is_same(*at)).count() + ids.iter().map(|id| id.len() - shortest).max().unwrap_or_default();
+    (changes < LEAST_CHANGE).then(|| format!("differ in {changes} of {shortest} characters"))
+}
+
+fn unknown_gets_404(conversation: &Conversation<'_>) -> Judgement {
+    if ids(conversation).is_empty() {
+        return without_sessions(conversation);
+    }
+    match varied(conversation, "unknown-session") {
+        Err(judgement) => judgement,
+        Ok(asked) if asked.status() == Some(404) => Judgement::Pass,
+        Ok(asked) => {
+            let message = format!("a request of a session that does not exist got {}", told(&asked));
+            Judgement::Broken(vec![Violation::new(message, evidence(&asked))])
+        }
+    }
+}
+
+fn ended_gets_404(conversation: &Conversation<'_>) -> Judgement {
+    if ids(conversation).is_empty() {
+        return without_sessions(conversation);
+    }
+    let deleted = conversation.probe("delete").and_then(|asked| asked.status());
+    match deleted {
+        Some(405) => return Judgement::NotApplicable("clients cannot end sessions: a DELETE is answered with 405".into()),
+        Some(status) if is_success(status) => {}
+        _ => return Judgement::Untestable("no session could be ended".into()),
+    }
+    let Some(asked) = conversation.probe("deleted-session") else { return Judgement::Untestable("it was not tried".into()) };
+    let unknown = conversation.probe("unknown-session").and_then(|asked| asked.status());
+    match asked.status() {
+        None => Judgement::Untestable("no response came".into()),
+        Some(404) => Judgement::Pass,
+        Some(status) if unknown == Some(status) && !is_success(status) => Judgement::Untestable(format!(
+            "sessions that are over and sessions that never were both get {status}: see session-unknown-gets-404"
+        )),
+        Some(_) => {
+            let message = format!("a request of a session that was ended got {}", told(&asked));
+            Judgement::Broken(vec![Violation::new(message, evidence(&asked))])
+        }
+    }
+}
+
+fn missing_gets_400(conversation: &Conversation<'_>) -> Judgement {
+    if ids(conversation).is_empty() {
+        return without_sessions(conversation);
+    }
+    match varied(conversation, "no-session") {
+        Err(judgement) => judgement,
+        Ok(asked) if asked.status() == Some(400) => Judgement::Pass,
+        Ok(asked) => {
+            let message = format!("a request that names no session got {}", told(&asked));
+            Judgement::Broken(vec![Violation::new(message, evidence(&asked))])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::weakness;
+
+    #[test]
+    fn ids_are_weak_if_they_are_short_or_hardly_differ() {
+        let check = |ids: &[&str], expected: Option<&str>| assert_eq!(weakness(ids).as_deref(), expected, "{ids:?}");
+        check(&["1", "2"], Some("have 1 characters"));
+        check(&["session-000000000041", "session-000000000042"], Some("differ in 1 of 20 characters"));
+        check(&["session-0000000009", "session-00000000010"], Some("differ in 2 of 18 characters"));
+        // Version 1: all but the time is the same.
+        let by_time = ["d9428888-122b-11e1-b85c-61cd3cbb3210", "d9428889-122b-11e1-b85c-61cd3cbb3210"];
+        check(&by_time, Some("differ in 1 of 36 characters"));
+        check(&["1868a90c-1f3e-4e0b-9c58-3f1f8a3b5c77", "0b7c2d4e-7d51-4f0a-8a94-9ee0c2c1d2a6"], None);
+        check(&["9f86d081884c7d65", "2c26b46b68ffc68f"], None);
+        // Version 7: the time is the same, the rest is not.
+        check(&["0190163d-8694-739b-aea5-966c26f8ad91", "0190163d-8694-7a1c-8f3e-2d4b5c6a7e80"], None);
+    }
+}

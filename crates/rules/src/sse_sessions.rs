@@ -1,0 +1,194 @@
+//! Sessions of HTTP+SSE, which are named by nothing but the endpoint of a stream: whose response comes where, and who may post.
+//! Source: 2024-11-05, basic/transports, HTTP with SSE. The page does not speak of sessions, but gives each client an endpoint.
+
+use super::http::{evidence, told};
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::sessions::weakness;
+use super::{Answer, Conversation};
+use mcproof_analysis::probes::{UNKNOWN_STREAM, session_in};
+use mcproof_analysis::wording::excerpt;
+use mcproof_record::{FrameBody, FrameId};
+use std::collections::BTreeSet;
+use url::Url;
+
+/// What follows from a response that came to the wrong client is one with it.
+pub(super) const ON_ITS_STREAM: &str = "sse-response-comes-on-its-stream";
+
+/// Of the request that each of two clients makes; its subject is the id.
+pub(super) const OWN_STREAM: &str = "own-stream";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: ON_ITS_STREAM,
+        area: Area::Sessions,
+        law: "over HTTP+SSE a response comes on the stream that named the endpoint of its request, and on no other",
+        laws: &[Law {
+            revisions: revisions::LEGACY,
+            keyword: Keyword::Must,
+            source: "https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse",
+        }],
+        on: On::Sse,
+        lenience: None,
+        judge: Judge::Together(responses_come_on_their_streams),
+        why: "one user reads what another one asked for, and the one who asked waits for nothing; it works as long as a developer is alone",
+        remedy: "keep a transport for each stream, by a session id of its own, and look it up with the id in the endpoint of each POST",
+        sdks: &[
+            ("TypeScript", "`transports[transport.sessionId] = transport` at each GET, not one variable `transport` for all"),
+            ("Python", "one `SseServerTransport` serves all streams; do not write to streams of your own"),
+        ],
+        bad: r#"
+            > GET /sse accept: text/event-stream
+            < 200 content-type: text/event-stream
+            < event: endpoint\ndata: /messages?session=6b1d0a52
+            < data: {"jsonrpc":"2.0","id":"a","result":{"tools":[]}}
+            @ own-stream a
+            > POST /messages?session=1868a90c
+            > {"jsonrpc":"2.0","id":"a","method":"tools/list"}
+            < 202"#,
+        good: r#"
+            > GET /sse accept: text/event-stream
+            < 200 content-type: text/event-stream
+            < event: endpoint\ndata: /messages?session=1868a90c
+            @ own-stream a
+            > POST /messages?session=1868a90c
+            > {"jsonrpc":"2.0","id":"a","method":"tools/list"}
+            < data: {"jsonrpc":"2.0","id":"a","result":{"tools":[]}}"#,
+    },
+    Rule {
+        id: "sse-session-is-unguessable",
+        area: Area::Sessions,
+        law: "over HTTP+SSE the endpoint of a stream cannot be guessed from those of others",
+        laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Security, source: "" }],
+        on: On::Sse,
+        lenience: None,
+        judge: Judge::Each(endpoint_is_unguessable),
+        why: "who guesses the endpoint of another client posts requests in its name, and their responses come on its stream",
+        remedy: "put a random id into the endpoint, from a cryptographic source and of at least 128 bits",
+        sdks: &[
+            ("TypeScript", "`randomUUID()`, as `SSEServerTransport` does"),
+            ("Python", "`uuid.uuid4().hex`, as `SseServerTransport` does"),
+        ],
+        bad: r"
+            > GET /sse accept: text/event-stream
+            < 200 content-type: text/event-stream
+            < event: endpoint\ndata: /messages?session=41
+            > GET /sse accept: text/event-stream
+            < 200 content-type: text/event-stream
+            < event: endpoint\ndata: /messages?session=42",
+        good: r"
+            > GET /sse accept: text/event-stream
+            < 200 content-type: text/event-stream
+            < event: endpoint\ndata: /messages?session=1868a90c-1f3e-4e0b-9c58-3f1f8a3b5c77
+            > GET /sse accept: text/event-stream
+            < 200 content-type: text/event-stream
+            < event: endpoint\ndata: /messages?session=0b7c2d4e-7d51-4f0a-8a94-9ee0c2c1d2a6",
+    },
+    Rule {
+        id: "sse-unknown-session-is-refused",
+        area: Area::Sessions,
+        law: "over HTTP+SSE a message to the endpoint of a stream that does not exist is refused",
+        laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "" }],
+        on: On::Sse,
+        lenience: None,
+        judge: Judge::Each(unknown_session_is_refused),
+        why: "a client whose stream has ended is told that its message was taken, and waits for a response that nobody can send it",
+        remedy: "answer with 404 if no stream has the id in the endpoint",
+        sdks: &[],
+        bad: r#"
+            @ unknown-stream
+            > POST /messages?session=6b1d0a52
+            > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}
+            < 202"#,
+        good: r#"
+            @ unknown-stream
+            > POST /messages?session=6b1d0a52
+            > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}
+            < 404"#,
+    },
+];
+
+/// The endpoints that streams named, in order: as URLs, with the event that named them.
+fn endpoints(conversation: &Conversation<'_>) -> Vec<(Url, FrameId)> {
+    let named = conversation.frames().iter().filter_map(|frame| match &frame.body {
+        FrameBody::SseEvent { event: Some(name), data: Some(data), exchange, .. } if name == "endpoint" => {
+            let stream = Url::parse(conversation.exchanges.get(exchange)?.url).ok()?;
+            Some((stream.join(data.to_text().trim()).ok()?, frame.id))
+        }
+        _ => None,
+    });
+    named.collect()
+}
+
+fn responses_come_on_their_streams(conversations: &[&Conversation<'_>]) -> Judgement {
+    let (mut seen, mut tried, mut violations) = (0, 0, Vec::new());
+    for (client, asking) in conversations.iter().enumerate() {
+        for asked in asking.probes(OWN_STREAM) {
+            tried += 1;
+            let Some(request) = asked.request else { continue };
+            let posted = request.exchange.and_then(|id| asking.exchanges.get(&id)).and_then(|exchange| Url::parse(exchange.url).ok());
+            for (other, listening) in conversations.iter().enumerate() {
+                // The first stream is the conversation's own.
+                let Some((endpoint, named)) = endpoints(listening).into_iter().next() else { continue };
+                let is_named = posted.as_ref() == Some(&endpoint);
+                let response = listening.from_server().find(|said| said.is_answer() && said.id() == request.id());
+                match response {
+                    Some(_) if other == client && is_named => seen += 1,
+                    Some(said) => {
+                        let why = match is_named {
+                            true => format!(": both streams named the endpoint `{}`", excerpt(endpoint.path())),
+                            false => String::new(),
+                        };
+                        let method = request.method().unwrap_or_default();
+                        let message = format!("the response to a `{method}` of one client came on the stream of another one{why}");
+                        violations.push(Violation { conversation: other, ..Violation::new(message, [named, said.frame.id]) });
+                    }
+                    None => {}
+                }
+            }
+        }
+    }
+    violations.truncate(1);
+    match tried {
+        0 => Judgement::NotTried("two clients were not there at the same time".into()),
+        _ => Judgement::of(violations, seen, "no request of two clients at the same time got a response"),
+    }
+}
+
+fn endpoint_is_unguessable(conversation: &Conversation<'_>) -> Judgement {
+    let all = endpoints(conversation);
+    let different: BTreeSet<&str> = all.iter().map(|(endpoint, _)| endpoint.as_str()).collect();
+    match (all.len(), different.len()) {
+        (0 | 1, _) => return Judgement::NotTried("no second stream was opened".into()),
+        (_, 1) => return Judgement::NotApplicable("all streams have the same endpoint".into()),
+        _ => {}
+    }
+    let different: Vec<&str> = different.into_iter().collect();
+    let sessions: Vec<&str> = different
+        .iter()
+        .enumerate()
+        .filter_map(|(at, endpoint)| Some(&endpoint[session_in(endpoint, different[usize::from(at == 0)])?]))
+        .collect();
+    let violation = weakness(&sessions).map(|weakness| {
+        let shown: Vec<String> = sessions.iter().take(2).map(|session| format!("`{}`", excerpt(session))).collect();
+        Violation::new(
+            format!("the sessions in endpoints {weakness}, such as {}", shown.join(" and ")),
+            all.iter().map(|(_, frame)| *frame),
+        )
+    });
+    Judgement::from_violations(violation.into_iter().collect())
+}
+
+fn unknown_session_is_refused(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probe(UNKNOWN_STREAM) else {
+        return Judgement::NotTried("no session was made up".into());
+    };
+    match (asked.status(), &asked.answer) {
+        (Some(200..300), Answer::Error { .. }) => Judgement::Pass,
+        (Some(200..300), _) => {
+            let message = format!("a message to a session that does not exist got {}", told(&asked));
+            Judgement::Broken(vec![Violation::new(message, evidence(&asked))])
+        }
+        (Some(_), _) => Judgement::Pass,
+        (None, _) => Judgement::Untestable("no response came".into()),
+    }
+}

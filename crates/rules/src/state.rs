@@ -1,0 +1,209 @@
+//! Whether tools keep what their annotations claim, judged by what the server says of itself before and after a call.
+//! Source: schema, ToolAnnotations.
+//!
+//! A look counts if the one before it, with no call between, saw the same; a change counts if it lasts longer than a clock
+//! would let it.
+
+use super::Conversation;
+use super::flaws::{Flaw, told};
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, revisions};
+use mcproof_analysis::{Answer, Asked, Said};
+use mcproof_record::{FrameId, Probed};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A change that was seen again after this is no clock's.
+const LASTING: Duration = Duration::from_secs(1);
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "read-only-changes-nothing",
+        area: Area::Calls,
+        law: "a tool with `readOnlyHint: true` changes nothing that can be seen",
+        laws: &[
+            Law { revisions: "2025-03-26"..="2025-03-26", keyword: Keyword::Security, source: "server/tools#tool" },
+            Law { revisions: revisions::SINCE_2025_06, keyword: Keyword::Security, source: "schema#toolannotations" },
+        ],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| unchanged(all, "state-call", "readOnlyHint")),
+        why: "hosts call read-only tools without asking their user",
+        remedy: "set `readOnlyHint` to false, or move the change into a tool of its own",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"peek","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object"}}]}}
+            @ observe resource `queue://size`
+            > {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"queue://size"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"contents":[{"uri":"queue://size","text":"3"}]}}
+            @ observe resource `queue://size`
+            > {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"queue://size"}}
+            < {"jsonrpc":"2.0","id":3,"result":{"contents":[{"uri":"queue://size","text":"3"}]}}
+            @ state-call peek
+            > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"peek","arguments":{}}}
+            < {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"a"}]}}
+            @ observe resource `queue://size`
+            > {"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"queue://size"}}
+            < {"jsonrpc":"2.0","id":5,"result":{"contents":[{"uri":"queue://size","text":"2"}]}}
+            ~ 1100
+            @ observe resource `queue://size`
+            > {"jsonrpc":"2.0","id":6,"method":"resources/read","params":{"uri":"queue://size"}}
+            < {"jsonrpc":"2.0","id":6,"result":{"contents":[{"uri":"queue://size","text":"2"}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"peek","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object"}}]}}
+            @ observe resource `queue://size`
+            > {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"queue://size"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"contents":[{"uri":"queue://size","text":"3"}]}}
+            @ observe resource `queue://size`
+            > {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"queue://size"}}
+            < {"jsonrpc":"2.0","id":3,"result":{"contents":[{"uri":"queue://size","text":"3"}]}}
+            @ state-call peek
+            > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"peek","arguments":{}}}
+            < {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"a"}]}}
+            @ observe resource `queue://size`
+            > {"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"queue://size"}}
+            < {"jsonrpc":"2.0","id":5,"result":{"contents":[{"uri":"queue://size","text":"3"}]}}"#,
+    },
+    Rule {
+        id: "idempotent-changes-nothing-twice",
+        area: Area::Calls,
+        law: "the second call of a tool with `idempotentHint: true`, with the same arguments, changes nothing that can be seen",
+        laws: &[
+            Law { revisions: "2025-03-26"..="2025-03-26", keyword: Keyword::Must, source: "server/tools#tool" },
+            Law { revisions: revisions::SINCE_2025_06, keyword: Keyword::Must, source: "schema#toolannotations" },
+        ],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| unchanged(all, "state-call-again", "idempotentHint")),
+        why: "clients repeat a call whose answer was lost, if that does no harm",
+        remedy: "leave `idempotentHint` out, or find out whether what is asked for has been done already",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"put","annotations":{"readOnlyHint":false,"idempotentHint":true},"inputSchema":{"type":"object"}}]}}
+            @ observe resource `queue://size`
+            > {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"queue://size"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"contents":[{"uri":"queue://size","text":"1"}]}}
+            @ observe resource `queue://size`
+            > {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"queue://size"}}
+            < {"jsonrpc":"2.0","id":3,"result":{"contents":[{"uri":"queue://size","text":"1"}]}}
+            @ state-call-again put
+            > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"put","arguments":{}}}
+            < {"jsonrpc":"2.0","id":4,"result":{"content":[]}}
+            @ observe resource `queue://size`
+            > {"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"queue://size"}}
+            < {"jsonrpc":"2.0","id":5,"result":{"contents":[{"uri":"queue://size","text":"2"}]}}
+            ~ 1100
+            @ observe resource `queue://size`
+            > {"jsonrpc":"2.0","id":6,"method":"resources/read","params":{"uri":"queue://size"}}
+            < {"jsonrpc":"2.0","id":6,"result":{"contents":[{"uri":"queue://size","text":"2"}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"put","annotations":{"readOnlyHint":false,"idempotentHint":true},"inputSchema":{"type":"object"}}]}}
+            @ observe resource `queue://size`
+            > {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"queue://size"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"contents":[{"uri":"queue://size","text":"1"}]}}
+            @ observe resource `queue://size`
+            > {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"queue://size"}}
+            < {"jsonrpc":"2.0","id":3,"result":{"contents":[{"uri":"queue://size","text":"1"}]}}
+            @ state-call-again put
+            > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"put","arguments":{}}}
+            < {"jsonrpc":"2.0","id":4,"result":{"content":[]}}
+            @ observe resource `queue://size`
+            > {"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"queue://size"}}
+            < {"jsonrpc":"2.0","id":5,"result":{"contents":[{"uri":"queue://size","text":"1"}]}}"#,
+    },
+];
+
+/// What one look through an observer saw.
+struct Look {
+    seen: Value,
+    frame: FrameId,
+}
+
+fn unchanged(all: &[&Conversation<'_>], call: &str, hint: &str) -> Judgement {
+    if !all.iter().flat_map(|conversation| conversation.tools()).any(|(tool, _)| claims(tool, hint)) {
+        return Judgement::NotApplicable(format!("no tool claims `{hint}`"));
+    }
+    let (mut called, mut succeeded, mut judged, mut flaws) = (false, false, 0_usize, Vec::new());
+    for (position, conversation) in all.iter().enumerate() {
+        let probes = &conversation.take.probes;
+        for (index, probed) in probes.iter().enumerate().filter(|(_, probed)| probed.probe == call) {
+            called = true;
+            let asked = conversation.asked(probed);
+            if !matches!(asked.answer, Answer::Result { .. }) || asked.answer.is_refusal() {
+                continue;
+            }
+            succeeded = true;
+            // The newest looks are the first of those before, and the last of those after.
+            let before = looks(conversation, probes[..index].iter().rev());
+            let after = looks(conversation, probes[index + 1..].iter());
+            for (observer, before) in before {
+                let [now, earlier, ..] = before.as_slice() else { continue };
+                let Some([first, rest @ ..]) = after.get(observer).map(Vec::as_slice) else { continue };
+                if now.seen != earlier.seen {
+                    continue;
+                }
+                judged += 1;
+                let lasts = |later: &Look| {
+                    later.seen == first.seen && conversation.elapsed(first.frame, later.frame).is_some_and(|time| time >= LASTING)
+                };
+                if first.seen != now.seen && rest.iter().any(lasts) {
+                    flaws.push(flaw(&asked, observer, (now, first), position, hint));
+                    break;
+                }
+            }
+        }
+    }
+    match (judged, called, succeeded) {
+        (1.., ..) => Judgement::from_violations(told("tool", "tools", flaws)),
+        (0, false, _) => Judgement::Untestable("no such tool was called; `--call NAME` allows those that are not read-only".into()),
+        (0, true, false) => Judgement::Untestable("no call of such a tool succeeded with arguments made from its schema".into()),
+        (0, true, true) => Judgement::Untestable("nothing that the server shows stays the same from look to look".into()),
+    }
+}
+
+/// Whether a tool claims what the hint says; what changes nothing is idempotent anyway.
+fn claims(tool: &Value, hint: &str) -> bool {
+    let is_set = |name: &str| tool.pointer(&format!("/annotations/{name}")) == Some(&Value::Bool(true));
+    is_set(hint) && (hint == "readOnlyHint" || !is_set("readOnlyHint"))
+}
+
+fn flaw(asked: &Asked<'_, '_>, observer: &str, (before, after): (&Look, &Look), conversation: usize, hint: &str) -> Flaw {
+    let call = asked.request.map(|request| request.frame.id);
+    Flaw {
+        subject: asked.probed.subject.clone().unwrap_or_default(),
+        detail: format!("it has `{hint}`, and after a call of it {observer} says something else than before"),
+        frames: [Some(before.frame), call, Some(after.frame)].into_iter().flatten().collect(),
+        conversation,
+    }
+}
+
+/// What each observer saw, up to the next call.
+fn looks<'a>(conversation: &Conversation<'a>, probes: impl Iterator<Item = &'a Probed>) -> BTreeMap<&'a str, Vec<Look>> {
+    let mut found: BTreeMap<&str, Vec<Look>> = BTreeMap::new();
+    for probed in probes.take_while(|probed| !probed.probe.starts_with("state-call")).filter(|probed| probed.probe == "observe") {
+        let asked = conversation.asked(probed);
+        let answer = asked.answer;
+        if let (Answer::Result { value, frame }, false, Some(observer)) = (answer, answer.is_refusal(), &probed.subject) {
+            let mut seen = value.clone();
+            if let Some(object) = seen.as_object_mut() {
+                object.shift_remove("_meta");
+                if asked.request.and_then(Said::method).is_some_and(|method| method.ends_with("/list")) {
+                    object.values_mut().for_each(in_any_order);
+                }
+            }
+            found.entry(observer).or_default().push(Look { seen, frame });
+        }
+    }
+    found
+}
+
+/// That the order of a list stays the same is another law.
+fn in_any_order(list: &mut Value) {
+    if let Some(items) = list.as_array_mut() {
+        items.sort_by_cached_key(Value::to_string);
+    }
+}

@@ -1,0 +1,356 @@
+//! Lines on stdout.
+//! Source: basic/transports, stdio.
+
+use super::Conversation;
+use super::answers::{gathered, is_message};
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use mcproof_analysis::read_json;
+use mcproof_analysis::wording::excerpt;
+use mcproof_record::{Direction, Frame, FrameBody, FrameId};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const TRANSPORT: &[Law] = &[
+    Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/transports#stdio" },
+    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/stdio" },
+];
+const ENCODING: &[Law] = &[
+    Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/transports" },
+    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports#messages" },
+];
+const HABITS: &[Law] = &[
+    Law { revisions: revisions::LEGACY, keyword: Keyword::Portability, source: "basic/transports#stdio" },
+    Law { revisions: revisions::MODERN, keyword: Keyword::Portability, source: "basic/transports/stdio" },
+];
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "stdio-only-messages-on-stdout",
+        area: Area::Stdio,
+        law: "a server writes nothing to stdout but messages",
+        laws: TRANSPORT,
+        on: On::Stdio,
+        lenience: None,
+        judge: Judge::Each(only_messages),
+        why: "a client reads each line as a message; on one that is none, some log an error, some hang up, some wait for ever",
+        remedy: "write logs to stderr, and look for prints in libraries",
+        sdks: &[
+            ("Python", "logging goes to stderr by default; `print(…, file=sys.stderr)`"),
+            ("TypeScript", "`console.error` instead of `console.log`"),
+        ],
+        bad: r#"
+            < Listening on stdio
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+    },
+    Rule {
+        id: "stdio-message-on-one-line",
+        area: Area::Stdio,
+        law: "a message has no line break in it",
+        laws: TRANSPORT,
+        on: On::Stdio,
+        lenience: None,
+        judge: Judge::Each(one_line),
+        why: "a line break ends a message, so that a client gets fragments that are no JSON, and its request is never answered",
+        remedy: "serialize messages without indentation",
+        sdks: &[("Python", "`json.dumps(message)` without `indent`"), ("TypeScript", "`JSON.stringify(message)` without a third argument")],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            < {
+            <   "jsonrpc": "2.0", "id": 1,
+            <   "result": {}
+            < }"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+    },
+    Rule {
+        id: "stdio-line-is-terminated",
+        area: Area::Stdio,
+        law: "each message ends with a line feed",
+        laws: TRANSPORT,
+        on: On::Stdio,
+        lenience: None,
+        judge: Judge::Each(terminated),
+        why: "a client waits for the end of the line, and then finds two messages where one belongs: neither is read",
+        remedy: "write the line feed with the message, in one call, and flush",
+        sdks: &[
+            ("Python", "`print(text, flush=True)` or `stdout.write(text + \"\\n\")`"),
+            ("TypeScript", "`process.stdout.write(text + '\\n')`"),
+        ],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}
+            < {"jsonrpc":"2.0","id":1,"result":{}}{"jsonrpc":"2.0","id":2,"result":{}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            > {"jsonrpc":"2.0","id":2,"method":"ping"}
+            < {"jsonrpc":"2.0","id":1,"result":{}}
+            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+    },
+    Rule {
+        id: "stdio-is-utf8",
+        area: Area::Stdio,
+        law: "messages are UTF-8",
+        laws: ENCODING,
+        on: On::Stdio,
+        lenience: None,
+        judge: Judge::Each(utf8),
+        why: "clients put a replacement character where a letter was, or drop the whole message",
+        remedy: "set the encoding of stdout to UTF-8 whatever the system's is",
+        sdks: &[("Python", "`sys.stdout.reconfigure(encoding=\"utf-8\")`, or PYTHONUTF8=1")],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"gr\xfcn"}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"grün"}]}}"#,
+    },
+    Rule {
+        id: "stdio-has-no-bom",
+        area: Area::Stdio,
+        law: "no byte order mark stands before a message",
+        laws: TRANSPORT,
+        on: On::Stdio,
+        lenience: None,
+        judge: Judge::Each(no_bom),
+        why: "to a parser of JSON it is an unexpected character, and the message, mostly the handshake, is lost",
+        remedy: "write UTF-8 without a byte order mark",
+        sdks: &[("C#", "`new UTF8Encoding(encoderShouldEmitUTF8Identifier: false)`")],
+        bad: "
+            > {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}
+            < \u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+    },
+    Rule {
+        id: "stdio-ends-lines-with-lf",
+        area: Area::Stdio,
+        law: "lines end with a line feed alone",
+        laws: HABITS,
+        on: On::Stdio,
+        lenience: None,
+        judge: Judge::Each(line_feeds),
+        why: "JSON allows the carriage return, but clients that compare or count bytes stumble over it",
+        remedy: "open stdout in binary mode, or write \"\\n\" and keep the runtime from translating it",
+        sdks: &[("Python", "`sys.stdout.reconfigure(newline=\"\\n\")`")],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            < {"jsonrpc":"2.0","id":1,"result":{}}\r"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+    },
+    Rule {
+        id: "stdio-has-no-blank-lines",
+        area: Area::Stdio,
+        law: "there are no blank lines between messages",
+        laws: HABITS,
+        on: On::Stdio,
+        lenience: None,
+        judge: Judge::Each(no_blank_lines),
+        why: "a blank line is no message; strict clients report an error for each of them",
+        remedy: "write one line feed after each message",
+        sdks: &[],
+        bad: "
+            > {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}
+            < {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}
+            <",
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"ping"}
+            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+    },
+];
+
+const NO_LINE: &str = "the server wrote nothing to stdout";
+
+/// What a line of stdout is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Message,
+    Blank,
+    /// Whole messages, one after the other, or one without an end of its line.
+    Unterminated,
+    /// The first part of a message that has line breaks in it: how many lines it has.
+    Fragment {
+        lines: usize,
+    },
+    /// A message that was cut off when the process ended.
+    Cut,
+    Noise,
+}
+
+struct Line<'a> {
+    frame: &'a Frame,
+    bytes: &'a [u8],
+    kind: Kind,
+    /// Where its further lines are, if it has any.
+    rest: Vec<FrameId>,
+}
+
+/// The lines that the server wrote, each with what it is; of a message on several lines only the first.
+fn lines<'a>(conversation: &Conversation<'a>) -> Vec<Line<'a>> {
+    let raw: Vec<(&Frame, &[u8], bool)> = conversation
+        .frames()
+        .iter()
+        .filter(|frame| frame.direction == Direction::FromServer)
+        .filter_map(|frame| match &frame.body {
+            FrameBody::Line { bytes, unterminated } => Some((frame, bytes.as_bytes(), *unterminated)),
+            _ => None,
+        })
+        .collect();
+    let messages: BTreeSet<FrameId> = conversation.from_server().filter(|said| is_message(&said.value)).map(|said| said.frame.id).collect();
+    let mut found = Vec::new();
+    let mut next = 0;
+    while let Some((frame, bytes, unterminated)) = raw.get(next) {
+        let kind = match messages.contains(&frame.id) && !unterminated {
+            true => Kind::Message,
+            false => kind(bytes, *unterminated, &raw[next..]),
+        };
+        let count = if let Kind::Fragment { lines } = kind { lines } else { 1 };
+        let rest = raw[next + 1..next + count].iter().map(|(frame, ..)| frame.id).collect();
+        found.push(Line { frame, bytes, kind, rest });
+        next += count;
+    }
+    found
+}
+
+fn kind(bytes: &[u8], unterminated: bool, rest: &[(&Frame, &[u8], bool)]) -> Kind {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_start_matches('\u{feff}').trim();
+    if text.is_empty() {
+        return Kind::Blank;
+    }
+    let values: Result<Vec<Value>, _> = match read_json(text.as_bytes()) {
+        Ok(Some(value)) => Ok(vec![value]),
+        // One that holds too much to be read is one all the same.
+        Ok(None) => return if unterminated { Kind::Unterminated } else { Kind::Message },
+        // Several in a row, or none.
+        Err(_) => serde_json::Deserializer::from_str(text).into_iter().collect(),
+    };
+    let is_message = |value: &Value| value.as_array().map_or_else(|| is_message(value), |all| all.iter().any(is_message));
+    match values {
+        Ok(values) if !values.iter().all(is_message) => Kind::Noise,
+        Ok(values) if values.len() > 1 || unterminated => Kind::Unterminated,
+        Ok(_) => Kind::Message,
+        Err(error) if unterminated && error.is_eof() && text.starts_with('{') => Kind::Cut,
+        Err(_) if text.starts_with(['{', '[']) => {
+            let whole = |count: &usize| {
+                let text: Vec<u8> = rest[..*count].iter().flat_map(|(_, bytes, _)| [bytes, b"\n".as_slice()].concat()).collect();
+                serde_json::from_slice::<Value>(&text).is_ok_and(|value| is_message(&value))
+            };
+            (2..=MOST_LINES.min(rest.len())).find(whole).map_or(Kind::Noise, |lines| Kind::Fragment { lines })
+        }
+        Err(_) => Kind::Noise,
+    }
+}
+
+/// Lines that one message may be spread over before nobody would call it one.
+const MOST_LINES: usize = 2000;
+
+fn only_messages(conversation: &Conversation<'_>) -> Judgement {
+    let lines = lines(conversation);
+    let noise = lines.iter().filter(|line| line.kind == Kind::Noise);
+    let violations =
+        noise.map(|line| Violation::new(format!("a line on stdout is no message: `{}`", excerpt(line.bytes)), [line.frame.id]));
+    Judgement::of(gathered(violations.collect()), lines.len(), NO_LINE)
+}
+
+fn one_line(conversation: &Conversation<'_>) -> Judgement {
+    let lines = lines(conversation);
+    let violations = lines.iter().filter_map(|line| {
+        let Kind::Fragment { lines } = line.kind else { return None };
+        let frames = std::iter::once(line.frame.id).chain(line.rest.iter().copied());
+        Some(Violation::new(format!("a message is spread over {lines} lines"), frames))
+    });
+    Judgement::of(gathered(violations.collect()), lines.len(), NO_LINE)
+}
+
+fn terminated(conversation: &Conversation<'_>) -> Judgement {
+    let lines = lines(conversation);
+    let violations = lines.iter().filter(|line| line.kind == Kind::Unterminated).map(|line| {
+        let message = match &line.frame.body {
+            FrameBody::Line { unterminated: true, .. } => "stdout ends with a message that has no line feed".to_owned(),
+            _ => format!("messages follow one another without a line feed: `{}`", excerpt(line.bytes)),
+        };
+        Violation::new(message, [line.frame.id])
+    });
+    Judgement::of(gathered(violations.collect()), lines.len(), NO_LINE)
+}
+
+fn utf8(conversation: &Conversation<'_>) -> Judgement {
+    let lines = lines(conversation);
+    // Half a line may end in half a letter.
+    let whole = lines.iter().filter(|line| line.kind != Kind::Cut);
+    let violations = whole.filter_map(|line| {
+        let error = std::str::from_utf8(line.bytes).err()?;
+        let byte = line.bytes.get(error.valid_up_to()).copied().unwrap_or_default();
+        Some(Violation::new(format!("a line is no UTF-8 from byte {} on (0x{byte:02x})", error.valid_up_to()), [line.frame.id]))
+    });
+    Judgement::of(gathered(violations.collect()), lines.len(), NO_LINE)
+}
+
+fn no_bom(conversation: &Conversation<'_>) -> Judgement {
+    let lines = lines(conversation);
+    let marked = lines.iter().filter(|line| line.bytes.starts_with(b"\xef\xbb\xbf"));
+    let violations = marked.map(|line| Violation::new("a line begins with a byte order mark", [line.frame.id]));
+    Judgement::of(gathered(violations.collect()), lines.len(), NO_LINE)
+}
+
+fn line_feeds(conversation: &Conversation<'_>) -> Judgement {
+    let messages: Vec<Line<'_>> = lines(conversation).into_iter().filter(|line| line.kind == Kind::Message).collect();
+    let ends: Vec<&Line<'_>> = messages.iter().filter(|line| line.bytes.ends_with(b"\r")).collect();
+    let violation = ends.first().map(|first| {
+        let message = format!("{} of {} lines end with a carriage return", ends.len(), messages.len());
+        Violation::new(message, [first.frame.id])
+    });
+    Judgement::of(violation.into_iter().collect(), messages.len(), NO_LINE)
+}
+
+fn no_blank_lines(conversation: &Conversation<'_>) -> Judgement {
+    let lines = lines(conversation);
+    // A blank line after noise is part of the noise.
+    let blank = |pair: &&[Line<'_>]| pair[1].kind == Kind::Blank && pair[0].kind != Kind::Noise;
+    let mut blank = lines.windows(2).filter(blank).map(|pair| pair[1].frame.id).collect::<Vec<_>>();
+    blank.extend(lines.first().filter(|line| line.kind == Kind::Blank).map(|line| line.frame.id));
+    let violation = (!blank.is_empty()).then(|| Violation::new(format!("{} lines are blank", blank.len()), blank.iter().copied().take(3)));
+    Judgement::of(violation.into_iter().collect(), lines.len(), NO_LINE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_told_for_what_it_is() {
+        let frame = Frame {
+            id: FrameId(0),
+            at: std::time::Duration::ZERO,
+            direction: Direction::FromServer,
+            body: FrameBody::Closed { pipe: "stdout".into() },
+        };
+        let check = |line: &[u8], unterminated: bool, expected: Kind| {
+            assert_eq!(kind(line, unterminated, &[(&frame, line, unterminated)]), expected, "{}", String::from_utf8_lossy(line));
+        };
+        check(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, false, Kind::Message);
+        check(br#"{"id":1,"result":{}}"#, false, Kind::Message);
+        check(br#"[{"jsonrpc":"2.0","id":1,"result":{}}]"#, false, Kind::Message);
+        check(b"\xef\xbb\xbf{\"id\":1,\"result\":{}}", false, Kind::Message);
+        check(b"{\"id\":1,\"result\":{\"name\":\"gr\xfcn\"}}", false, Kind::Message);
+        check(b" \r", false, Kind::Blank);
+        check(br#"{"id":1,"result":{}}"#, true, Kind::Unterminated);
+        check(b"{\"id\":1,\"result\":{}}\r{\"id\":2,\"result\":{}}", false, Kind::Unterminated);
+        check(br#"{"id":1,"resu"#, true, Kind::Cut);
+        check(br#"{"id":1,"resu"#, false, Kind::Noise);
+        check(br#"{"level":"info","msg":"started"}"#, false, Kind::Noise);
+        check(b"true", false, Kind::Noise);
+        check(b"Listening", false, Kind::Noise);
+        let many = format!("{{\"id\":1,\"result\":[{}0]}}", "0,".repeat(2_000_000));
+        check(many.as_bytes(), false, Kind::Message);
+        check(format!("{many}x").as_bytes(), false, Kind::Noise);
+    }
+}

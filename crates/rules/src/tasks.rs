@@ -1,0 +1,824 @@
+//! Calls of 2025-11-25 that become tasks.
+//! Source: 2025-11-25, basic/utilities/tasks. Those of the extension are judged by the fixtures that have them.
+
+use super::answers::messages;
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Revisions, Rule, Violation, revisions};
+use super::sessions::weakness;
+use mcproof_analysis::probes::{MISLED, RELATED};
+use mcproof_analysis::wording::excerpt;
+use mcproof_analysis::{Answer, Asked, Conversation, Said};
+use mcproof_record::{ExchangeId, FrameId};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+const REVISION: Revisions = "2025-11-25"..="2025-11-25";
+/// Why a MUST counts less where a tool has to be called as a task.
+const REFUSED_IN_RESULT: Option<&str> = Some(
+    "a MUST of the specification, and a warning by default where the call is refused in a result with `isError`, as the TypeScript SDK does it",
+);
+const INVALID_PARAMS: i64 = -32602;
+const METHOD_NOT_FOUND: i64 = -32601;
+const INVALID_REQUEST: i64 = -32600;
+
+/// The part of a declaration that these have in common.
+const OF_TASKS: Rule = Rule {
+    id: "",
+    area: Area::Calls,
+    law: "",
+    laws: &[],
+    on: On::Any,
+    lenience: None,
+    judge: Judge::Each(|_| Judgement::Pass),
+    why: "",
+    remedy: "",
+    sdks: &[],
+    bad: "",
+    good: "",
+};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "undeclared-task-is-ignored",
+        law: "a server that has not declared tasks answers a call with `task` as any other",
+        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#task-support-and-handling" }],
+        judge: Judge::Each(undeclared_is_ignored),
+        why: "whoever did not read that there are tasks here gets something that is no result of the tool, and nobody asks for the rest",
+        remedy: "declare `tasks.requests.tools.call`, or leave the parameter `task` alone",
+        bad: r#"
+            @ task-undeclared feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}"#,
+        good: r#"
+            @ task-undeclared feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
+        ..OF_TASKS
+    },
+    Rule {
+        id: "call-as-task-gives-task",
+        law: "a call as a task is answered with the task at once",
+        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#result-retrieval" }],
+        judge: Judge::Each(gives_task),
+        why: "a client that asked for a task waits for an id, and cannot tell whether it got a result or something unknown",
+        remedy: "answer a call with `task` with a result that has the member `task`, and put what the tool gives into `tasks/result`",
+        bad: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
+        good: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}"#,
+        ..OF_TASKS
+    },
+    Rule {
+        id: "task-begins-as-working",
+        law: "a new task has the status `working`",
+        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#task-status-lifecycle" }],
+        judge: Judge::Each(begins_as_working),
+        why: "clients show what a task does from its status, and do not poll one that has ended",
+        remedy: "store the task as `working` before anything is done, and answer with that",
+        bad: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"input_required","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}"#,
+        good: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}"#,
+        ..OF_TASKS
+    },
+    Rule {
+        id: "task-ids-differ",
+        law: "no two tasks have the same id",
+        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#task-id-requirements" }],
+        judge: Judge::Each(ids_differ),
+        why: "whoever asks for one task gets the state, or the result, of another one",
+        remedy: "take a random id for each task, such as a UUID",
+        bad: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":7,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}"#,
+        good: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":7,"result":{"task":{"taskId":"t2","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}"#,
+        ..OF_TASKS
+    },
+    Rule {
+        id: "task-end-is-final",
+        law: "a task that has ended keeps its status",
+        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#task-status-lifecycle" }],
+        judge: Judge::Each(end_is_final),
+        why: "clients stop polling when a task has ended, and miss what becomes of it afterwards",
+        remedy: "check the status before it is set: nothing follows upon `completed`, `failed` and `cancelled`, not even when the work ends after a cancellation",
+        bad: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-cancel t1
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/cancel","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"cancelled","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}
+            @ task-status at last
+            > {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":3,"result":{"taskId":"t1","status":"completed","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
+        good: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-cancel t1
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/cancel","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"cancelled","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}
+            @ task-status at last
+            > {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":3,"result":{"taskId":"t1","status":"cancelled","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
+        ..OF_TASKS
+    },
+    Rule {
+        id: "task-result-waits",
+        law: "`tasks/result` is answered when the task has ended, and not before",
+        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#result-retrieval" }],
+        judge: Judge::Each(result_waits),
+        why: "a client that asks for the result takes what comes for it, and does not ask again",
+        remedy: "wait for the end of the task before `tasks/result` is answered",
+        bad: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-result t1
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no"}}
+            @ task-status after its result
+            > {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":3,"result":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
+        good: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-result t1
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"done"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}}
+            @ task-status after its result
+            > {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":3,"result":{"taskId":"t1","status":"completed","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
+        ..OF_TASKS
+    },
+    Rule {
+        id: "task-result-is-kept",
+        law: "the result of a completed task is what its tool gave, however often it is asked for",
+        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#result-retrieval" }],
+        judge: Judge::Each(result_is_kept),
+        why: "a client whose connection broke while it waited asks again, and gets nothing or something else",
+        remedy: "keep the result as long as the task is there, and answer `tasks/result` with it as the call would have been answered",
+        bad: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-result t1
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"done"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}}
+            @ task-status after its result
+            > {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":3,"result":{"taskId":"t1","status":"completed","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}
+            @ task-result-again t1
+            > {"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"no"}}"#,
+        good: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-result t1
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"done"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}}
+            @ task-status after its result
+            > {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":3,"result":{"taskId":"t1","status":"completed","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}
+            @ task-result-again t1
+            > {"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"done"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}}"#,
+        ..OF_TASKS
+    },
+    Rule {
+        id: "task-result-names-its-task",
+        law: "the result of a task names that task in `_meta`",
+        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#associating-task-related-messages" }],
+        judge: Judge::Each(result_names_its_task),
+        why: "a client that follows several tasks files the result under the wrong one",
+        remedy: "set `io.modelcontextprotocol/related-task` in the `_meta` of `tasks/result` to the `taskId` that was asked for",
+        bad: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-result t1
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"done"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t2"}}}}"#,
+        good: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-result t1
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"done"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}}"#,
+        ..OF_TASKS
+    },
+    Rule {
+        id: "task-state-names-no-related-task",
+        law: "what tells its task anyway does not name it in `_meta` once more",
+        laws: &[Law { revisions: REVISION, keyword: Keyword::Should, source: "basic/utilities/tasks#associating-task-related-messages" }],
+        judge: Judge::Each(names_no_related_task),
+        why: "the same id in two places can differ, and clients take either",
+        remedy: "leave `io.modelcontextprotocol/related-task` out of the results of `tasks/get`, `tasks/list` and `tasks/cancel`, and of `notifications/tasks/status`",
+        bad: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-status after it was made
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}}"#,
+        good: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-status after it was made
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
+        ..OF_TASKS
+    },
+    Rule {
+        id: "task-id-in-params-counts",
+        law: "`tasks/get` is about the task in its params, whatever `_meta` names",
+        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#associating-task-related-messages" }],
+        judge: Judge::Each(id_in_params_counts),
+        why: "a client that forwards `_meta` of an earlier message gets the state of another task",
+        remedy: "read `params.taskId`, and ignore `io.modelcontextprotocol/related-task` in these requests",
+        bad: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-status with another task in `_meta`
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t2"}}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t2","status":"completed","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
+        good: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-status with another task in `_meta`
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t2"}}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
+        ..OF_TASKS
+    },
+    Rule {
+        id: "task-list-has-each-task",
+        law: "a task that `tasks/get` finds is in the list of tasks",
+        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#task-listing" }],
+        judge: Judge::Each(list_has_each),
+        why: "after a restart clients find their tasks by the list, and lose those that are not in it",
+        remedy: "list all tasks that this client may ask for, the running ones as well",
+        bad: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-status after it was made
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}
+            @ task-list t1
+            > {"jsonrpc":"2.0","id":3,"method":"tasks/list","params":{}}
+            < {"jsonrpc":"2.0","id":3,"result":{"tasks":[]}}"#,
+        good: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-status after it was made
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}
+            @ task-list t1
+            > {"jsonrpc":"2.0","id":3,"method":"tasks/list","params":{}}
+            < {"jsonrpc":"2.0","id":3,"result":{"tasks":[{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}]}}"#,
+        ..OF_TASKS
+    },
+    Rule {
+        id: "task-cancel-cancels",
+        law: "a task that was cancelled is `cancelled` in the answer already",
+        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#task-cancellation" }],
+        judge: Judge::Each(cancel_cancels),
+        why: "the client shows that the work goes on, and its user cancels again",
+        remedy: "set the status before `tasks/cancel` is answered, and stop the work after that",
+        bad: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-cancel t1
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/cancel","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
+        good: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-cancel t1
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/cancel","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"cancelled","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
+        ..OF_TASKS
+    },
+    Rule {
+        id: "ended-task-cannot-be-cancelled",
+        law: "cancelling a task that has ended gets error -32602",
+        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#task-cancellation" }],
+        judge: Judge::Each(ended_cannot_be_cancelled),
+        why: "a client believes that it has stopped what was done long ago",
+        remedy: "answer -32602 to `tasks/cancel` where the status is `completed`, `failed` or `cancelled`",
+        bad: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-status after its result
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"completed","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}
+            @ task-cancel-ended t1
+            > {"jsonrpc":"2.0","id":3,"method":"tasks/cancel","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":3,"result":{"taskId":"t1","status":"cancelled","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
+        good: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-status after its result
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"completed","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}
+            @ task-cancel-ended t1
+            > {"jsonrpc":"2.0","id":3,"method":"tasks/cancel","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"no"}}"#,
+        ..OF_TASKS
+    },
+    Rule {
+        id: "task-unknown-is-refused",
+        law: "a task or a cursor that does not exist gets error -32602",
+        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#protocol-errors" }],
+        judge: Judge::Each(unknown_is_refused),
+        why: "clients forget a task upon this error, and try again upon any other",
+        remedy: "answer -32602 to `tasks/get`, `tasks/result` and `tasks/cancel` with an unknown id, and to `tasks/list` with an unknown cursor",
+        bad: r#"
+            @ task-unknown tasks/get
+            > {"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"t9"}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no"}}"#,
+        good: r#"
+            @ task-unknown tasks/get
+            > {"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"t9"}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}"#,
+        ..OF_TASKS
+    },
+    Rule {
+        id: "call-as-task-is-refused-where-forbidden",
+        law: "a call as a task of a tool without tasks gets error -32601",
+        laws: &[Law { revisions: REVISION, keyword: Keyword::Should, source: "basic/utilities/tasks#tool-level-negotiation" }],
+        judge: Judge::Each(forbidden_is_refused),
+        why: "a client that gets a result in place of a task does not know what to do with it",
+        remedy: "look at the `taskSupport` of the tool, and answer -32601 if it is missing or `forbidden` and the call has `task`",
+        bad: r#"
+            @ task-forbidden feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
+        good: r#"
+            @ task-forbidden feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000}}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}"#,
+        ..OF_TASKS
+    },
+    Rule {
+        id: "call-without-needed-task-is-refused",
+        law: "a call of a tool that has to be called as a task gets error -32601 without one",
+        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#tool-level-negotiation" }],
+        judge: Judge::Each(needed_is_wanted),
+        why: "a client waits for the result of work that takes hours, until its deadline ends it",
+        remedy: "look at the `taskSupport` of the tool, and answer -32601 if it is `required` and the call has no `task`",
+        bad: r#"
+            @ task-needed feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed"}}
+            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
+        good: r#"
+            @ task-needed feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed"}}
+            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}"#,
+        ..OF_TASKS
+    },
+    Rule {
+        id: "task-progress-ends-with-task",
+        law: "there is no progress of a task that has ended",
+        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/progress#behavior-requirements" }],
+        judge: Judge::Each(progress_ends_with_task),
+        why: "clients forget the token of a task with its end; what comes later is an error in their log, or counts for another request",
+        remedy: "stop what reports progress before the status is set",
+        bad: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            @ task-status after its result
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"completed","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}
+            < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1}}"#,
+        good: r#"
+            @ task-create feed
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
+            < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1}}
+            @ task-status after its result
+            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1"}}
+            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"completed","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
+        ..OF_TASKS
+    },
+    Rule {
+        id: "task-id-is-unguessable",
+        law: "the id of a task cannot be guessed from others",
+        laws: &[
+            Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#task-isolation-and-access-control" },
+            Law {
+                revisions: revisions::MODERN,
+                keyword: Keyword::Must,
+                source: "https://modelcontextprotocol.io/seps/2663-tasks-extension",
+            },
+        ],
+        on: On::Http,
+        judge: Judge::Each(id_is_unguessable),
+        why: "who guesses the id of a task reads its result, answers what it asks, or ends it",
+        remedy: "take the id from a cryptographic source of randomness, at least 128 bits of it",
+        bad: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"task-41","status":"working"}}}
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"task-42","status":"working"}}}"#,
+        good: r#"
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"9f0c2a7e-5d7b-4b7e-9a44-0d6f5b8c1e21","status":"working"}}}
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"1b7d64c3-8a0e-4f52-b3c9-77e2ad90f6b5","status":"working"}}}"#,
+        ..OF_TASKS
+    },
+];
+
+fn without_tasks(conversation: &Conversation<'_>) -> Judgement {
+    let undeclared = crate::law::unless_declared(conversation, "tasks/requests/tools/call");
+    undeclared.unwrap_or_else(|| Judgement::NotTried("no tool was called as a task".into()))
+}
+
+/// Looks at each answer to what was tried.
+fn each(conversation: &Conversation<'_>, probe: &str, flaw: impl Fn(&Asked<'_, '_>) -> Option<String>) -> Judgement {
+    let (mut tried, mut seen, mut violations) = (false, 0, Vec::<Violation>::new());
+    for asked in conversation.probes(probe) {
+        tried = true;
+        if matches!(asked.answer, Answer::Silence | Answer::Gone | Answer::None) {
+            continue;
+        }
+        seen += 1;
+        violations.extend(flaw(&asked).map(|message| Violation::new(message, asked.frames())));
+    }
+    violations.truncate(1);
+    if tried { Judgement::of(violations, seen, "what was asked of tasks got no answer") } else { without_tasks(conversation) }
+}
+
+fn id_of(value: &Value) -> Option<&str> {
+    value.get("taskId")?.as_str()
+}
+
+fn status_of(state: &Value) -> &str {
+    state.get("status").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn has_ended(status: &str) -> bool {
+    matches!(status, "completed" | "failed" | "cancelled")
+}
+
+/// The task that a request is about.
+fn target<'c>(asked: &Asked<'_, 'c>) -> Option<&'c str> {
+    asked.request?.param("/taskId")?.as_str()
+}
+
+/// What a result tells of its task: that of a call, or one that is a state itself.
+fn told<'c>(asked: &Asked<'_, 'c>) -> Option<&'c Value> {
+    match asked.answer {
+        Answer::Result { value, .. } => Some(value),
+        _ => None,
+    }
+}
+
+/// Tasks that calls of ours have become, with the frames of their answers.
+fn created<'c>(conversation: &'c Conversation<'_>) -> Vec<(&'c Value, FrameId)> {
+    let calls = conversation.requests().filter(|(request, _)| request.method() == Some("tools/call"));
+    let place = |answer: &'c Said<'_>| {
+        let result = answer.value.get("result")?;
+        if conversation.is_modern() { Some(result).filter(|result| result["resultType"] == "task") } else { result.get("task") }
+    };
+    calls.filter_map(|(_, answer)| Some((place(answer?)?, answer?.frame.id))).filter(|(task, _)| id_of(task).is_some()).collect()
+}
+
+/// A task at one moment.
+struct Seen<'c> {
+    status: &'c str,
+    frame: FrameId,
+    exchange: Option<ExchangeId>,
+}
+
+/// What was told of each task, in order. Over HTTP a notification may come late, and says nothing about the order. Where two
+/// tasks have one id, nobody knows which of them it was told of.
+fn seen<'c>(conversation: &'c Conversation<'_>) -> BTreeMap<&'c str, Vec<Seen<'c>>> {
+    let mut all: BTreeMap<&str, Vec<Seen<'_>>> = BTreeMap::new();
+    let on_one_channel = !conversation.is_over("http");
+    for heard in messages(conversation) {
+        let result = heard.value.get("result");
+        let of_call = result.and_then(|result| result.get("task"));
+        let of_list = result.and_then(|result| result.get("tasks")?.as_array()).into_iter().flatten();
+        let pushed = heard.value.get("params").filter(|_| on_one_channel && heard.method() == Some("notifications/tasks/status"));
+        for state in of_call.into_iter().chain(result).chain(of_list).chain(pushed) {
+            let (Some(id), Some(status)) = (id_of(state), state.get("status").and_then(Value::as_str)) else { continue };
+            all.entry(id).or_default().push(Seen { status, frame: heard.frame, exchange: heard.exchange });
+        }
+    }
+    let created = created(conversation);
+    all.retain(|id, _| created.iter().filter(|(task, _)| id_of(task) == Some(*id)).count() < 2);
+    all
+}
+
+/// The status that is told next of a task.
+fn next_status<'c>(conversation: &'c Conversation<'_>, asked: &Asked<'_, 'c>) -> Option<(&'c str, FrameId)> {
+    let until = asked.answer.frame()?;
+    let later = conversation.probes("task-status").filter(|status| status.probed.first > until && target(status) == target(asked));
+    later.filter_map(|status| Some((status_of(told(&status)?), status.answer.frame()?))).next()
+}
+
+fn undeclared_is_ignored(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probe("task-undeclared") else {
+        let declares = conversation.capability("tasks/requests/tools/call").is_some();
+        return match declares {
+            true => Judgement::NotApplicable("the server declares tasks".into()),
+            false => Judgement::NotTried("no tool was called with `task`".into()),
+        };
+    };
+    let works = conversation.probes("call").any(|call| call.subject() == asked.subject() && matches!(call.answer, Answer::Result { .. }));
+    match asked.answer {
+        Answer::Result { value, .. } if value.get("task").is_some() => {
+            let message = format!("`{}` called with `task` got a task, and `tasks` is not declared", asked.subject());
+            Judgement::Broken(vec![Violation::new(message, asked.frames())])
+        }
+        Answer::Result { .. } => Judgement::Pass,
+        // Every server of the TypeScript SDK does, and no client that reads capabilities notices.
+        Answer::Error { .. } if works => Judgement::NotApplicable("the server refuses a call with `task`".into()),
+        answer => Judgement::Untestable(format!("a call with `task` got {}", answer.describe())),
+    }
+}
+
+fn gives_task(conversation: &Conversation<'_>) -> Judgement {
+    each(conversation, "task-create", |asked| match asked.answer {
+        // It may be busy, or refuse what it is given.
+        Answer::Error { .. } => None,
+        Answer::Result { value, .. } if value.get("task").is_some_and(Value::is_object) => None,
+        answer => Some(format!("`{}` called as a task got {}, not a task", asked.subject(), answer.describe())),
+    })
+}
+
+fn begins_as_working(conversation: &Conversation<'_>) -> Judgement {
+    let created = created(conversation);
+    let wrong = created.iter().find(|(task, _)| status_of(task) != "working");
+    let violation = wrong.map(|(task, frame)| Violation::new(format!("a new task is `{}`", excerpt(status_of(task))), [*frame]));
+    if created.is_empty() { without_tasks(conversation) } else { Judgement::from_violations(violation.into_iter().collect()) }
+}
+
+fn ids_differ(conversation: &Conversation<'_>) -> Judgement {
+    let created = created(conversation);
+    let same = created.iter().enumerate().find_map(|(later, (task, frame))| {
+        let (_, first) = created[..later].iter().find(|(known, _)| id_of(known) == id_of(task))?;
+        let message = format!("two tasks have the id `{}`", excerpt(id_of(task)?));
+        Some(Violation::new(message, [*first, *frame]))
+    });
+    match created.len() {
+        0 => without_tasks(conversation),
+        1 => Judgement::Untestable("only one task was made".into()),
+        _ => Judgement::from_violations(same.into_iter().collect()),
+    }
+}
+
+fn end_is_final(conversation: &Conversation<'_>) -> Judgement {
+    let (mut ended, mut violations) = (0, Vec::new());
+    for states in seen(conversation).values() {
+        let Some(end) = states.iter().position(|state| has_ended(state.status)) else { continue };
+        ended += usize::from(states.len() > end + 1);
+        if let Some(other) = states[end..].iter().find(|state| state.status != states[end].status) {
+            let message = format!("a task that was `{}` is `{}` afterwards", states[end].status, excerpt(other.status));
+            violations.push(Violation::new(message, [states[end].frame, other.frame]));
+        }
+    }
+    violations.truncate(1);
+    match created(conversation).is_empty() {
+        true => without_tasks(conversation),
+        false => Judgement::of(violations, ended, "no task was looked at after its end"),
+    }
+}
+
+fn result_waits(conversation: &Conversation<'_>) -> Judgement {
+    each(conversation, "task-result", |asked| {
+        let (status, _) = next_status(conversation, asked)?;
+        (!has_ended(status) && !status.is_empty())
+            .then(|| format!("`tasks/result` got {} while the task was `{}`", asked.answer.describe(), excerpt(status)))
+    })
+}
+
+fn result_is_kept(conversation: &Conversation<'_>) -> Judgement {
+    let completed = |asked: &Asked<'_, '_>| next_status(conversation, asked).is_some_and(|(status, _)| status == "completed");
+    let Some(first) = conversation.probe("task-result").filter(completed) else {
+        let made = !created(conversation).is_empty();
+        return if made { Judgement::Untestable("no task was completed in time".into()) } else { without_tasks(conversation) };
+    };
+    let broken = |message: String, asked: &Asked<'_, '_>| {
+        let frames = first.frames().into_iter().chain(asked.frames()).collect::<std::collections::BTreeSet<_>>();
+        Judgement::Broken(vec![Violation::new(message, frames)])
+    };
+    let Some(result) = told(&first) else {
+        return broken(format!("`tasks/result` of a completed task got {}", first.answer.describe()), &first);
+    };
+    if result.get("content").is_none() {
+        return broken("`tasks/result` of a completed task gave what is no result of a tool".into(), &first);
+    }
+    let Some(again) = conversation.probe("task-result-again") else { return Judgement::Pass };
+    match again.answer {
+        Answer::Result { value, .. } if value == result => Judgement::Pass,
+        Answer::Result { .. } => broken("`tasks/result` gave another result when it was asked again".into(), &again),
+        Answer::Error { .. } => broken(format!("`tasks/result` got {} when it was asked again", again.answer.describe()), &again),
+        _ => Judgement::Untestable("`tasks/result` was not answered again".into()),
+    }
+}
+
+fn result_names_its_task(conversation: &Conversation<'_>) -> Judgement {
+    each(conversation, "task-result", |asked| {
+        // That it is missing is told as a flaw of its shape.
+        let named = told(asked)?.get("_meta")?.get(RELATED)?.get("taskId")?;
+        (named.as_str() != target(asked))
+            .then(|| format!("the result of a task names {} in `_meta`, which is another one", excerpt(named.to_string())))
+    })
+}
+
+fn names_no_related_task(conversation: &Conversation<'_>) -> Judgement {
+    const METHODS: [&str; 3] = ["tasks/get", "tasks/list", "tasks/cancel"];
+    let asked = conversation.requests().filter_map(|(request, answer)| Some((request.method()?, answer?)));
+    let answers = asked.filter(|(method, _)| METHODS.contains(method)).map(|(method, answer)| (method, answer, "/result/_meta"));
+    let pushed = conversation.from_server().filter(|said| said.method() == Some("notifications/tasks/status"));
+    let all: Vec<_> = answers.chain(pushed.map(|said| ("notifications/tasks/status", said, "/params/_meta"))).collect();
+    let named = all.iter().find(|(_, said, place)| said.value.pointer(place).is_some_and(|meta| meta.get(RELATED).is_some()));
+    let violation = named.map(|(method, said, _)| Violation::new(format!("`{method}` has `{RELATED}` in `_meta`"), [said.frame.id]));
+    if all.is_empty() { without_tasks(conversation) } else { Judgement::from_violations(violation.into_iter().collect()) }
+}
+
+fn id_in_params_counts(conversation: &Conversation<'_>) -> Judgement {
+    let Some(asked) = conversation.probes("task-status").find(|asked| asked.subject() == MISLED) else {
+        return without_tasks(conversation);
+    };
+    match (told(&asked).map(id_of), target(&asked)) {
+        (Some(given), wanted) if given == wanted => Judgement::Pass,
+        (Some(_), _) => {
+            let message = "`tasks/get` with another task in `_meta` gave that other task";
+            Judgement::Broken(vec![Violation::new(message, asked.frames())])
+        }
+        (None, _) => Judgement::Untestable(format!("`tasks/get` with another task in `_meta` got {}", asked.answer.describe())),
+    }
+}
+
+fn list_has_each(conversation: &Conversation<'_>) -> Judgement {
+    if let Some(judgement) = crate::law::unless_declared(conversation, "tasks/list") {
+        return judgement;
+    }
+    let Some(asked) = conversation.probe("task-list") else { return without_tasks(conversation) };
+    let is_found = |found: &Asked<'_, '_>| target(found) == Some(asked.subject()) && told(found).is_some();
+    let is_there = conversation.probes("task-status").any(|found| is_found(&found) && found.probed.end <= asked.probed.first);
+    let pages: Vec<&Said<'_>> = conversation
+        .requests()
+        .filter(|(request, _)| request.method() == Some("tasks/list"))
+        .filter(|(request, _)| asked.probed.first <= request.frame.id && request.frame.id < asked.probed.end)
+        .filter_map(|(_, answer)| answer)
+        .collect();
+    let is_whole = pages.last().is_some_and(|page| page.value.get("result").is_some_and(|result| result.get("nextCursor").is_none()));
+    let listed = pages.iter().filter_map(|page| page.value.pointer("/result/tasks")?.as_array()).flatten();
+    match listed.filter_map(id_of).any(|id| id == asked.subject()) {
+        true => Judgement::Pass,
+        false if is_there && is_whole => {
+            let frames = pages.iter().map(|page| page.frame.id);
+            Judgement::Broken(vec![Violation::new("a task that `tasks/get` finds is not in the list of tasks", frames)])
+        }
+        false => Judgement::Untestable("the tasks were not listed to the end".into()),
+    }
+}
+
+fn cancel_cancels(conversation: &Conversation<'_>) -> Judgement {
+    if let Some(judgement) = crate::law::unless_declared(conversation, "tasks/cancel") {
+        return judgement;
+    }
+    each(conversation, "task-cancel", |asked| {
+        let state = told(asked)?;
+        let status = status_of(state);
+        // It may have ended by itself meanwhile, which gets an error.
+        (status != "cancelled").then(|| format!("`tasks/cancel` was answered with a task that is `{}`", excerpt(status)))
+    })
+}
+
+fn ended_cannot_be_cancelled(conversation: &Conversation<'_>) -> Judgement {
+    if let Some(judgement) = crate::law::unless_declared(conversation, "tasks/cancel") {
+        return judgement;
+    }
+    let states = seen(conversation);
+    each(conversation, "task-cancel-ended", |asked| {
+        let earlier = states.get(target(asked)?)?.iter().rfind(|state| state.frame < asked.probed.first)?;
+        // A task that has gone since is an unknown one, which gets the same error.
+        (has_ended(earlier.status) && asked.answer.code() != Some(INVALID_PARAMS))
+            .then(|| format!("cancelling a task that is `{}` got {}, not error {INVALID_PARAMS}", earlier.status, asked.answer.describe()))
+    })
+}
+
+fn unknown_is_refused(conversation: &Conversation<'_>) -> Judgement {
+    each(conversation, "task-unknown", |asked| {
+        let what = if asked.subject() == "tasks/list" { "an unknown cursor" } else { "an unknown task" };
+        (asked.answer.code() != Some(INVALID_PARAMS))
+            .then(|| format!("`{}` with {what} got {}, not error {INVALID_PARAMS}", asked.subject(), asked.answer.describe()))
+    })
+}
+
+fn forbidden_is_refused(conversation: &Conversation<'_>) -> Judgement {
+    each(conversation, "task-forbidden", |asked| {
+        (asked.answer.code() != Some(METHOD_NOT_FOUND)).then(|| {
+            let got = asked.answer.describe();
+            format!("`{}`, which has no tasks, called as a task got {got}, not error {METHOD_NOT_FOUND}", asked.subject())
+        })
+    })
+}
+
+fn needed_is_wanted(conversation: &Conversation<'_>) -> Judgement {
+    if conversation.probe("task-needed").is_none() && conversation.probe("task-create").is_some() {
+        return Judgement::NotApplicable("no tool has to be called as a task".into());
+    }
+    let is_refused = |asked: &Asked<'_, '_>| matches!(asked.answer, Answer::Result { .. }) && asked.answer.is_refusal();
+    let judgement = each(conversation, "task-needed", |asked| {
+        // The section on errors names another code for requests that have to be tasks.
+        (!matches!(asked.answer.code(), Some(METHOD_NOT_FOUND | INVALID_REQUEST))).then(|| {
+            let got = asked.answer.describe();
+            format!("`{}`, which has to be called as a task, got {got} without one, not error {METHOD_NOT_FOUND}", asked.subject())
+        })
+    });
+    match judgement {
+        Judgement::Broken(mut violations) if conversation.probe("task-needed").as_ref().is_some_and(is_refused) => {
+            violations.iter_mut().for_each(|violation| violation.lenience = REFUSED_IN_RESULT);
+            Judgement::Broken(violations)
+        }
+        other => other,
+    }
+}
+
+fn progress_ends_with_task(conversation: &Conversation<'_>) -> Judgement {
+    let states = seen(conversation);
+    let calls = conversation.requests().filter(|(request, _)| request.method() == Some("tools/call"));
+    let (mut ended, mut violations) = (0, Vec::new());
+    for (call, answer) in calls {
+        let id = answer.and_then(|answer| answer.value.pointer("/result/task")).and_then(id_of);
+        let (Some(token), Some(states)) = (call.param("/_meta/progressToken"), id.and_then(|id| states.get(id))) else { continue };
+        let Some(end) = states.iter().find(|state| has_ended(state.status)) else { continue };
+        ended += 1;
+        let is_late = |heard: &super::answers::Heard<'_>| {
+            let is_of_it = heard.method() == Some("notifications/progress") && heard.value.pointer("/params/progressToken") == Some(token);
+            is_of_it && heard.frame > end.frame && heard.exchange == end.exchange
+        };
+        violations.extend(
+            messages(conversation)
+                .find(is_late)
+                .map(|heard| Violation::new(format!("progress of a task is told after it was `{}`", end.status), [end.frame, heard.frame])),
+        );
+    }
+    violations.truncate(1);
+    match created(conversation).is_empty() {
+        true => without_tasks(conversation),
+        false => Judgement::of(violations, ended, "no task came to its end"),
+    }
+}
+
+fn id_is_unguessable(conversation: &Conversation<'_>) -> Judgement {
+    let created = created(conversation);
+    let ids: Vec<&str> = created.iter().filter_map(|(task, _)| id_of(task)).collect();
+    // That they are the same is told as that.
+    let different: std::collections::BTreeSet<&str> = ids.iter().copied().collect();
+    match (ids.len(), different.len()) {
+        (0, _) if conversation.is_modern() => return Judgement::NotApplicable("no call became a task".into()),
+        (0, _) => return without_tasks(conversation),
+        (_, 0 | 1) => return Judgement::Untestable("only one task was made, or all have the same id".into()),
+        _ => {}
+    }
+    let violation = weakness(&ids).map(|weakness| {
+        let shown: Vec<String> = different.iter().take(2).map(|id| format!("`{}`", excerpt(*id))).collect();
+        Violation::new(format!("the ids of tasks {weakness}: {}", shown.join(" and ")), created.iter().take(2).map(|(_, frame)| *frame))
+    });
+    Judgement::from_violations(violation.into_iter().collect())
+}

@@ -1,0 +1,368 @@
+//! What is wrong with a schema of a tool, apart from any value. Knows JSON Schema.
+
+use jsonschema::error::ValidationErrorKind;
+use mcproof_analysis::json_schema::Schema;
+use mcproof_analysis::wording::excerpt;
+use serde_json::{Map, Value};
+use std::collections::{BTreeSet, HashSet};
+
+/// Keywords whose value is data, in which nothing is a schema.
+const DATA: [&str; 5] = ["default", "const", "enum", "examples", "example"];
+/// Keywords that hold schemas by name.
+const NAMED: [&str; 6] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
+/// Schemas inside each other that are looked at.
+const DEEPEST: usize = 64;
+/// Names and schemas that are looked at in one search.
+const MOST_STEPS: usize = 200_000;
+/// Values in the schemas that defaults are held against, each together with all definitions.
+const MOST_VALUES: usize = 500_000;
+/// Schemas for one value that are looked at, one inside the other.
+const MOST_SCHEMAS: usize = 500;
+
+/// Why a schema is none in its own dialect, which is 2020-12 if it names none. Dialects that are not known are not judged.
+pub(super) fn is_no_schema(schema: &Value) -> Option<String> {
+    let error = match jsonschema::meta::validate(schema) {
+        Ok(()) => return dangling(schema).or_else(|| broken_pattern(schema)),
+        Err(error) => error,
+    };
+    match error.kind() {
+        // Whether a pattern is one depends on the engine.
+        ValidationErrorKind::Referencing(_) | ValidationErrorKind::Format { .. } => None,
+        _ => {
+            let at = error.instance_path().to_string();
+            let place = if at.is_empty() { String::new() } else { format!(" at `{at}`") };
+            Some(format!("no valid schema{place}: {}", excerpt(error.to_string())))
+        }
+    }
+}
+
+/// A reference inside of the schema that leads nowhere.
+fn dangling(schema: &Value) -> Option<String> {
+    let mut names = BTreeSet::new();
+    let mut references = Vec::new();
+    let mut has_inner_ids = false;
+    walk(schema, 0, &mut |object, depth| {
+        has_inner_ids |= depth > 0 && (object.contains_key("$id") || object.contains_key("id"));
+        names.extend(["$anchor", "$dynamicAnchor"].iter().filter_map(|keyword| object.get(*keyword)?.as_str().map(str::to_owned)));
+        references.extend(object.get("$ref").and_then(Value::as_str).map(str::to_owned));
+    });
+    let leads_nowhere = |reference: &&String| match reference.strip_prefix('#') {
+        Some("") | None => false,
+        Some(pointer) if pointer.starts_with('/') => schema.pointer(&decoded(pointer)).is_none(),
+        Some(name) => !names.contains(name),
+    };
+    // Inside of a schema with an id of its own, references begin there.
+    let found = if has_inner_ids { None } else { references.iter().find(leads_nowhere) };
+    found.map(|reference| format!("`$ref` \"{}\" leads nowhere", excerpt(reference)))
+}
+
+/// A pattern that no engine takes. What only some refuse is not judged.
+fn broken_pattern(schema: &Value) -> Option<String> {
+    let mut found = None;
+    walk(schema, 0, &mut |object, _| {
+        let pattern = object.get("pattern").and_then(Value::as_str).filter(|pattern| is_unbalanced(pattern));
+        if let (None, Some(pattern)) = (&found, pattern) {
+            found = Some(format!("the `pattern` \"{}\" is no regular expression", excerpt(pattern)));
+        }
+    });
+    found
+}
+
+/// Whether a group or a class is not closed, a group is closed that was not opened, or nothing is repeated or escaped.
+fn is_unbalanced(pattern: &str) -> bool {
+    let (mut open, mut in_class, mut at_start) = (0_usize, false, true);
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        let was_start = std::mem::replace(&mut at_start, false);
+        match character {
+            '\\' => match characters.next() {
+                Some(_) => {}
+                None => return true,
+            },
+            ']' => in_class = false,
+            _ if in_class => {}
+            '[' => in_class = true,
+            '(' => {
+                open += 1;
+                at_start = true;
+            }
+            ')' => match open.checked_sub(1) {
+                Some(left) => open = left,
+                None => return true,
+            },
+            '|' => at_start = true,
+            // After `(` a question mark says what kind of a group it is.
+            '*' | '+' if was_start => return true,
+            _ => {}
+        }
+    }
+    open > 0 || in_class
+}
+
+fn decoded(pointer: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = pointer.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let hex = tail.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
+        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// References that lead out of the schema.
+pub(super) fn foreign_references(schema: &Value) -> BTreeSet<String> {
+    let mut ids = BTreeSet::new();
+    let mut found = BTreeSet::new();
+    walk(schema, 0, &mut |object, _| {
+        ids.extend(["$id", "id"].iter().filter_map(|keyword| object.get(*keyword)?.as_str().map(str::to_owned)));
+        let references = ["$ref", "$dynamicRef"].into_iter().filter_map(|keyword| object.get(keyword)?.as_str());
+        found.extend(references.filter(|reference| !reference.starts_with('#')).map(str::to_owned));
+    });
+    // A schema that is bundled brings what it refers to; its relative references are resolved against ids.
+    let is_bundled = |reference: &String| {
+        let document = reference.split('#').next().unwrap_or_default();
+        ids.iter().any(|id| id == document || (!document.contains("://") && id.ends_with(document)))
+    };
+    found.into_iter().filter(|reference| !is_bundled(reference)).collect()
+}
+
+/// Names in `required` that no property has, with the place of the schema.
+pub(super) fn undeclared(schema: &Value) -> Vec<String> {
+    let mut search = Search { root: schema, left: MOST_STEPS, found: Vec::new() };
+    search.required_in(schema, &BTreeSet::new(), "", 0);
+    search.found
+}
+
+/// A search for names that no property has.
+struct Search<'a> {
+    root: &'a Value,
+    /// Steps that may still be made: definitions may be referred to again and again.
+    left: usize,
+    found: Vec<String>,
+}
+
+/// Whether other properties than the declared ones are meant to be there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Openness {
+    Closed,
+    Open,
+}
+
+impl<'a> Search<'a> {
+    /// `known` are the properties that schemas around this one declare for the same value.
+    fn required_in(&mut self, schema: &'a Value, known: &BTreeSet<&'a str>, place: &str, depth: usize) {
+        let Some(object) = schema.as_object() else { return };
+        if depth > DEEPEST {
+            return;
+        }
+        let mut declared = known.clone();
+        if self.declare(object, &mut declared, &mut HashSet::new()) == Openness::Open || !self.may_step(known.len()) {
+            return;
+        }
+        for name in object.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+            if !declared.contains(name) {
+                self.found.push(if place.is_empty() { format!("`{name}`") } else { format!("`{name}` in `{place}`") });
+            }
+        }
+        for (name, inner) in object.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let place = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
+            self.required_in(inner, &BTreeSet::new(), &place, depth + 1);
+        }
+        if let Some(items) = object.get("items") {
+            self.required_in(items, &BTreeSet::new(), &format!("{place}[]"), depth + 1);
+        }
+        for keyword in ["allOf", "anyOf", "oneOf"] {
+            for part in object.get(keyword).and_then(Value::as_array).into_iter().flatten() {
+                self.required_in(part, &declared, place, depth + 1);
+            }
+        }
+    }
+
+    /// Adds what a schema and all that it refers to declare. What was `seen` is not looked at again.
+    fn declare(
+        &mut self,
+        object: &'a Map<String, Value>,
+        declared: &mut BTreeSet<&'a str>,
+        seen: &mut HashSet<*const Map<String, Value>>,
+    ) -> Openness {
+        if !seen.insert(object) {
+            return Openness::Closed;
+        }
+        let properties = object.get("properties").and_then(Value::as_object);
+        if seen.len() > MOST_SCHEMAS || !self.may_step(1 + properties.map_or(0, Map::len)) {
+            return Openness::Open;
+        }
+        declared.extend(properties.into_iter().flatten().map(|(name, _)| name.as_str()));
+        // A map from any name to a type: what is required of it needs no declaration.
+        let is_map = object.contains_key("patternProperties") || object.get("additionalProperties").is_some_and(Value::is_object);
+        let mut openness = if is_map { Openness::Open } else { Openness::Closed };
+        let referred = object.get("$ref").map(|reference| {
+            let pointer = reference.as_str().and_then(|reference| reference.strip_prefix('#'));
+            pointer.and_then(|pointer| self.root.pointer(&decoded(pointer))).and_then(Value::as_object)
+        });
+        let lists = ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|keyword| object.get(keyword)?.as_array()).flatten();
+        let branches = ["if", "then", "else"].into_iter().filter_map(|keyword| object.get(keyword));
+        let parts = lists.chain(branches).filter_map(Value::as_object).map(Some);
+        for part in parts.chain(referred) {
+            let inner = part.map_or(Openness::Open, |part| self.declare(part, declared, seen));
+            if inner == Openness::Open {
+                openness = Openness::Open;
+            }
+        }
+        openness
+    }
+
+    fn may_step(&mut self, steps: usize) -> bool {
+        let left = self.left.checked_sub(steps);
+        self.left = left.unwrap_or(0);
+        left.is_some()
+    }
+}
+
+/// Defaults that their own schema refuses: the place, the value.
+pub(super) fn unfit_defaults(schema: &Value) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    defaults_in(schema, schema, "", 0, &mut { MOST_VALUES }, &mut found);
+    found
+}
+
+fn defaults_in(root: &Value, schema: &Value, place: &str, depth: usize, left: &mut usize, found: &mut Vec<(String, String)>) {
+    let Some(object) = schema.as_object().filter(|_| depth <= DEEPEST) else { return };
+    if let Some(default) = object.get("default").filter(|_| !place.is_empty() && *left > 0) {
+        // References begin at the root.
+        let mut alone = object.clone();
+        for keyword in ["$schema", "$defs", "definitions"] {
+            if let Some(value) = root.get(keyword) {
+                alone.insert(keyword.to_owned(), value.clone());
+            }
+        }
+        let alone = Value::Object(alone);
+        *left = left.saturating_sub(values_in(&alone));
+        if Schema::of(&alone).is_ok_and(|schema| schema.is_valid(default) == Ok(false)) {
+            found.push((place.to_owned(), excerpt(default.to_string())));
+        }
+    }
+    for (name, inner) in object.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let place = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
+        defaults_in(root, inner, &place, depth + 1, left, found);
+    }
+}
+
+fn values_in(value: &Value) -> usize {
+    1 + match value {
+        Value::Object(members) => members.values().map(values_in).sum(),
+        Value::Array(items) => items.iter().map(values_in).sum(),
+        _ => 0,
+    }
+}
+
+/// Every schema in a schema, itself first.
+fn walk(schema: &Value, depth: usize, visit: &mut impl FnMut(&Map<String, Value>, usize)) {
+    if depth > DEEPEST {
+        return;
+    }
+    match schema {
+        Value::Object(object) => {
+            visit(object, depth);
+            for (keyword, value) in object {
+                match value {
+                    _ if DATA.contains(&keyword.as_str()) => {}
+                    Value::Object(named) if NAMED.contains(&keyword.as_str()) => {
+                        named.values().for_each(|inner| walk(inner, depth + 1, visit))
+                    }
+                    _ => walk(value, depth + 1, visit),
+                }
+            }
+        }
+        Value::Array(parts) => parts.iter().for_each(|part| walk(part, depth + 1, visit)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_no_schema_is_told_apart_from_what_is_not_known() {
+        let check = |schema: Value, expected: &str| {
+            let found = is_no_schema(&schema).unwrap_or_default();
+            assert!(found.starts_with(expected) && found.is_empty() == expected.is_empty(), "{schema}: {found:?}");
+        };
+        check(json!({ "type": "object" }), "");
+        check(json!({ "type": "objct" }), "no valid schema at `/type`");
+        check(json!({ "properties": { "a": { "type": "strin" } } }), "no valid schema at `/properties/a/type`");
+        check(json!({ "required": "a" }), "no valid schema at `/required`");
+        check(json!({ "$schema": "https://example.com/own", "required": "a" }), "");
+        check(json!({ "$schema": "http://json-schema.org/draft-07/schema#", "required": [1] }), "no valid schema at `/required/0`");
+        check(json!({ "$schema": "http://json-schema.org/draft-07/schema#", "items": [{}] }), "");
+        check(json!({ "properties": { "a": { "pattern": "(?<=x)[^]\\p{L}" } } }), "");
+        check(json!({ "properties": { "a": { "pattern": "[a-z" } } }), "the `pattern` \"[a-z\" is no regular");
+        check(json!({ "properties": { "a": { "pattern": "(a|*b)" } } }), "the `pattern`");
+        check(json!({ "properties": { "a": { "pattern": "a)" } } }), "the `pattern`");
+        check(json!({ "properties": { "a": { "pattern": "^(?:\\(|[(*]+)\\]*?$" } } }), "");
+        check(json!({ "properties": { "a": { "$ref": "#/$defs/none" } } }), "`$ref` \"#/$defs/none\" leads nowhere");
+        check(json!({ "properties": { "a": { "$ref": "#/$defs/a%20b~1c" } }, "$defs": { "a b/c": {} } }), "");
+        check(json!({ "properties": { "a": { "$ref": "#here" }, "b": { "$anchor": "here" } } }), "");
+        check(json!({ "properties": { "$ref": { "type": "string" } }, "default": { "$ref": "#/none" } }), "");
+    }
+
+    #[test]
+    fn references_that_lead_out_are_found() {
+        let check = |schema: Value, expected: &[&str]| {
+            assert_eq!(foreign_references(&schema).into_iter().collect::<Vec<_>>(), expected, "{schema}");
+        };
+        check(json!({ "$ref": "#/$defs/a" }), &[]);
+        check(json!({ "properties": { "a": { "$ref": "https://example.com/a.json" } } }), &["https://example.com/a.json"]);
+        check(json!({ "allOf": [{ "$ref": "other.json#/a" }] }), &["other.json#/a"]);
+        check(json!({ "$ref": "a.json", "$defs": { "a": { "$id": "https://example.com/a.json" } } }), &[]);
+        check(json!({ "examples": [{ "$ref": "https://example.com" }] }), &[]);
+    }
+
+    #[test]
+    fn what_is_required_has_to_be_declared() {
+        let check = |schema: Value, expected: &[&str]| assert_eq!(undeclared(&schema), expected, "{schema}");
+        check(json!({ "properties": { "a": {} }, "required": ["a"] }), &[]);
+        check(json!({ "properties": { "a": {} }, "required": ["b"] }), &["`b`"]);
+        check(json!({ "required": ["b"] }), &["`b`"]);
+        check(json!({ "required": ["b"], "additionalProperties": { "type": "string" } }), &[]);
+        check(json!({ "required": ["b"], "allOf": [{ "properties": { "b": {} } }] }), &[]);
+        check(json!({ "required": ["b"], "$ref": "#/$defs/x", "$defs": { "x": { "properties": { "b": {} } } } }), &[]);
+        check(json!({ "properties": { "a": {}, "b": {} }, "anyOf": [{ "required": ["a"] }, { "required": ["b"] }] }), &[]);
+        check(json!({ "properties": { "o": { "properties": {}, "required": ["x"] } } }), &["`x` in `o`"]);
+        check(json!({ "properties": { "l": { "items": { "required": ["x"] } } } }), &["`x` in `l[]`"]);
+    }
+
+    #[test]
+    fn definitions_that_are_referred_to_again_and_again_are_looked_at_once() {
+        let twice = |index: usize| json!({ "oneOf": [{ "$ref": format!("#/$defs/d{}", index + 1) }, { "$ref": format!("#/$defs/d{}", index + 1) }] });
+        let defs =
+            (0..60).map(|index| (format!("d{index}"), twice(index))).chain([("d60".to_owned(), json!({ "properties": { "a": {} } }))]);
+        let schema = json!({ "$ref": "#/$defs/d0", "required": ["a", "b"], "$defs": defs.collect::<Value>() });
+        assert_eq!(undeclared(&schema), ["`b`"]);
+    }
+
+    #[test]
+    fn defaults_have_to_fit() {
+        let check = |property: Value, expected: &[(&str, &str)]| {
+            let schema = json!({ "properties": { "a": property }, "$defs": { "small": { "maximum": 3 } } });
+            let expected: Vec<(String, String)> = expected.iter().map(|(place, value)| ((*place).into(), (*value).into())).collect();
+            assert_eq!(unfit_defaults(&schema), expected, "{schema}");
+        };
+        check(json!({ "type": "string", "default": "x" }), &[]);
+        check(json!({ "type": "string", "default": null }), &[("a", "null")]);
+        check(json!({ "$ref": "#/$defs/small", "default": 4 }), &[("a", "4")]);
+        check(json!({ "properties": { "b": { "enum": [1], "default": 2 } } }), &[("a.b", "2")]);
+        check(json!({ "$ref": "https://example.com/x", "default": 4 }), &[]);
+    }
+}

@@ -1,0 +1,429 @@
+//! What a list of tools says about each of them.
+//! Source: server/tools; schema, ToolAnnotations.
+
+use super::Conversation;
+use super::flaws::{Flaw, each_tool, name_of, told};
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, revisions};
+use super::texts::{control_character, hidden_character};
+use super::tool_schema::{foreign_references, is_no_schema, undeclared, unfit_defaults};
+use mcproof_analysis::json_schema::{TooCostly, explodes};
+use serde_json::{Value, json};
+
+/// Hosts that hand tools to models of several vendors take no longer names.
+const LONGEST_FOR_HOSTS: usize = 64;
+const LONGEST_NAME: usize = 128;
+/// Hosts cut descriptions, or refuse the tool.
+const LONGEST_DESCRIPTION: usize = 1024;
+
+const PRACTICE: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Portability, source: "server/tools#tool" }];
+
+const VALID_SCHEMA: &[Law] = &[
+    Law { revisions: revisions::BEFORE_2025_11, keyword: Keyword::Should, source: "server/tools#tool" },
+    Law { revisions: "2025-11-25"..="2025-11-25", keyword: Keyword::Must, source: "basic#json-schema-usage" },
+    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic#schema-validation" },
+];
+
+/// With annotations of tools.
+const ANNOTATIONS: &[Law] = &[
+    Law { revisions: "2025-03-26"..="2025-03-26", keyword: Keyword::Should, source: "server/tools#tool" },
+    Law { revisions: revisions::SINCE_2025_06, keyword: Keyword::Should, source: "schema#toolannotations" },
+];
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "tool-name-is-portable",
+        area: Area::Tools,
+        law: "a tool's name has 1 to 128 characters: ASCII letters, digits, `_`, `-` and `.`",
+        laws: &[
+            Law { revisions: revisions::BEFORE_2025_11, keyword: Keyword::Portability, source: "server/tools#tool" },
+            Law { revisions: revisions::SINCE_2025_11, keyword: Keyword::Should, source: "server/tools#tool-names" },
+        ],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, |tool| unportable(tool).into_iter().collect())),
+        why: "hosts hand the names to models whose interfaces allow no other characters, and drop such a tool or all tools",
+        remedy: "rename the tool; what people are to read goes into `title`",
+        sdks: &[
+            ("Python", "`@mcp.tool(name=\"…\")`"),
+            ("FastMCP", "`@mcp.tool(name=\"…\")`"),
+            ("TypeScript", "the first argument of `registerTool`"),
+            ("rmcp", "`#[tool(name = \"…\")]`"),
+        ],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get weather!","inputSchema":{"type":"object"}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"}}]}}"#,
+    },
+    Rule {
+        id: "tool-name-fits-hosts",
+        area: Area::Tools,
+        law: "a tool's name has at most 64 characters",
+        laws: &[Law {
+            revisions: revisions::ALL,
+            keyword: Keyword::Portability,
+            source: "https://github.com/microsoft/foundry-dev-tools/issues/201",
+        }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, |tool| long_for_hosts(tool).into_iter().collect())),
+        why: "several model vendors allow 64, and hosts put the server's name before it",
+        remedy: "shorten the name; what it says at length belongs into the description",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_the_weather_forecast_of_the_next_seven_days_for_a_city_or_a_zip_code","inputSchema":{"type":"object"}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_forecast","inputSchema":{"type":"object"}}]}}"#,
+    },
+    Rule {
+        id: "tool-has-description",
+        area: Area::Tools,
+        law: "a tool has a description",
+        laws: PRACTICE,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, |tool| without_description(tool).into_iter().collect())),
+        why: "a model chooses tools by their descriptions; it guesses what one without does",
+        remedy: "say in a sentence or two what the tool does, and when to use it",
+        sdks: &[
+            ("Python", "the docstring of the function"),
+            ("FastMCP", "the docstring of the function"),
+            ("TypeScript", "`description` in the second argument of `registerTool`"),
+            ("rmcp", "the doc comment, or `#[tool(description = \"…\")]`"),
+            ("Go", "`mcp.Tool{Description: \"…\"}`"),
+        ],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","description":"The weather of a city now","inputSchema":{"type":"object"}}]}}"#,
+    },
+    Rule {
+        id: "tool-description-is-short",
+        area: Area::Tools,
+        law: "a tool's description has at most 1,024 characters",
+        laws: &[Law {
+            revisions: revisions::ALL,
+            keyword: Keyword::Portability,
+            source: "https://github.com/getsentry/sentry-mcp/issues/106",
+        }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, |tool| long_description(tool).into_iter().collect())),
+        why: "some hosts cut longer ones or refuse the tool, and every conversation pays for each character",
+        remedy: "keep what a model needs to choose the tool; put manuals into `instructions`, a prompt or a resource",
+        sdks: &[],
+        // The text stands for a long one: rules are tested with it as it is.
+        bad: LONG,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","description":"The weather of a city now","inputSchema":{"type":"object"}}]}}"#,
+    },
+    Rule {
+        id: "tool-input-schema-compiles",
+        area: Area::Tools,
+        law: "`inputSchema` is a valid JSON Schema of its dialect, and its references lead somewhere",
+        laws: VALID_SCHEMA,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, |tool| schema_of(tool, "inputSchema").and_then(is_no_schema).into_iter().collect())),
+        why: "a host that compiles schemas drops the tool, and some drop the whole server",
+        remedy: "correct the schema; without `$schema` it is read as 2020-12",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"city":{"type":"str"}}}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"city":{"type":"string"}}}}]}}"#,
+    },
+    Rule {
+        id: "tool-output-schema-compiles",
+        area: Area::Tools,
+        law: "`outputSchema` is a valid JSON Schema of its dialect, and its references lead somewhere",
+        laws: &[
+            Law { revisions: "2025-06-18"..="2025-06-18", keyword: Keyword::Should, source: "server/tools#output-schema" },
+            Law { revisions: "2025-11-25"..="2025-11-25", keyword: Keyword::Must, source: "basic#json-schema-usage" },
+            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic#schema-validation" },
+        ],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(output_schemas),
+        why: "clients hold results against it; SDKs that compile it when the tools are listed fail for all of them",
+        remedy: "correct the schema; without `$schema` it is read as 2020-12",
+        sdks: &[],
+        bad: r##"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"wind":{"$ref":"#/$defs/Wind"}}}}]}}"##,
+        good: r##"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"wind":{"$ref":"#/$defs/Wind"}},"$defs":{"Wind":{"type":"number"}}}}]}}"##,
+    },
+    Rule {
+        id: "tool-schema-cost-is-bounded",
+        area: Area::Tools,
+        law: "the references of a tool's schemas do not multiply: holding a small value against them takes few steps",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Security, source: "" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, multiplied)),
+        why: "a client that validates arguments or results hangs, or runs out of stack: a few kilobytes keep it busy for years",
+        remedy: "refer to each definition once for the same value, and to none from itself other than through `properties` or `items`",
+        sdks: &[],
+        bad: r##"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"draw","inputSchema":{"type":"object","allOf":[{"$ref":"#"}]}}]}}"##,
+        good: r##"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"draw","inputSchema":{"type":"object","properties":{"inner":{"$ref":"#"}}}}]}}"##,
+    },
+    Rule {
+        id: "tool-schema-refs-are-local",
+        area: Area::Tools,
+        law: "the references of a tool's schemas stay inside of the schema",
+        laws: &[
+            Law { revisions: revisions::LEGACY, keyword: Keyword::Security, source: "" },
+            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic#ref-resolution" },
+        ],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, leads_out)),
+        why: "clients must not fetch them, so that the schema cannot be read; one that did would let a stranger change it later",
+        remedy: "put what is referred to under `$defs`, and refer to it by `#/$defs/NAME`",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"place":{"$ref":"https://example.com/place.json"}}}}]}}"#,
+        good: r##"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"place":{"$ref":"#/$defs/place"}},"$defs":{"place":{"type":"string"}}}}]}}"##,
+    },
+    Rule {
+        id: "tool-required-properties-exist",
+        area: Area::Tools,
+        law: "what `required` names is among the properties",
+        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/tools#tool" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, requires_unknown)),
+        why: "a model has to give an argument that it is told nothing about; several model vendors refuse such a schema",
+        remedy: "declare the property, or take its name out of `required`",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"city":{"type":"string"}},"required":["town"]}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}]}}"#,
+    },
+    Rule {
+        id: "tool-defaults-fit",
+        area: Area::Tools,
+        law: "a `default` is valid by its own schema",
+        laws: PRACTICE,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, defaults)),
+        why: "a host that fills in defaults sends what the server then refuses",
+        remedy: "correct the default, or allow it: `\"type\": [\"string\", \"null\"]` for null",
+        sdks: &[("Python", "`name: str | None = None` instead of `name: str = None`")],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"days":{"type":"integer","default":"7"}}}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"days":{"type":"integer","default":7}}}}]}}"#,
+    },
+    Rule {
+        id: "tool-annotations-agree",
+        area: Area::Tools,
+        law: "a tool that says that it changes nothing does not say that it destroys",
+        laws: ANNOTATIONS,
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, |tool| contradiction(tool).into_iter().collect())),
+        why: "one host calls it without asking, another warns of it: nobody knows which hint is meant",
+        remedy: "set `readOnlyHint` to false if the tool changes anything, else leave `destructiveHint` out",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"tidy","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"destructiveHint":true}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"tidy","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":false,"destructiveHint":true}}]}}"#,
+    },
+    Rule {
+        id: "tool-has-annotations",
+        area: Area::Tools,
+        law: "a tool says whether it changes or destroys anything",
+        laws: &[
+            Law { revisions: "2025-03-26"..="2025-03-26", keyword: Keyword::Portability, source: "server/tools#tool" },
+            Law { revisions: revisions::SINCE_2025_06, keyword: Keyword::Portability, source: "schema#toolannotations" },
+        ],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(|all| each_tool(all, |tool| without_hints(tool).into_iter().collect())),
+        why: "without hints a host has to take a tool for destructive, and asks its user at each call",
+        remedy: "annotate `readOnlyHint`, and for what is not read-only `destructiveHint` and `idempotentHint`",
+        sdks: &[
+            ("Python", "`@mcp.tool(annotations=ToolAnnotations(readOnlyHint=True))`"),
+            ("FastMCP", "`@mcp.tool(annotations={\"readOnlyHint\": True})`"),
+            ("TypeScript", "`annotations: { readOnlyHint: true }` in the second argument of `registerTool`"),
+            ("rmcp", "`#[tool(annotations(read_only_hint = true))]`"),
+            ("Go", "`mcp.Tool{Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}`"),
+        ],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}}"#,
+    },
+    Rule {
+        id: "tool-header-annotations-are-valid",
+        area: Area::Tools,
+        law: "`x-mcp-header` names a header of its own, on a string, integer or boolean reached through `properties` alone",
+        laws: &[Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "server/tools#x-mcp-header" }],
+        on: On::Any,
+        lenience: None,
+        judge: Judge::Together(headers),
+        why: "a client over Streamable HTTP has to leave such a tool out of its list",
+        remedy: "give each mirrored parameter a token as name that no other has, and mirror no numbers, arrays or objects",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"query","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"My Region"}}}}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"query","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}}"#,
+    },
+];
+
+const LONG: &str = concat!(
+    "> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n",
+    "< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[{\"name\":\"get_weather\",\"inputSchema\":{\"type\":\"object\"},\"description\":\"",
+    "The weather of a city now, with all that there is to know about weather: the temperature is the average kinetic energy of the air, ",
+    "the pressure its weight, the humidity the water in it; wind blows from high to low pressure, turned aside by the rotation of the earth; ",
+    "clouds are water that has condensed on dust; rain is what becomes too heavy to float; snow is rain that froze on its way; hail is rain ",
+    "that was carried up again and again; fog is a cloud that lies on the ground; dew is water that the night has taken out of the air; a ",
+    "thunderstorm is warm air that rises fast, tears charges apart, and lets them meet again; a rainbow is sunlight that was bent twice and ",
+    "reflected once; a forecast is a calculation from what was measured a few hours ago, and as good as that was; seven days are the most ",
+    "that anybody should believe, three the most that anybody should plan with; and for everything else there is the window, which the model ",
+    "does not have, so that it may ask the user to look out of it, and to tell whether the street is wet, the sky is blue, and the umbrella at hand.",
+    "\"}]}}"
+);
+
+fn unportable(tool: &Value) -> Option<String> {
+    let name = tool.get("name")?.as_str()?;
+    let length = name.chars().count();
+    if hidden_character(name).or_else(|| control_character(name)).is_some() {
+        // Worse than unportable, and told by the rules for it.
+        return None;
+    }
+    let is_allowed = |character: &char| character.is_ascii_alphanumeric() || "_-.".contains(*character);
+    match name.chars().find(|character| !is_allowed(character)) {
+        _ if length == 0 => Some("the name is empty".into()),
+        _ if length > LONGEST_NAME => Some("the name has more than 128 characters".into()),
+        Some(character) => Some(format!("the name contains {}", shown(character))),
+        None => None,
+    }
+}
+
+fn shown(character: char) -> String {
+    match character {
+        ' ' => "a space".into(),
+        _ if character.is_ascii_graphic() => format!("`{character}`"),
+        _ => format!("U+{:04X}", u32::from(character)),
+    }
+}
+
+fn long_for_hosts(tool: &Value) -> Option<String> {
+    let length = tool.get("name")?.as_str()?.chars().count();
+    (length > LONGEST_FOR_HOSTS && length <= LONGEST_NAME)
+        .then(|| "OpenAI's and Anthropic's interfaces refuse a name of more than 64 characters".into())
+}
+
+fn without_description(tool: &Value) -> Option<String> {
+    match tool.get("description") {
+        None | Some(Value::Null) => Some("no `description`".into()),
+        Some(Value::String(text)) if text.trim().is_empty() => Some("an empty `description`".into()),
+        Some(_) => None,
+    }
+}
+
+fn long_description(tool: &Value) -> Option<String> {
+    let length = tool.get("description")?.as_str()?.chars().count();
+    (length > LONGEST_DESCRIPTION).then(|| "the `description` has more than 1,024 characters".into())
+}
+
+/// What is no object breaks the form of the message, which another rule tells.
+fn schema_of<'a>(tool: &'a Value, key: &str) -> Option<&'a Value> {
+    tool.get(key).filter(|schema| schema.is_object())
+}
+
+fn output_schemas(all: &[&Conversation<'_>]) -> Judgement {
+    let has_any = all.iter().any(|conversation| conversation.tools().iter().any(|(tool, _)| schema_of(tool, "outputSchema").is_some()));
+    match has_any {
+        true => each_tool(all, |tool| schema_of(tool, "outputSchema").and_then(is_no_schema).into_iter().collect()),
+        false => Judgement::NotApplicable("no tool has an `outputSchema`".into()),
+    }
+}
+
+fn leads_out(tool: &Value) -> Vec<String> {
+    let schemas = ["inputSchema", "outputSchema"].into_iter().filter_map(|key| Some((key, schema_of(tool, key)?)));
+    schemas.flat_map(|(key, schema)| foreign_references(schema).into_iter().map(move |to| format!("`{key}` refers to \"{to}\""))).collect()
+}
+
+fn multiplied(tool: &Value) -> Vec<String> {
+    let schemas = ["inputSchema", "outputSchema"].into_iter().filter(|key| schema_of(tool, key).is_some_and(explodes));
+    schemas.map(|key| format!("the references of `{key}` multiply: {TooCostly}")).collect()
+}
+
+fn requires_unknown(tool: &Value) -> Vec<String> {
+    let schemas = ["inputSchema", "outputSchema"].into_iter().filter_map(|key| Some((key, schema_of(tool, key)?)));
+    schemas
+        .flat_map(|(key, schema)| {
+            undeclared(schema).into_iter().map(move |name| format!("`{key}` requires {name} and does not declare it"))
+        })
+        .collect()
+}
+
+fn defaults(tool: &Value) -> Vec<String> {
+    let Some(schema) = schema_of(tool, "inputSchema") else { return Vec::new() };
+    unfit_defaults(schema)
+        .into_iter()
+        .map(|(place, value)| format!("the default of `{place}`, {value}, is not valid by its schema"))
+        .collect()
+}
+
+fn contradiction(tool: &Value) -> Option<String> {
+    let hint = |name: &str| tool.pointer(&format!("/annotations/{name}")) == Some(&json!(true));
+    (hint("readOnlyHint") && hint("destructiveHint")).then(|| "`readOnlyHint` and `destructiveHint` are both true".into())
+}
+
+fn without_hints(tool: &Value) -> Option<String> {
+    let hints = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
+    let has_any = hints.iter().any(|hint| tool.pointer(&format!("/annotations/{hint}")).is_some());
+    (!has_any).then(|| "no hint among the `annotations`".into())
+}
+
+fn headers(all: &[&Conversation<'_>]) -> Judgement {
+    let mut has_any = false;
+    let mut flaws = Vec::new();
+    for (position, conversation) in all.iter().enumerate() {
+        for (tool, frame) in conversation.tools() {
+            has_any |= tool.get("inputSchema").is_some_and(|schema| schema.to_string().contains("\"x-mcp-header\""));
+            if let Err(detail) = mcproof_client::check_param_headers(tool) {
+                flaws.push(Flaw { subject: name_of(tool).to_owned(), detail, frames: vec![frame], conversation: position });
+            }
+        }
+    }
+    match has_any {
+        true => Judgement::from_violations(told("tool", "tools", flaws)),
+        false => Judgement::NotApplicable("no tool mirrors parameters into headers".into()),
+    }
+}

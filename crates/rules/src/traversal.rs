@@ -1,0 +1,67 @@
+//! Whether a template of resources gives what lies outside of it.
+//! Source: server/resources, security considerations.
+
+use super::Conversation;
+use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use mcproof_analysis::Answer;
+use mcproof_analysis::wording::excerpt;
+use regex::Regex;
+use serde_json::Value;
+use std::sync::LazyLock;
+
+pub(super) const RULES: &[Rule] = &[Rule {
+    id: "resource-template-stays-inside",
+    area: Area::Security,
+    law: "a template of resources gives no file of the machine whose path leads out of it with `../`",
+    laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/resources#security-considerations" }],
+    on: On::Any,
+    lenience: None,
+    judge: Judge::Each(stays_inside),
+    why: "whoever can make a model read a resource, a page with a prompt in it for one, reads keys and passwords from the machine",
+    remedy: "resolve the path to its real place, links included, and refuse what is not below the folder that you serve",
+    sdks: &[
+        ("Python", "`path.resolve().is_relative_to(root)`"),
+        ("TypeScript", "`path.relative(root, await fs.realpath(file))` may not begin with `..`"),
+    ],
+    bad: r#"
+        @ template-traversal file:///{path}
+        > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///../../../etc/passwd"}}
+        < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"file:///../../../etc/passwd","text":"root:x:0:0:root:/root:/bin/bash\n"}]}}"#,
+    good: r#"
+        @ template-traversal file:///{path}
+        > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///../../../etc/passwd"}}
+        < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"outside of the folder"}}"#,
+}];
+
+/// A line of `/etc/passwd` that each machine with that file has.
+static PASSWD: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?m)^root:[^:\n]*:0:0:").expect("patterns of the program are valid"));
+/// The same line in Base64, from the first byte of the file.
+const PASSWD_BASE64: &str = "cm9vdDp4OjA6MD";
+
+fn stays_inside(conversation: &Conversation<'_>) -> Judgement {
+    let (mut seen, mut violations) = (0, Vec::new());
+    for asked in conversation.probes("template-traversal") {
+        match asked.answer {
+            Answer::Result { value, .. } => {
+                seen += 1;
+                let contents = value.get("contents").and_then(Value::as_array).into_iter().flatten();
+                let mut texts =
+                    contents.flat_map(|content| ["text", "blob"].map(|key| content.get(key))).flatten().filter_map(Value::as_str);
+                if texts.any(|text| PASSWD.is_match(text) || text.starts_with(PASSWD_BASE64)) {
+                    let uri = asked.request.and_then(|request| request.param("/uri")).and_then(Value::as_str).unwrap_or_default();
+                    let message = format!("`{}` gave the machine's own /etc/passwd for `{}`", excerpt(asked.subject()), excerpt(uri));
+                    violations.push(Violation::new(message, asked.frames()));
+                }
+            }
+            Answer::Error { .. } => seen += 1,
+            _ => {}
+        }
+    }
+    violations.truncate(1);
+    match seen {
+        0 if conversation.listed("resources/templates/list", "resourceTemplates").next().is_none_or(|(items, _)| items.is_empty()) => {
+            Judgement::NotApplicable("the server lists no resource template".into())
+        }
+        _ => Judgement::of(violations, seen, "no template was expanded"),
+    }
+}

@@ -1,0 +1,25 @@
+//! Pure judgement of answers and transcripts. No I/O, no clock.
+
+mod compare;
+mod compile;
+mod expectation;
+mod matcher;
+mod number;
+mod path;
+mod payload;
+mod redact;
+#[cfg(test)]
+mod tests;
+mod text;
+mod weakness;
+
+pub use compare::is_datetime;
+pub use compile::{MATCHER_KEYS, MatcherKey, Subject};
+pub use expectation::{expect, mismatch, pretty};
+pub use matcher::Matcher;
+pub use path::{JsonPath, PathError};
+pub use payload::{Origin, Payload};
+pub(crate) use redact::{changes, redact};
+pub use text::TextPattern;
+pub(crate) use text::regex_reason;
+pub use weakness::looks_like_a_pattern;

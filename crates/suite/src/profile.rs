@@ -1,0 +1,96 @@
+//! `profiles:` of a suite: what is different against another deployment of the same server.
+
+use super::document::{Entry, Kind, Node};
+use super::faults::FAULT;
+use super::format::{Key, Object, Presence, Shape};
+use super::include::overlay;
+use super::leaks::LEAKS;
+use super::parse::TIMEOUTS;
+use super::reader::Reader;
+use super::resilience::{BREAKER, RETRY};
+use super::retries::RETRIES;
+use super::server::SERVER;
+use mcproof_analysis::{did_you_mean, listed};
+use mcproof_record::Diagnostic;
+
+/// One value of `profiles:`. Its values are read where they stand in the suite once the profile is laid over it.
+pub static PROFILE: Object<ProfileDraft> = Object {
+    name: "a profile",
+    keys: &[
+        of_suite("server", "the server under test, in place of the suite's", Shape::Object(&SERVER)),
+        of_suite("servers", "servers by name, in place of those of the suite", Shape::Objects(&SERVER)),
+        of_suite("vars", "variables that replace or join those of the suite", Shape::Values),
+        of_suite("timeouts", "timeouts that replace those of the suite", Shape::Object(&TIMEOUTS)),
+        of_suite("isolation", "`case` or `file`, in place of the suite's", Shape::Word(&["case", "file"])),
+        of_suite("retries", "in place of the suite's", Shape::ObjectOrNumber(&RETRIES)),
+        of_suite("retry", "in place of the suite's", Shape::ObjectOrNumber(&RETRY)),
+        of_suite("breaker", "in place of the suite's", Shape::Object(&BREAKER)),
+        of_suite("faults", "in place of the suite's, in addition to those of its servers", Shape::ObjectOrList(&FAULT)),
+        of_suite("leaks", "in place of the suite's", Shape::ObjectOrFlag(&LEAKS)),
+        Key {
+            name: "tags",
+            doc: "runs only tests with one of these tags",
+            shape: Shape::TextList,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.tags = reader.texts(node)?;
+                Ok(())
+            },
+        },
+    ],
+    later: &[],
+};
+
+const fn of_suite(name: &'static str, doc: &'static str, shape: Shape) -> Key<ProfileDraft> {
+    Key { name, doc, shape, presence: Presence::Optional, read: |_, _, _| Ok(()) }
+}
+
+#[derive(Default)]
+pub struct ProfileDraft {
+    tags: Vec<String>,
+}
+
+/// The suite with the chosen profile laid over it, and the tags that it selects; all tests if there are none.
+pub(crate) fn apply(reader: &mut Reader<'_>, tree: Node) -> (Node, Vec<String>) {
+    let chosen = reader.environment.profile.clone();
+    let Some(node) = tree.get("profiles") else {
+        if let Some(name) = chosen {
+            let diagnostic = Diagnostic::error("unknown-profile", format!("this suite has no profile `{name}`"));
+            reader.report(diagnostic.hint(format!("add `profiles: {{ {name}: … }}`, or leave out --profile")), tree.span);
+        }
+        return (tree, Vec::new());
+    };
+    let Kind::Map(profiles) = &node.kind else {
+        reader.wrong_type(&Shape::Objects(&PROFILE).expected(), node);
+        return (tree, Vec::new());
+    };
+    let mut selected = None;
+    for Entry { key, value } in profiles {
+        let mut draft = ProfileDraft::default();
+        let readable = PROFILE.read(reader, value, &mut draft);
+        if let (true, true, Kind::Map(entries)) = (Some(&key.text) == chosen.as_ref(), readable, &value.kind) {
+            let entries: Vec<Entry> = entries.iter().filter(|entry| entry.key.text != "tags").cloned().collect();
+            selected = Some((entries, draft.tags));
+        }
+    }
+    if let Some((entries, tags)) = selected {
+        let mut tree = tree;
+        let names_a_server = |entry: &Entry| matches!(entry.key.text.as_str(), "server" | "servers");
+        let names: Vec<&str> = entries.iter().filter(|entry| names_a_server(entry)).map(|entry| entry.key.text.as_str()).collect();
+        if let (false, Kind::Map(suite)) = (names.is_empty(), &mut tree.kind) {
+            // `server` of the suite and `servers` of the profile, or the other way round, are not meant to meet.
+            suite.retain(|entry| !names_a_server(entry) || names.contains(&entry.key.text.as_str()));
+        }
+        return (overlay(tree, &entries), tags);
+    }
+    if let Some(name) = chosen.filter(|name| !profiles.iter().any(|entry| entry.key.text == *name)) {
+        let names = || profiles.iter().map(|entry| entry.key.text.as_str());
+        let diagnostic = Diagnostic::error("unknown-profile", format!("this suite has no profile `{name}`"));
+        let hint = match did_you_mean(&name, names()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("profiles are {}", listed(names())),
+        };
+        reader.report(diagnostic.hint(hint), node.span);
+    }
+    (tree, Vec::new())
+}

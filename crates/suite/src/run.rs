@@ -1,0 +1,274 @@
+//! Runs plans against real servers and emits events. The order of events is the order in which things happened.
+
+mod aftermath;
+mod audit;
+mod case;
+mod command;
+mod coverage;
+mod expand;
+mod federation;
+mod filter;
+mod group;
+mod leaks;
+mod locate;
+mod parity;
+mod ports;
+mod queue;
+mod resilience;
+mod selection;
+mod sessions;
+mod shard;
+pub mod snapshot;
+mod step;
+mod subscriptions;
+mod warm;
+
+use crate::NO_EXPECTATION;
+use crate::plan::LimitChoices;
+use audit::Audits;
+use case::{Finished, World};
+use coverage::Collector;
+pub use coverage::Covering;
+use expand::Work;
+pub use filter::{FILTER_HELP, Filter};
+use group::Groups;
+pub use locate::locate_by;
+use mcproof_client::auth::Authorization;
+use mcproof_client::{EraChoice, Guardian, Launch, Network, Patience, Startup};
+use mcproof_record::{CaseOutcome, Diagnostic, Event, FORMAT_VERSION, Place, Severity, Summary, Verdict, fold};
+use parity::Wires;
+use ports::Addresses;
+use queue::Queue;
+pub use selection::{Order, Pick, Plan, Selection, plan};
+pub use sessions::target_of;
+pub use shard::{Shard, case_key, folder_name};
+use std::collections::HashSet;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+use tokio::task::{JoinError, JoinSet};
+
+/// How to run.
+#[derive(Clone)]
+pub struct RunOptions {
+    /// Cases at the same time; at least 1.
+    pub jobs: usize,
+    /// After so many failures no further case is started.
+    pub fail_fast: Option<NonZeroU32>,
+    pub start: Start,
+    /// In place of what the suite says.
+    pub era: Option<EraChoice>,
+    pub protocol_version: Option<String>,
+    pub connect_timeout: Option<Duration>,
+    /// For servers that the suite does not start.
+    pub startup: Startup,
+    pub request_timeout: Option<Duration>,
+    /// What a command that begins with `mcproof` starts: this very binary, also where none is on the PATH.
+    pub mcproof: Option<PathBuf>,
+    /// Changes how each server is started; the folder is there if the suite names one.
+    pub launcher: Option<Launcher>,
+    pub patience: Patience,
+    pub guardian: Guardian,
+    /// In place of what the suite says.
+    pub limits: LimitChoices,
+    pub network: Network,
+    /// For HTTP servers that are not let in by their suite.
+    pub authorization: Option<Authorization>,
+    pub transcripts: Transcripts,
+    pub coverage: Covering,
+    pub snapshots: Snapshots,
+    /// Every request is written down there, and not where a suite says.
+    pub audit: Option<PathBuf>,
+    /// What servers inherit and nobody is to see, besides what their targets hold.
+    pub secrets: Vec<String>,
+    /// The time of day.
+    pub began: SystemTime,
+}
+
+/// Changes how a server is started, or says why it cannot be.
+pub type Launcher = Arc<dyn Fn(Launch) -> Result<Launch, Diagnostic> + Send + Sync>;
+
+/// What a payload that differs from its snapshot does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Snapshots {
+    /// It fails its case, and waits for a review.
+    #[default]
+    Compare,
+    /// It takes the place of the snapshot.
+    Update,
+}
+
+/// Of which cases the whole wire is given to the sink. Their failures carry their evidence in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transcripts {
+    OfFailures,
+    OfAll,
+}
+
+/// When the servers of a case are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// The first one ahead, while the cases before it run: at most one for each job.
+    Warm,
+    /// When a step needs them.
+    Cold,
+}
+
+/// Runs all cases until they are done or `stop` resolves, and gives what came of them. Each event goes to `sink` as it
+/// happens. Every server that was started has ended when this returns.
+pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()>, sink: &mut dyn FnMut(&Event)) -> Summary {
+    let started = Instant::now();
+    let collector = (options.coverage == Covering::Servers).then(|| Collector::of(plan.cases.iter().cloned()));
+    let mut recorder = Recorder { summary: Summary::default(), collector, sink };
+    recorder.record(Event::RunStarted {
+        version: FORMAT_VERSION,
+        cases: plan.cases.iter().map(|work| work.plan.clone()).collect(),
+        left_out: plan.left_out,
+        seed: plan.seed(),
+    });
+    let (later, at_once): (Vec<_>, Vec<_>) = plan.notices.iter().cloned().partition(|notice| notice.code == NO_EXPECTATION);
+    for diagnostic in at_once {
+        recorder.record(Event::Notice { diagnostic });
+    }
+    plan.cases.iter().for_each(snapshot::forget_pending);
+    let jobs = options.jobs.max(1);
+    // One test at a time is one server at a time: it may be one that cannot run twice.
+    let most_ending = if jobs == 1 { 1 } else { jobs * ENDING_PER_JOB };
+    let start = if jobs == 1 { Start::Cold } else { options.start };
+    let audits = Audits::new(options.began);
+    let world = World { options: Arc::new(options), addresses: Addresses::default(), groups: Groups::of(plan.cases.iter()), audits };
+    let mut queue = Queue::of(plan.in_order());
+    let mut wires = Wires::of(&recorder.summary.planned);
+    let mut running: JoinSet<Finished> = JoinSet::new();
+    let mut ending: JoinSet<Vec<Diagnostic>> = JoinSet::new();
+    let mut failures = 0;
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        while running.len() < jobs
+            && ending.len() < most_ending
+            && let Some((work, warm)) = queue.next()
+        {
+            recorder.record(Event::CaseStarted { id: work.plan.id });
+            running.spawn(case::run_case(work, world.clone(), warm));
+        }
+        if start == Start::Warm {
+            queue.warm_up(jobs, &world);
+        }
+        if running.is_empty() && ending.is_empty() {
+            break;
+        }
+        tokio::select! {
+            biased;
+            () = &mut stop => {
+                // Dropping the cases kills their servers at once.
+                running.shutdown().await;
+                ending.shutdown().await;
+                queue.clear().await;
+                recorder.collector = None;
+                break;
+            }
+            Some(finished) = running.join_next() => {
+                let Finished { outcome, leftovers, group, wire } = unless_panicked(finished);
+                failures += u32::from(outcome.verdict == Verdict::Fail);
+                queue.finished(group.as_ref());
+                wires.add(&recorder.summary.planned[outcome.id.0 as usize], wire);
+                recorder.record(Event::CaseFinished(outcome));
+                ending.spawn(async {
+                    leftovers.end().await;
+                    Vec::new()
+                });
+                if world.options.fail_fast.is_some_and(|most| failures >= most.get()) {
+                    let left = queue.clear().await;
+                    recorder.stopped_early(failures, left);
+                    if running.is_empty() {
+                        // The shared servers wait for cases that do not come.
+                        for (work, handed) in world.groups.rest() {
+                            ending.spawn(case::end_group(work, world.clone(), handed));
+                        }
+                    }
+                }
+            }
+            Some(ended) = ending.join_next() => {
+                for diagnostic in unless_panicked(ended) {
+                    recorder.record(Event::Notice { diagnostic });
+                }
+            }
+        }
+    }
+    for mut event in recorder.summary.transport_specific() {
+        wires.explain(&mut event);
+        recorder.record(event);
+    }
+    let failed = recorder.places_of_failures(plan);
+    // Where the test failed, it is no news how little it expects.
+    for diagnostic in later.into_iter().filter(|notice| !notice.place.as_ref().is_some_and(|place| failed.contains(&beginning(place)))) {
+        recorder.record(Event::Notice { diagnostic });
+    }
+    for diagnostic in plan.suites().filter_map(snapshot::leftovers) {
+        recorder.record(Event::Notice { diagnostic });
+    }
+    if let Some(collector) = recorder.collector.take() {
+        let covered = tokio::select! {
+            biased;
+            () = &mut stop => Vec::new(),
+            covered = collector.events(&world) => covered,
+        };
+        covered.into_iter().for_each(|event| recorder.record(event));
+    }
+    let counts = recorder.summary.counts();
+    recorder.record(Event::RunFinished { counts, duration: started.elapsed() });
+    recorder.summary
+}
+
+/// Servers that may still be on their way out, for each that runs. They cost memory, not time.
+const ENDING_PER_JOB: usize = 8;
+
+/// A panic in a case is our bug: it must not look like a verdict.
+fn unless_panicked<T>(joined: Result<T, JoinError>) -> T {
+    joined.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
+/// Where a place begins: no two tests begin at the same.
+fn beginning(place: &Place) -> (String, u32, u32) {
+    (place.file.clone(), place.line, place.column)
+}
+
+/// Folds the summary and feeds the sink.
+struct Recorder<'a> {
+    summary: Summary,
+    /// Where coverage is asked for.
+    collector: Option<Collector>,
+    sink: &'a mut dyn FnMut(&Event),
+}
+
+impl Recorder<'_> {
+    fn stopped_early(&mut self, failures: u32, left: usize) {
+        if left > 0 {
+            let count = |number: usize, noun: &str| if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") };
+            let failed = count(failures as usize, "failure");
+            let message = format!("stopped after {failed}, before {} ran", count(left, "further test"));
+            let diagnostic = Diagnostic { severity: Severity::Note, ..Diagnostic::error("stopped-early", message) };
+            self.record(Event::Notice { diagnostic: diagnostic.hint("leave out --fail-fast to run all") });
+        }
+    }
+
+    fn places_of_failures(&self, plan: &Plan) -> HashSet<(String, u32, u32)> {
+        let failed = |work: &&Work| self.summary.outcomes.get(&work.plan.id).is_some_and(|outcome| outcome.verdict == Verdict::Fail);
+        plan.cases.iter().filter(failed).map(|work| beginning(&work.case().place)).collect()
+    }
+
+    fn record(&mut self, event: Event) {
+        (self.sink)(&event);
+        // Transcripts are evidence for the sinks; the summary would only keep them in memory.
+        match event {
+            Event::CaseFinished(outcome) => {
+                if let Some(collector) = &mut self.collector {
+                    collector.take(&outcome);
+                }
+                fold(&mut self.summary, &Event::CaseFinished(CaseOutcome { transcripts: Vec::new(), ..outcome }));
+            }
+            other => fold(&mut self.summary, &other),
+        }
+    }
+}

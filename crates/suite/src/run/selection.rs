@@ -1,0 +1,214 @@
+//! Which cases of the suites a run takes, how often, and in which order. Knows plans, not the wire.
+
+use super::expand::{Work, expand, repeat};
+use super::filter::Filter;
+use super::shard::{Shard, case_key, shuffled};
+use crate::plan::{Case, Suite};
+use mcproof_analysis::did_you_mean;
+use mcproof_client::TransportKind;
+use mcproof_record::{CaseKey, CasePlan, Diagnostic, FORMAT_VERSION, PlannedCase, PlannedRun, PlannedStep};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What a user asked for. All parts have to agree.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Only these; all that the suites declare if empty.
+    pub transports: Vec<TransportKind>,
+    /// Suite files of which only some tests are meant, by their names as in the plan.
+    pub picks: BTreeMap<String, Vec<Pick>>,
+    /// At least one has to match, if there are any.
+    pub filters: Vec<Filter>,
+    /// Only these.
+    pub unfinished: Option<BTreeSet<CaseKey>>,
+    pub shard: Option<Shard>,
+    pub order: Order,
+    /// How often each case is run; 0 and 1 are the same.
+    pub repeat: u32,
+    /// Where the run was started: what names of suites are relative to.
+    pub folder: PathBuf,
+}
+
+/// A test of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pick {
+    /// By its exact name.
+    Name(String),
+    /// The test in which this line is, counted from 1.
+    Line(u32),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    #[default]
+    AsWritten,
+    Shuffled {
+        seed: u32,
+    },
+}
+
+/// The cases of a run; never empty.
+#[derive(Clone)]
+pub struct Plan {
+    /// In the order of the suites: an id is a position in here.
+    pub(super) cases: Vec<Work>,
+    pub(super) left_out: u32,
+    /// What is odd about the suites without being wrong.
+    pub(super) notices: Vec<Diagnostic>,
+    pub(super) order: Order,
+    folder: PathBuf,
+}
+
+/// Expands and narrows the suites.
+///
+/// # Errors
+/// Says why no case is left.
+pub fn plan(suites: &[Arc<Suite>], selection: &Selection) -> Result<Plan, Box<Diagnostic>> {
+    let all = expand(suites);
+    let total = all.len();
+    let mut left = all;
+    if !selection.transports.is_empty() {
+        left.retain(|work| selection.transports.contains(&work.transport));
+        if left.is_empty() {
+            return Err(nothing("no test uses a transport that was asked for", "leave out --transport"));
+        }
+    }
+    left = picked(left, &selection.picks)?;
+    if !selection.filters.is_empty() {
+        let before = plans(&left);
+        left.retain(|work| selection.filters.iter().any(|filter| filter.matches(&work.plan)));
+        if left.is_empty() {
+            return Err(nothing_matches(&selection.filters, &before));
+        }
+    }
+    let key = |work: &Work| case_key(&work.plan, &selection.folder);
+    if let Some(unfinished) = &selection.unfinished {
+        let before = left.len();
+        left.retain(|work| unfinished.contains(&key(work)));
+        if left.is_empty() {
+            let message =
+                format!("none of {} is left to run again: no run from this folder left one of them failed or undone", tests(before));
+            return Err(nothing(message, "leave out --rerun-failed"));
+        }
+    }
+    if let Some(shard) = selection.shard {
+        let before = left.len();
+        left.retain(|work| shard.holds(&key(work)));
+        if left.is_empty() {
+            return Err(nothing(format!("shard {shard} holds none of {}", tests(before)), "part the run into fewer shards"));
+        }
+    }
+    let left_out = u32::try_from(total - left.len()).unwrap_or(u32::MAX);
+    let cases = repeat(left, selection.repeat);
+    let notices = suites.iter().flat_map(|suite| suite.notices.iter().cloned()).collect();
+    Ok(Plan { cases, left_out, notices, order: selection.order, folder: selection.folder.clone() })
+}
+
+impl Plan {
+    /// The suites of its cases, each once.
+    pub(super) fn suites(&self) -> impl Iterator<Item = &Suite> {
+        let mut last = std::ptr::null();
+        let is_next = move |suite: &&Suite| !std::ptr::eq(std::mem::replace(&mut last, std::ptr::from_ref::<Suite>(suite)), *suite);
+        self.cases.iter().map(|work| &*work.suite).filter(is_next)
+    }
+
+    /// For reading: what would run.
+    pub fn describe(&self) -> PlannedRun {
+        let describe = |work: Work| {
+            let Case { hooks, steps, .. } = work.case();
+            let steps = hooks.setup.iter().chain(steps).chain(&hooks.teardown);
+            let steps = steps.map(|step| PlannedStep {
+                title: step.action.title(),
+                server: step.server.clone().unwrap_or_default(),
+                line: step.place.line,
+            });
+            PlannedCase { steps: steps.collect(), case: work.plan }
+        };
+        let cases = self.in_order().into_iter().map(describe).collect();
+        PlannedRun { version: FORMAT_VERSION, cases, left_out: self.left_out, seed: self.seed() }
+    }
+
+    /// In the order in which they start.
+    pub(super) fn in_order(&self) -> Vec<Work> {
+        let mut cases = self.cases.clone();
+        if let Order::Shuffled { seed } = self.order {
+            cases.sort_by_cached_key(|work| shuffled(&work.plan, &self.folder, seed));
+        }
+        cases
+    }
+
+    pub(super) fn seed(&self) -> Option<u32> {
+        match self.order {
+            Order::AsWritten => None,
+            Order::Shuffled { seed } => Some(seed),
+        }
+    }
+}
+
+fn picked(cases: Vec<Work>, picks: &BTreeMap<String, Vec<Pick>>) -> Result<Vec<Work>, Box<Diagnostic>> {
+    let mut wanted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (file, picks) in picks {
+        let of_file: Vec<&Work> = cases.iter().filter(|work| work.plan.suite == *file).collect();
+        for pick in picks {
+            let is_meant = |work: &&&Work| match pick {
+                Pick::Name(name) => work.plan.name == *name,
+                Pick::Line(line) => lines_of(work).contains(line),
+            };
+            let found: Vec<&str> = of_file.iter().filter(is_meant).map(|work| work.plan.name.as_str()).collect();
+            if found.is_empty() {
+                return Err(not_there(file, pick, &of_file));
+            }
+            wanted.entry(file).or_default().extend(found);
+        }
+    }
+    let is_wanted = |work: &&Work| wanted.get(work.plan.suite.as_str()).is_none_or(|names| names.contains(work.plan.name.as_str()));
+    Ok(cases.iter().filter(is_wanted).cloned().collect())
+}
+
+fn lines_of(work: &Work) -> RangeInclusive<u32> {
+    work.plan.line..=work.case().last_line
+}
+
+fn not_there(file: &str, pick: &Pick, cases: &[&Work]) -> Box<Diagnostic> {
+    match pick {
+        Pick::Line(line) => {
+            let distance = |work: &&&Work| line.abs_diff(*line.clamp(lines_of(work).start(), lines_of(work).end()));
+            let near = cases.iter().min_by_key(distance).map(|work| match lines_of(work).into_inner() {
+                (first, last) if first == last => format!("; the nearest one is `{}` in line {first}", work.plan.name),
+                (first, last) => format!("; the nearest one is `{}` in lines {first} to {last}", work.plan.name),
+            });
+            let hint = format!("name a line of a test, or one of its steps{}", near.unwrap_or_default());
+            nothing(format!("no test stands at {file}:{line}"), hint)
+        }
+        Pick::Name(name) => {
+            let message = format!("{file} has no test called `{name}`");
+            match did_you_mean(name, cases.iter().map(|work| work.plan.name.as_str())) {
+                Some(near) => nothing(message, format!("did you mean `{near}`?")),
+                None => nothing(message, format!("`mcproof plan {file}` lists its tests; --filter 'name(…)' takes a part of a name")),
+            }
+        }
+    }
+}
+
+fn nothing_matches(filters: &[Filter], cases: &[CasePlan]) -> Box<Diagnostic> {
+    let unmet: Vec<String> = filters.iter().flat_map(|filter| filter.unmet(cases)).collect();
+    let hint = match unmet.is_empty() {
+        true => "every condition is met by some test, but all together by none; `mcproof plan` lists the tests".to_owned(),
+        false => unmet.join("; "),
+    };
+    nothing(format!("none of {} matches the filter", tests(cases.len())), hint)
+}
+
+fn plans(cases: &[Work]) -> Vec<CasePlan> {
+    cases.iter().map(|work| work.plan.clone()).collect()
+}
+
+fn tests(count: usize) -> String {
+    if count == 1 { "1 test".to_owned() } else { format!("{count} tests") }
+}
+
+fn nothing(message: impl Into<String>, hint: impl Into<String>) -> Box<Diagnostic> {
+    Box::new(Diagnostic::error("nothing-selected", message).hint(hint))
+}

@@ -1,0 +1,490 @@
+//! The sessions of a case: opened when a step first needs them, each on a fresh server.
+
+use super::RunOptions;
+use super::audit::{Audits, rewrite};
+use super::case::World;
+use super::expand::{Work, binding};
+use super::locate::locate;
+use super::ports::{Addresses, Turn};
+use super::resilience::Guard;
+use super::step::Outputs;
+use super::subscriptions::Subscriptions;
+use super::warm::Warm;
+use crate::plan::{self, Action, BESIDE, Binding, Inherited, Isolation, Server, Step};
+use crate::{TMP, interpolate_text};
+use mcproof_analysis::diagnosis::{self, Asker};
+use mcproof_client::auth::{Authorization, TokenStore};
+use mcproof_client::{
+    Answers, ConnectFailure, ConnectOptions, Deadline, Destinations, Endpoint, Era, EraChoice, Farewell, FaultInjector, FaultRule, Launch,
+    ListedHost, Network, Patience, Proxies, Session, Surroundings, Tap, TapBounds, Target, open_session,
+};
+use mcproof_record::{Diagnostic, Exchange, FrameId, SessionTranscript, Transcript};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+use url::Url;
+
+/// A session that is open.
+pub(super) struct Open {
+    /// The first frame of the case that uses it now.
+    pub(super) since: FrameId,
+    pub(super) session: Session,
+    pub(super) tap: Tap,
+    /// Kept until the server has left its fixed address.
+    pub(super) turn: Option<Turn>,
+    pub(super) outputs: Outputs,
+    pub(super) subscriptions: Subscriptions,
+    pub(super) target: Target,
+    /// Unique in the run.
+    pub(super) number: u64,
+    pub(super) guard: Guard,
+    /// Set where faults are asked for.
+    pub(super) injector: Option<FaultInjector>,
+    /// Messages that were disturbed before the case that uses it now.
+    pub(super) injected_before: u64,
+}
+
+impl Open {
+    /// Hands it on to another case.
+    pub(super) fn begin_case(&mut self) {
+        self.since = self.tap.mark();
+        self.injected_before = injected(self.injector.as_ref());
+    }
+
+    /// How many messages of this case were disturbed.
+    pub(super) fn injected(&self) -> u64 {
+        injected(self.injector.as_ref()) - self.injected_before
+    }
+}
+
+/// A session that is no more.
+pub(super) struct Past {
+    pub(super) transcript: SessionTranscript,
+    pub(super) life: Life,
+}
+
+/// How far a session got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    /// It was open, and was ended in order.
+    Lived,
+    NeverOpened,
+    /// It did not open, and faults were injected on the way.
+    NeverOpenedUnderFaults,
+}
+
+impl Past {
+    fn stillborn(server: &Server, transcript: Transcript, injector: Option<&FaultInjector>) -> Self {
+        let life = if injected(injector) > 0 { Life::NeverOpenedUnderFaults } else { Life::NeverOpened };
+        Self { transcript: SessionTranscript { server: server.name.clone(), transcript }, life }
+    }
+}
+
+/// The server of a session, as [`Step::conversation`] names it.
+pub(super) fn server_of(conversation: &str) -> &str {
+    conversation.split_once(BESIDE).map_or(conversation, |(server, _)| server)
+}
+
+/// How many messages were disturbed so far.
+pub(super) fn injected(injector: Option<&FaultInjector>) -> u64 {
+    injector.map(|injector| injector.hits().iter().sum()).unwrap_or_default()
+}
+
+/// The sessions of a case, opened when a step first needs them.
+pub(super) struct Sessions<'a> {
+    pub(super) work: &'a Work,
+    pub(super) options: &'a RunOptions,
+    pub(super) addresses: Addresses,
+    pub(super) open: BTreeMap<String, Open>,
+    /// Sessions that did not open, or are over.
+    pub(super) past: Vec<Past>,
+    /// `${tmp}`, if the suite speaks of it.
+    pub(super) tmp: Option<Arc<TempDir>>,
+    /// A session that is being opened since before the case had its turn.
+    pub(super) warm: Option<Warm>,
+    pub(super) audits: Audits,
+    /// Whether the faults that the plan asks for are injected.
+    pub(super) injects: bool,
+    /// Of servers that are being started again: their faults go on where they were.
+    injectors: BTreeMap<String, FaultInjector>,
+    /// Knows the secrets of commands that were run, and tells them to the taps of servers, which know their own ones.
+    pub(super) keeper: Tap,
+}
+
+impl<'a> Sessions<'a> {
+    pub(super) fn new(
+        work: &'a Work,
+        world: &'a World,
+        open: BTreeMap<String, Open>,
+        tmp: Option<Arc<TempDir>>,
+        warm: Option<Warm>,
+    ) -> Self {
+        let (options, addresses, audits) = (&world.options, world.addresses.clone(), world.audits.clone());
+        let (past, injectors) = (Vec::new(), BTreeMap::new());
+        let keeper = Tap::with(TapBounds::default(), options.secrets.clone(), None);
+        Self { work, options, addresses, open, past, tmp, warm, audits, injects: true, injectors, keeper }
+    }
+
+    pub(super) async fn of(&mut self, name: &str) -> Result<&Open, Box<Diagnostic>> {
+        if !self.open.contains_key(name) {
+            let server = self.work.suite.servers.get(name).expect("the parser takes no step with an unknown server");
+            let open = match self.warm.take_if(|warm| warm.server() == name) {
+                Some(warm) => warm.open(&mut self.past).await?,
+                None => self.open(server).await?,
+            };
+            self.open.insert(name.to_owned(), open);
+        }
+        Ok(&self.open[name])
+    }
+
+    /// Opens what a step uses.
+    pub(super) async fn ready(&mut self, step: &Step) -> Result<(), Box<Diagnostic>> {
+        let (Some(server), Some(key)) = (&step.server, step.conversation()) else { return Ok(()) };
+        self.of(server).await?;
+        if self.open.contains_key(&key) {
+            return Ok(());
+        }
+        // The first session knows where the server listens.
+        let reached = self.open[server].session.reached().cloned();
+        let server = &self.work.suite.servers[server];
+        let binding = binding(server, self.work.transport);
+        let fail = |diagnostic: Diagnostic| Box::new(diagnostic.at(step.place.clone()));
+        let Some((endpoint, kind)) = reached else {
+            return Err(fail(Diagnostic::error("one-session", "over this transport a server has one session")));
+        };
+        let target = Target::Http { endpoint, kind: Some(kind), launch: None, locate: None };
+        let tap = Tap::with(self.options.limits.or(binding.reach.limits).tap_bounds(), target.secrets(), None);
+        tap.keep_secrets_of(&self.keeper);
+        match open_session(&target, &self.connect_options(server, binding, &target), &tap).await {
+            Ok(session) => {
+                let open = self.opened_on(session, tap, None, target, None, FrameId(0));
+                self.open.insert(key, open);
+                Ok(())
+            }
+            Err(failure) => Err(fail(self.stillborn(server, &failure, &target, &tap, None))),
+        }
+    }
+
+    /// Ends the sessions with a server that are not its first one.
+    async fn end_others(&mut self, name: &str) {
+        let others: Vec<String> = self.open.keys().filter(|key| server_of(key) == name && *key != name).cloned().collect();
+        for key in others {
+            let Some(Open { session, tap, subscriptions, .. }) = self.open.remove(&key) else { continue };
+            drop(subscriptions);
+            session.close().await;
+            self.past.push(Past { transcript: SessionTranscript { server: key, transcript: tap.transcript() }, life: Life::Lived });
+        }
+    }
+
+    /// A session that [`Sessions::of`] has opened.
+    pub(super) fn opened(&self, name: &str) -> &Open {
+        &self.open[name]
+    }
+
+    /// How long a step may take.
+    pub(super) fn deadline(&self, step: &Step) -> Deadline {
+        let timeouts = &self.work.suite.timeouts;
+        let of_tool = match &step.action {
+            Action::Call { tool, .. } => timeouts.tools.get(tool).copied(),
+            _ => None,
+        };
+        let idle = step.timeout.or(of_tool).or(self.options.request_timeout).unwrap_or(timeouts.request);
+        Deadline { idle, maximum: step.max_timeout.or(timeouts.max) }
+    }
+
+    /// Ends the server in order and starts it anew. What was wrong with its first life is told now.
+    pub(super) async fn restart(&mut self, name: &str) -> Result<(), Box<Diagnostic>> {
+        self.end_others(name).await;
+        if let Some(Open { session, tap, turn, subscriptions, since, injector, .. }) = self.open.remove(name) {
+            drop(subscriptions);
+            self.injectors.extend(injector.map(|injector| (name.to_owned(), injector)));
+            let fault = session.faults().into_iter().find(|fault| fault.frame >= since);
+            session.close().await;
+            drop(turn);
+            let transcript = tap.transcript();
+            let fault = fault.map(|fault| Box::new(diagnosis::of_fault(&fault, &transcript, Asker::Suite)));
+            self.past.push(Past { transcript: SessionTranscript { server: name.to_owned(), transcript }, life: Life::Lived });
+            if let Some(fault) = fault {
+                return Err(fault);
+            }
+        }
+        self.of(name).await.map(drop)
+    }
+
+    /// What a step found, without the secrets of its servers and commands: values are compared as they came, and only the wire has been
+    /// cleaned before.
+    pub(super) fn without_secrets(&self, diagnostic: Diagnostic) -> Diagnostic {
+        diagnostic.map_text(|text| self.cleaned(text))
+    }
+
+    /// The same for a value that is to be kept.
+    pub(super) fn without_secrets_in(&self, value: Value) -> Value {
+        rewrite(value, &|text| self.cleaned(text))
+    }
+
+    /// The same for what a step sent.
+    pub(super) fn hide_secrets(&self, exchanges: &mut [Exchange]) {
+        for exchange in exchanges {
+            exchange.target = exchange.target.take().map(|target| self.cleaned(target));
+            for argument in exchange.arguments.values_mut() {
+                *argument = self.without_secrets_in(argument.take());
+            }
+        }
+    }
+
+    fn cleaned(&self, text: String) -> String {
+        self.open.values().map(|open| &open.tap).chain([&self.keeper]).fold(text, |text, tap| tap.redacted(text))
+    }
+
+    pub(super) async fn open(&mut self, server: &Server) -> Result<Open, Box<Diagnostic>> {
+        let binding = binding(server, self.work.transport);
+        let fail = |diagnostic: Diagnostic| Box::new(diagnostic.at(binding.place.clone()));
+        let (target, turn) = self.target(binding).await.map_err(fail)?;
+        let limits = self.options.limits.or(binding.reach.limits);
+        let tap = Tap::with(limits.tap_bounds(), target.secrets(), None);
+        tap.keep_secrets_of(&self.keeper);
+        let injector = self.injector(&server.name, binding);
+        let connect = ConnectOptions { faults: injector.clone(), ..self.connect_options(server, binding, &target) };
+        match open_session(&target, &connect, &tap).await {
+            Ok(session) => Ok(self.opened_on(session, tap, turn, target, injector, FrameId(0))),
+            Err(failure) => Err(fail(self.stillborn(server, &failure, &target, &tap, injector.as_ref()))),
+        }
+    }
+
+    /// Keeps the wire of a session that did not come about, and tells why it did not.
+    fn stillborn(
+        &mut self,
+        server: &Server,
+        failure: &ConnectFailure,
+        target: &Target,
+        tap: &Tap,
+        injector: Option<&FaultInjector>,
+    ) -> Diagnostic {
+        let transcript = tap.transcript();
+        let diagnostic = diagnosis::of_connect_failure(failure, target, &transcript, Asker::Suite);
+        self.past.push(Past::stillborn(server, transcript, injector));
+        diagnostic.map_text(|text| tap.redacted(text))
+    }
+
+    fn opened_on(
+        &self,
+        session: Session,
+        tap: Tap,
+        turn: Option<Turn>,
+        target: Target,
+        injector: Option<FaultInjector>,
+        since: FrameId,
+    ) -> Open {
+        let (outputs, subscriptions) = (Outputs::default(), Subscriptions::default());
+        let (number, guard) = (self.audits.next_session(), Guard::default());
+        Open { since, session, tap, turn, outputs, subscriptions, target, number, guard, injector, injected_before: 0 }
+    }
+
+    fn connect_options(&self, server: &Server, binding: &Binding, target: &Target) -> ConnectOptions {
+        ConnectOptions {
+            era: self.options.era.unwrap_or(server.era),
+            protocol_version: self.options.protocol_version.clone().or_else(|| server.protocol_version.clone()),
+            timeout: Some(self.options.connect_timeout.unwrap_or(self.work.suite.timeouts.connect)),
+            startup: self.options.startup,
+            patience: self.patience(),
+            guardian: self.options.guardian.clone(),
+            answers: self.work.case().answers.clone(),
+            later_answers: self.later_answers(),
+            limits: self.options.limits.or(binding.reach.limits).limits(),
+            network: self.network(binding, target),
+            authorization: self.authorization(binding),
+            ..ConnectOptions::default()
+        }
+    }
+
+    /// All that a step lets a server ask for, of all cases that share it: a legacy server is told once, when a session opens.
+    fn later_answers(&self) -> Answers {
+        let (case, suite) = (self.work.case(), &self.work.suite);
+        let beside = suite.cases.iter().filter(|other| case.isolation == Isolation::File && other.isolation == Isolation::File);
+        let cases = || [case].into_iter().chain(beside.clone());
+        let hooks = cases().map(|case| &case.hooks).chain([&suite.shared]);
+        let around = hooks.flat_map(|hooks| hooks.setup.iter().chain(&hooks.teardown));
+        let of_steps = cases().flat_map(|case| &case.steps).chain(around).filter_map(|step| step.answers.as_ref());
+        cases().map(|case| &case.answers).chain(of_steps).fold(Answers::default(), Answers::or)
+    }
+
+    /// The faults of the transport, then those of the case.
+    fn injector(&mut self, server: &str, binding: &Binding) -> Option<FaultInjector> {
+        let faults = binding.reach.faults.iter().chain(&self.work.case().faults);
+        let rules: Vec<FaultRule> = faults.map(|fault| fault.rule.clone()).collect();
+        let fresh = || (self.injects && !rules.is_empty()).then(|| FaultInjector::new(rules));
+        self.injectors.remove(server).or_else(fresh)
+    }
+
+    /// Puts a fresh session in the place of one that is open, on the same server process where the transport allows.
+    pub(super) async fn renew(&mut self, name: &str) -> Result<Farewell, Box<Diagnostic>> {
+        let Some(open) = self.open.get(name).filter(|_| server_of(name) == name) else { return Ok(Farewell::NoSession) };
+        // It would go away with the session.
+        if let Some(fault) = open.session.faults().into_iter().find(|fault| fault.frame >= open.since) {
+            return Err(Box::new(diagnosis::of_fault(&fault, &open.tap.transcript(), Asker::Suite)));
+        }
+        let server = self.work.suite.servers.get(name).expect("only servers of the suite are open");
+        let binding = binding(server, self.work.transport);
+        let Some(Open { since, session, tap, turn, target, injector, subscriptions, .. }) = self.open.remove(name) else {
+            return Ok(Farewell::NoSession);
+        };
+        drop(subscriptions);
+        let era = match session.handshake().era {
+            Era::Legacy => EraChoice::Legacy,
+            Era::Modern => EraChoice::Modern,
+        };
+        let connect = ConnectOptions { era, faults: injector.clone(), ..self.connect_options(server, binding, &target) };
+        match session.renew(&connect, &tap).await {
+            Ok((session, farewell)) => {
+                let open = self.opened_on(session, tap, turn, target, injector, since);
+                self.open.insert(name.to_owned(), open);
+                Ok(farewell)
+            }
+            Err(failure) => {
+                let diagnostic = self.stillborn(server, &failure, &target, &tap, injector.as_ref());
+                Err(Box::new(diagnostic.at(binding.place.clone())))
+            }
+        }
+    }
+
+    /// What the command line asks for goes before what the suite says; the environment goes last.
+    fn network(&self, binding: &Binding, target: &Target) -> Network {
+        let reach = &binding.reach;
+        let Network { proxies, tls, connect, destinations } = self.options.network.clone();
+        let proxies = match (&reach.proxy, proxies) {
+            (Some(proxy), Proxies::Variables(_)) => proxy.clone(),
+            (_, proxies) => proxies,
+        };
+        let destinations = if reach.destinations == Destinations::Any { destinations } else { reach.destinations.clone() };
+        // What is started for the case listens on a port that nobody could list; one that the server chooses itself is not known yet.
+        let destinations = match target {
+            Target::Http { endpoint, locate, .. } if binding.launch.is_some() => match (ListedHost::of(&endpoint.url), locate) {
+                (Some(own), None) => destinations.with(own),
+                (Some(own), Some(_)) => destinations.with(own.with_all_ports()),
+                (None, _) => destinations,
+            },
+            _ => destinations,
+        };
+        Network { proxies, tls: reach.tls.clone().unwrap_or(tls), connect, destinations }
+    }
+
+    fn authorization(&self, binding: &Binding) -> Option<Authorization> {
+        match binding.reach.authorization.clone() {
+            // A server of this case alone may have an authorization server of its own, and its client is another there.
+            Some(authorization) if binding.launch.is_some() => Some(Authorization { store: TokenStore::default(), ..authorization }),
+            Some(authorization) => Some(authorization),
+            None => self.options.authorization.clone().filter(|_| {
+                // Somebody is let in there already.
+                !binding.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+            }),
+        }
+    }
+
+    fn patience(&self) -> Patience {
+        let shutdown = self.work.suite.timeouts.shutdown;
+        shutdown.map_or(self.options.patience, |time| Patience { end_of_input: time, terminate: time })
+    }
+
+    /// What steps and commands may use besides what they save.
+    pub(super) fn builtins(&self) -> Map<String, Value> {
+        self.tmp.iter().map(|tmp| (TMP.to_owned(), json!(tmp.path().to_string_lossy()))).collect()
+    }
+
+    fn launch(&self, planned: &plan::Launch, scope: &Map<String, Value>) -> Result<Launch, Diagnostic> {
+        let launch = fill_launch(planned, self.options.mcproof.as_deref(), scope)?;
+        match &self.options.launcher {
+            Some(launcher) => launcher(Launch { folder: launch.folder.filter(|_| planned.cwd.is_some()), ..launch }),
+            None => Ok(launch),
+        }
+    }
+
+    /// Fills in the port, and waits for the turn at a fixed address.
+    async fn target(&self, binding: &Binding) -> Result<(Target, Option<Turn>), Diagnostic> {
+        let mut scope = self.builtins();
+        if binding.port_from.is_none() && needs_port(binding) {
+            scope.insert("port".into(), json!(free_port(&self.addresses)?));
+        }
+        let launch = binding.launch.as_ref().map(|launch| self.launch(launch, &scope)).transpose()?;
+        let target = reached(binding, launch, &scope)?;
+        let turn = match &target {
+            Target::Http { endpoint, .. } if is_fixed(binding) => {
+                Some(self.addresses.turn(&endpoint.url[url::Position::BeforeHost..url::Position::AfterPort]).await)
+            }
+            _ => None,
+        };
+        Ok((target, turn))
+    }
+}
+
+/// Where a server is, once its command is filled in.
+fn reached(binding: &Binding, launch: Option<Launch>, scope: &Map<String, Value>) -> Result<Target, Diagnostic> {
+    let Some(template) = &binding.url else {
+        return Ok(Target::Stdio(launch.expect("the parser takes no binding without command and url")));
+    };
+    let parse = |text: &str| Url::parse(text).map_err(|error| Diagnostic::error("bad-url", format!("`{text}` is no URL: {error}")));
+    let (url, locate) = match &binding.port_from {
+        Some(pattern) => {
+            let locate = locate(pattern.clone(), template.clone());
+            // Only its form counts: the real port is not known before the server tells it.
+            let scope = Map::from_iter([("port".to_owned(), json!(1))]);
+            (parse(&fill(template, &scope)?)?, Some(locate))
+        }
+        None => (parse(&fill(template, scope)?)?, None),
+    };
+    let endpoint = Endpoint { url, headers: binding.headers.clone() };
+    Ok(Target::Http { endpoint, kind: Some(binding.transport), launch, locate })
+}
+
+/// The server of a binding outside of a run, such as one that is monitored. Where it is started by us, its port is a free one.
+///
+/// # Errors
+/// The binding has variables that nobody knows there, or is no URL; or there is no free port.
+pub fn target_of(binding: &Binding, own_binary: Option<&Path>) -> Result<Target, Diagnostic> {
+    let mut scope = Map::new();
+    if binding.port_from.is_none() && needs_port(binding) {
+        scope.insert("port".into(), json!(free_port(&Addresses::default())?));
+    }
+    let launch = binding.launch.as_ref().map(|launch| fill_launch(launch, own_binary, &scope)).transpose()?;
+    reached(binding, launch, &scope)
+}
+
+fn free_port(addresses: &Addresses) -> Result<u16, Diagnostic> {
+    addresses.free_port().map_err(|error| Diagnostic::error("no-free-port", format!("no free port on 127.0.0.1: {error}")))
+}
+
+/// The command with its variables filled in.
+pub(super) fn fill_launch(launch: &plan::Launch, own_binary: Option<&Path>, scope: &Map<String, Value>) -> Result<Launch, Diagnostic> {
+    let mut command = launch.command.iter().map(|word| fill(word, scope)).collect::<Result<Vec<_>, _>>()?;
+    if let (Some(program), Some(own)) = (command.first_mut().filter(|program| *program == "mcproof"), own_binary) {
+        *program = own.to_string_lossy().into_owned();
+    }
+    let env = launch.env.iter().map(|(name, value)| Ok((name.clone(), fill(value, scope)?))).collect::<Result<_, Diagnostic>>()?;
+    let folder = match &launch.cwd {
+        Some(cwd) => launch.folder.join(fill(cwd, scope)?),
+        None => launch.folder.clone(),
+    };
+    Ok(match &launch.inherited {
+        Inherited::All => Launch { command, env, folder: Some(folder), ..Launch::default() },
+        Inherited::Only(inherited) => {
+            let env = inherited.iter().cloned().chain(env).collect();
+            Launch { command, env, folder: Some(folder), surroundings: Surroundings::Nothing }
+        }
+    })
+}
+
+fn fill(text: &str, scope: &Map<String, Value>) -> Result<String, Diagnostic> {
+    interpolate_text(text, scope).map_err(|missing| Diagnostic::error("unknown-variable", missing.to_string()))
+}
+
+/// Whether a server has to be started at this very address, so that only one can run at a time.
+pub(super) fn is_fixed(binding: &Binding) -> bool {
+    binding.launch.is_some() && binding.url.is_some() && binding.port_from.is_none() && !needs_port(binding)
+}
+
+fn needs_port(binding: &Binding) -> bool {
+    let mentions = |text: &String| text.contains("${port}");
+    binding.launch.as_ref().is_some_and(|launch| launch.command.iter().chain(launch.env.iter().map(|(_, value)| value)).any(mentions))
+        || binding.url.as_ref().is_some_and(mentions)
+}

@@ -1,0 +1,355 @@
+//! Does the action of a step on an open session, and gives what came of it. Judges only what no client could use.
+
+use super::judge::is_tool_error;
+use super::request::{Request, fill, fill_object, fill_text, request};
+use crate::judge::{Origin, Payload, pretty};
+use crate::plan::{Action, Bytes, HttpRequest, Listing, Mishap, Step, TaskCall};
+use crate::run::resilience::{self, Persisted, Policy, Setback, mishap_of, persist};
+use crate::run::sessions::Open;
+use mcproof_analysis::diagnosis::{self, Asker, Scene};
+use mcproof_client::jsonrpc::RpcError;
+use mcproof_client::{CallFailure, Called, Deadline, HttpAnswer, HttpQuestion, ListFailure, Reply, TaskEnd, Unanswered, WaitFor};
+use mcproof_record::{AnswerKind, Diagnostic, Exchange, FrameId};
+use serde_json::{Map, Value, json};
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// What came of an action.
+pub(in crate::run) struct Answer {
+    pub(in crate::run) result: Result<Value, Refusal>,
+    pub(in crate::run) payload: Payload,
+    pub(in crate::run) frame: Option<FrameId>,
+    pub(in crate::run) elapsed: Duration,
+}
+
+/// An answer that is no result.
+#[derive(Clone, Debug)]
+pub(in crate::run) enum Refusal {
+    Rpc(RpcError),
+    /// Only of what was sent as it stood: an HTTP status, without a message.
+    Status(u16),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rpc(error) => write!(formatter, "{error}"),
+            Self::Status(status) => write!(formatter, "HTTP status {status} without a JSON-RPC message"),
+        }
+    }
+}
+
+/// An action that was done.
+pub(super) struct Done {
+    /// `None` where there is nothing to look at.
+    pub(super) outcome: Result<Option<Answer>, Diagnostic>,
+    /// What kept the answer from coming.
+    pub(super) mishap: Option<Mishap>,
+    /// One for each time that it was tried.
+    pub(super) exchanges: Vec<Exchange>,
+    /// The tool that was called.
+    pub(super) target: Option<String>,
+}
+
+pub(super) async fn act(step: &Step, open: &Open, scope: &Map<String, Value>, terms: Deadline, policy: Policy<'_>) -> Done {
+    let deadline = terms.idle;
+    let request = match request(step, open.session.handshake().era, scope) {
+        Ok(request) => request,
+        Err(diagnostic) => return Done { outcome: Err(diagnostic), mishap: None, exchanges: Vec::new(), target: None },
+    };
+    let started = Instant::now();
+    let Tried { outcome, mishap, earlier, last } = match (&step.action, &request, step.task) {
+        (Action::Cancel { after, reason, .. }, Some(request), _) => Tried::once(cancel(request, *after, reason, open, scope).await),
+        (_, Some(request), Some(task)) => Tried::once(as_task(request, task, open, deadline).await),
+        (action, Some(request), None) => ask(action, request, open, terms, policy).await,
+        (Action::List(listing), None, _) => list(*listing, open, deadline, policy).await,
+        (action, None, _) => Tried::once(besides(action, step, open, scope, deadline).await),
+    };
+    let outcome = outcome.and_then(|answer| match answer.as_ref().and_then(|answer| shape(&step.action, answer)) {
+        Some(flaw) => Err(flaw.evidence(diagnosis::evidence(&open.tap.transcript(), answer.as_ref().and_then(|answer| answer.frame)))),
+        None => Ok(answer),
+    });
+    let asked = match (&step.action, request) {
+        (_, Some(Request { method, target, arguments, .. })) => Some((method.to_owned(), target, arguments)),
+        (Action::List(listing), None) => Some((listing.method().to_owned(), None, Map::new())),
+        (Action::Raw(message), None) => message.get("method").and_then(Value::as_str).map(|method| (method.to_owned(), None, Map::new())),
+        (_, None) => None,
+    };
+    let target = asked.as_ref().and_then(|(_, target, _)| target.clone());
+    let mut exchanges = Vec::new();
+    if let Some((method, target, arguments)) = asked {
+        let (answer, frame) = kind(&outcome);
+        let duration = last.unwrap_or_else(|| started.elapsed());
+        let exchange = Exchange { method, target, arguments, answer, retried: false, duration, frame };
+        let lost = |duration| Exchange { answer: AnswerKind::Nothing, retried: true, frame: None, duration, ..exchange.clone() };
+        exchanges.extend(earlier.into_iter().map(lost));
+        exchanges.push(exchange);
+    }
+    Done { outcome, mishap, exchanges, target }
+}
+
+fn kind(outcome: &Result<Option<Answer>, Diagnostic>) -> (AnswerKind, Option<FrameId>) {
+    match outcome {
+        Ok(Some(Answer { result: Err(_), frame, .. })) => (AnswerKind::RpcError, *frame),
+        Ok(Some(Answer { result: Ok(result), frame, .. })) if is_tool_error(result) => (AnswerKind::ToolError, *frame),
+        Ok(Some(Answer { frame, .. })) => (AnswerKind::Result, *frame),
+        Ok(None) | Err(_) => (AnswerKind::Nothing, None),
+    }
+}
+
+/// What is no request of the protocol.
+async fn besides(
+    action: &Action,
+    step: &Step,
+    open: &Open,
+    scope: &Map<String, Value>,
+    deadline: Duration,
+) -> Result<Option<Answer>, Diagnostic> {
+    let session = &open.session;
+    match action {
+        Action::Handshake => {
+            let handshake = session.handshake();
+            let payload = Payload::of(handshake.to_value());
+            Ok(Some(Answer { result: Ok(handshake.result.clone()), payload, frame: None, elapsed: Duration::ZERO }))
+        }
+        Action::Subscribe(topic) => open.subscriptions.open(topic, open, scope, deadline).await.map(Some),
+        Action::Unsubscribe(topic) => open.subscriptions.close(topic, open, scope, deadline).await.map(Some),
+        Action::Raw(message) => {
+            let message = fill_object(message, scope)?;
+            let is_call = message.get("method").and_then(Value::as_str) == Some("tools/call");
+            as_it_stood(session.send_message(&message, deadline).await, is_call, open).await
+        }
+        Action::SendBytes(bytes) => {
+            let bytes = match bytes {
+                Bytes::Text(text) => fill_text(text, scope)?.into_bytes(),
+                Bytes::Fixed(bytes) => bytes.clone(),
+            };
+            let wait_for = if expects_an_answer(step) { WaitFor::Answer } else { WaitFor::Nothing };
+            as_it_stood(session.send_bytes(bytes, wait_for, deadline).await, false, open).await
+        }
+        Action::Http(request) => over_http(request, open, scope, deadline).await.map(Some),
+        Action::CloseStdin => {
+            session.close_stdin();
+            Ok(None)
+        }
+        Action::Signal(signal) => {
+            session.signal(*signal);
+            Ok(None)
+        }
+        _ => unreachable!("all others are requests, or done by the case"),
+    }
+}
+
+fn expects_an_answer(step: &Step) -> bool {
+    let expect = &step.expect;
+    let judged = expect.payload.is_some() || expect.result.is_some() || expect.failure.is_some();
+    judged || step.within.is_some() || step.snapshot.is_some() || !step.save.is_empty()
+}
+
+/// An action with all its attempts.
+struct Tried {
+    outcome: Result<Option<Answer>, Diagnostic>,
+    mishap: Option<Mishap>,
+    /// How long each attempt before the last one took.
+    earlier: Vec<Duration>,
+    /// How long the last one took, where somebody looked.
+    last: Option<Duration>,
+}
+
+impl Tried {
+    fn once(outcome: Result<Option<Answer>, Diagnostic>) -> Self {
+        Self { outcome, mishap: None, earlier: Vec::new(), last: None }
+    }
+
+    async fn of(persisted: Persisted<Result<Answer, Diagnostic>>, method: &str, open: &Open, faults_before: usize) -> Self {
+        let Persisted { outcome, mishap, earlier, last, given_up } = persisted;
+        let outcome = match outcome {
+            Ok(answered) => answered.map(Some),
+            Err(setback) => Err(resilience::explain(setback, method, open, earlier.len() + 1, faults_before, given_up).await),
+        };
+        Self { outcome, mishap, earlier, last: Some(last) }
+    }
+}
+
+async fn ask(action: &Action, request: &Request, open: &Open, deadline: Deadline, policy: Policy<'_>) -> Tried {
+    let faults_before = resilience::faults_so_far(open);
+    let is_call = matches!(action, Action::Call { .. });
+    let tool = request.target.as_deref().filter(|_| is_call);
+    let send = || async move {
+        let sent = open.session.request_rounds(request.method, Some(request.params.clone()), deadline).await;
+        sent.map_err(Setback::Call)
+    };
+    let Persisted { outcome, mishap, earlier, last, given_up } = persist(open, policy, tool, deadline.idle, send, mishap_of).await;
+    let outcome = outcome.map(|reply| Ok(answer(reply, is_call)));
+    Tried::of(Persisted { outcome, mishap, earlier, last, given_up }, request.method, open, faults_before).await
+}
+
+/// Calls a tool as a task, and gives its result once it has ended.
+async fn as_task(request: &Request, task: TaskCall, open: &Open, deadline: Duration) -> Result<Option<Answer>, Diagnostic> {
+    let (session, end) = (&open.session, Instant::now() + deadline);
+    let flawed =
+        |code: &str, message: String, frame| Diagnostic::error(code, message).evidence(diagnosis::evidence(&open.tap.transcript(), frame));
+    let followed = match session.call_as_task(request.params.clone(), task.ttl, deadline).await {
+        Ok(Called::Task(mut task)) => task.finish(session, end.saturating_duration_since(Instant::now())).await,
+        Ok(Called::Answered(reply)) if reply.answer.is_err() => return Ok(Some(answer(reply, true))),
+        Ok(Called::Answered(reply)) => {
+            let message = "the call was answered at once, and never became a task".to_owned();
+            return Err(flawed("not-a-task", message, Some(reply.frame)).hint("leave out `task` if the server may answer at once"));
+        }
+        Err(failure) => Err(failure),
+    };
+    match followed {
+        Ok(TaskEnd { reply: Some(reply), .. }) => Ok(Some(answer(reply, true))),
+        Ok(TaskEnd { status, reply: None }) => {
+            Err(flawed("task-without-result", format!("the task is {status}, so that it has no result"), None))
+        }
+        Err(failure) => Err(diagnosis::of_task_failure(&failure, request.method, &scene(open).await)),
+    }
+}
+
+async fn cancel(
+    request: &Request,
+    after: Duration,
+    reason: &str,
+    open: &Open,
+    scope: &Map<String, Value>,
+) -> Result<Option<Answer>, Diagnostic> {
+    let reason = fill_text(reason, scope)?;
+    match open.session.request_and_cancel(request.method, Some(request.params.clone()), after, &reason).await {
+        Err(CallFailure::Cancelled { .. }) => Ok(None),
+        Ok(Reply { elapsed, frame, .. }) => {
+            let message = format!("the call was answered after {}, before it was cancelled", show(elapsed));
+            let diagnostic = Diagnostic::error("answered-before-cancelled", message).hint("shorten `after`, or call what takes longer");
+            Err(diagnostic.evidence(diagnosis::evidence(&open.tap.transcript(), Some(frame))))
+        }
+        Err(failure) => Err(diagnosis::of_call_failure(&failure, request.method, &scene(open).await)),
+    }
+}
+
+pub(in crate::run) fn answer(reply: Reply, is_call: bool) -> Answer {
+    let payload = match &reply.answer {
+        Err(error) => Payload::of(error.to_value()),
+        Ok(result) if is_call => Payload::from_call_result(result),
+        Ok(result) => Payload::of(result.clone()),
+    };
+    Answer { result: reply.answer.map_err(Refusal::Rpc), payload, frame: Some(reply.frame), elapsed: reply.elapsed }
+}
+
+async fn as_it_stood(outcome: Result<Option<Reply>, CallFailure>, is_call: bool, open: &Open) -> Result<Option<Answer>, Diagnostic> {
+    match outcome {
+        Ok(reply) => Ok(reply.map(|reply| answer(reply, is_call))),
+        Err(CallFailure::Unanswered(Unanswered::Response { head, excerpt, .. })) if head.status >= 400 => {
+            let payload = Payload::of(json!({ "status": head.status, "body": excerpt }));
+            Ok(Some(Answer { result: Err(Refusal::Status(head.status)), payload, frame: Some(head.frame), elapsed: Duration::ZERO }))
+        }
+        Err(failure) => Err(diagnosis::of_call_failure(&failure, "what was sent", &scene(open).await)),
+    }
+}
+
+async fn over_http(request: &HttpRequest, open: &Open, scope: &Map<String, Value>, deadline: Duration) -> Result<Answer, Diagnostic> {
+    let HttpRequest { method, path, headers, body, in_session } = request;
+    let path = path.as_ref().map(|path| fill_text(path, scope)).transpose()?;
+    let mut all = Vec::new();
+    for (name, value) in headers {
+        all.push((name.clone(), fill_text(value, scope)?));
+    }
+    let body = match body.as_ref().map(|body| fill(body, scope)).transpose()? {
+        None => Vec::new(),
+        Some(Value::String(text)) => text.into_bytes(),
+        Some(json) => {
+            if !all.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+                all.push(("content-type".into(), "application/json".into()));
+            }
+            json.to_string().into_bytes()
+        }
+    };
+    let question = HttpQuestion { method: method.clone(), path, headers: all, body, in_session: *in_session, ..HttpQuestion::default() };
+    let asked = open.session.ask_over_http(&question, deadline).await;
+    match asked.expect("a case runs only where its actions can be done") {
+        Ok(HttpAnswer { head, body, elapsed }) => {
+            let mut headers = Map::new();
+            for (name, value) in &head.headers {
+                match headers.get_mut(name) {
+                    Some(Value::String(known)) => *known = format!("{known}, {value}"),
+                    _ => drop(headers.insert(name.clone(), json!(value))),
+                }
+            }
+            let text = String::from_utf8_lossy(&body).into_owned();
+            let body = match text.as_str() {
+                "" => Value::Null,
+                text => serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
+            };
+            let value = json!({ "status": head.status, "headers": headers, "body": body });
+            let payload = Payload { value: value.clone(), text: Some(text), origin: Origin::Json };
+            Ok(Answer { result: Ok(value), payload, frame: Some(head.frame), elapsed })
+        }
+        Err(failure) => Err(diagnosis::of_call_failure(&failure, method, &scene(open).await)),
+    }
+}
+
+async fn list(listing: Listing, open: &Open, deadline: Duration, policy: Policy<'_>) -> Tried {
+    let faults_before = resilience::faults_so_far(open);
+    let persisted = persist(open, policy, None, deadline, || list_once(listing, open, deadline), |_| None).await;
+    Tried::of(persisted, listing.method(), open, faults_before).await
+}
+
+/// The outer error is one of the wire, the inner one of the list that came.
+async fn list_once(listing: Listing, open: &Open, deadline: Duration) -> Result<Result<Answer, Diagnostic>, Setback> {
+    let method = listing.method();
+    let (key, name) = match listing {
+        Listing::Tools => ("tools", "name"),
+        Listing::Prompts => ("prompts", "name"),
+        Listing::Resources => ("resources", "uri"),
+        Listing::ResourceTemplates => ("resourceTemplates", "uriTemplate"),
+    };
+    let listed = match open.session.list(method, key, deadline).await {
+        Ok(listed) => listed,
+        Err(ListFailure::Rpc { error, frame, .. }) => {
+            let payload = Payload::of(error.to_value());
+            return Ok(Ok(Answer { result: Err(Refusal::Rpc(error)), payload, frame: Some(frame), elapsed: Duration::ZERO }));
+        }
+        Err(failure) => return Err(Setback::List(failure)),
+    };
+    if listing == Listing::Tools {
+        open.outputs.learn(&listed).await;
+    }
+    let flawed = |code: &str, message: String| Diagnostic::error(code, message).evidence(diagnosis::evidence(&open.tap.transcript(), None));
+    let mut by_name = Map::new();
+    for item in &listed.items {
+        let Some(found) = item.get(name).and_then(Value::as_str) else {
+            return Ok(Err(flawed("invalid-result", format!("an item of {method} has no text `{name}`: {item}"))));
+        };
+        if by_name.insert(found.to_owned(), item.clone()).is_some() {
+            return Ok(Err(flawed("duplicate-name", format!("{method} lists `{found}` twice"))));
+        }
+    }
+    // Moved, not copied: a list may be as large as the bounds allow.
+    let result = Value::Object(Map::from_iter([(key.to_owned(), Value::Array(listed.items))]));
+    Ok(Ok(Answer { result: Ok(result), payload: Payload::of(Value::Object(by_name)), frame: Some(listed.frame), elapsed: listed.elapsed }))
+}
+
+/// What makes a result unusable for every client, whatever the step expects (2024-11-05 to 2026-07-28, schema,
+/// `CallToolResult`).
+fn shape(action: &Action, answer: &Answer) -> Option<Diagnostic> {
+    let (Action::Call { .. }, Ok(result)) = (action, &answer.result) else { return None };
+    let flaw = match (result, result.get("content")) {
+        (Value::Object(_), Some(Value::Array(_))) => return None,
+        (Value::Object(result), None) => match result.get("resultType").and_then(Value::as_str) {
+            Some("input_required") => "the server asks for input, and no policy says how to answer",
+            // An extension's result type has a shape of its own.
+            Some(kind) if kind != "complete" => return None,
+            _ => "the result of a tool has to have `content`",
+        },
+        (Value::Object(_), Some(_)) => "the `content` of a result has to be a list",
+        _ => "the result of a tool has to be an object",
+    };
+    Some(Diagnostic { actual: Some(pretty(result)), ..Diagnostic::error("invalid-result", flaw) })
+}
+
+pub(in crate::run) async fn scene(open: &Open) -> Scene {
+    Scene::of(&open.session, &open.tap, Asker::Suite).await
+}
+
+pub(super) fn show(duration: Duration) -> String {
+    format!("{:.1} ms", duration.as_secs_f64() * 1e3)
+}

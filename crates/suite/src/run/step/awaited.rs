@@ -1,0 +1,89 @@
+//! What is to follow an action: notifications, and the end of the server's process. Waits for facts, within a deadline.
+
+use crate::judge::{Matcher, Payload, mismatch};
+use crate::plan::{Action, ExpectedExit, Spanned};
+use crate::run::sessions::Open;
+use mcproof_client::{Exit, Notification};
+use mcproof_record::{Diagnostic, FrameId};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// Waits until the notifications that came after `since` are as expected.
+pub(super) async fn notifications(
+    matcher: &Matcher,
+    open: &Open,
+    since: Option<FrameId>,
+    scope: &Map<String, Value>,
+    deadline: Duration,
+) -> Option<Diagnostic> {
+    let end = Instant::now() + deadline;
+    let mut arrivals = open.session.arrivals();
+    loop {
+        arrivals.mark_unchanged();
+        let came: Vec<Value> = open.session.notifications().into_iter().filter(|found| Some(found.frame) > since).map(as_value).collect();
+        let count = came.len();
+        let differences = match matcher.is_sequence() {
+            true => matcher.compare_in_order(&came, scope),
+            false => matcher.compare(&Payload::of(Value::Array(came.clone())), scope),
+        };
+        if differences.is_empty() {
+            return None;
+        }
+        let too_many = !matcher.is_sequence() && matcher.most_elements().is_some_and(|most| count > most);
+        let over = too_many || open.session.closed_because().is_some();
+        if over || !matches!(timeout_at(end, arrivals.changed()).await, Ok(Ok(()))) {
+            let mut diagnostic = mismatch("list of notifications", differences, &Value::Array(came))?.at(matcher.place().clone());
+            if count == 0 {
+                diagnostic.message = match open.session.closed_because() {
+                    Some(closed) => format!("no notification came before the connection ended: {closed}"),
+                    None => format!("no notification came within {}", seconds(deadline)),
+                };
+            }
+            return Some(diagnostic);
+        }
+    }
+}
+
+fn as_value(notification: Notification) -> Value {
+    let mut value = json!({ "method": notification.method });
+    if let (Some(object), Some(params)) = (value.as_object_mut(), notification.params) {
+        object.insert("params".into(), params);
+    }
+    value
+}
+
+/// Waits for the end of the server's process.
+pub(super) async fn exit(expected: &Spanned<ExpectedExit>, action: &Action, open: &Open, scope: &Map<String, Value>) -> Option<Diagnostic> {
+    let ExpectedExit { code, signal, within } = &expected.value;
+    let at = |diagnostic: Diagnostic| diagnostic.at(expected.place.clone());
+    let Some(exit) = open.session.wait_for_exit(*within).await else {
+        let message = format!("the server still runs, {} after `{}`", seconds(*within), action.title());
+        let diagnostic = at(Diagnostic::error("still-running", message));
+        return Some(match action {
+            Action::CloseStdin => diagnostic.hint("end the process when its stdin ends"),
+            Action::Signal(_) => diagnostic.hint("end the process in the signal's handler, or do not catch the signal"),
+            _ => diagnostic,
+        });
+    };
+    let wrong = |wanted: String| Some(at(Diagnostic::error("unexpected-exit", format!("expected {wanted}, found: {exit}"))));
+    match (code, signal, exit) {
+        (Some(matcher), _, Exit { code: Some(code), .. }) => {
+            let differences = matcher.compare(&Payload::of(json!(code)), scope);
+            let mut diagnostic = mismatch("exit code", differences, &json!(code))?.at(matcher.place().clone());
+            diagnostic.code = "unexpected-exit".into();
+            Some(diagnostic)
+        }
+        (Some(_), _, _) => wrong("an exit code".into()),
+        (None, Some(signal), found) if found.signal != Some(signal.number()) => wrong(format!("that {signal} ends the server")),
+        _ => None,
+    }
+}
+
+fn seconds(duration: Duration) -> String {
+    match duration.as_millis() {
+        millis @ 0..1000 => format!("{millis} ms"),
+        millis if millis.is_multiple_of(1000) => format!("{} s", millis / 1000),
+        _ => format!("{:.1} s", duration.as_secs_f64()),
+    }
+}

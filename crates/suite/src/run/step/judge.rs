@@ -1,0 +1,112 @@
+//! Holds an answer against the expectations of its step. No I/O.
+
+use super::act::{Answer, Refusal, show};
+use crate::judge::{Payload, mismatch, pretty};
+use crate::plan::{Expectations, ExpectedFailure, Mishap, Spanned, Step};
+use mcproof_record::Diagnostic;
+use serde_json::{Map, Value};
+
+pub(super) fn judge(step: &Step, answer: &Answer, scope: &Map<String, Value>) -> Vec<Diagnostic> {
+    let Expectations { payload, result, names, failure, .. } = &step.expect;
+    let mut diagnostics = Vec::new();
+    let outcome = judge_outcome(failure.as_ref().map(|failure| &failure.value), answer, scope);
+    if let Err(mut diagnostic) = outcome {
+        diagnostic.place = Some(failure.as_ref().map_or(&step.place, |failure| &failure.place).clone());
+        // What a failure lacks in its result is no news.
+        return vec![diagnostic];
+    }
+    if let Some(matcher) = payload {
+        let differences = matcher.compare(&answer.payload, scope);
+        diagnostics.extend(mismatch("answer", differences, &answer.payload.value).map(|found| found.at(matcher.place().clone())));
+    }
+    if let (Some(matcher), Ok(raw)) = (result, &answer.result) {
+        let differences = matcher.compare(&Payload::of(raw.clone()), scope);
+        diagnostics.extend(mismatch("result", differences, raw).map(|found| found.at(matcher.place().clone())));
+    }
+    if let (Some(names), Value::Object(found)) = (names, &answer.payload.value) {
+        diagnostics.extend(judge_names(&names.value, found).map(|diagnostic| diagnostic.at(names.place.clone())));
+    }
+    if let Some(within) = step.within.as_ref().filter(|within| answer.elapsed > within.value) {
+        let message = format!("the answer took {}, longer than {}", show(answer.elapsed), show(within.value));
+        diagnostics.push(Diagnostic::error("too-slow", message).at(within.place.clone()));
+    }
+    diagnostics
+}
+
+/// Whether the step expects that no answer comes, for this reason.
+pub(super) fn expects(step: &Step, mishap: Mishap) -> bool {
+    matches!(&step.expect.failure, Some(Spanned { value: ExpectedFailure::NoAnswer(mishaps), .. }) if mishaps.contains(&mishap))
+}
+
+/// Whether the action succeeded or failed as the step expects it.
+fn judge_outcome(expected: Option<&ExpectedFailure>, answer: &Answer, scope: &Map<String, Value>) -> Result<(), Diagnostic> {
+    let is_error = answer.result.as_ref().is_ok_and(is_tool_error);
+    let text = || answer.payload.text.clone().unwrap_or_else(|| answer.payload.value.to_string());
+    let unexpected = |message: String| {
+        Err(Diagnostic { actual: Some(pretty(&answer.payload.value)), ..Diagnostic::error("unexpected-outcome", message) })
+    };
+    match (expected, &answer.result) {
+        (None | Some(ExpectedFailure::Tool(_)), Err(refusal)) => {
+            let wanted = if expected.is_some() { "expected an `isError` result" } else { "expected a result" };
+            unexpected(format!("{wanted}, found {refusal}"))
+        }
+        (None, Ok(_)) if is_error => unexpected(format!("expected success, found an `isError` result: {}", text())),
+        (Some(ExpectedFailure::NoAnswer(_)), Ok(_)) => unexpected("expected that no answer comes, found one".into()),
+        (Some(ExpectedFailure::NoAnswer(_)), Err(refusal)) => unexpected(format!("expected that no answer comes, found {refusal}")),
+        (Some(ExpectedFailure::Either), Err(_)) | (None, Ok(_)) => Ok(()),
+        (Some(ExpectedFailure::Either), Ok(_)) if is_error => Ok(()),
+        (Some(ExpectedFailure::Either), Ok(_)) => unexpected("expected a failure, but the call succeeded".into()),
+        (Some(ExpectedFailure::Tool(_)), Ok(_)) if !is_error => unexpected("expected an `isError` result, but the call succeeded".into()),
+        (Some(ExpectedFailure::Tool(pattern)), Ok(_)) => match pattern {
+            Some(pattern) if !pattern.matches_within(&text(), scope) => {
+                unexpected(format!("the error text does not match {}: {}", pattern.describe_within(scope), text()))
+            }
+            _ => Ok(()),
+        },
+        (Some(ExpectedFailure::Rpc(_)), Ok(_)) => {
+            unexpected(format!("expected a JSON-RPC error, found {}", if is_error { "an `isError` result" } else { "a result" }))
+        }
+        (Some(ExpectedFailure::Rpc(_)), Err(Refusal::Status(_))) => {
+            let found = answer.result.as_ref().err().map(ToString::to_string).unwrap_or_default();
+            unexpected(format!("expected a JSON-RPC error, found {found}"))
+        }
+        (Some(ExpectedFailure::Rpc(matcher)), Err(Refusal::Rpc(error))) => {
+            let error = error.to_value();
+            let differences = matcher.as_ref().map(|matcher| matcher.compare(&Payload::of(error.clone()), scope)).unwrap_or_default();
+            mismatch("JSON-RPC error", differences, &error).map_or(Ok(()), Err)
+        }
+    }
+}
+
+fn judge_names(expected: &[String], found: &Map<String, Value>) -> Option<Diagnostic> {
+    let missing: Vec<&str> = expected.iter().map(String::as_str).filter(|name| !found.contains_key(*name)).collect();
+    let extra: Vec<&str> = found.keys().map(String::as_str).filter(|name| !expected.iter().any(|known| known == name)).collect();
+    let part = |names: &[&str], label: &str| (!names.is_empty()).then(|| format!("{label} {}", names.join(", ")));
+    let parts: Vec<String> = [part(&missing, "missing:"), part(&extra, "not expected:")].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| Diagnostic::error("unexpected-names", format!("the list is not as expected; {}", parts.join("; "))))
+}
+
+/// What the step saves of its answer, and what it cannot.
+pub(super) fn save(step: &Step, answer: &Answer) -> (Map<String, Value>, Vec<Diagnostic>) {
+    let result = answer.result.as_ref().map_or(Value::Null, Clone::clone);
+    let (mut saved, mut diagnostics) = (Map::new(), Vec::new());
+    for (name, path) in &step.save {
+        match path.value.select(&answer.payload, &result) {
+            Ok(value) => {
+                saved.insert(name.clone(), value.clone());
+            }
+            Err(error) => {
+                let mut diagnostic =
+                    Diagnostic::error("nothing-to-save", format!("`{name}` cannot be saved: {error}")).at(path.place.clone());
+                diagnostic.actual = Some(pretty(&answer.payload.value));
+                diagnostic.hint = error.hint;
+                diagnostics.push(diagnostic);
+            }
+        }
+    }
+    (saved, diagnostics)
+}
+
+pub(super) fn is_tool_error(result: &Value) -> bool {
+    result.get("isError") == Some(&Value::Bool(true))
+}

@@ -1,0 +1,138 @@
+//! Holds what tools answer against the `outputSchema` that they declare, without being asked (2025-06-18 to 2026-07-28,
+//! server/tools, output schema: servers MUST provide structured results that conform to it). What a session lists anyway is
+//! used; a session that lists nothing is asked once.
+
+use super::act::Answer;
+use super::judge::is_tool_error;
+use crate::judge::pretty;
+use crate::plan::{Action, OutputCheck, Step};
+use crate::run::sessions::Open;
+use mcproof_analysis::differences::{OutputFlaw, output_flaw};
+use mcproof_analysis::missing;
+use mcproof_client::Listed;
+use mcproof_record::{Diagnostic, Direction, FrameBody, FrameId};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::time::Duration;
+use tokio::sync::{Mutex, MutexGuard};
+
+/// The first revision with output schemas.
+const FIRST: &str = "2025-06-18";
+const LIST_CHANGED: &str = "notifications/tools/list_changed";
+
+/// The output schemas of a session, once its tools were listed.
+#[derive(Default)]
+pub(in crate::run) struct Outputs(Mutex<Option<Known>>);
+
+struct Known {
+    /// Of all tools; none if they cannot be listed.
+    names: Option<Vec<String>>,
+    schemas: HashMap<String, Value>,
+    /// The last page of the list.
+    frame: Option<FrameId>,
+}
+
+impl Known {
+    fn of(listed: &Listed) -> Self {
+        let schema = |tool: &Value| Some((tool.get("name")?.as_str()?.to_owned(), tool.get("outputSchema")?.clone()));
+        let all = listed.items.iter().chain(listed.rejected.iter().map(|(tool, _)| tool));
+        let names = all.filter_map(|tool| Some(tool.get("name")?.as_str()?.to_owned())).collect();
+        Self { names: Some(names), schemas: listed.items.iter().filter_map(schema).collect(), frame: Some(listed.frame) }
+    }
+}
+
+impl Outputs {
+    /// The session has listed its tools.
+    pub(super) async fn learn(&self, listed: &Listed) {
+        *self.0.lock().await = Some(Known::of(listed));
+    }
+
+    /// What the answer to a call owes to its schema.
+    pub(super) async fn check(
+        &self,
+        step: &Step,
+        tool: &Option<String>,
+        answer: &Answer,
+        open: &Open,
+        deadline: Duration,
+    ) -> Vec<Diagnostic> {
+        let (Action::Call { .. }, Some(tool), OutputCheck::Validated) = (&step.action, tool, step.output) else { return Vec::new() };
+        let Ok(result) = &answer.result else { return Vec::new() };
+        let is_complete = result.get("resultType").and_then(Value::as_str).is_none_or(|kind| kind == "complete");
+        if is_tool_error(result) || !is_complete || open.session.handshake().protocol_version.as_str() < FIRST {
+            return Vec::new();
+        }
+        let Some(schema) = self.schema(tool, open, deadline).await else { return Vec::new() };
+        let found = judge(tool, &schema, result);
+        found.into_iter().map(|diagnostic| diagnostic.at(step.place.clone())).collect()
+    }
+
+    /// Says so where a call that was refused was one of a tool that the server does not list, with the names that it may have
+    /// been meant for.
+    pub(super) async fn unknown_tool(&self, tool: &str, answer: &Answer, open: &Open, deadline: Duration) -> Option<String> {
+        let was_refused = answer.result.as_ref().map_or(true, is_tool_error);
+        let is_over = open.session.closed_because().is_some();
+        if !was_refused || is_over {
+            return None;
+        }
+        let known = self.known(open, deadline).await;
+        let names = known.as_ref().and_then(|known| known.names.as_ref())?;
+        missing("tool", tool, names.iter().map(String::as_str))
+    }
+
+    async fn schema(&self, tool: &str, open: &Open, deadline: Duration) -> Option<Value> {
+        self.known(open, deadline).await.as_ref().and_then(|known| known.schemas.get(tool).cloned())
+    }
+
+    /// What the last list told, or a new one if it is no longer true.
+    async fn known(&self, open: &Open, deadline: Duration) -> MutexGuard<'_, Option<Known>> {
+        let mut known = self.0.lock().await;
+        let stale = known.as_ref().is_some_and(|known| changed_since(open, known.frame));
+        if stale || known.is_none() {
+            // A tool that can be called without being listed breaks another rule than this one.
+            let listed = open.session.list("tools/list", "tools", deadline).await;
+            *known = Some(match listed {
+                Ok(listed) => Known::of(&listed),
+                Err(failure) => {
+                    let text = format!("answers are not held against what the tools declare, since these cannot be listed: {failure}");
+                    let frame = open.tap.record(Direction::Local, FrameBody::Note { text });
+                    Known { names: None, schemas: HashMap::new(), frame: Some(frame) }
+                }
+            });
+        }
+        known
+    }
+}
+
+fn changed_since(open: &Open, frame: Option<FrameId>) -> bool {
+    open.session.notifications().iter().any(|notification| notification.method == LIST_CHANGED && Some(notification.frame) > frame)
+}
+
+fn judge(tool: &str, schema: &Value, result: &Value) -> Option<Diagnostic> {
+    let hint = "answer as the `outputSchema` says; `validate_output: false` leaves the step unchecked";
+    match output_flaw(schema, result)? {
+        OutputFlaw::Missing => {
+            let message = format!("`{tool}` declares an `outputSchema`, and its result has no `structuredContent`");
+            let diagnostic = Diagnostic::error("missing-structured-content", message).hint(hint);
+            Some(Diagnostic { actual: Some(pretty(result)), ..diagnostic })
+        }
+        OutputFlaw::Differs(differences) => {
+            let message = format!("the result of `{tool}` breaks the tool's own `outputSchema`");
+            let diagnostic = Diagnostic::error("output-breaks-schema", message).hint(hint);
+            Some(Diagnostic { differences, actual: result.get("structuredContent").map(pretty), ..diagnostic })
+        }
+        OutputFlaw::TooCostly(too_costly) => {
+            let message = format!("the result of `{tool}` cannot be held against its `outputSchema`: {too_costly}");
+            let hint = "make schemas refer to each other less often, or results smaller: clients validate them, too; `validate_output: false` leaves the step unchecked";
+            Some(Diagnostic::error("costly-output-schema", message).hint(hint))
+        }
+        OutputFlaw::NoSchema(reason) => {
+            let message = format!("the `outputSchema` of `{tool}` is no valid JSON Schema: {reason}");
+            let diagnostic = Diagnostic::error("bad-output-schema", message);
+            Some(Diagnostic {
+                actual: Some(pretty(schema)),
+                ..diagnostic.hint("correct the schema; clients refuse the tool, or all of them")
+            })
+        }
+    }
+}
