@@ -1,5 +1,5 @@
-//! Turns what went wrong with a server into a diagnosis: named cause, evidence, next step. The one place where these
-//! sentences live, for suites and one-shot commands alike.
+//! Turns the failure of a connection or a request into a diagnostic: cause, evidence, remedy. The one place for these texts, for
+//! suites and one-shot commands alike.
 
 use crate::wording::shortened;
 use mcproof_client::jsonrpc::{Flaw, Malformed};
@@ -9,14 +9,14 @@ use mcproof_client::{
 };
 use mcproof_record::{Diagnostic, Direction, Evidence, ExchangeId, FrameBody, FrameId, Raw, Transcript};
 
-/// Frames and stderr lines that a diagnosis shows.
+/// The number of frames and stderr lines that a diagnostic shows.
 const FRAMES: usize = 8;
 const STDERR: usize = 12;
 
-/// As the system numbers it (`EACCES`).
+/// `EACCES`.
 const PERMISSION_DENIED: i32 = 13;
 
-/// Whose words a next step has to use.
+/// Who reads the diagnostic: decides whether a hint names keys or flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asker {
     /// A suite: its keys.
@@ -25,14 +25,14 @@ pub enum Asker {
     Driver,
     /// A command line: its flags.
     CommandLine,
-    /// A monitor: the keys of a target in its configuration. Whoever reads its pages has no command line.
+    /// A monitor: the keys of a target in its configuration. Readers of its pages have no command line.
     Monitor,
 }
 
 impl Asker {
-    pub fn says(self, suite: &str, driver: &str, command_line: &str) -> Option<String> {
+    pub fn hint(self, suite: &str, driver: &str, command_line: &str) -> Option<String> {
         Some(match self {
-            // Servers are written alike in both.
+            // Both describe servers with the same keys.
             Self::Suite | Self::Monitor => suite.to_owned(),
             Self::Driver => driver.to_owned(),
             Self::CommandLine => command_line.to_owned(),
@@ -40,33 +40,33 @@ impl Asker {
     }
 
     fn credentials(self) -> Option<String> {
-        self.says(
+        self.hint(
             "send credentials: `auth: { bearer: \"${env.TOKEN}\" }`, or `auth: { client_id: …, client_secret: \"${env.SECRET}\" }`",
             "send credentials: `headers: { \"Authorization\": \"Bearer …\" }` in `target`, and the token in `secrets`",
-            "send a token with --bearer env:NAME, get one for a machine with --auth client-credentials, or sign in on a terminal",
+            "send a token with --bearer env:NAME, request one with --auth client-credentials, or sign in on a terminal",
         )
     }
 
-    /// What to do with a server that was started over stdio, and serves HTTP.
+    /// The hint for a server that is started over stdio but serves HTTP.
     fn serves_http(self, url: &str) -> Option<String> {
-        let it = format!("it says that it serves {url}: ");
-        self.says(
-            &(it.clone() + "test it with `http: { command: …, url: … }` in place of `stdio`, or start it without HTTP"),
-            &(it.clone() + "reach it with `url` in `target`, or start it without HTTP"),
-            &(it + "name the URL before the `--`, or start it without HTTP"),
+        let listening = format!("the server reports that it listens at {url}: ");
+        self.hint(
+            &(listening.clone() + "use `http: { command: …, url: … }` instead of `stdio`, or start the server in stdio mode"),
+            &(listening.clone() + "set `url` in `target`, or start the server in stdio mode"),
+            &(listening + "put the URL before the `--`, or start the server in stdio mode"),
         )
     }
 
-    /// How to set a variable of the server.
+    /// The hint that sets an environment variable of the server.
     fn variable(self, name: &str) -> Option<String> {
-        self.says(
+        self.hint(
             &format!("set `{name}` in `env` of the server"),
             &format!("set `{name}` in `env` of `target`"),
             &format!("set it: -e {name}=…"),
         )
     }
 
-    /// How to let more pass.
+    /// The hint that raises a size limit.
     fn bound(self, bound: Bound) -> Option<String> {
         let (key, flag) = match bound {
             Bound::Line => ("line", "--max-line"),
@@ -76,87 +76,89 @@ impl Asker {
             Bound::Depth => ("depth", "--max-depth"),
             Bound::Values => ("values", "--max-values"),
         };
-        self.says(
-            &format!("raise `limits: {{ {key}: … }}` if the server may send so much"),
-            &format!("start `mcproof drive` with a larger {flag} if the server may send so much"),
-            &format!("raise {flag} if the server may send so much"),
+        self.hint(
+            &format!("raise `limits: {{ {key}: … }}` if the server is expected to send that much"),
+            &format!("start `mcproof drive` with a larger {flag} if the server is expected to send that much"),
+            &format!("raise {flag} if the server is expected to send that much"),
         )
     }
 }
 
-/// The one time limit that a target has.
-const LONGER: &str = "give the target a longer `timeout` in the configuration if the server needs so long";
+/// The hint for a monitor: a target has one time limit.
+const LONGER: &str = "raise `timeout` of the target in the configuration if the server needs longer";
 
-/// What is known besides the failure itself.
+/// The context of a failure: what else was recorded.
 pub struct Scene {
     pub transcript: Transcript,
     pub faults: Vec<Fault>,
-    /// How the server's process ended, if we started it and it has.
+    /// How the server's process ended, if mcproof started it and it has ended.
     pub exit: Option<Exit>,
     pub asker: Asker,
 }
 
 impl Scene {
-    /// Waits shortly for the last words of a server that is dying.
+    /// Waits briefly for the last output of a server that is exiting.
     pub async fn of(session: &Session, tap: &Tap, asker: Asker) -> Self {
         session.settle().await;
         Self { transcript: tap.transcript(), faults: session.faults(), exit: session.exit(), asker }
     }
 }
 
-/// Why no session could be opened.
+/// The diagnostic of a session that could not be opened.
 pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Transcript, asker: Asker) -> Diagnostic {
     use ConnectFailure as F;
-    let by_hand = || target.command().map(|command| format!("run `{}` by hand to see what it prints", shell_line(command)));
-    let own = |text: &str| Some(text.to_owned());
-    let flags = |flags: &str, members: &str| asker.says(if asker == Asker::Monitor { members } else { flags }, members, flags);
-    let spared = |flag: &str| match was_asked(transcript, "server/discover") && was_asked(transcript, "initialize") {
-        true => format!("; {flag} leaves out the question for the modern era, in case that is what it does not bear"),
+    let by_hand = || target.command().map(|command| format!("run `{}` in a terminal to see its output", shell_line(command)));
+    let fixed = |text: &str| Some(text.to_owned());
+    let flags = |flags: &str, members: &str| asker.hint(if asker == Asker::Monitor { members } else { flags }, members, flags);
+    let skip_discover = |flag: &str| match was_requested(transcript, "server/discover") && was_requested(transcript, "initialize") {
+        true => format!("; {flag} skips `server/discover`, in case the server cannot handle it"),
         false => String::new(),
     };
     let slow_start = || {
         if asker == Asker::Monitor {
-            return own(LONGER);
+            return fixed(LONGER);
         }
-        asker.says(
-            &format!("raise `timeouts.connect` if the server starts slowly{}", spared("`era: legacy`")),
-            &format!("raise `timeouts.connect_ms` if the server starts slowly{}", spared("`\"era\": \"legacy\"`")),
-            &format!("watch the wire with -v, or raise --connect-timeout if the server starts slowly{}", spared("--era legacy")),
+        asker.hint(
+            &format!("raise `timeouts.connect` if the server starts slowly{}", skip_discover("`era: legacy`")),
+            &format!("raise `timeouts.connect_ms` if the server starts slowly{}", skip_discover("`\"era\": \"legacy\"`")),
+            &format!("watch the wire with -v, or raise --connect-timeout if the server starts slowly{}", skip_discover("--era legacy")),
         )
     };
     let (code, hint) = match failure {
         F::Start(StartFailure::NotFound { program }) if program.contains(' ') => {
-            ("command-not-found", own("the whole command is one word: leave out the quotes around it"))
+            ("command-not-found", fixed("the whole command is quoted as one word: remove the quotes around it"))
         }
         F::Start(StartFailure::NotFound { program }) if program.starts_with('~') => {
-            ("command-not-found", own("no shell reads the command, so `~` is no folder: write the whole path"))
+            ("command-not-found", fixed("the command does not run in a shell, so `~` is not expanded: write the full path"))
         }
-        F::Start(StartFailure::NotFound { program }) => (
-            "command-not-found",
-            Some(format!("check the spelling of `{program}`, and that it is installed and on the PATH of this shell")),
-        ),
+        F::Start(StartFailure::NotFound { program }) => {
+            ("command-not-found", Some(format!("check the spelling of `{program}`, and that it is installed and on PATH")))
+        }
         F::Start(StartFailure::NoFolder(_)) => (
             "no-such-folder",
-            asker.says("correct `cwd`; it is relative to the file that names it", "correct `cwd` in `target`", "correct --cwd"),
+            asker.hint("correct `cwd`; it is relative to the file that names it", "correct `cwd` in `target`", "correct --cwd"),
         ),
         F::Start(StartFailure::Other { program, number: Some(PERMISSION_DENIED), .. }) => (
             "server-not-started",
-            Some(format!("name what runs it, such as `node {program}` or `python {program}`, or make it executable: chmod +x {program}")),
+            Some(format!(
+                "run it with its interpreter, such as `node {program}` or `python {program}`, or make it executable: chmod +x {program}"
+            )),
         ),
         F::Start(_) => ("server-not-started", by_hand()),
         F::Exited { .. } => {
-            let turns = if asker == Asker::Suite { "; one that cannot run twice at the same time needs --jobs 1" } else { "" };
+            let one_at_a_time =
+                if asker == Asker::Suite { "; use --jobs 1 if the server cannot run more than once at the same time" } else { "" };
             let hint = missing_piece(transcript, |name| asker.variable(name)).or_else(by_hand);
-            ("server-exited", hint.map(|hint| hint + turns))
+            ("server-exited", hint.map(|hint| hint + one_at_a_time))
         }
         F::AddressTaken { .. } => {
-            ("address-taken", own("end the process that listens there, or let mcproof choose a free port with `${port}`"))
+            ("address-taken", fixed("stop the process that listens on this address, or use `${port}` to have mcproof choose a free port"))
         }
         F::NotListening { elsewhere, .. } if !elsewhere.is_empty() => {
-            ("listens-elsewhere", own("pass `${port}` to the server and use it in `url`, or correct `url`"))
+            ("listens-elsewhere", fixed("pass `${port}` to the server and use it in `url`, or correct `url`"))
         }
         F::NotListening { .. } => ("server-not-listening", slow_start()),
-        F::NotLocated { .. } => ("port-not-announced", own("check `port_from` against the lines that the server prints")),
+        F::NotLocated { .. } => ("port-not-announced", fixed("check that `port_from` matches a line that the server prints")),
         F::Address(_) => ("bad-url", None),
         F::Unauthorized { .. } => ("unauthorized", asker.credentials()),
         F::Unanswered { failure, method, faults } => {
@@ -168,10 +170,10 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
                     diagnostic.hint = elsewhere.and_then(|url| asker.serves_http(&url)).or_else(slow_start);
                 }
                 CallFailure::Unanswered(Unanswered::Unreachable(broken)) if target.is_over_tls() && broken.bound.is_none() => {
-                    diagnostic.hint = asker.says(
-                        "check the URL; `tls: { ca: … }` names an authority to trust, `cert` the certificate to show, `proxy` the way out",
-                        "check the URL; `mcproof drive` takes --cacert for an authority to trust, --cert for the certificate to show, --proxy for the way out",
-                        "check the URL; --cacert names an authority to trust, --cert the certificate to show, --proxy the way out",
+                    diagnostic.hint = asker.hint(
+                        "check the URL; `tls: { ca: … }` sets the CA to trust, `cert` the client certificate, `proxy` the proxy",
+                        "check the URL; start `mcproof drive` with --cacert to set the CA to trust, --cert for the client certificate, --proxy for the proxy",
+                        "check the URL; --cacert sets the CA to trust, --cert the client certificate, --proxy the proxy",
                     );
                 }
                 _ => {}
@@ -186,15 +188,15 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
         F::OtherVersion { found, .. } => (
             "version-mismatch",
             flags(
-                &format!("ask for that revision: --protocol-version {found}"),
-                &format!("ask for that revision: `\"protocol_version\": \"{found}\"`"),
+                &format!("request that revision: --protocol-version {found}"),
+                &format!("request that revision: `\"protocol_version\": \"{found}\"`"),
             ),
         ),
         F::UnknownVersion { .. } | F::NoCommonVersion { .. } => (
             "version-mismatch",
             flags(
-                "ask for a revision that the server speaks, with --protocol-version",
-                "ask for a revision that the server speaks, with `protocol_version`",
+                "request a revision that the server supports with --protocol-version",
+                "request a revision that the server supports with `protocol_version`",
             ),
         ),
         F::Sse(SseFailure::Unauthorized { .. }) => ("unauthorized", asker.credentials()),
@@ -205,7 +207,7 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
         F::SseTimedOut { faults, .. } if !faults.is_empty() => {
             ("no-event-stream", faults.first().and_then(|fault| kind_hint(&fault.kind)).map(str::to_owned))
         }
-        F::Sse(_) | F::SseTimedOut { .. } => ("no-event-stream", own("check that the URL is the one of the event stream, mostly `/sse`")),
+        F::Sse(_) | F::SseTimedOut { .. } => ("no-event-stream", fixed("check that the URL is the event stream endpoint, usually `/sse`")),
         F::NoModernSse => {
             ("version-mismatch", flags("use the `http` transport, or drop `--era modern`", "use the `http` transport, or another `era`"))
         }
@@ -213,7 +215,7 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
     finish(Diagnostic::error(code, failure.to_string()), hint, transcript)
 }
 
-/// Why a request got no answer.
+/// The diagnostic of a request without a response.
 pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Diagnostic {
     let mut message = failure.to_string();
     if let Some(bound) = bound_of(failure) {
@@ -224,7 +226,7 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
             ("not-a-message", scene.faults.last().and_then(|fault| fault_hint(fault, &scene.transcript, scene.asker)))
         }
         (CallFailure::Lost(kind), _) => (code_of_kind(kind), kind_hint(kind).map(str::to_owned)),
-        // A process that ends after its deadline ended too late to be the cause.
+        // A process that exits after the deadline of the request is not the cause.
         (CallFailure::TimedOut { .. }, _) => match scene.faults.first() {
             Some(fault) => {
                 message += &format!("; meanwhile {}", describe_fault(fault, &scene.transcript));
@@ -232,7 +234,7 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
             }
             None if scene.asker == Asker::Monitor => ("no-answer", Some(LONGER.to_owned())),
             None => {
-                let hint = scene.asker.says(
+                let hint = scene.asker.hint(
                     "raise `timeouts.request`, or `timeout` of the step, if the server needs longer",
                     "raise `timeouts.request_ms`, or `timeout_ms` of the request, if the server needs longer",
                     "raise --timeout if the server needs longer, or watch the wire with -v",
@@ -241,14 +243,14 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
             }
         },
         (CallFailure::Closed(Closed::Exited(exit)), _) | (_, Some(exit)) => {
-            message = format!("{exit}, before answering `{method}`");
+            message = format!("{exit}, before responding to `{method}`");
             ("server-exited", missing_piece(&scene.transcript, |name| scene.asker.variable(name)))
         }
         (CallFailure::Unauthorized { .. }, None) => ("unauthorized", scene.asker.credentials()),
         (CallFailure::Cancelled { .. }, None) => ("cancelled", None),
         (CallFailure::Closed(_), None) => ("connection-closed", None),
         (CallFailure::Unanswered(Unanswered::Unreachable(_)), None) => {
-            ("server-unreachable", Some("check that the server runs, and its URL".into()))
+            ("server-unreachable", Some("check that the server is running and that the URL is correct".into()))
         }
         (CallFailure::Unanswered(Unanswered::Response { head, excerpt, .. }), None) => {
             let fault = scene.faults.last().filter(|fault| belongs_to(fault, head.exchange, &scene.transcript));
@@ -263,7 +265,7 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
     finish(Diagnostic::error(code, message), hint, &scene.transcript)
 }
 
-/// Why a list could not be had.
+/// The diagnostic of a list that could not be retrieved.
 pub fn of_list_failure(failure: &ListFailure, method: &str, scene: &Scene) -> Diagnostic {
     let code = match failure {
         ListFailure::Call(failure) => return of_call_failure(failure, method, scene),
@@ -274,36 +276,36 @@ pub fn of_list_failure(failure: &ListFailure, method: &str, scene: &Scene) -> Di
     finish(Diagnostic::error(code, failure.to_string()), None, &scene.transcript)
 }
 
-/// Why a call did not become a task, or its task came to no end.
+/// The diagnostic of a call that did not become a task, or whose task did not finish.
 pub fn of_task_failure(failure: &TaskFailure, method: &str, scene: &Scene) -> Diagnostic {
     use TaskFailure as F;
-    let own = |text: &str| Some(text.to_owned());
+    let fixed = |text: &str| Some(text.to_owned());
     let (code, hint) = match failure {
         F::Call(failure) => return of_call_failure(failure, method, scene),
         F::List(failure) => return of_list_failure(failure, "tools/list", scene),
         F::NotInThisRevision { .. } | F::NotDeclared { .. } | F::NotForThisTool { .. } => {
-            ("tasks-not-offered", own("leave out `task`, or let the server offer tasks in this revision"))
+            ("tasks-not-offered", fixed("remove `task`, or use a server that offers tasks in this revision"))
         }
         F::Rpc { .. } => ("rpc-error", None),
         F::NotATask { .. } => ("not-a-task", None),
-        F::NoInput { .. } => ("no-policy", own("say under `answers` how to respond")),
-        F::TimedOut { .. } => ("no-answer", own("raise `timeouts.request`, or `timeout` of the step, if the task needs longer")),
+        F::NoInput { .. } => ("no-policy", fixed("set the response under `answers`")),
+        F::TimedOut { .. } => ("no-answer", fixed("raise `timeouts.request`, or `timeout` of the step, if the task needs longer")),
     };
     finish(Diagnostic::error(code, failure.to_string()), hint, &scene.transcript)
 }
 
-/// The bound that a request broke on, if it did.
+/// The size limit that a request failed on, if any.
 fn bound_of(failure: &CallFailure) -> Option<Bound> {
     match failure {
         CallFailure::Closed(Closed::TooLong { .. }) => Some(Bound::Line),
         CallFailure::Closed(Closed::StreamBroken(broken))
         | CallFailure::Unanswered(Unanswered::Unreachable(broken) | Unanswered::Response { broken: Some(broken), .. }) => broken.bound,
-        CallFailure::NotAnAnswer(malformed) => bound_of_flaw(&malformed.flaw),
+        CallFailure::NotAnAnswer(malformed) => bound_of_malformed(&malformed.flaw),
         _ => None,
     }
 }
 
-fn bound_of_flaw(flaw: &Flaw) -> Option<Bound> {
+fn bound_of_malformed(flaw: &Flaw) -> Option<Bound> {
     match flaw {
         Flaw::TooDeep(_) => Some(Bound::Depth),
         Flaw::TooManyValues(_) => Some(Bound::Values),
@@ -322,7 +324,7 @@ fn code_of_bound(bound: Bound) -> &'static str {
     }
 }
 
-/// Whether a diagnosis of a failed request names what the server sent wrongly already.
+/// Whether the diagnostic of a failed request already names the invalid data that the server sent.
 pub fn names_fault(diagnostic: &Diagnostic) -> bool {
     let codes = [
         "no-answer",
@@ -340,7 +342,7 @@ pub fn names_fault(diagnostic: &Diagnostic) -> bool {
     codes.contains(&diagnostic.code.as_str())
 }
 
-/// Something that the server sent and no conforming server sends.
+/// The diagnostic of something that no conforming server sends.
 pub fn of_fault(fault: &Fault, transcript: &Transcript, asker: Asker) -> Diagnostic {
     let mut diagnostic = Diagnostic::error(code_of_kind(&fault.kind), describe_fault(fault, transcript));
     diagnostic.hint = fault_hint(fault, transcript, asker);
@@ -349,7 +351,7 @@ pub fn of_fault(fault: &Fault, transcript: &Transcript, asker: Asker) -> Diagnos
 
 fn code_of_kind(kind: &FaultKind) -> &'static str {
     match kind {
-        FaultKind::Malformed(malformed) => bound_of_flaw(&malformed.flaw).map_or("not-a-message", code_of_bound),
+        FaultKind::Malformed(malformed) => bound_of_malformed(&malformed.flaw).map_or("not-a-message", code_of_bound),
         FaultKind::UnknownId(_) => "unknown-id",
         FaultKind::TextForNumber(_) => "id-of-another-type",
         FaultKind::NotWaitedFor(_) => "answered-twice",
@@ -380,8 +382,8 @@ fn describe_fault(fault: &Fault, transcript: &Transcript) -> String {
     let line = line_of(fault, transcript);
     match &fault.kind {
         FaultKind::Malformed(malformed) => match line {
-            Some(line) => format!("the server wrote a line on stdout that is no message ({malformed}): {}", excerpt(&line)),
-            None => format!("the server sent something that is no message: {malformed}"),
+            Some(line) => format!("the server wrote a line on stdout that is not an MCP message ({malformed}): {}", excerpt(&line)),
+            None => format!("the server sent something that is not an MCP message: {malformed}"),
         },
         kind => format!("the server sent {kind}"),
     }
@@ -394,52 +396,54 @@ fn fault_hint(fault: &Fault, transcript: &Transcript, asker: Asker) -> Option<St
         return Some(remedy.to_owned());
     }
     Some(match (flaw, line) {
-        (Flaw::NotUtf8(_), _) => "write UTF-8: JSON has no other encoding".into(),
-        (Flaw::ByteOrderMark, _) => "write without a byte order mark".into(),
+        (Flaw::NotUtf8(_), _) => "encode the output as UTF-8, which JSON requires".into(),
+        (Flaw::ByteOrderMark, _) => "remove the byte order mark".into(),
         (Flaw::TooManyValues(_), _) => return asker.bound(Bound::Values),
         (Flaw::TooDeep(_), _) => return asker.bound(Bound::Depth),
         (Flaw::NotAMessage(_) | Flaw::NotAnObject(_), _) => return None,
         (Flaw::NotJson(_), Some(line)) if is_piece_of_json(&line) => {
-            "write each message on one line: JSON that is pretty-printed breaks into many".into()
+            "write each message on one line: pretty-printed JSON spans several lines".into()
         }
-        (Flaw::NotJson(_), Some(_)) => "stdout belongs to the protocol: one message a line, and logs to stderr".into(),
+        (Flaw::NotJson(_), Some(_)) => "write only messages to stdout, one per line, and write logs to stderr".into(),
         (Flaw::NotJson(_), None) => return None,
     })
 }
 
-/// What to do about it, where no more than its kind has to be known for that.
+/// The remedy for a kind of fault, where it does not depend on the data.
 fn kind_hint(kind: &FaultKind) -> Option<&'static str> {
     Some(match kind {
         FaultKind::Malformed(_) | FaultKind::NotWaitedFor(_) => return None,
         FaultKind::UnknownId(_) | FaultKind::TextForNumber(_) | FaultKind::NoId(_) => {
-            "give each answer the `id` of its request, with its type: 1 is not \"1\""
+            "set the `id` of each response to that of its request, with the same type: 1 is not \"1\""
         }
         FaultKind::OtherEvent(_) => "send messages as events without a name, or with `event: message`",
-        FaultKind::UnfinishedEvent => "end each event with a blank line, that is with two line feeds after its `data:` line, and flush it",
+        FaultKind::UnfinishedEvent => "end each event with a blank line (two line feeds after its `data:` line), and flush the stream",
         FaultKind::EventWithoutData(line) if line.trim_start().starts_with(['{', '[']) => {
-            "write `data: ` before the message, or answer with plain JSON as `Content-Type: application/json`"
+            "write `data: ` before the message, or respond with plain JSON and `Content-Type: application/json`"
         }
         FaultKind::EventWithoutData(_) => {
-            "begin the line with `data: `, in lower case: an event stream knows the fields data, event, id and retry"
+            "begin the line with `data: `, in lowercase: the fields of an event stream are data, event, id, and retry"
         }
-        FaultKind::UnknownRevision(_) => "answer `initialize` with a revision that the client may know, best the one that it offers",
-        FaultKind::OtherMediaType(_) => "announce it as `Content-Type: application/json`",
-        FaultKind::AnswerOffStream => "answer the POST with 202 and no body, and send the message on the event stream",
-        FaultKind::UnfinishedLine => "end each message with a line feed, and flush it",
-        FaultKind::NotificationRefused { .. } => "answer a notification with 202 and no body",
-        FaultKind::TooManyRequests { .. } => "take the answers to earlier requests before asking for more",
+        FaultKind::UnknownRevision(_) => {
+            "respond to `initialize` with a revision that the client supports, preferably the one that it requests"
+        }
+        FaultKind::OtherMediaType(_) => "set `Content-Type: application/json`",
+        FaultKind::AnswerOffStream => "respond to the POST with 202 and no body, and send the message on the event stream",
+        FaultKind::UnfinishedLine => "end each message with a line feed, and flush the stream",
+        FaultKind::NotificationRefused { .. } => "respond to a notification with 202 and no body",
+        FaultKind::TooManyRequests { .. } => "read the client's responses to earlier requests before sending more",
     })
 }
 
-/// What to do about content of an HTTP response that is in another form than its head announces.
+/// The remedy for an HTTP body that does not have the format that its headers announce.
 fn http_form(fault: &Fault, transcript: &Transcript) -> Option<&'static str> {
     let frame = transcript.frames.iter().find(|frame| frame.id == fault.frame)?;
     match &frame.body {
         FrameBody::HttpBody { bytes, .. } if is_event_stream(&bytes.to_text()) => {
-            Some("the body is an event stream: announce it as `Content-Type: text/event-stream`")
+            Some("the body is an event stream: set `Content-Type: text/event-stream`")
         }
         FrameBody::SseEvent { bytes, .. } if bytes.to_text().lines().any(|line| !line.is_empty() && !is_field(line)) => {
-            Some("begin each line of a message with `data: `, or write it as JSON on one line")
+            Some("begin each line of a message with `data: `, or write the JSON on one line")
         }
         _ => None,
     }
@@ -450,13 +454,13 @@ fn is_field(line: &str) -> bool {
     ["", "data", "event", "id", "retry"].contains(&name)
 }
 
-/// Whether a body that is announced as something else begins as an event stream does.
+/// Whether a body with another content type begins like an event stream.
 fn is_event_stream(body: &str) -> bool {
     let first = body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     first.contains(':') && is_field(first)
 }
 
-/// Whether a line looks like one of many that JSON was broken into, and not like `[info] started`.
+/// Whether a line looks like part of pretty-printed JSON, and not like `[info] started`.
 fn is_piece_of_json(line: &str) -> bool {
     let line = line.trim();
     match line.strip_prefix('[') {
@@ -465,7 +469,7 @@ fn is_piece_of_json(line: &str) -> bool {
     }
 }
 
-/// Whether a fault stands in a response of that exchange.
+/// Whether a fault is in the response of that exchange.
 fn belongs_to(fault: &Fault, exchange: ExchangeId, transcript: &Transcript) -> bool {
     let frame = transcript.frames.iter().find(|frame| frame.id == fault.frame);
     frame.is_some_and(|frame| match &frame.body {
@@ -474,7 +478,7 @@ fn belongs_to(fault: &Fault, exchange: ExchangeId, transcript: &Transcript) -> b
     })
 }
 
-/// The text of a stdio line that is a fault; `None` for what came over HTTP.
+/// The text of a stdio line with a fault; `None` over HTTP.
 fn line_of(fault: &Fault, transcript: &Transcript) -> Option<String> {
     let frame = transcript.frames.iter().find(|frame| frame.id == fault.frame)?;
     match &frame.body {
@@ -488,7 +492,8 @@ fn excerpt(line: &str) -> String {
     format!("`{}`", shortened(line, WIDTH))
 }
 
-/// What the last words of a server say is missing, as the usual runtimes put it. `variable` says how to set one.
+/// The remedy for a missing module, file, port or variable that the last lines of stderr name, in the wording of common runtimes.
+/// `variable` returns the hint that sets a variable.
 pub fn missing_piece(transcript: &Transcript, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let lines = transcript.tail(0, 40).stderr;
     let after = |line: &str, mark: &str| {
@@ -501,30 +506,30 @@ pub fn missing_piece(transcript: &Transcript, variable: impl Fn(&str) -> Option<
         let marks = ["Cannot find module", "Cannot find package", "No module named"];
         if let Some(module) = marks.iter().find_map(|mark| after(line, mark)) {
             return Some(match module.starts_with('/') {
-                true => format!("`{module}` is not there: check the path, and build it if it has to be built"),
-                false => format!("install or build what provides `{module}` before the server is started"),
+                true => format!("`{module}` does not exist: check the path, and run the build step if there is one"),
+                false => format!("install or build the package that provides `{module}` before starting the server"),
             });
         }
         if let Some(file) = after(line, "can't open file") {
-            return Some(format!("`{file}` is not there: check the path"));
+            return Some(format!("`{file}` does not exist: check the path"));
         }
         if line.contains("EADDRINUSE") || line.contains("ddress already in use") {
-            return Some("its port is taken: pass `${port}` to the server, so that mcproof chooses a free one".into());
+            return Some("the port of the server is in use: pass `${port}` to the server, and mcproof chooses a free one".into());
         }
         variable(missing_variable(line)?)
     })
 }
 
-fn was_asked(transcript: &Transcript, method: &str) -> bool {
-    let asks = |raw: &Raw| raw.to_text().contains(&format!("\"method\":\"{method}\""));
+fn was_requested(transcript: &Transcript, method: &str) -> bool {
+    let names_method = |raw: &Raw| raw.to_text().contains(&format!("\"method\":\"{method}\""));
     transcript.frames.iter().any(|frame| match &frame.body {
-        FrameBody::Line { bytes, .. } => frame.direction == Direction::ToServer && asks(bytes),
-        FrameBody::HttpRequest { body, .. } => asks(body),
+        FrameBody::Line { bytes, .. } => frame.direction == Direction::ToServer && names_method(bytes),
+        FrameBody::HttpRequest { body, .. } => names_method(body),
         _ => false,
     })
 }
 
-/// The local URL that the last words of a server speak of.
+/// The local URL that the last lines of stderr name.
 fn served_url(transcript: &Transcript) -> Option<String> {
     transcript.tail(0, 40).stderr.iter().find_map(|line| {
         let word = line.split_whitespace().find(|word| word.starts_with("http://"))?;
@@ -533,7 +538,7 @@ fn served_url(transcript: &Transcript) -> Option<String> {
     })
 }
 
-/// The environment variable that a line asks for.
+/// The environment variable that a line reports as missing.
 fn missing_variable(line: &str) -> Option<&str> {
     const COMPLAINTS: [&str; 13] = [
         "not set",
@@ -551,7 +556,7 @@ fn missing_variable(line: &str) -> Option<&str> {
         "KeyError",
     ];
     let is_name = |word: &&str| word.contains('_') && word.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_'));
-    // Codes of errors are written like variables.
+    // Error codes look like variables.
     let is_code = |word: &&str| word.starts_with("ERR_") || word.ends_with("NOT_FOUND");
     let complains = COMPLAINTS.iter().any(|complaint| line.contains(complaint));
     let mut words = line.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
@@ -561,28 +566,28 @@ fn missing_variable(line: &str) -> Option<&str> {
 fn http_hint(head: &HttpHead, excerpt: &str, asker: Asker) -> Option<String> {
     let kind = head.header("content-type").unwrap_or_default();
     Some(match head.status {
-        301 | 302 | 307 | 308 => "the server redirects: use the URL that it names".into(),
+        301 | 302 | 307 | 308 => "the server redirects: use the URL in its `Location` header".into(),
         404 => "check the path of the URL; many servers listen at /mcp".into(),
         405 => {
-            return asker.says(
-                "check the path of the URL; a server of HTTP+SSE is reached with `sse:` in place of `http:`",
-                "check the path of the URL; a server of HTTP+SSE is reached with `\"transport\": \"sse\"`",
-                "check the path of the URL; a server of HTTP+SSE is reached with --transport sse",
+            return asker.hint(
+                "check the path of the URL; for an HTTP+SSE server, use `sse:` instead of `http:`",
+                "check the path of the URL; for an HTTP+SSE server, set `\"transport\": \"sse\"`",
+                "check the path of the URL; for an HTTP+SSE server, use --transport sse",
             );
         }
-        501 => "check the URL: what listens there takes no POST".into(),
+        501 => "check the URL: this endpoint does not accept POST".into(),
         401 => return asker.credentials(),
-        406 => "the server refuses our Accept header, which names application/json and text/event-stream".into(),
+        406 => "the server must accept requests with `Accept: application/json, text/event-stream`".into(),
         200 if !kind.starts_with("application/json") && !kind.starts_with("text/event-stream") => match excerpt {
-            text if is_event_stream(text) => "the body is an event stream: announce it as `Content-Type: text/event-stream`".into(),
-            text if text.trim_start().starts_with('{') => "the body is JSON: announce it as `Content-Type: application/json`".into(),
-            _ => "answer with `Content-Type: application/json` or `text/event-stream`".into(),
+            text if is_event_stream(text) => "the body is an event stream: set `Content-Type: text/event-stream`".into(),
+            text if text.trim_start().starts_with('{') => "the body is JSON: set `Content-Type: application/json`".into(),
+            _ => "respond with `Content-Type: application/json` or `text/event-stream`".into(),
         },
         _ => return None,
     })
 }
 
-/// A command as a shell would take it.
+/// A command, quoted for a shell.
 pub fn shell_line(command: &[String]) -> String {
     shlex::try_join(command.iter().map(String::as_str)).unwrap_or_else(|_| command.join(" "))
 }
@@ -592,7 +597,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn log_lines_are_told_from_pieces_of_json() {
+    fn log_lines_are_distinguished_from_pieces_of_json() {
         let check = |line: &str, expected: bool| assert_eq!(is_piece_of_json(line), expected, "{line}");
         check("{", true);
         check("  \"id\": 1,", true);
@@ -606,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_is_asked_for_is_found() {
+    fn a_variable_that_a_line_reports_as_missing_is_found() {
         let check = |line: &str, expected: Option<&str>| assert_eq!(missing_variable(line), expected, "{line}");
         check("Error: DATABASE_URL environment variable is required", Some("DATABASE_URL"));
         check("KeyError: 'API_KEY'", Some("API_KEY"));

@@ -1,11 +1,11 @@
-//! What a server sent that not every client takes: whoever uses a server is told, whoever is strict refuses it. Knows sessions,
-//! not what was asked of them.
+//! Oddities: what a server did wrong and clients tolerate. Reported as warnings, or as errors with `--strict`. Knows sessions,
+//! not the requests in them.
 
 use crate::diagnosis::{self, Asker};
 use mcproof_client::Session;
 use mcproof_record::{Diagnostic, ProbeVerdict, Severity};
 
-/// What becomes of what is odd.
+/// How oddities are reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Oddities {
     #[default]
@@ -14,7 +14,7 @@ pub enum Oddities {
 }
 
 impl Oddities {
-    /// Of one, as something to tell.
+    /// The severity of the diagnostic of an oddity.
     pub fn severity(self) -> Severity {
         match self {
             Self::Told => Severity::Warning,
@@ -22,7 +22,7 @@ impl Oddities {
         }
     }
 
-    /// Of a server that sent one, and works all the same.
+    /// The verdict on a server that works apart from an oddity.
     pub fn verdict(self) -> ProbeVerdict {
         match self {
             Self::Told => ProbeVerdict::Warning,
@@ -31,9 +31,9 @@ impl Oddities {
     }
 }
 
-/// What was odd in a session.
+/// The oddities of a session.
 pub struct Odd {
-    /// One of each kind: a server that logs to stdout does it all the time.
+    /// One of each kind: a server that logs to stdout does so repeatedly.
     pub kinds: Vec<Diagnostic>,
     /// All of them.
     pub count: usize,
@@ -46,9 +46,9 @@ impl Odd {
         if !faults.is_empty() {
             let transcript = session.tap().transcript();
             for fault in &faults {
-                let told = diagnosis::of_fault(fault, &transcript, asker);
-                if !kinds.iter().any(|known| known.code == told.code && known.hint == told.hint) {
-                    kinds.push(Diagnostic { severity: oddities.severity(), ..told });
+                let diagnostic = diagnosis::of_fault(fault, &transcript, asker);
+                if !kinds.iter().any(|known| known.code == diagnostic.code && known.hint == diagnostic.hint) {
+                    kinds.push(Diagnostic { severity: oddities.severity(), ..diagnostic });
                 }
             }
         }

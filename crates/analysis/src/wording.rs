@@ -1,6 +1,6 @@
-//! Texts of servers as far as a sentence bears them. Knows no terminals: what comes out is as hostile as what went in.
+//! Shortens texts of servers for use in a sentence. Does not escape control characters: the result is as untrusted as the input.
 
-/// The first `most` characters of a text; an ellipsis says that there are more.
+/// The first `most` characters of a text, with an ellipsis if it is longer.
 pub fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -16,7 +16,7 @@ pub fn excerpt(sent: impl AsRef<[u8]>) -> String {
     shortened(&line, MOST)
 }
 
-/// A duration in seconds, as people write it: `60 s`, `2.5 s`.
+/// A duration in seconds: `60 s`, `2.5 s`.
 pub fn seconds(duration: std::time::Duration) -> String {
     let seconds = duration.as_secs_f64();
     if seconds.fract() == 0.0 { format!("{seconds:.0} s") } else { format!("{seconds:.1} s") }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_between_characters_and_says_so() {
+    fn a_text_is_cut_between_characters_with_an_ellipsis() {
         for (text, most, expected) in [("", 0, ""), ("abc", 3, "abc"), ("abcd", 3, "abc…"), ("äöü", 2, "äö…"), ("a", 0, "…")] {
             assert_eq!(shortened(text, most), expected, "{text:?} cut to {most}");
         }

@@ -1,7 +1,7 @@
 //! A client that sends what it must not, and looks whether the server still answers afterwards. A server that does not
 //! survive is started again for what comes next.
 
-use super::visit::Visit;
+use super::explorer::Explorer;
 use super::{Inquiry, process};
 use mcproof_analysis::probes::CONTROL;
 use mcproof_client::{EraChoice, TransportKind, WaitFor};
@@ -16,10 +16,10 @@ const BRIEFLY: Duration = Duration::from_millis(500);
 const HUGE: usize = 4 << 20;
 
 /// What is sent as it stands: the probe, and one message after the other.
-fn abuses(visit: &Visit<'_>) -> Vec<(&'static str, Vec<Vec<u8>>)> {
+fn abuses(explorer: &Explorer<'_>) -> Vec<(&'static str, Vec<Vec<u8>>)> {
     let ask = |id: &str, params: Value| {
-        let method = if visit.is_modern() { "server/discover" } else { "ping" };
-        line(&visit.request(json!(id), method, params))
+        let method = if explorer.is_modern() { "server/discover" } else { "ping" };
+        line(&explorer.build_request(json!(id), method, params))
     };
     let tell = |method: &str, params: Value| line(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     let mut invalid = ask("mcproof-invalid-utf8", json!({ "text": "?" }));
@@ -32,13 +32,13 @@ fn abuses(visit: &Visit<'_>) -> Vec<(&'static str, Vec<Vec<u8>>)> {
         ("unknown-cancel", vec![tell("notifications/cancelled", json!({ "requestId": "mcproof-never-asked" }))]),
         ("duplicate-id", vec![twice.clone(), twice]),
         ("blank-line", vec![b"\n".to_vec()]),
-        ("batch", vec![line(&json!([visit.request(json!("mcproof-batch"), "tools/list", json!({}))]))]),
+        ("batch", vec![line(&json!([explorer.build_request(json!("mcproof-batch"), "tools/list", json!({}))]))]),
         ("malformed-json", vec![b"{\"jsonrpc\":\"2.0\",\"id\":\"mcproof-malformed\",\"method\":\n".to_vec()]),
         ("invalid-utf8", vec![invalid]),
         ("huge-message", vec![ask("mcproof-huge", json!({ "padding": "x".repeat(HUGE) }))]),
     ];
     // Lines are a matter of stdio.
-    abuses.retain(|(probe, _)| *probe != "blank-line" || visit.kind() == TransportKind::Stdio);
+    abuses.retain(|(probe, _)| *probe != "blank-line" || explorer.kind() == TransportKind::Stdio);
     abuses
 }
 
@@ -52,31 +52,31 @@ fn line(message: &Value) -> Vec<u8> {
 const NAME: &str = "abuse";
 
 /// Begins with a conversation that is under way, if there is one. Over stdio the last process is ended as by a supervisor.
-pub(super) async fn talk<'a>(inquiry: &'a Inquiry, era: EraChoice, mut under_way: Option<Visit<'a>>) -> Vec<Take> {
+pub(super) async fn explore<'a>(inquiry: &'a Inquiry, era: EraChoice, mut under_way: Option<Explorer<'a>>) -> Vec<Take> {
     let mut takes = Vec::new();
     let (mut next, mut is_repeated) = (0, false);
     loop {
         let opened = match under_way.take() {
-            Some(visit) => Ok(visit.goes_on_as(NAME)),
-            None => Visit::open_in(inquiry, NAME, era).await,
+            Some(explorer) => Ok(explorer.renamed(NAME)),
+            None => Explorer::open_in(inquiry, NAME, era).await,
         };
-        let mut visit = match opened {
-            Ok(visit) => visit.in_passing(),
+        let mut explorer = match opened {
+            Ok(explorer) => explorer.with_brief_shutdown(),
             Err(failed) => {
                 takes.push(failed.0);
                 return takes;
             }
         };
-        let abuses = abuses(&visit);
+        let abuses = abuses(&explorer);
         // Whoever is not well before says nothing by being ill afterwards.
-        let mut is_alive = visit.is_alive_after(CONTROL).await;
+        let mut is_alive = explorer.is_alive_after(CONTROL).await;
         if !is_alive {
-            takes.push(visit.end().await);
+            takes.push(explorer.end().await);
             return takes;
         }
         while let (true, Some((probe, messages))) = (is_alive, abuses.get(next)) {
-            abuse(&mut visit, probe, messages).await;
-            is_alive = visit.is_alive_after(probe).await;
+            abuse(&mut explorer, probe, messages).await;
+            is_alive = explorer.is_alive_after(probe).await;
             // What it did not survive is tried once more, on a server that was sent nothing else.
             match is_alive || is_repeated {
                 true => (next, is_repeated) = (next + 1, false),
@@ -84,19 +84,19 @@ pub(super) async fn talk<'a>(inquiry: &'a Inquiry, era: EraChoice, mut under_way
             }
         }
         let is_last = next >= abuses.len();
-        if is_last && is_alive && visit.kind() == TransportKind::Stdio {
-            process::terminate(&mut visit).await;
+        if is_last && is_alive && explorer.kind() == TransportKind::Stdio {
+            process::terminate(&mut explorer).await;
         }
-        takes.push(visit.end().await);
+        takes.push(explorer.end().await);
         if is_last {
             return takes;
         }
     }
 }
 
-async fn abuse(visit: &mut Visit<'_>, probe: &str, messages: &[Vec<u8>]) {
-    let most = if visit.was_silent() { BRIEFLY } else { visit.sign_of_life() };
-    visit
+async fn abuse(explorer: &mut Explorer<'_>, probe: &str, messages: &[Vec<u8>]) {
+    let most = if explorer.was_silent() { BRIEFLY } else { explorer.sign_of_life() };
+    explorer
         .together(probe, async |session, deadline| {
             for message in messages {
                 // Whatever comes back is of no consequence.

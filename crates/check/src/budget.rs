@@ -41,7 +41,7 @@ const MANY: usize = 2000;
 const SHARE: u32 = 3;
 
 /// How long one process waits for the end of another that has to end first.
-const LONGEST_TURN: Duration = Duration::from_secs(15);
+const LONGEST_WAIT_FOR_START_SLOT: Duration = Duration::from_secs(15);
 
 /// A share is not made smaller than this.
 const LEAST_SHARE: Duration = Duration::from_secs(8);
@@ -100,7 +100,7 @@ impl Budget {
     /// Held as long as a process runs.
     pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         let turns = Arc::clone(self.turns.as_ref()?);
-        timeout(LONGEST_TURN, turns.acquire_owned()).await.ok()?.ok()
+        timeout(LONGEST_WAIT_FOR_START_SLOT, turns.acquire_owned()).await.ok()?.ok()
     }
 
     pub(super) fn died_at_start(&self) {

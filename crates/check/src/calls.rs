@@ -1,6 +1,6 @@
 //! Calls of the tools that may be called, with arguments made from their schemas and with wrong ones.
 
-use super::visit::{Bird, Landed, Visit};
+use super::explorer::{Explorer, ParallelOutcome, ParallelRequest};
 use super::{Inquiry, Permission, SAMPLED, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::UNANSWERED_CALL;
@@ -88,9 +88,9 @@ impl Callable {
         tools.iter().filter(|tool| permission.allows(tool)).filter_map(Self::of).collect()
     }
 
-    pub(super) fn call(&self, probe: &'static str, arguments: Value) -> Bird {
+    pub(super) fn call(&self, probe: &'static str, arguments: Value) -> ParallelRequest {
         let params = json!({ "name": self.name, "arguments": arguments });
-        Bird { probe, subject: self.name.clone(), method: "tools/call", params }
+        ParallelRequest { probe, subject: self.name.clone(), method: "tools/call", params }
     }
 
     fn schema(&self) -> &Value {
@@ -107,58 +107,63 @@ const NAME: &str = "caller";
 
 /// A client that calls tools as they should be called, and as a model gets it wrong. `None` if nothing may be called. What it finds
 /// that may be called is told as soon as it is known.
-pub(super) async fn talk(inquiry: &Inquiry, mut visit: Visit<'_>, tell: impl FnOnce(Tools)) -> Option<Take> {
-    let listed = list(&mut visit).await;
+pub(super) async fn explore(inquiry: &Inquiry, mut explorer: Explorer<'_>, tell: impl FnOnce(Tools)) -> Option<Take> {
+    let listed = list(&mut explorer).await;
     let tools = Tools::of(&listed, &inquiry.calls);
     tell(tools.clone());
     let Tools(tools) = tools;
     let also_as_tasks = Callable::all(&listed, &inquiry.calls);
     if also_as_tasks.is_empty() {
-        visit.end().await;
+        explorer.end().await;
         return None;
     }
     let allowed = also_as_tasks.iter().filter(|tool| !needs_task(&tool.tool)).count();
     if tools.len() < allowed {
-        visit.looked(SAMPLED, &format!("{} of {allowed} tools that may be called were called", tools.len()));
+        explorer.record_observation(SAMPLED, &format!("{} of {allowed} tools that may be called were called", tools.len()));
     }
-    let (seem_slow, quickest) = call(&mut visit, &tools).await;
+    let (seem_slow, quickest) = call(&mut explorer, &tools).await;
     if let Some(tool) = quickest {
-        growth::take(&mut visit, tool).await;
+        growth::take(&mut explorer, tool).await;
     }
-    tasks::take(&mut visit, &also_as_tasks).await;
+    tasks::take(&mut explorer, &also_as_tasks).await;
     // On a busy machine quick ones do as well, so that each is tried until one is.
     let until = Instant::now() + BUDGET;
     for tool in seem_slow {
-        if cancel(&mut visit, tool).await || Instant::now() >= until {
+        if cancel(&mut explorer, tool).await || Instant::now() >= until {
             break;
         }
     }
-    if visit.is_modern() && !visit.is_over() {
-        list_as(&mut visit, "list-after-calls").await;
+    if explorer.is_modern() && !explorer.is_over() {
+        list_as(&mut explorer, "list-after-calls").await;
     }
-    Some(visit.end().await)
+    Some(explorer.end().await)
 }
 
 /// One who is about to call. `None` if there is no conversation in this era.
-pub(super) async fn open(inquiry: &Inquiry, era: EraChoice) -> Option<Visit<'_>> {
-    Visit::open_in(inquiry, NAME, era).await.ok()
+pub(super) async fn open(inquiry: &Inquiry, era: EraChoice) -> Option<Explorer<'_>> {
+    Explorer::open_in(inquiry, NAME, era).await.ok()
 }
 
 /// Calls with unusual arguments, in a conversation of their own.
-pub(super) async fn talk_oddly(inquiry: &Inquiry, era: EraChoice, tools: &Tools) -> Vec<Take> {
+pub(super) async fn explore_unusual_calls(inquiry: &Inquiry, era: EraChoice, tools: &Tools) -> Vec<Take> {
     let (mut takes, last) = try_each_odd(inquiry, era, tools, None).await;
-    if let Some(visit) = last {
-        takes.push(visit.end().await);
+    if let Some(explorer) = last {
+        takes.push(explorer.end().await);
     }
     takes
 }
 
 /// The same in a conversation that is under way. The last one goes on if the server is well.
-pub(super) async fn try_odd<'a>(inquiry: &'a Inquiry, era: EraChoice, tools: &Tools, visit: Visit<'a>) -> (Vec<Take>, Option<Visit<'a>>) {
-    let (mut takes, last) = try_each_odd(inquiry, era, tools, Some(visit)).await;
+pub(super) async fn try_odd<'a>(
+    inquiry: &'a Inquiry,
+    era: EraChoice,
+    tools: &Tools,
+    explorer: Explorer<'a>,
+) -> (Vec<Take>, Option<Explorer<'a>>) {
+    let (mut takes, last) = try_each_odd(inquiry, era, tools, Some(explorer)).await;
     match last {
-        Some(visit) if visit.tried() > 0 => {
-            let (take, well) = visit.hand_over().await;
+        Some(explorer) if explorer.probe_count() > 0 => {
+            let (take, well) = explorer.hand_over().await;
             takes.push(take);
             (takes, well)
         }
@@ -166,19 +171,19 @@ pub(super) async fn try_odd<'a>(inquiry: &'a Inquiry, era: EraChoice, tools: &To
     }
 }
 
-/// Tries what is unusual on one visit after the other, as long as there is time: a server that does not survive gets a new
+/// Tries what is unusual in one conversation after the other, as long as there is time: a server that does not survive gets a new
 /// one for what comes next. Begins with a conversation that is under way, if there is one, and leaves the last one open.
 async fn try_each_odd<'a>(
     inquiry: &'a Inquiry,
     era: EraChoice,
     tools: &Tools,
-    under_way: Option<Visit<'a>>,
-) -> (Vec<Take>, Option<Visit<'a>>) {
+    under_way: Option<Explorer<'a>>,
+) -> (Vec<Take>, Option<Explorer<'a>>) {
     let (odd, mut takes) = (odd_calls(&tools.0), Vec::new());
-    let mut visit = under_way.map(|visit| visit.goes_on_as(NAME));
-    if let (Some(visit), false) = (&mut visit, odd.is_empty()) {
+    let mut explorer = under_way.map(|explorer| explorer.renamed(NAME));
+    if let (Some(explorer), false) = (&mut explorer, odd.is_empty()) {
         // The judges read in the same conversation what the tools claim.
-        list(visit).await;
+        list(explorer).await;
     }
     let mut until = Instant::now() + BUDGET;
     for (unusual, calls) in odd {
@@ -190,7 +195,7 @@ async fn try_each_odd<'a>(
         if Instant::now() >= until {
             continue;
         }
-        let current = match visit.take() {
+        let current = match explorer.take() {
             Some(open) if is_apart || open.is_over() => {
                 let (take, still) = open.hand_over().await;
                 takes.push(take);
@@ -202,7 +207,7 @@ async fn try_each_odd<'a>(
             Some(open) => open,
             None => {
                 let began = Instant::now();
-                let mut fresh = match Visit::open_in(inquiry, NAME, era).await {
+                let mut fresh = match Explorer::open_in(inquiry, NAME, era).await {
                     Ok(fresh) => fresh,
                     Err(failed) => {
                         takes.push(failed.0);
@@ -218,93 +223,93 @@ async fn try_each_odd<'a>(
             }
         };
         if survives(&mut current, unusual, &calls, until).await {
-            visit = Some(current);
+            explorer = Some(current);
         } else {
             takes.push(current.end().await);
         }
     }
-    (takes, visit)
+    (takes, explorer)
 }
 
 /// All tools. A session of the modern era over HTTP learns from them which arguments go into headers.
-pub(super) async fn list(visit: &mut Visit<'_>) -> Vec<Value> {
-    let tools = list_as(visit, "list-for-calls").await;
-    visit.inquiry.budget.listed(tools.len());
+pub(super) async fn list(explorer: &mut Explorer<'_>) -> Vec<Value> {
+    let tools = list_as(explorer, "list-for-calls").await;
+    explorer.inquiry.budget.listed(tools.len());
     tools
 }
 
-async fn list_as(visit: &mut Visit<'_>, probe: &str) -> Vec<Value> {
+async fn list_as(explorer: &mut Explorer<'_>, probe: &str) -> Vec<Value> {
     let list = async |session: &Session, deadline: Duration| session.list("tools/list", "tools", deadline.min(LISTING)).await;
-    visit.together(probe, list).await.map(|listed| listed.items).unwrap_or_default()
+    explorer.together(probe, list).await.map(|listed| listed.items).unwrap_or_default()
 }
 
 /// What every client does: calls that are right, and those that a model gets wrong. Gives the tools that seem to take their time, the
 /// quickest first; and the quickest of those that may be called any number of times.
-async fn call<'t>(visit: &mut Visit<'_>, tools: &'t [Callable]) -> (Vec<&'t Callable>, Option<&'t Callable>) {
-    let mut calls: Vec<Bird> = tools.iter().map(|tool| tool.call("call", tool.arguments.clone())).collect();
+async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> (Vec<&'t Callable>, Option<&'t Callable>) {
+    let mut calls: Vec<ParallelRequest> = tools.iter().map(|tool| tool.call("call", tool.arguments.clone())).collect();
     for tool in tools {
         let missing = arguments::missing(tool.schema(), &tool.arguments);
         calls.extend(missing.into_iter().take(MOST_PROPERTIES).map(|variant| tool.call("call-missing-argument", variant.arguments)));
         let mistyped = arguments::mistyped(tool.schema(), &tool.arguments);
         calls.extend(mistyped.into_iter().take(MOST_PROPERTIES).map(|variant| tool.call("call-wrong-type", variant.arguments)));
     }
-    let patience = visit.pace().clamp(LEAST_PATIENCE, PATIENCE);
-    let landed = visit.flock(&calls, patience, Instant::now() + BUDGET).await;
+    let patience = explorer.pace().clamp(LEAST_PATIENCE, PATIENCE);
+    let outcomes = explorer.request_in_parallel(&calls, patience, Instant::now() + BUDGET).await;
     // What changes something is not called again only because it takes its time.
-    let is_silent = |(_, landed): &(&Callable, &Landed)| landed.answer.is_none() && !landed.took.is_zero();
-    let silent = tools.iter().zip(&landed).filter(is_silent).map(|(tool, _)| tool);
+    let is_silent = |(_, outcome): &(&Callable, &ParallelOutcome)| outcome.response.is_none() && !outcome.took.is_zero();
+    let silent = tools.iter().zip(&outcomes).filter(is_silent).map(|(tool, _)| tool);
     let (harmless, others): (Vec<&Callable>, Vec<_>) = silent.partition(|tool| growth::is_harmless(tool));
-    if !others.is_empty() && !visit.is_over() {
+    if !others.is_empty() && !explorer.is_over() {
         let names: Vec<String> = others.iter().map(|tool| tool.name.clone()).collect();
         let why = format!("calls of {} got no response within {:.1} s and were not repeated", named(&names), patience.as_secs_f64());
-        visit.looked(SAMPLED, &why);
+        explorer.record_observation(SAMPLED, &why);
     }
-    wait_for(visit, harmless.into_iter().take(MOST_WAITED_FOR).collect()).await;
-    let slow = tools.iter().zip(&landed).filter(|(_, landed)| matches!(landed.answer, Some(Ok(_))) && landed.took > SLOW);
-    let mut slow: Vec<_> = slow.map(|(tool, landed)| (landed.took, tool)).collect();
+    wait_for(explorer, harmless.into_iter().take(MOST_WAITED_FOR).collect()).await;
+    let slow = tools.iter().zip(&outcomes).filter(|(_, outcome)| matches!(outcome.response, Some(Ok(_))) && outcome.took > SLOW);
+    let mut slow: Vec<_> = slow.map(|(tool, outcome)| (outcome.took, tool)).collect();
     slow.sort_by_key(|(took, _)| *took);
-    let quick = tools.iter().zip(&landed).filter(|(tool, landed)| {
-        matches!(&landed.answer, Some(Ok(result)) if result.get("isError") != Some(&json!(true))) && growth::is_harmless(tool)
+    let quick = tools.iter().zip(&outcomes).filter(|(tool, outcome)| {
+        matches!(&outcome.response, Some(Ok(result)) if result.get("isError") != Some(&json!(true))) && growth::is_harmless(tool)
     });
-    let quickest = quick.filter(|(_, landed)| landed.took < QUICK).min_by_key(|(_, landed)| landed.took).map(|(tool, _)| tool);
+    let quickest = quick.filter(|(_, outcome)| outcome.took < QUICK).min_by_key(|(_, outcome)| outcome.took).map(|(tool, _)| tool);
     (slow.into_iter().map(|(_, tool)| tool).collect(), quickest)
 }
 
 /// Calls tools again that took their time, and waits longer; longest where somebody reports progress.
-async fn wait_for(visit: &mut Visit<'_>, mut silent: Vec<&Callable>) {
+async fn wait_for(explorer: &mut Explorer<'_>, mut silent: Vec<&Callable>) {
     for patience in [LONG_PATIENCE, LONGEST_PATIENCE] {
-        let patience = patience.min(visit.inquiry.timeout);
-        if silent.is_empty() || visit.is_over() {
+        let patience = patience.min(explorer.inquiry.timeout);
+        if silent.is_empty() || explorer.is_over() {
             return;
         }
-        let calls: Vec<Bird> = silent.iter().map(|tool| tool.call("call", tool.arguments.clone())).collect();
-        let reports = visit.reports();
-        let landed = visit.flock(&calls, patience, Instant::now() + patience).await;
-        silent = silent.into_iter().zip(&landed).filter(|(_, landed)| landed.answer.is_none()).map(|(tool, _)| tool).collect();
-        if visit.reports() == reports {
+        let calls: Vec<ParallelRequest> = silent.iter().map(|tool| tool.call("call", tool.arguments.clone())).collect();
+        let reports = explorer.progress_count();
+        let outcomes = explorer.request_in_parallel(&calls, patience, Instant::now() + patience).await;
+        silent = silent.into_iter().zip(&outcomes).filter(|(_, outcome)| outcome.response.is_none()).map(|(tool, _)| tool).collect();
+        if explorer.progress_count() == reports {
             break;
         }
     }
-    if !visit.is_over() {
-        silent.iter().for_each(|tool| visit.looked(UNANSWERED_CALL, &tool.name));
+    if !explorer.is_over() {
+        silent.iter().for_each(|tool| explorer.record_observation(UNANSWERED_CALL, &tool.name));
     }
 }
 
 /// Calls a tool by itself, so that it is known how long that takes, and cancels further calls of it in their midst, if that is long
 /// enough; true if nothing is left to try. A modern client over HTTP cancels by leaving, and hears nothing any more.
-async fn cancel(visit: &mut Visit<'_>, tool: &Callable) -> bool {
-    if visit.is_modern() && visit.kind() == TransportKind::Http {
+async fn cancel(explorer: &mut Explorer<'_>, tool: &Callable) -> bool {
+    if explorer.is_modern() && explorer.kind() == TransportKind::Http {
         return true;
     }
-    let alone = visit.flock(&[tool.call("call-slow", tool.arguments.clone())], PATIENCE, Instant::now() + PATIENCE).await;
-    let slow = alone.first().filter(|landed| matches!(landed.answer, Some(Ok(_))) && landed.took > SLOW);
-    let Some(took) = slow.map(|landed| landed.took) else { return false };
+    let alone = explorer.request_in_parallel(&[tool.call("call-slow", tool.arguments.clone())], PATIENCE, Instant::now() + PATIENCE).await;
+    let slow = alone.first().filter(|outcome| matches!(outcome.response, Some(Ok(_))) && outcome.took > SLOW);
+    let Some(took) = slow.map(|outcome| outcome.took) else { return false };
     for turn in 1..=CANCELLATIONS {
-        if cancel_once(visit, tool, took, turn).await == Certainty::Certain {
+        if cancel_once(explorer, tool, took, turn).await == Certainty::Certain {
             break;
         }
     }
-    visit.ask("after-cancel", None, visit.any_method(), json!({})).await;
+    explorer.send_request("after-cancel", None, explorer.any_method(), json!({})).await;
     true
 }
 
@@ -316,19 +321,19 @@ enum Certainty {
     Crossed,
 }
 
-async fn cancel_once(visit: &mut Visit<'_>, tool: &Callable, took: Duration, turn: usize) -> Certainty {
+async fn cancel_once(explorer: &mut Explorer<'_>, tool: &Callable, took: Duration, turn: usize) -> Certainty {
     let id = json!(format!("{CANCELLED}-{turn}"));
-    let call = visit.request(id.clone(), "tools/call", json!({ "name": tool.name, "arguments": tool.arguments }));
-    let mut cancellation = visit.request(Value::Null, "notifications/cancelled", json!({ "requestId": id }));
+    let call = explorer.build_request(id.clone(), "tools/call", json!({ "name": tool.name, "arguments": tool.arguments }));
+    let mut cancellation = explorer.build_request(Value::Null, "notifications/cancelled", json!({ "requestId": id }));
     if let Some(members) = cancellation.as_object_mut() {
         members.shift_remove("id");
     }
-    let sign = visit.request(json!(format!("{HEARD}-{turn}")), visit.any_method(), json!({}));
+    let sign = explorer.build_request(json!(format!("{HEARD}-{turn}")), explorer.any_method(), json!({}));
     let (Value::Object(call), Value::Object(cancellation), Value::Object(sign)) = (call, cancellation, sign) else {
         return Certainty::Certain;
     };
     let started = Instant::now();
-    let (answer, withdrawn) = visit
+    let (answer, withdrawn) = explorer
         .together("cancel", async |session, deadline| {
             let withdraw = async {
                 sleep(took / 4).await;
@@ -348,7 +353,7 @@ async fn cancel_once(visit: &mut Visit<'_>, tool: &Callable, took: Duration, tur
 }
 
 /// Calls with unusual arguments, by what is unusual, on the tools on which most can be tried.
-fn odd_calls(tools: &[Callable]) -> Vec<(Unusual, Vec<Bird>)> {
+fn odd_calls(tools: &[Callable]) -> Vec<(Unusual, Vec<ParallelRequest>)> {
     let mut tools: Vec<&Callable> = tools.iter().collect();
     tools.sort_by_key(|tool| arguments::unusual(tool.schema(), &tool.arguments, Unusual::Unicode).is_empty());
     tools.truncate(MOST_ODD_TOOLS);
@@ -361,14 +366,14 @@ fn odd_calls(tools: &[Callable]) -> Vec<(Unusual, Vec<Bird>)> {
 }
 
 /// One call after the other, so that it is known which of them a server did not survive.
-async fn survives(visit: &mut Visit<'_>, unusual: Unusual, calls: &[Bird], until: Instant) -> bool {
+async fn survives(explorer: &mut Explorer<'_>, unusual: Unusual, calls: &[ParallelRequest], until: Instant) -> bool {
     for call in calls {
-        let landed = visit.flock(std::slice::from_ref(call), PATIENCE, until.max(Instant::now() + PATIENCE / 3)).await;
+        let outcomes = explorer.request_in_parallel(std::slice::from_ref(call), PATIENCE, until.max(Instant::now() + PATIENCE / 3)).await;
         // An answer shows that it lives; without one, only what it says next does.
-        let was_answered = landed.iter().all(|landed| landed.answer.is_some());
-        if !was_answered && !visit.is_alive_after(unusual.probe()).await {
+        let was_answered = outcomes.iter().all(|outcome| outcome.response.is_some());
+        if !was_answered && !explorer.is_alive_after(unusual.probe()).await {
             return false;
         }
     }
-    visit.is_alive_after(unusual.probe()).await
+    explorer.is_alive_after(unusual.probe()).await
 }

@@ -2,8 +2,8 @@
 //! asks for what is not, and leaves the server as it found it.
 
 use super::SAMPLED;
-use super::tour::NOBODY;
-use super::visit::Visit;
+use super::explorer::Explorer;
+use super::tour::UNKNOWN_NAME;
 use mcproof_analysis::probes::{APP_SCHEME as SCHEME, READ_APP, page_of};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,14 +30,14 @@ const HOLD: Duration = Duration::from_millis(250);
 /// A resource that no server has.
 pub(super) const NO_RESOURCE: &str = "mcproof://no/such/resource";
 
-pub(super) async fn take(visit: &mut Visit<'_>, found: &Catalogue<'_>) {
-    read(visit, found.resources).await;
-    read_apps(visit, found.tools).await;
-    leave(visit, found.templates).await;
-    let values = complete(visit, found).await;
-    get(visit, found.prompts, &values).await;
-    if !visit.is_modern() {
-        subscribe(visit, found.resources).await;
+pub(super) async fn take(explorer: &mut Explorer<'_>, found: &Catalogue<'_>) {
+    read(explorer, found.resources).await;
+    read_apps(explorer, found.tools).await;
+    leave(explorer, found.templates).await;
+    let values = complete(explorer, found).await;
+    get(explorer, found.prompts, &values).await;
+    if !explorer.is_modern() {
+        subscribe(explorer, found.resources).await;
     }
 }
 
@@ -45,15 +45,15 @@ fn texts<'a>(items: &'a [Value], key: &'static str) -> impl Iterator<Item = &'a 
     items.iter().filter_map(move |item| item.get(key)?.as_str())
 }
 
-async fn read(visit: &mut Visit<'_>, resources: &[Value]) {
+async fn read(explorer: &mut Explorer<'_>, resources: &[Value]) {
     let mut read = 0;
     for uri in while_there_is_time(texts(resources, "uri")) {
-        visit.ask("read", Some(uri), "resources/read", json!({ "uri": uri })).await;
+        explorer.send_request("read", Some(uri), "resources/read", json!({ "uri": uri })).await;
         read += 1;
     }
-    tell_of_sample(visit, read, resources.len(), "resources were read");
-    if visit.declares("resources") {
-        visit.ask("unknown-resource", Some(NO_RESOURCE), "resources/read", json!({ "uri": NO_RESOURCE })).await;
+    tell_of_sample(explorer, read, resources.len(), "resources were read");
+    if explorer.declares("resources") {
+        explorer.send_request("unknown-resource", Some(NO_RESOURCE), "resources/read", json!({ "uri": NO_RESOURCE })).await;
     }
 }
 
@@ -64,22 +64,22 @@ fn while_there_is_time<T>(items: impl Iterator<Item = T>) -> impl Iterator<Item 
 }
 
 /// That some of a list were left out, if so.
-fn tell_of_sample(visit: &mut Visit<'_>, looked_at: usize, listed: usize, what: &str) {
+fn tell_of_sample(explorer: &mut Explorer<'_>, looked_at: usize, listed: usize, what: &str) {
     if looked_at < listed {
-        visit.looked(SAMPLED, &format!("{looked_at} of {listed} {what}"));
+        explorer.record_observation(SAMPLED, &format!("{looked_at} of {listed} {what}"));
     }
 }
 
 /// The pages of MCP Apps that tools name, which need not be listed.
-async fn read_apps(visit: &mut Visit<'_>, tools: &[Value]) {
+async fn read_apps(explorer: &mut Explorer<'_>, tools: &[Value]) {
     // What has another scheme is no page, as a rule of its own tells.
     let pages: BTreeSet<&str> = tools.iter().filter_map(|tool| page_of(tool)?.as_str()).filter(|uri| uri.starts_with(SCHEME)).collect();
     let (listed, mut read) = (pages.len(), 0);
     for uri in while_there_is_time(pages.into_iter()) {
-        visit.ask(READ_APP, Some(uri), "resources/read", json!({ "uri": uri })).await;
+        explorer.send_request(READ_APP, Some(uri), "resources/read", json!({ "uri": uri })).await;
         read += 1;
     }
-    tell_of_sample(visit, read, listed, "pages of apps were read");
+    tell_of_sample(explorer, read, listed, "pages of apps were read");
 }
 
 /// Templates that are tried with a path that leads out of them.
@@ -88,14 +88,14 @@ const MOST_TEMPLATES: usize = 3;
 const WAYS_OUT: [&str; 2] = ["../../../../../../../../../../etc/passwd", "..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd"];
 
 /// Asks for a file of the machine that everybody may read, by way of each template.
-async fn leave(visit: &mut Visit<'_>, templates: &[Value]) {
+async fn leave(explorer: &mut Explorer<'_>, templates: &[Value]) {
     // What is fetched from elsewhere is no file of the server.
     let local = texts(templates, "uriTemplate").filter(|template| !template.starts_with("http"));
     let with_variables: Vec<&str> = local.filter(|template| !variables(template).is_empty()).take(MOST_TEMPLATES).collect();
     for template in with_variables {
         for way in WAYS_OUT {
             let uri = expanded(template, way);
-            visit.ask("template-traversal", Some(template), "resources/read", json!({ "uri": uri })).await;
+            explorer.send_request("template-traversal", Some(template), "resources/read", json!({ "uri": uri })).await;
         }
     }
 }
@@ -128,7 +128,7 @@ type Offered = BTreeMap<(String, String), String>;
 /// What no server offers. It may come back where the protocol wants a URI, which it is.
 const MADE_UP: &str = "mcproof:made-up";
 
-async fn get(visit: &mut Visit<'_>, prompts: &[Value], offered: &Offered) {
+async fn get(explorer: &mut Explorer<'_>, prompts: &[Value], offered: &Offered) {
     let mut got = 0;
     for prompt in while_there_is_time(prompts.iter()) {
         got += 1;
@@ -142,26 +142,26 @@ async fn get(visit: &mut Visit<'_>, prompts: &[Value], offered: &Offered) {
             _ => json!({ "name": name, "arguments": {} }),
         };
         if required.is_empty() {
-            visit.ask("get-prompt", Some(name), "prompts/get", bare).await;
+            explorer.send_request("get-prompt", Some(name), "prompts/get", bare).await;
             continue;
         }
-        visit.ask("prompt-missing-argument", Some(name), "prompts/get", bare).await;
+        explorer.send_request("prompt-missing-argument", Some(name), "prompts/get", bare).await;
         let value_of = |argument: &str| offered.get(&(name.to_owned(), argument.to_owned()));
         let values: Map<String, Value> =
             required.iter().map(|argument| ((*argument).to_owned(), json!(value_of(argument).map_or(MADE_UP, String::as_str)))).collect();
         // What the server did not offer it may refuse.
         let is_offered = required.iter().all(|argument| value_of(argument).is_some());
         let probe = if is_offered { "get-prompt" } else { "get-prompt-made-up" };
-        visit.ask(probe, Some(name), "prompts/get", json!({ "name": name, "arguments": values })).await;
+        explorer.send_request(probe, Some(name), "prompts/get", json!({ "name": name, "arguments": values })).await;
     }
-    tell_of_sample(visit, got, prompts.len(), "prompts were fetched");
-    if visit.declares("prompts") {
-        visit.ask("unknown-prompt", Some(NOBODY), "prompts/get", json!({ "name": NOBODY })).await;
+    tell_of_sample(explorer, got, prompts.len(), "prompts were fetched");
+    if explorer.declares("prompts") {
+        explorer.send_request("unknown-prompt", Some(UNKNOWN_NAME), "prompts/get", json!({ "name": UNKNOWN_NAME })).await;
     }
 }
 
 /// Completes arguments as if nothing had been typed yet: that is where most values are offered.
-async fn complete(visit: &mut Visit<'_>, found: &Catalogue<'_>) -> Offered {
+async fn complete(explorer: &mut Explorer<'_>, found: &Catalogue<'_>) -> Offered {
     let of_prompts = found.prompts.iter().flat_map(|prompt| {
         let arguments = prompt.get("arguments").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         texts(arguments, "name")
@@ -174,16 +174,16 @@ async fn complete(visit: &mut Visit<'_>, found: &Catalogue<'_>) -> Offered {
     let mut offered = Offered::new();
     for (reference, argument) in all {
         let params = json!({ "ref": reference, "argument": { "name": argument, "value": "" } });
-        let completed = visit.ask("complete", Some(&argument), "completion/complete", params).await;
+        let completed = explorer.send_request("complete", Some(&argument), "completion/complete", params).await;
         let Some(Ok(result)) = completed else { continue };
         let first = result.pointer("/completion/values/0").and_then(Value::as_str);
         if let (Some(value), Some(prompt)) = (first, reference.get("name").and_then(Value::as_str)) {
             offered.insert((prompt.to_owned(), argument), value.to_owned());
         }
     }
-    if visit.declares("completions") {
-        let params = json!({ "ref": { "type": "ref/prompt", "name": NOBODY }, "argument": { "name": "argument", "value": "" } });
-        visit.ask("complete-unknown", Some(NOBODY), "completion/complete", params).await;
+    if explorer.declares("completions") {
+        let params = json!({ "ref": { "type": "ref/prompt", "name": UNKNOWN_NAME }, "argument": { "name": "argument", "value": "" } });
+        explorer.send_request("complete-unknown", Some(UNKNOWN_NAME), "completion/complete", params).await;
     }
     offered
 }
@@ -195,42 +195,42 @@ fn variables(template: &str) -> Vec<String> {
     names.map(|name| name.trim_end_matches('*').split(':').next().unwrap_or_default().to_owned()).filter(|name| !name.is_empty()).collect()
 }
 
-async fn subscribe(visit: &mut Visit<'_>, resources: &[Value]) {
-    let Some(uri) = texts(resources, "uri").next().filter(|_| visit.declares("resources/subscribe")) else { return };
-    visit.ask("subscribe", Some(uri), "resources/subscribe", json!({ "uri": uri })).await;
-    visit.ask("unsubscribe", Some(uri), "resources/unsubscribe", json!({ "uri": uri })).await;
+async fn subscribe(explorer: &mut Explorer<'_>, resources: &[Value]) {
+    let Some(uri) = texts(resources, "uri").next().filter(|_| explorer.declares("resources/subscribe")) else { return };
+    explorer.send_request("subscribe", Some(uri), "resources/subscribe", json!({ "uri": uri })).await;
+    explorer.send_request("unsubscribe", Some(uri), "resources/unsubscribe", json!({ "uri": uri })).await;
 }
 
 /// Listens once for everything that the server declared, and once for nothing.
-pub(super) async fn listen(visit: &mut Visit<'_>, resources: &[Value]) {
+pub(super) async fn listen(explorer: &mut Explorer<'_>, resources: &[Value]) {
     let mut filter = Map::new();
     for (kind, path) in [
         ("toolsListChanged", "tools/listChanged"),
         ("promptsListChanged", "prompts/listChanged"),
         ("resourcesListChanged", "resources/listChanged"),
     ] {
-        if visit.declares(path) {
+        if explorer.declares(path) {
             filter.insert(kind.into(), Value::Bool(true));
         }
     }
-    if let Some(uri) = texts(resources, "uri").next().filter(|_| visit.declares("resources/subscribe")) {
+    if let Some(uri) = texts(resources, "uri").next().filter(|_| explorer.declares("resources/subscribe")) {
         filter.insert("resourceSubscriptions".into(), json!([uri]));
     }
     if filter.is_empty() {
         return;
     }
-    visit.listen("listen", filter, HOLD).await;
-    if !visit.is_over() {
-        visit.listen("listen-to-nothing", Map::new(), HOLD).await;
+    explorer.listen("listen", filter, HOLD).await;
+    if !explorer.is_over() {
+        explorer.listen("listen-to-nothing", Map::new(), HOLD).await;
     }
 }
 
 /// Turns the log down as a legacy client does, asks for something that may be logged, and asks for a level that does not exist.
-pub(super) async fn set_log_level(visit: &mut Visit<'_>) {
-    visit.ask("set-log-level", Some("error"), "logging/setLevel", json!({ "level": "error" })).await;
-    if visit.declares("logging") {
-        visit.ask("after-log-level", None, visit.any_method(), json!({})).await;
-        visit.ask("set-unknown-log-level", None, "logging/setLevel", json!({ "level": "mcproof-loudest" })).await;
+pub(super) async fn set_log_level(explorer: &mut Explorer<'_>) {
+    explorer.send_request("set-log-level", Some("error"), "logging/setLevel", json!({ "level": "error" })).await;
+    if explorer.declares("logging") {
+        explorer.send_request("after-log-level", None, explorer.any_method(), json!({})).await;
+        explorer.send_request("set-unknown-log-level", None, "logging/setLevel", json!({ "level": "mcproof-loudest" })).await;
     }
 }
 

@@ -5,8 +5,8 @@ mod rounds;
 mod tasks;
 
 use super::calls;
-use super::visit::{Bird, Visit};
-use super::{Found, Inquiry};
+use super::explorer::{Explorer, ParallelRequest};
+use super::{DetectedServer, Inquiry};
 use mcproof_analysis::Conversation;
 use mcproof_analysis::probes::fixtures::{EMBEDDED, ENTERED, ENTERED_IN_FORM, OF_TEMPLATE, PROMPTED, SAMPLED, TEMPLATE};
 use mcproof_client::{Answers, ConnectOptions, Elicitation, EraChoice, Sampling, Session, TransportKind};
@@ -53,7 +53,7 @@ const RECONNECTION: Duration = Duration::from_secs(7);
 const CHANGE: Duration = Duration::from_secs(1);
 
 /// Conversations with a server that has fixtures; none with any other.
-pub(super) async fn talk(inquiry: &Inquiry, found: Found, takes: &[Take]) -> Vec<Take> {
+pub(super) async fn explore(inquiry: &Inquiry, found: DetectedServer, takes: &[Take]) -> Vec<Take> {
     if !takes.iter().any(has_fixtures) {
         return Vec::new();
     }
@@ -84,17 +84,17 @@ fn has_fixtures(take: &Take) -> bool {
 async fn in_era(inquiry: &Inquiry, era: EraChoice) -> Take {
     // A legacy server is told at the handshake what it may ask later.
     let options = ConnectOptions { era, later_answers: every_answer(), ..inquiry.options.clone() };
-    let mut visit = match Visit::open(inquiry, "fixtures", options).await {
-        Ok(visit) => visit,
+    let mut explorer = match Explorer::open(inquiry, "fixtures", options).await {
+        Ok(explorer) => explorer,
         Err(failed) => return failed.0,
     };
-    let offered = Offered::by(&mut visit).await;
-    if visit.is_modern() {
-        modern(&mut visit, &offered).await;
+    let offered = Offered::by(&mut explorer).await;
+    if explorer.is_modern() {
+        modern(&mut explorer, &offered).await;
     } else {
-        legacy(&mut visit, &offered).await;
+        legacy(&mut explorer, &offered).await;
     }
-    visit.end().await
+    explorer.end().await
 }
 
 /// What a server lists, and may be asked for.
@@ -106,11 +106,11 @@ struct Offered {
 }
 
 impl Offered {
-    async fn by(visit: &mut Visit<'_>) -> Self {
-        let tools = calls::list(visit).await;
+    async fn by(explorer: &mut Explorer<'_>) -> Self {
+        let tools = calls::list(explorer).await;
         let is_whole = |set: &[&str]| set.iter().all(|name| tools.iter().any(|tool| tool["name"] == *name));
         let (is_fixture, has_tasks) = (is_whole(&WHOLE_SET), is_whole(&tasks::TOOLS));
-        let permission = &visit.inquiry.calls;
+        let permission = &explorer.inquiry.calls;
         let may_call = |tool: &&Value| {
             let name = tool["name"].as_str().unwrap_or_default();
             let is_known = is_fixture && name.starts_with("test_") || has_tasks && tasks::TOOLS.contains(&name);
@@ -119,9 +119,9 @@ impl Offered {
         let tools = names(&tools.iter().filter(may_call).cloned().collect::<Vec<_>>(), "name");
         Self {
             tools,
-            resources: list(visit, "resources", "resources/list", "resources", "uri").await,
-            templates: list(visit, "resources", "resources/templates/list", "resourceTemplates", "uriTemplate").await,
-            prompts: list(visit, "prompts", "prompts/list", "prompts", "name").await,
+            resources: list(explorer, "resources", "resources/list", "resources", "uri").await,
+            templates: list(explorer, "resources", "resources/templates/list", "resourceTemplates", "uriTemplate").await,
+            prompts: list(explorer, "prompts", "prompts/list", "prompts", "name").await,
         }
     }
 
@@ -134,12 +134,12 @@ fn names(items: &[Value], key: &str) -> Vec<String> {
     items.iter().filter_map(|item| item.get(key)?.as_str().map(str::to_owned)).collect()
 }
 
-async fn list(visit: &mut Visit<'_>, capability: &str, method: &str, key: &str, name: &str) -> Vec<String> {
-    if !visit.declares(capability) {
+async fn list(explorer: &mut Explorer<'_>, capability: &str, method: &str, key: &str, name: &str) -> Vec<String> {
+    if !explorer.declares(capability) {
         return Vec::new();
     }
     let list = async |session: &Session, deadline: Duration| session.list(method, key, deadline).await;
-    let listed = visit.together("list-for-fixtures", list).await;
+    let listed = explorer.together("list-for-fixtures", list).await;
     listed.map(|listed| names(&listed.items, name)).unwrap_or_default()
 }
 
@@ -154,23 +154,23 @@ fn every_answer() -> Answers {
     }
 }
 
-async fn legacy(visit: &mut Visit<'_>, offered: &Offered) {
-    if visit.declares("logging") {
-        visit.ask("fixture-log-level", Some("debug"), "logging/setLevel", json!({ "level": "debug" })).await;
+async fn legacy(explorer: &mut Explorer<'_>, offered: &Offered) {
+    if explorer.declares("logging") {
+        explorer.send_request("fixture-log-level", Some("debug"), "logging/setLevel", json!({ "level": "debug" })).await;
     }
-    plain(visit, offered).await;
+    plain(explorer, offered).await;
     for (tool, arguments, values) in asking_tools() {
-        visit.session().answer_with(Answers { elicitation: Some(Elicitation::Accept(object(values))), ..every_answer() });
-        call(visit, offered, "fixture", tool, arguments).await;
+        explorer.session().answer_with(Answers { elicitation: Some(Elicitation::Accept(object(values))), ..every_answer() });
+        call(explorer, offered, "fixture", tool, arguments).await;
     }
-    if visit.declares("resources/subscribe") && offered.resources.iter().any(|uri| uri == WATCHED) {
-        visit.ask("subscribe", Some(WATCHED), "resources/subscribe", json!({ "uri": WATCHED })).await;
-        visit.ask("unsubscribe", Some(WATCHED), "resources/unsubscribe", json!({ "uri": WATCHED })).await;
+    if explorer.declares("resources/subscribe") && offered.resources.iter().any(|uri| uri == WATCHED) {
+        explorer.send_request("subscribe", Some(WATCHED), "resources/subscribe", json!({ "uri": WATCHED })).await;
+        explorer.send_request("unsubscribe", Some(WATCHED), "resources/unsubscribe", json!({ "uri": WATCHED })).await;
     }
-    if offered.has_tool(RECONNECTS) && !visit.is_over() {
+    if offered.has_tool(RECONNECTS) && !explorer.is_over() {
         let params = json!({ "name": RECONNECTS, "arguments": {} });
-        let bird = Bird { probe: "fixture", subject: RECONNECTS.into(), method: "tools/call", params };
-        visit.flock(&[bird], RECONNECTION, Instant::now() + RECONNECTION).await;
+        let request = ParallelRequest { probe: "fixture", subject: RECONNECTS.into(), method: "tools/call", params };
+        explorer.request_in_parallel(&[request], RECONNECTION, Instant::now() + RECONNECTION).await;
     }
 }
 
@@ -192,35 +192,35 @@ fn asking_tools() -> [(&'static str, Value, Value); 4] {
     ]
 }
 
-async fn modern(visit: &mut Visit<'_>, offered: &Offered) {
-    plain(visit, offered).await;
-    call(visit, offered, "fixture-without-capability", "test_missing_capability", json!({})).await;
-    visit.session().answer_with(every_answer());
+async fn modern(explorer: &mut Explorer<'_>, offered: &Offered) {
+    plain(explorer, offered).await;
+    call(explorer, offered, "fixture-without-capability", "test_missing_capability", json!({})).await;
+    explorer.session().answer_with(every_answer());
     for tool in SILENT_CALLS {
-        call(visit, offered, "fixture-silent", tool, json!({})).await;
+        call(explorer, offered, "fixture-silent", tool, json!({})).await;
     }
-    rounds::take(visit, offered).await;
+    rounds::take(explorer, offered).await;
     for (tool, kind, method) in [
         ("test_trigger_tool_change", "tools", "notifications/tools/list_changed"),
         ("test_trigger_prompt_change", "prompts", "notifications/prompts/list_changed"),
     ] {
-        if offered.has_tool(tool) && visit.declares(&format!("{kind}/listChanged")) && !visit.is_over() {
-            change_a_list(visit, tool, kind, method).await;
+        if offered.has_tool(tool) && explorer.declares(&format!("{kind}/listChanged")) && !explorer.is_over() {
+            change_a_list(explorer, tool, kind, method).await;
         }
     }
-    tasks::take(visit, offered).await;
+    tasks::take(explorer, offered).await;
 }
 
 /// What is asked for in the same way in every era.
-async fn plain(visit: &mut Visit<'_>, offered: &Offered) {
+async fn plain(explorer: &mut Explorer<'_>, offered: &Offered) {
     for tool in CALLS {
-        call(visit, offered, "fixture", tool, json!({})).await;
+        call(explorer, offered, "fixture", tool, json!({})).await;
     }
     for uri in RESOURCES.into_iter().filter(|uri| offered.resources.iter().any(|known| known == uri)) {
-        visit.ask("fixture", Some(uri), "resources/read", json!({ "uri": uri })).await;
+        explorer.send_request("fixture", Some(uri), "resources/read", json!({ "uri": uri })).await;
     }
     if offered.templates.iter().any(|known| known == TEMPLATE) {
-        visit.ask("fixture", Some(TEMPLATE), "resources/read", json!({ "uri": OF_TEMPLATE })).await;
+        explorer.send_request("fixture", Some(TEMPLATE), "resources/read", json!({ "uri": OF_TEMPLATE })).await;
     }
     let [first, second] = PROMPTED;
     for (prompt, arguments) in [
@@ -236,22 +236,22 @@ async fn plain(visit: &mut Visit<'_>, offered: &Offered) {
         if let Some(arguments) = arguments {
             params["arguments"] = arguments;
         }
-        visit.ask("fixture", Some(prompt), "prompts/get", params).await;
+        explorer.send_request("fixture", Some(prompt), "prompts/get", params).await;
     }
 }
 
 /// Calls a tool, if it is there and may be called.
-async fn call(visit: &mut Visit<'_>, offered: &Offered, probe: &str, tool: &str, arguments: Value) {
-    if offered.has_tool(tool) && !visit.is_over() {
+async fn call(explorer: &mut Explorer<'_>, offered: &Offered, probe: &str, tool: &str, arguments: Value) {
+    if offered.has_tool(tool) && !explorer.is_over() {
         let meta = json!({ "progressToken": format!("mcproof-{tool}") });
-        visit.ask(probe, Some(tool), "tools/call", json!({ "name": tool, "arguments": arguments, "_meta": meta })).await;
+        explorer.send_request(probe, Some(tool), "tools/call", json!({ "name": tool, "arguments": arguments, "_meta": meta })).await;
     }
 }
 
 /// Listens, calls a tool that changes a list, and waits until that is told.
-async fn change_a_list(visit: &mut Visit<'_>, tool: &str, kind: &str, method: &str) {
+async fn change_a_list(explorer: &mut Explorer<'_>, tool: &str, kind: &str, method: &str) {
     let filter = Map::from_iter([(format!("{kind}ListChanged"), Value::Bool(true))]);
-    visit
+    explorer
         .together_on("fixture-change", Some(tool), async |session, deadline| {
             // Why it was not acknowledged, or not told, shows in the transcript.
             let Ok(mut subscription) = session.listen(filter, deadline).await else { return };

@@ -2,7 +2,7 @@
 //! is too much.
 
 use super::calls::Callable;
-use super::visit::Visit;
+use super::explorer::Explorer;
 use mcproof_analysis::probes::AT_REST;
 use mcproof_analysis::probes::GROWTH_CALLS as CALLS;
 use mcproof_analysis::probes::GROWTH_ROUNDS as ROUNDS;
@@ -24,40 +24,43 @@ pub(super) fn is_harmless(tool: &Callable) -> bool {
 }
 
 /// Of a process of ours, which nobody else talks to.
-pub(super) async fn take(visit: &mut Visit<'_>, tool: &Callable) {
-    if visit.kind() != TransportKind::Stdio {
+pub(super) async fn take(explorer: &mut Explorer<'_>, tool: &Callable) {
+    if explorer.kind() != TransportKind::Stdio {
         return;
     }
     let until = Instant::now() + BUDGET;
     let mut counts: Vec<(usize, usize)> = Vec::new();
     for _ in 0..=ROUNDS {
-        if visit.is_over() || !call(visit, tool, until).await {
+        if explorer.is_over() || !call(explorer, tool, until).await {
             return;
         }
         sleep(MOMENT).await;
-        let Some(count) = count(visit, "holding", tool) else { return };
+        let Some(count) = count(explorer, "holding", tool) else { return };
         counts.push(count);
     }
     let grows = |of: fn(&(usize, usize)) -> usize| counts.windows(2).all(|pair| of(&pair[1]) >= of(&pair[0]) + CALLS);
     if grows(|count| count.0) || grows(|count| count.1) {
-        if visit.inquiry.budget.left() < REST {
+        if explorer.inquiry.budget.left() < REST {
             return;
         }
         sleep(REST).await;
-        count(visit, AT_REST, tool);
+        count(explorer, AT_REST, tool);
     }
 }
 
 /// Whether all were answered in time.
-async fn call(visit: &mut Visit<'_>, tool: &Callable, until: Instant) -> bool {
+async fn call(explorer: &mut Explorer<'_>, tool: &Callable, until: Instant) -> bool {
     let calls: Vec<_> = (0..CALLS).map(|_| tool.call("call-repeated", tool.arguments.clone())).collect();
-    visit.flock(&calls, BUDGET, until).await.iter().all(|landed| matches!(landed.answer, Some(Ok(_))))
+    explorer.request_in_parallel(&calls, BUDGET, until).await.iter().all(|outcome| matches!(outcome.response, Some(Ok(_))))
 }
 
 /// Processes and open file descriptors, where the system tells.
-fn count(visit: &mut Visit<'_>, probe: &str, tool: &Callable) -> Option<(usize, usize)> {
-    let Census { processes, descriptors, .. } = visit.session().census()?;
+fn count(explorer: &mut Explorer<'_>, probe: &str, tool: &Callable) -> Option<(usize, usize)> {
+    let Census { processes, descriptors, .. } = explorer.session().census()?;
     let (processes, descriptors) = (processes.values().sum(), descriptors.values().sum());
-    visit.looked(probe, &format!("{processes} processes and {descriptors} file descriptors after {CALLS} calls of `{}`", tool.name));
+    explorer.record_observation(
+        probe,
+        &format!("{processes} processes and {descriptors} file descriptors after {CALLS} calls of `{}`", tool.name),
+    );
     Some((processes, descriptors))
 }

@@ -1,7 +1,7 @@
 //! A client of the legacy era: the handshake, everything that it may ask, and the versions that it may offer.
 
-use super::visit::{Answered, Visit};
-use super::{Eras, Inquiry, Talked, features, tour};
+use super::explorer::{Explorer, ResponseOutcome};
+use super::{EraOutcome, EraSupport, Inquiry, features, tour};
 use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, TransportKind};
 use mcproof_record::{Opened, Take};
 use serde_json::json;
@@ -11,47 +11,47 @@ const UNKNOWN_VERSION: &str = "1999-01-01";
 
 const NEWEST: &str = mcproof_client::revision::LEGACY[0];
 
-pub(super) async fn talk(inquiry: &Inquiry, eras: &Eras) -> Talked {
+pub(super) async fn explore(inquiry: &Inquiry, eras: &EraSupport) -> EraOutcome {
     let options = ConnectOptions { era: EraChoice::Legacy, ..inquiry.options.clone() };
-    let opened = Visit::open(inquiry, "legacy", options).await;
-    eras.tell_legacy(opened.is_ok());
+    let opened = Explorer::open(inquiry, "legacy", options).await;
+    eras.report_legacy(opened.is_ok());
     match opened {
-        Ok(visit) => {
-            let kind = Some(visit.kind());
-            Talked { takes: vec![main(visit).await], kind, failure: None }
+        Ok(explorer) => {
+            let kind = Some(explorer.kind());
+            EraOutcome { takes: vec![main(explorer).await], kind, failure: None }
         }
         Err(failed) => {
             let (mut take, failure) = *failed;
             if let ConnectFailure::Refused { .. } = failure {
                 take.opened = Opened::OtherEra;
             }
-            Talked { takes: vec![take], kind: None, failure: Some(failure) }
+            EraOutcome { takes: vec![take], kind: None, failure: Some(failure) }
         }
     }
 }
 
-async fn main(mut visit: Visit<'_>) -> Take {
-    tour::take(&mut visit).await;
-    features::set_log_level(&mut visit).await;
-    visit.end().await
+async fn main(mut explorer: Explorer<'_>) -> Take {
+    tour::take(&mut explorer).await;
+    features::set_log_level(&mut explorer).await;
+    explorer.end().await
 }
 
 /// Asks for the tools before the handshake, and shakes hands then.
 pub(super) async fn early(inquiry: &Inquiry, kind: TransportKind) -> Option<Take> {
-    let mut visit = Visit::bare(inquiry, "early", kind, NEWEST).await.ok()?;
-    if !visit.is_there().await {
+    let mut explorer = Explorer::bare(inquiry, "early", kind, NEWEST).await.ok()?;
+    if !explorer.is_reachable().await {
         return None;
     }
-    ask_early(&mut visit).await;
-    visit.initialize("early-request-after", NEWEST).await;
-    Some(visit.end().await)
+    ask_early(&mut explorer).await;
+    explorer.initialize("early-request-after", NEWEST).await;
+    Some(explorer.end().await)
 }
 
 /// Nothing else has this id, neither by itself nor where a server garbles the ids of others.
 const EARLY_ID: u32 = 714_025;
 
-async fn ask_early(visit: &mut Visit<'_>) {
-    visit.tell("early-request", json!({ "jsonrpc": "2.0", "id": EARLY_ID, "method": "tools/list", "params": {} })).await;
+async fn ask_early(explorer: &mut Explorer<'_>) {
+    explorer.send_without_wait("early-request", json!({ "jsonrpc": "2.0", "id": EARLY_ID, "method": "tools/list", "params": {} })).await;
 }
 
 /// Of the conversation in which a revision is offered that does not exist.
@@ -59,13 +59,13 @@ const STRANGER: &str = "unknown version";
 
 /// Over stdio, one who knows no order, and offers a revision that does not exist, in the process that refused to be modern.
 /// It goes on as any client that the server agreed with. `None` if they did not agree.
-pub(super) async fn agree<'a>(inquiry: &Inquiry, refused: Visit<'a>) -> Option<(Vec<Take>, Visit<'a>)> {
-    let mut visit = refused.begins_anew(STRANGER);
-    ask_early(&mut visit).await;
-    let mut visit = visit.propose("unknown-version", UNKNOWN_VERSION).await?;
-    visit.also("early-request-after");
-    let offered = visit.revision().to_owned();
-    let (take, well) = visit.hand_over().await;
+pub(super) async fn agree<'a>(inquiry: &Inquiry, refused: Explorer<'a>) -> Option<(Vec<Take>, Explorer<'a>)> {
+    let mut explorer = refused.restarted_as(STRANGER);
+    ask_early(&mut explorer).await;
+    let mut explorer = explorer.propose("unknown-version", UNKNOWN_VERSION).await?;
+    explorer.record_also_as("early-request-after");
+    let offered = explorer.revision().to_owned();
+    let (take, well) = explorer.hand_over().await;
     let strangers = std::iter::once(Take { opened: Opened::Bare, ..take }).chain(take_up(inquiry, TransportKind::Stdio, &offered).await);
     Some((strangers.collect(), well?))
 }
@@ -73,13 +73,13 @@ pub(super) async fn agree<'a>(inquiry: &Inquiry, refused: Visit<'a>) -> Option<(
 /// The same over stdio for whom nobody left a process. Where that does not go well, each has a process of its own.
 pub(super) async fn strangers(inquiry: &Inquiry) -> Vec<Take> {
     let kind = TransportKind::Stdio;
-    if let Ok(mut visit) = Visit::bare(inquiry, STRANGER, kind, NEWEST).await {
-        ask_early(&mut visit).await;
-        let offered = offered(visit.initialize("unknown-version", UNKNOWN_VERSION).await).filter(|_| !visit.is_over());
+    if let Ok(mut explorer) = Explorer::bare(inquiry, STRANGER, kind, NEWEST).await {
+        ask_early(&mut explorer).await;
+        let offered = offered(explorer.initialize("unknown-version", UNKNOWN_VERSION).await).filter(|_| !explorer.is_over());
         if offered.is_some() {
-            visit.also("early-request-after");
+            explorer.record_also_as("early-request-after");
         }
-        let take = visit.end().await;
+        let take = explorer.end().await;
         if let Some(offered) = offered {
             return [take].into_iter().chain(take_up(inquiry, kind, &offered).await).collect();
         }
@@ -90,9 +90,9 @@ pub(super) async fn strangers(inquiry: &Inquiry) -> Vec<Take> {
 
 /// Offers a revision that does not exist, and then the one that the server offers instead.
 pub(super) async fn versions(inquiry: &Inquiry, kind: TransportKind) -> Vec<Take> {
-    let Ok(mut visit) = Visit::bare(inquiry, STRANGER, kind, NEWEST).await else { return Vec::new() };
-    let offered = offered(visit.initialize("unknown-version", UNKNOWN_VERSION).await);
-    let mut takes = vec![visit.end().await];
+    let Ok(mut explorer) = Explorer::bare(inquiry, STRANGER, kind, NEWEST).await else { return Vec::new() };
+    let offered = offered(explorer.initialize("unknown-version", UNKNOWN_VERSION).await);
+    let mut takes = vec![explorer.end().await];
     if let Some(offered) = offered {
         takes.extend(take_up(inquiry, kind, &offered).await);
     }
@@ -100,7 +100,7 @@ pub(super) async fn versions(inquiry: &Inquiry, kind: TransportKind) -> Vec<Take
 }
 
 /// What the server offered instead.
-fn offered(answer: Answered) -> Option<String> {
+fn offered(answer: ResponseOutcome) -> Option<String> {
     Some(answer?.ok()?.get("protocolVersion")?.as_str()?.to_owned())
 }
 
@@ -109,7 +109,7 @@ async fn take_up(inquiry: &Inquiry, kind: TransportKind, offered: &str) -> Optio
     if offered == NEWEST || !mcproof_client::revision::LEGACY.contains(&offered) {
         return None;
     }
-    let mut visit = Visit::bare(inquiry, "offered version", kind, NEWEST).await.ok()?;
-    visit.initialize("offered-version", offered).await;
-    Some(visit.end().await)
+    let mut explorer = Explorer::bare(inquiry, "offered version", kind, NEWEST).await.ok()?;
+    explorer.initialize("offered-version", offered).await;
+    Some(explorer.end().await)
 }

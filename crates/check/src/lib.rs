@@ -4,7 +4,8 @@
 mod abuse;
 mod budget;
 pub(crate) mod calls;
-mod crowd;
+mod concurrent_requests;
+mod explorer;
 mod features;
 pub(crate) mod fixtures;
 pub(crate) mod growth;
@@ -22,13 +23,13 @@ mod state;
 pub(crate) mod tasks;
 pub(crate) mod tour;
 mod transport;
-mod visit;
 
 pub use budget::Budget;
 pub use permission::Permission;
 
 use crate::sdk::MadeWith;
 use calls::Tools;
+use explorer::Explorer;
 use mcproof_analysis::Conversation;
 use mcproof_analysis::probes::EXPLORED_IN_PART as SAMPLED;
 use mcproof_analysis::probes::FLOCK_TOKEN;
@@ -39,7 +40,6 @@ use std::time::Duration;
 use tokio::sync::{SetOnce, oneshot};
 use tokio::time::timeout;
 use url::Url;
-use visit::Visit;
 
 /// Whoever keeps a modern client waiting for longer is started again for the next one.
 const HANDING_ON: Duration = Duration::from_secs(3);
@@ -92,14 +92,14 @@ pub fn take_of(session: &Session) -> Take {
 
 /// The eras and the transport that a server turned out to have.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct DetectedServer {
     kind: TransportKind,
     /// The legacy revision that it speaks.
     is_legacy: bool,
     is_modern: bool,
 }
 
-impl Found {
+impl DetectedServer {
     /// The one to talk in where it does not matter: the legacy one if it speaks both.
     fn era(self) -> EraChoice {
         if self.is_legacy { EraChoice::Legacy } else { EraChoice::Modern }
@@ -139,68 +139,69 @@ async fn explore_all(inquiry: &Inquiry) -> Explored {
 
 /// Whether two clients get through the handshake at the same time, each with a process of its own.
 async fn run_side_by_side(inquiry: &Inquiry) -> bool {
-    let open = || Visit::open(inquiry, "side by side", inquiry.options.clone());
+    let open = || Explorer::open(inquiry, "side by side", inquiry.options.clone());
     let (one, other) = tokio::join!(open(), open());
     let are_both_open = one.is_ok() && other.is_ok();
-    for visit in [one, other].into_iter().flatten() {
-        visit.in_passing().end().await;
+    for explorer in [one, other].into_iter().flatten() {
+        explorer.with_brief_shutdown().end().await;
     }
     are_both_open
 }
 
 /// Over stdio, with one process after the other.
 async fn explore_one_by_one(inquiry: &Inquiry) -> Explored {
-    let Conversed { mut takes, found, unreachable } = converse(inquiry, &Eras::default(), &mut None, oneshot::channel().0).await;
+    let HandshakeOutcome { mut takes, found, unreachable } =
+        converse(inquiry, &EraSupport::default(), &mut None, oneshot::channel().0).await;
     if let Some(found) = found {
-        let tested = fixtures::talk(inquiry, found, &takes).await;
+        let tested = fixtures::explore(inquiry, found, &takes).await;
         takes.extend(tested);
         let tools = Tools::in_takes(&takes, &inquiry.calls);
-        takes.extend(state::talk(inquiry, found.era(), &tools).await);
-        try_in_turn(inquiry, found, &mut takes).await;
+        takes.extend(state::explore(inquiry, found.era(), &tools).await);
+        explore_in_sequence(inquiry, found, &mut takes).await;
     }
     Explored { takes, unreachable }
 }
 
 /// What may be the end of a server, each in a conversation of its own, one after the other.
-async fn try_in_turn(inquiry: &Inquiry, found: Found, takes: &mut Vec<Take>) {
+async fn explore_in_sequence(inquiry: &Inquiry, found: DetectedServer, takes: &mut Vec<Take>) {
     for era in [EraChoice::Modern, EraChoice::Legacy].into_iter().filter(|era| found.speaks(*era)) {
         let mut tools = None;
-        if let Some(visit) = calls::open(inquiry, era).await {
-            takes.extend(calls::talk(inquiry, visit, |told| tools = Some(told)).await);
+        if let Some(explorer) = calls::open(inquiry, era).await {
+            takes.extend(calls::explore(inquiry, explorer, |told| tools = Some(told)).await);
         }
         if let (Some(tools), true) = (tools, era == found.era()) {
-            takes.extend(calls::talk_oddly(inquiry, era, &tools).await);
+            takes.extend(calls::explore_unusual_calls(inquiry, era, &tools).await);
         }
     }
     if found.is_legacy {
         takes.extend(legacy::early(inquiry, found.kind).await);
     }
-    takes.extend(abuse::talk(inquiry, found.era(), None).await);
+    takes.extend(abuse::explore(inquiry, found.era(), None).await);
     if !takes.iter().any(process::was_terminated) {
-        takes.extend(process::talk(inquiry, found.era()).await);
+        takes.extend(process::explore(inquiry, found.era()).await);
     }
 }
 
 /// Over stdio, everything at once: each conversation begins as soon as it is known what it depends on, and none waits for the
 /// end of another.
 async fn explore_pipes(inquiry: &Inquiry) -> Explored {
-    let eras = Eras::default();
-    let (tell_legacy, legacy_tools) = oneshot::channel();
-    let (tell_modern, modern_tools) = oneshot::channel();
+    let eras = EraSupport::default();
+    let (report_legacy, legacy_tools) = oneshot::channel();
+    let (report_modern, modern_tools) = oneshot::channel();
     // Nobody may be left who wants to know.
     let tell = |listener: oneshot::Sender<Tools>| move |tools| drop(listener.send(tools));
     // The calls take longest, and need not wait for anything.
     let called = async {
-        let visit = calls::open(inquiry, EraChoice::Legacy).await?;
-        eras.tell_legacy(true);
-        calls::talk(inquiry, visit, tell(tell_legacy)).await
+        let explorer = calls::open(inquiry, EraChoice::Legacy).await?;
+        eras.report_legacy(true);
+        calls::explore(inquiry, explorer, tell(report_legacy)).await
     };
     let called_modern = async {
         if !eras.is_modern().await {
             return None;
         }
-        let visit = calls::open(inquiry, EraChoice::Modern).await?;
-        calls::talk(inquiry, visit, tell(tell_modern)).await
+        let explorer = calls::open(inquiry, EraChoice::Modern).await?;
+        calls::explore(inquiry, explorer, tell(report_modern)).await
     };
     let (hand_on, handed_on) = oneshot::channel();
     let aside = async {
@@ -210,12 +211,12 @@ async fn explore_pipes(inquiry: &Inquiry) -> Explored {
         let is_free = !is_modern && inquiry.options.protocol_version.is_none();
         let refused = async { if is_free { timeout(HANDING_ON, handed_on).await.ok()?.ok() } else { None } };
         let tools = async { if is_modern { modern_tools.await.ok() } else { legacy_tools.await.ok() } };
-        Some(try_all_else(inquiry, era, refused.await, tools).await)
+        Some(explore_side_conversations(inquiry, era, refused.await, tools).await)
     };
     let conversed = async {
-        let Conversed { takes, found, unreachable } = converse(inquiry, &eras, &mut None, hand_on).await;
+        let HandshakeOutcome { takes, found, unreachable } = converse(inquiry, &eras, &mut None, hand_on).await;
         let tested = match found {
-            Some(found) => fixtures::talk(inquiry, found, &takes).await,
+            Some(found) => fixtures::explore(inquiry, found, &takes).await,
             None => Vec::new(),
         };
         let tools = Tools::in_takes(&takes, &inquiry.calls);
@@ -224,10 +225,10 @@ async fn explore_pipes(inquiry: &Inquiry) -> Explored {
     let (called, (mut takes, tested, tools, unreachable), aside, called_modern) =
         tokio::join!(biased; called, conversed, aside, called_modern);
     let spoken = if unreachable.is_none() { eras.spoken().await } else { None };
-    if let Some(Tried { strange, observed, odd, abused }) = aside {
+    if let Some(SideConversations { strange, observed, odd, abused }) = aside {
         let observed = match (observed, spoken) {
             // Whoever was to list the tools did not get to it.
-            (None, Some(era)) => state::talk(inquiry, era, &tools).await,
+            (None, Some(era)) => state::explore(inquiry, era, &tools).await,
             (observed, _) => observed.unwrap_or_default(),
         };
         let called_modern = called_modern.into_iter().collect();
@@ -235,13 +236,13 @@ async fn explore_pipes(inquiry: &Inquiry) -> Explored {
     }
     takes.extend(called);
     if let (Some(era), false) = (spoken, takes.iter().any(process::was_terminated)) {
-        takes.extend(process::talk(inquiry, era).await);
+        takes.extend(process::explore(inquiry, era).await);
     }
     Explored { takes, unreachable }
 }
 
 /// What nobody is waiting for.
-struct Tried {
+struct SideConversations {
     strange: Vec<Take>,
     /// `None` if the tools are not known.
     observed: Option<Vec<Take>>,
@@ -251,55 +252,55 @@ struct Tried {
 
 /// All in the process that refused to be modern, one after the other, as long as it is there and well; otherwise each in its own,
 /// at the same time.
-async fn try_all_else<'a>(
+async fn explore_side_conversations<'a>(
     inquiry: &'a Inquiry,
     era: EraChoice,
-    refused: Option<Visit<'a>>,
+    refused: Option<Explorer<'a>>,
     tools: impl Future<Output = Option<Tools>>,
-) -> Tried {
+) -> SideConversations {
     let agreed = match refused {
         Some(refused) => legacy::agree(inquiry, refused).await,
         None => None,
     };
-    let Some((strange, visit)) = agreed else {
+    let Some((strange, explorer)) = agreed else {
         let strange = async { if era == EraChoice::Legacy { legacy::strangers(inquiry).await } else { Vec::new() } };
         let with_tools = async {
             let tools = tools.await?;
-            Some(tokio::join!(state::talk(inquiry, era, &tools), calls::talk_oddly(inquiry, era, &tools)))
+            Some(tokio::join!(state::explore(inquiry, era, &tools), calls::explore_unusual_calls(inquiry, era, &tools)))
         };
-        let (strange, with_tools, abused) = tokio::join!(strange, with_tools, abuse::talk(inquiry, era, None));
+        let (strange, with_tools, abused) = tokio::join!(strange, with_tools, abuse::explore(inquiry, era, None));
         let (observed, odd) = with_tools.unzip();
-        return Tried { strange, observed, odd: odd.unwrap_or_default(), abused };
+        return SideConversations { strange, observed, odd: odd.unwrap_or_default(), abused };
     };
     let Some(tools) = tools.await else {
-        return Tried { strange, observed: None, odd: Vec::new(), abused: abuse::talk(inquiry, era, Some(visit)).await };
+        return SideConversations { strange, observed: None, odd: Vec::new(), abused: abuse::explore(inquiry, era, Some(explorer)).await };
     };
-    let (observed, well) = state::observe_in(visit, &tools).await;
+    let (observed, well) = state::observe_in(explorer, &tools).await;
     let (odd, abused) = match well {
-        None => tokio::join!(calls::talk_oddly(inquiry, era, &tools), abuse::talk(inquiry, era, None)),
-        Some(visit) => {
-            let (odd, well) = calls::try_odd(inquiry, era, &tools, visit).await;
-            (odd, abuse::talk(inquiry, era, well).await)
+        None => tokio::join!(calls::explore_unusual_calls(inquiry, era, &tools), abuse::explore(inquiry, era, None)),
+        Some(explorer) => {
+            let (odd, well) = calls::try_odd(inquiry, era, &tools, explorer).await;
+            (odd, abuse::explore(inquiry, era, well).await)
         }
     };
-    Tried { strange, observed: Some(observed), odd, abused }
+    SideConversations { strange, observed: Some(observed), odd, abused }
 }
 
 /// Which eras a server speaks: told by those who are first to know, to those who wait for it.
 #[derive(Default)]
-struct Eras {
+struct EraSupport {
     legacy: SetOnce<bool>,
     modern: SetOnce<bool>,
 }
 
-impl Eras {
+impl EraSupport {
     /// Two find it out, and only one of them says so if it does not.
-    fn tell_legacy(&self, speaks: bool) {
+    fn report_legacy(&self, speaks: bool) {
         // Who knows it first is as good as the other.
         let _ = self.legacy.set(speaks);
     }
 
-    fn tell_modern(&self, speaks: bool) {
+    fn report_modern(&self, speaks: bool) {
         self.modern.set(speaks).expect("one conversation finds it out");
     }
 
@@ -336,12 +337,13 @@ async fn explore_web(inquiry: &Inquiry) -> Explored {
     let mut settled = inquiry.clone();
     transport::set(&mut settled.target, kind);
     let inquiry = &settled;
-    let Conversed { mut takes, found, unreachable } = converse(&reached, &Eras::default(), &mut served, oneshot::channel().0).await;
+    let HandshakeOutcome { mut takes, found, unreachable } =
+        converse(&reached, &EraSupport::default(), &mut served, oneshot::channel().0).await;
     let tools = Tools::in_takes(&takes, &inquiry.calls);
     if let Some(found) = found {
         revive(&mut served).await;
-        takes.extend(state::talk(&reached, found.era(), &tools).await);
-        let tested = fixtures::talk(&reached, found, &takes).await;
+        takes.extend(state::explore(&reached, found.era(), &tools).await);
+        let tested = fixtures::explore(&reached, found, &takes).await;
         takes.extend(tested);
     }
     if let Some(served) = served {
@@ -350,56 +352,61 @@ async fn explore_web(inquiry: &Inquiry) -> Explored {
     let Some(found) = found else { return Explored { takes, unreachable } };
     // What these do to a server is judged by what they see of it. If it does not start again, they say so.
     let served = Served::start(inquiry).await.unwrap_or_default();
-    takes.extend(http::talk(&reached, found).await);
-    takes.extend(replicas::talk(&reached, found).await);
+    takes.extend(http::explore(&reached, found).await);
+    takes.extend(replicas::explore(&reached, found).await);
     if let Some(served) = served {
         served.end(Some(found)).await;
     }
-    try_in_turn(inquiry, found, &mut takes).await;
+    explore_in_sequence(inquiry, found, &mut takes).await;
     Explored { takes, unreachable }
 }
 
 /// What came of the handshakes, and of what follows upon them.
-struct Conversed {
+struct HandshakeOutcome {
     takes: Vec<Take>,
-    found: Option<Found>,
+    found: Option<DetectedServer>,
     unreachable: Option<ConnectFailure>,
 }
 
-async fn converse<'a>(inquiry: &'a Inquiry, eras: &Eras, served: &mut Option<Served>, hand_on: oneshot::Sender<Visit<'a>>) -> Conversed {
+async fn converse<'a>(
+    inquiry: &'a Inquiry,
+    eras: &EraSupport,
+    served: &mut Option<Served>,
+    hand_on: oneshot::Sender<Explorer<'a>>,
+) -> HandshakeOutcome {
     let (mut legacy, mut modern) = match &inquiry.target {
         Target::Stdio(_) if !inquiry.budget.is_one_at_a_time() => {
             // Whoever refuses to be modern is talked to longer than the other.
-            let (modern, legacy) = tokio::join!(biased; modern::talk(inquiry, eras, hand_on), legacy::talk(inquiry, eras));
+            let (modern, legacy) = tokio::join!(biased; modern::explore(inquiry, eras, hand_on), legacy::explore(inquiry, eras));
             (legacy, modern)
         }
         _ => {
-            let mut legacy = legacy::talk(inquiry, eras).await;
+            let mut legacy = legacy::explore(inquiry, eras).await;
             revive(served).await;
             if let (Some(kind), None) = (legacy.kind, &legacy.failure) {
                 legacy.takes.extend(legacy::versions(inquiry, kind).await);
                 revive(served).await;
             }
-            (legacy, modern::talk(inquiry, eras, hand_on).await)
+            (legacy, modern::explore(inquiry, eras, hand_on).await)
         }
     };
     let unreachable = match (&legacy.failure, &modern.failure) {
         (Some(failure), Some(_)) if is_unreachable(failure) => legacy.failure.clone(),
         _ => None,
     };
-    tell_eras_apart(&mut legacy, &mut modern);
-    let is_late = |talked: &Talked| talked.failure.as_ref().is_some_and(visit::timed_out) && is_mute(&talked.takes);
-    if is_late(&legacy) && modern.failure.is_some() && is_mute(&modern.takes) {
-        legacy.takes.iter_mut().for_each(say_nothing_of_a_start);
+    distinguish_eras(&mut legacy, &mut modern);
+    let is_late = |talked: &EraOutcome| talked.failure.as_ref().is_some_and(explorer::timed_out) && sent_nothing(&talked.takes);
+    if is_late(&legacy) && modern.failure.is_some() && sent_nothing(&modern.takes) {
+        legacy.takes.iter_mut().for_each(mark_slow_start_as_not_judged);
     }
     let (is_legacy, is_modern) = (legacy.failure.is_none(), modern.failure.is_none());
-    let found = legacy.kind.or(modern.kind).map(|kind| Found { kind, is_legacy, is_modern });
+    let found = legacy.kind.or(modern.kind).map(|kind| DetectedServer { kind, is_legacy, is_modern });
     let mut takes = legacy.takes;
     takes.extend(modern.takes.into_iter().map(|take| if is_legacy { of_both_eras(take) } else { take }));
     if unreachable.is_none() && !is_legacy && !is_modern {
-        takes.extend(http::talk_outside(inquiry).await);
+        takes.extend(http::explore_without_handshake(inquiry).await);
     }
-    Conversed { takes, found, unreachable }
+    HandshakeOutcome { takes, found, unreachable }
 }
 
 /// A server that we started may not have survived the last client.
@@ -419,7 +426,7 @@ fn of_both_eras(mut take: Take) -> Take {
 
 /// A server that lives in one era refuses the handshake of the other, as it should. One that refuses both is broken in the
 /// era that it seems to be of.
-fn tell_eras_apart(legacy: &mut Talked, modern: &mut Talked) {
+fn distinguish_eras(legacy: &mut EraOutcome, modern: &mut EraOutcome) {
     // One that is discovered, names its legacy versions only, and speaks them, does not claim to be modern.
     if legacy.failure.is_none() && matches!(modern.failure, Some(ConnectFailure::NoCommonVersion { .. })) {
         modern.takes.iter_mut().for_each(|take| take.opened = Opened::OtherEra);
@@ -465,7 +472,7 @@ fn is_unreachable(failure: &ConnectFailure) -> bool {
 }
 
 /// Whether a server has said nothing at all where its client listens, and has not ended by itself.
-fn is_mute(takes: &[Take]) -> bool {
+fn sent_nothing(takes: &[Take]) -> bool {
     let is_said = |frame: &Frame| match &frame.body {
         FrameBody::Stderr { .. } | FrameBody::Closed { .. } => false,
         FrameBody::Exited { code, .. } => code.is_some(),
@@ -475,16 +482,16 @@ fn is_mute(takes: &[Take]) -> bool {
 }
 
 /// A server that has said nothing by the end of the connect timeout may be broken, or still be starting: nobody can tell which.
-fn say_nothing_of_a_start(take: &mut Take) {
+fn mark_slow_start_as_not_judged(take: &mut Take) {
     if let Opened::No { reason } = &take.opened {
         let reason = format!("{reason}: the server has not said anything, and may still be starting");
-        take.probes.push(visit::left_out_because(reason.clone(), FrameId(0)));
+        take.probes.push(explorer::left_out_because(reason.clone(), FrameId(0)));
         take.opened = Opened::No { reason };
     }
 }
 
 /// What one era's main conversation brought.
-struct Talked {
+struct EraOutcome {
     takes: Vec<Take>,
     kind: Option<TransportKind>,
     failure: Option<ConnectFailure>,

@@ -1,9 +1,9 @@
 //! A client of the modern era: stateless requests with their metadata, and what is wrong with requests that lack it.
 
 use super::calls::Tools;
+use super::explorer::{Explorer, FailedDiscovery, ResponseOutcome};
 use super::features::NO_RESOURCE;
-use super::visit::{Answered, Undiscovered, Visit};
-use super::{Eras, Inquiry, Talked, modern_headers, tour};
+use super::{EraOutcome, EraSupport, Inquiry, modern_headers, tour};
 use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, Spelling, Target, TransportKind, revision};
 use mcproof_record::{Opened, Take};
 use serde_json::{Value, json};
@@ -14,47 +14,47 @@ use tokio::time::sleep;
 pub(super) const UNKNOWN_VERSION: &str = "1900-01-01";
 
 /// The process of a server that is not modern is handed on, to whoever wants to talk with it in another way.
-pub(super) async fn talk<'a>(inquiry: &'a Inquiry, eras: &Eras, hand_on: oneshot::Sender<Visit<'a>>) -> Talked {
+pub(super) async fn explore<'a>(inquiry: &'a Inquiry, eras: &EraSupport, hand_on: oneshot::Sender<Explorer<'a>>) -> EraOutcome {
     // What a server remembers of a discovery may outlast the connection: over HTTP nothing may come before this.
     let unprepared = match &inquiry.target {
         Target::Http { launch: None, kind, .. } if *kind != Some(TransportKind::Sse) => unprepared(inquiry).await,
         _ => None,
     };
     let opened = match &inquiry.target {
-        Target::Stdio(_) => Visit::discover(inquiry, "modern", is_of_other_era(inquiry, eras)).await,
+        Target::Stdio(_) => Explorer::discover(inquiry, "modern", is_of_other_era(inquiry, eras)).await,
         Target::Http { .. } => {
             let options = ConnectOptions { era: EraChoice::Modern, ..inquiry.options.clone() };
-            Visit::open(inquiry, "modern", options).await.map_err(|failed| {
+            Explorer::open(inquiry, "modern", options).await.map_err(|failed| {
                 let (take, failure) = *failed;
-                Undiscovered { take, failure, still: None }
+                FailedDiscovery { take, failure, still: None }
             })
         }
     };
-    eras.tell_modern(opened.is_ok());
+    eras.report_modern(opened.is_ok());
     match opened {
-        Ok(mut visit) => {
-            let kind = visit.kind();
-            let first = tour::LISTS.iter().find(|(_, _, capability)| visit.declares(capability)).copied();
-            let logs = visit.declares("logging");
-            let reads = visit.declares("resources");
+        Ok(mut explorer) => {
+            let kind = explorer.kind();
+            let first = tour::LISTS.iter().find(|(_, _, capability)| explorer.declares(capability)).copied();
+            let logs = explorer.declares("logging");
+            let reads = explorer.declares("resources");
             let (takes, stateless) = match kind {
                 TransportKind::Stdio | TransportKind::InMemory => {
                     let touring = async {
-                        tour::take(&mut visit).await;
-                        undeclared_logs(&mut visit, first, logs).await;
-                        visit.end().await
+                        tour::take(&mut explorer).await;
+                        undeclared_logs(&mut explorer, first, logs).await;
+                        explorer.end().await
                     };
                     tokio::join!(touring, stateless(inquiry, eras, kind, first, logs, reads))
                 }
                 TransportKind::Http | TransportKind::Sse => {
-                    tour::take(&mut visit).await;
-                    undeclared_logs(&mut visit, first, logs).await;
-                    (visit.end().await, stateless(inquiry, eras, kind, first, logs, reads).await)
+                    tour::take(&mut explorer).await;
+                    undeclared_logs(&mut explorer, first, logs).await;
+                    (explorer.end().await, stateless(inquiry, eras, kind, first, logs, reads).await)
                 }
             };
-            Talked { takes: std::iter::once(takes).chain(stateless).chain(unprepared).collect(), kind: Some(kind), failure: None }
+            EraOutcome { takes: std::iter::once(takes).chain(stateless).chain(unprepared).collect(), kind: Some(kind), failure: None }
         }
-        Err(Undiscovered { mut take, failure, mut still }) => {
+        Err(FailedDiscovery { mut take, failure, mut still }) => {
             let mut takes = Vec::new();
             match &failure {
                 ConnectFailure::BadResult { .. } | ConnectFailure::NoCommonVersion { .. } => {}
@@ -69,8 +69,8 @@ pub(super) async fn talk<'a>(inquiry: &'a Inquiry, eras: &Eras, hand_on: oneshot
                     None => {
                         take.opened = Opened::OtherEra;
                         // Nobody may want it.
-                        if let Some(visit) = still
-                            && let Err(unwanted) = hand_on.send(visit)
+                        if let Some(explorer) = still
+                            && let Err(unwanted) = hand_on.send(explorer)
                         {
                             unwanted.end().await;
                         }
@@ -78,13 +78,13 @@ pub(super) async fn talk<'a>(inquiry: &'a Inquiry, eras: &Eras, hand_on: oneshot
                 },
             }
             takes.insert(0, take);
-            Talked { takes, kind: None, failure: Some(failure) }
+            EraOutcome { takes, kind: None, failure: Some(failure) }
         }
     }
 }
 
 /// Over once a server that speaks the legacy era has kept this client waiting for much longer than the other one.
-async fn is_of_other_era(inquiry: &Inquiry, eras: &Eras) {
+async fn is_of_other_era(inquiry: &Inquiry, eras: &EraSupport) {
     if let (true, Some(patience)) = (eras.is_legacy().await, inquiry.budget.other_era()) {
         return sleep(patience).await;
     }
@@ -93,24 +93,24 @@ async fn is_of_other_era(inquiry: &Inquiry, eras: &Eras) {
 
 /// A request before any discovery.
 async fn unprepared(inquiry: &Inquiry) -> Option<Take> {
-    let mut visit = Visit::bare(inquiry, "unprepared", TransportKind::Http, revision::MODERN).await.ok()?;
-    visit.ask("first-message", Some("tools/list"), "tools/list", json!({})).await;
-    Some(visit.end().await)
+    let mut explorer = Explorer::bare(inquiry, "unprepared", TransportKind::Http, revision::MODERN).await.ok()?;
+    explorer.send_request("first-message", Some("tools/list"), "tools/list", json!({})).await;
+    Some(explorer.end().await)
 }
 
 /// Whether a server that refuses everything does so because of the spelling of headers.
 async fn spellings(inquiry: &Inquiry) -> Option<Take> {
-    let kind = super::visit::transport_of(inquiry);
+    let kind = super::explorer::transport_of(inquiry);
     if kind != TransportKind::Http {
         return None;
     }
-    let mut visit = Visit::bare(inquiry, "spellings", kind, revision::MODERN).await.ok()?;
-    modern_headers::spellings(&mut visit).await;
-    Some(visit.end().await)
+    let mut explorer = Explorer::bare(inquiry, "spellings", kind, revision::MODERN).await.ok()?;
+    modern_headers::spellings(&mut explorer).await;
+    Some(explorer.end().await)
 }
 
 /// A conversation with a server that is modern although it refused to be discovered.
-async fn undiscovered(inquiry: &Inquiry, failure: &ConnectFailure, still: &mut Option<Visit<'_>>) -> Option<Take> {
+async fn undiscovered(inquiry: &Inquiry, failure: &ConnectFailure, still: &mut Option<Explorer<'_>>) -> Option<Take> {
     let ConnectFailure::Refused { .. } = failure else { return None };
     // The process that refused is as good as another one to hear that it is not modern.
     if let Some(refused) = still.as_mut()
@@ -122,15 +122,15 @@ async fn undiscovered(inquiry: &Inquiry, failure: &ConnectFailure, still: &mut O
     if let (true, Some(refused)) = (inquiry.budget.is_one_at_a_time(), still.take()) {
         refused.end().await;
     }
-    let kind = super::visit::transport_of(inquiry);
-    let mut visit = Visit::bare(inquiry, "undiscovered", kind, revision::MODERN).await.ok()?;
-    let answer = ask_undiscovered(&mut visit).await;
-    let take = visit.end().await;
+    let kind = super::explorer::transport_of(inquiry);
+    let mut explorer = Explorer::bare(inquiry, "undiscovered", kind, revision::MODERN).await.ok()?;
+    let answer = ask_undiscovered(&mut explorer).await;
+    let take = explorer.end().await;
     answer.is_some_and(|answer| is_modern(&answer)).then_some(take)
 }
 
-async fn ask_undiscovered(visit: &mut Visit<'_>) -> Answered {
-    visit.ask("undiscovered", Some("tools/list"), "tools/list", json!({})).await
+async fn ask_undiscovered(explorer: &mut Explorer<'_>) -> ResponseOutcome {
+    explorer.send_request("undiscovered", Some("tools/list"), "tools/list", json!({})).await
 }
 
 /// Legacy servers may answer a list before their handshake; they do not know this member.
@@ -141,43 +141,43 @@ fn is_modern(answer: &Result<Value, i64>) -> bool {
 /// Requests without a discovery before them, which have to be understood each by itself.
 async fn stateless(
     inquiry: &Inquiry,
-    eras: &Eras,
+    eras: &EraSupport,
     kind: TransportKind,
     first: Option<(&str, &str, &str)>,
     logs: bool,
     reads: bool,
 ) -> Option<Take> {
-    let mut visit = Visit::bare(inquiry, "stateless", kind, revision::MODERN).await.ok()?;
+    let mut explorer = Explorer::bare(inquiry, "stateless", kind, revision::MODERN).await.ok()?;
     let mut listed = None;
     if let Some((method, ..)) = first {
-        listed = visit.ask("first-message", Some(method), method, json!({})).await;
+        listed = explorer.send_request("first-message", Some(method), method, json!({})).await;
     }
-    without_metadata(&mut visit).await;
-    versions(&mut visit).await;
-    let uses = uses(&mut visit, listed.and_then(Result::ok).unwrap_or_default(), reads).await;
-    misuse(&mut visit, &uses).await;
+    without_metadata(&mut explorer).await;
+    versions(&mut explorer).await;
+    let uses = uses(&mut explorer, listed.and_then(Result::ok).unwrap_or_default(), reads).await;
+    misuse(&mut explorer, &uses).await;
     if let Some((method, ..)) = first.filter(|_| logs) {
-        log_levels(&mut visit, method).await;
+        log_levels(&mut explorer, method).await;
     }
     if kind == TransportKind::Http {
-        modern_headers::take(&mut visit).await;
+        modern_headers::take(&mut explorer).await;
     }
-    removed(&mut visit).await;
+    removed(&mut explorer).await;
     if !eras.is_legacy().await {
-        legacy_handshake(&mut visit).await;
+        legacy_handshake(&mut explorer).await;
     }
-    Some(visit.end().await)
+    Some(explorer.end().await)
 }
 
 /// Requests that lack a part of their metadata.
-async fn without_metadata(visit: &mut Visit<'_>) {
+async fn without_metadata(explorer: &mut Explorer<'_>) {
     for (probe, lacks) in [
         ("without-meta", None),
         ("without-version", Some("protocolVersion")),
         ("without-capabilities", Some("clientCapabilities")),
         ("without-client-info", Some("clientInfo")),
     ] {
-        let mut message = visit.message("server/discover", json!({}));
+        let mut message = explorer.build_message("server/discover", json!({}));
         match (lacks, message["params"].as_object_mut()) {
             (None, Some(params)) => _ = params.remove("_meta"),
             (Some(key), Some(params)) => {
@@ -187,27 +187,28 @@ async fn without_metadata(visit: &mut Visit<'_>) {
             }
             (_, None) => {}
         }
-        visit.send(probe, lacks, message).await;
+        explorer.send(probe, lacks, message).await;
     }
 }
 
 /// What clients do once they know what there is: a call that is allowed, and the reading of a resource.
-async fn uses(visit: &mut Visit<'_>, listed: Value, reads: bool) -> Vec<(&'static str, Value)> {
+async fn uses(explorer: &mut Explorer<'_>, listed: Value, reads: bool) -> Vec<(&'static str, Value)> {
     let tools = listed.get("tools").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let Tools(tools) = Tools::of(tools, &visit.inquiry.calls);
+    let Tools(tools) = Tools::of(tools, &explorer.inquiry.calls);
     let call = tools.first().map(|tool| ("tools/call", json!({ "name": tool.name, "arguments": tool.arguments })));
-    let resources = if reads { visit.ask("list-for-calls", Some("resources/list"), "resources/list", json!({})).await } else { None };
+    let resources =
+        if reads { explorer.send_request("list-for-calls", Some("resources/list"), "resources/list", json!({})).await } else { None };
     let uri = resources.and_then(Result::ok).and_then(|listed| listed.pointer("/resources/0/uri").cloned());
     call.into_iter().chain(uri.map(|uri| ("resources/read", json!({ "uri": uri })))).collect()
 }
 
 /// The same with wrong metadata. What is refused of `server/discover` may be served elsewhere.
-async fn misuse(visit: &mut Visit<'_>, uses: &[(&'static str, Value)]) {
+async fn misuse(explorer: &mut Explorer<'_>, uses: &[(&'static str, Value)]) {
     for (method, params) in uses {
-        let message = visit.message(method, params.clone());
-        visit.send("use-right", Some(method), message).await;
+        let message = explorer.build_message(method, params.clone());
+        explorer.send("use-right", Some(method), message).await;
         for probe in ["use-without-meta", "use-without-capabilities", "use-in-unsupported-version"] {
-            let mut message = visit.message(method, params.clone());
+            let mut message = explorer.build_message(method, params.clone());
             let Some(params) = message["params"].as_object_mut() else { continue };
             match probe {
                 "use-without-meta" => _ = params.remove("_meta"),
@@ -218,32 +219,32 @@ async fn misuse(visit: &mut Visit<'_>, uses: &[(&'static str, Value)]) {
                 }
                 _ => params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(UNKNOWN_VERSION),
             }
-            visit.send(probe, Some(method), message).await;
+            explorer.send(probe, Some(method), message).await;
         }
     }
 }
 
-async fn versions(visit: &mut Visit<'_>) {
-    let mut message = visit.message("server/discover", json!({}));
+async fn versions(explorer: &mut Explorer<'_>) {
+    let mut message = explorer.build_message("server/discover", json!({}));
     message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(UNKNOWN_VERSION);
-    visit.send("unsupported-version", Some(UNKNOWN_VERSION), message).await;
+    explorer.send("unsupported-version", Some(UNKNOWN_VERSION), message).await;
 }
 
 /// Logs are asked for with each request.
-async fn log_levels(visit: &mut Visit<'_>, method: &str) {
+async fn log_levels(explorer: &mut Explorer<'_>, method: &str) {
     for (probe, level) in [("log-level", "error"), ("unknown-log-level", "mcproof-loudest")] {
-        let mut message = visit.message(method, json!({}));
+        let mut message = explorer.build_message(method, json!({}));
         message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!(level);
-        visit.send(probe, Some(level), message).await;
+        explorer.send(probe, Some(level), message).await;
     }
 }
 
 /// The same of a server that has not declared that it logs.
-async fn undeclared_logs(visit: &mut Visit<'_>, first: Option<(&str, &str, &str)>, logs: bool) {
+async fn undeclared_logs(explorer: &mut Explorer<'_>, first: Option<(&str, &str, &str)>, logs: bool) {
     if let Some((method, ..)) = first.filter(|_| !logs) {
-        let mut message = visit.message(method, json!({}));
+        let mut message = explorer.build_message(method, json!({}));
         message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
-        visit.send("undeclared-log-level", Some("debug"), message).await;
+        explorer.send("undeclared-log-level", Some("debug"), message).await;
     }
 }
 
@@ -257,23 +258,23 @@ fn handshake() -> Value {
 }
 
 /// What a legacy client says to a server that is none of its era.
-async fn legacy_handshake(visit: &mut Visit<'_>) {
+async fn legacy_handshake(explorer: &mut Explorer<'_>) {
     let message = json!({ "jsonrpc": "2.0", "id": "mcproof-legacy", "method": "initialize", "params": handshake() });
-    if visit.kind() == TransportKind::Http {
+    if explorer.kind() == TransportKind::Http {
         let headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        visit.post("legacy-handshake", "initialize", &message, headers.into(), Spelling::Lower).await;
+        explorer.post("legacy-handshake", "initialize", &message, headers.into(), Spelling::Lower).await;
     } else {
-        visit.send("legacy-handshake", Some("initialize"), message).await;
+        explorer.send("legacy-handshake", Some("initialize"), message).await;
     }
 }
 
 /// What earlier revisions had, asked for by requests of this one. `initialize` comes last, since it may change what a server
 /// of both eras takes the connection for.
-async fn removed(visit: &mut Visit<'_>) {
+async fn removed(explorer: &mut Explorer<'_>) {
     // Whoever answers anything answers these as well.
-    visit.ask("unknown-method", None, "mcproof/no-such-method", json!({})).await;
-    let listed = visit.ask("list-for-removed", Some("resources/list"), "resources/list", json!({})).await;
+    explorer.send_request("unknown-method", None, "mcproof/no-such-method", json!({})).await;
+    let listed = explorer.send_request("list-for-removed", Some("resources/list"), "resources/list", json!({})).await;
     let uri = match &listed {
         Some(Ok(result)) => result.pointer("/resources/0/uri").cloned().unwrap_or(json!(NO_RESOURCE)),
         _ => json!(NO_RESOURCE),
@@ -285,13 +286,13 @@ async fn removed(visit: &mut Visit<'_>) {
         ("resources/unsubscribe", json!({ "uri": uri })),
         ("initialize", handshake()),
     ] {
-        let message = visit.message(method, params);
-        if visit.kind() == TransportKind::Http {
+        let message = explorer.build_message(method, params);
+        if explorer.kind() == TransportKind::Http {
             // With the header that some servers want for any URI, so that they do not stumble over its absence.
             let question = modern_headers::Question::new(method, message["params"].clone());
-            visit.post("removed-method", method, &message, question.headers, Spelling::Lower).await;
+            explorer.post("removed-method", method, &message, question.headers, Spelling::Lower).await;
         } else {
-            visit.send("removed-method", Some(method), message).await;
+            explorer.send("removed-method", Some(method), message).await;
         }
     }
 }

@@ -1,9 +1,9 @@
 //! A client of the modern era over HTTP whose headers do not say what its bodies say, or say it in another way. Nothing here
 //! runs a tool that may not be called: where a name is needed, it is that of something to read, or of nothing.
 
+use super::explorer::Explorer;
 use super::modern::UNKNOWN_VERSION;
-use super::tour::NOBODY;
-use super::visit::Visit;
+use super::tour::UNKNOWN_NAME;
 use base64::Engine as _;
 use mcproof_client::{Headers, Spelling};
 use serde_json::{Map, Value, json};
@@ -19,26 +19,26 @@ const ARGUMENT: &str = "mcproof";
 /// What no header may say as it stands.
 const NOT_ASCII: &str = "mcproof-für-alle";
 
-pub(super) async fn take(visit: &mut Visit<'_>) {
-    methods_and_versions(visit).await;
-    let tools = listed(visit, "tools/list", "tools").await;
-    let resources = listed(visit, "resources/list", "resources").await;
-    let prompts = listed(visit, "prompts/list", "prompts").await;
+pub(super) async fn take(explorer: &mut Explorer<'_>) {
+    methods_and_versions(explorer).await;
+    let tools = listed(explorer, "tools/list", "tools").await;
+    let resources = listed(explorer, "resources/list", "resources").await;
+    let prompts = listed(explorer, "prompts/list", "prompts").await;
     let mut named = Vec::new();
     if !tools.is_empty() {
-        named.push(Question::new("tools/call", json!({ "name": NOBODY, "arguments": {} })));
+        named.push(Question::new("tools/call", json!({ "name": UNKNOWN_NAME, "arguments": {} })));
     }
     let first = |items: &[Value], key: &str| items.first().and_then(|item| item.get(key)).cloned();
     named.extend(first(&resources, "uri").map(|uri| Question::new("resources/read", json!({ "uri": uri }))));
     named.extend(first(&prompts, "name").map(|name| Question::new("prompts/get", json!({ "name": name, "arguments": {} }))));
-    names(visit, &named).await;
-    let permission = visit.inquiry.calls.clone();
+    names(explorer, &named).await;
+    let permission = explorer.inquiry.calls.clone();
     let mirrored = |find: fn(&Value) -> Option<Mirrored>| tools.iter().filter(|tool| permission.allows(tool)).find_map(find);
     if let Some(mirrored) = mirrored(Mirrored::of) {
-        parameters(visit, &mirrored).await;
+        parameters(explorer, &mirrored).await;
     }
     if let Some(mirrored) = mirrored(Mirrored::number_of) {
-        numbers(visit, &mirrored).await;
+        numbers(explorer, &mirrored).await;
     }
 }
 
@@ -81,9 +81,9 @@ impl Question {
     }
 
     /// Posts it with these headers instead of its own.
-    async fn post(&self, visit: &mut Visit<'_>, probe: &str, subject: &str, headers: Headers) {
-        let message = visit.message(self.method, self.params.clone());
-        visit.post(probe, subject, &message, headers, Spelling::Lower).await;
+    async fn post(&self, explorer: &mut Explorer<'_>, probe: &str, subject: &str, headers: Headers) {
+        let message = explorer.build_message(self.method, self.params.clone());
+        explorer.post(probe, subject, &message, headers, Spelling::Lower).await;
     }
 }
 
@@ -91,8 +91,8 @@ fn encoded(value: &str) -> String {
     format!("=?base64?{}?=", base64::engine::general_purpose::STANDARD.encode(value))
 }
 
-async fn listed(visit: &mut Visit<'_>, method: &str, key: &str) -> Vec<Value> {
-    match visit.ask("list-for-headers", Some(method), method, json!({})).await {
+async fn listed(explorer: &mut Explorer<'_>, method: &str, key: &str) -> Vec<Value> {
+    match explorer.send_request("list-for-headers", Some(method), method, json!({})).await {
         Some(Ok(mut result)) => match result.get_mut(key).map(Value::take) {
             Some(Value::Array(items)) => items,
             _ => Vec::new(),
@@ -101,28 +101,28 @@ async fn listed(visit: &mut Visit<'_>, method: &str, key: &str) -> Vec<Value> {
     }
 }
 
-async fn methods_and_versions(visit: &mut Visit<'_>) {
-    spellings(visit).await;
+async fn methods_and_versions(explorer: &mut Explorer<'_>) {
+    spellings(explorer).await;
     let list = Question::list();
-    list.post(visit, "header-version", "absent", list.without(VERSION)).await;
-    let mut message = visit.message("tools/list", json!({}));
+    list.post(explorer, "header-version", "absent", list.without(VERSION)).await;
+    let mut message = explorer.build_message("tools/list", json!({}));
     message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(UNKNOWN_VERSION);
-    visit.post("header-version", "different", &message, list.headers.clone(), Spelling::Lower).await;
-    list.post(visit, "header-method", "different", list.with(METHOD, "prompts/list")).await;
-    list.post(visit, "header-method", "in capitals", list.with(METHOD, "TOOLS/LIST")).await;
-    list.post(visit, "header-method", "absent", list.without(METHOD)).await;
-    list.post(visit, "header-spaces", METHOD, list.with(METHOD, "  tools/list ")).await;
+    explorer.post("header-version", "different", &message, list.headers.clone(), Spelling::Lower).await;
+    list.post(explorer, "header-method", "different", list.with(METHOD, "prompts/list")).await;
+    list.post(explorer, "header-method", "in capitals", list.with(METHOD, "TOOLS/LIST")).await;
+    list.post(explorer, "header-method", "absent", list.without(METHOD)).await;
+    list.post(explorer, "header-spaces", METHOD, list.with(METHOD, "  tools/list ")).await;
 }
 
 /// The right headers, in small letters, with capitals, and in capitals.
-pub(super) async fn spellings(visit: &mut Visit<'_>) {
+pub(super) async fn spellings(explorer: &mut Explorer<'_>) {
     let list = Question::list();
-    list.post(visit, "headers-right", "tools/list", list.headers.clone()).await;
-    let message = visit.message("tools/list", json!({}));
+    list.post(explorer, "headers-right", "tools/list", list.headers.clone()).await;
+    let message = explorer.build_message("tools/list", json!({}));
     let spelled = |spell: fn(&str) -> String| list.headers.iter().map(|(name, value)| (spell(name), value.clone())).collect();
-    visit.post("header-case", "Like-This", &message, spelled(titled), Spelling::Title).await;
-    let message = visit.message("tools/list", json!({}));
-    visit.post("header-case", "LIKE-THIS", &message, spelled(str::to_ascii_uppercase), Spelling::Capitals).await;
+    explorer.post("header-case", "Like-This", &message, spelled(titled), Spelling::Title).await;
+    let message = explorer.build_message("tools/list", json!({}));
+    explorer.post("header-case", "LIKE-THIS", &message, spelled(str::to_ascii_uppercase), Spelling::Capitals).await;
 }
 
 /// As it goes out in [`Spelling::Title`].
@@ -134,20 +134,20 @@ fn titled(name: &str) -> String {
     words.collect::<Vec<_>>().join("-")
 }
 
-async fn names(visit: &mut Visit<'_>, named: &[Question]) {
+async fn names(explorer: &mut Explorer<'_>, named: &[Question]) {
     for question in named {
-        question.post(visit, "header-method", "different", question.with(METHOD, "prompts/list")).await;
-        question.post(visit, "header-name", "different", question.with(NAME, SOMEBODY_ELSE)).await;
-        question.post(visit, "header-name", "absent", question.without(NAME)).await;
-        question.post(visit, "header-base64", "encoded", question.with(NAME, encoded(question.name()))).await;
+        question.post(explorer, "header-method", "different", question.with(METHOD, "prompts/list")).await;
+        question.post(explorer, "header-name", "different", question.with(NAME, SOMEBODY_ELSE)).await;
+        question.post(explorer, "header-name", "absent", question.without(NAME)).await;
+        question.post(explorer, "header-base64", "encoded", question.with(NAME, encoded(question.name()))).await;
     }
     if let Some(question) = named.first() {
-        question.post(visit, "header-spaces", NAME, question.with(NAME, format!("  {} ", question.name()))).await;
+        question.post(explorer, "header-spaces", NAME, question.with(NAME, format!("  {} ", question.name()))).await;
     }
     if named.first().is_some_and(|question| question.method == "tools/call") {
         // Begins as an encoded value does and does not end as one: it stands for itself.
         let literal = Question::new("tools/call", json!({ "name": "=?base64?bWNwcm9vZg==", "arguments": {} }));
-        literal.post(visit, "header-base64", "half encoded", literal.headers.clone()).await;
+        literal.post(explorer, "header-base64", "half encoded", literal.headers.clone()).await;
     }
 }
 
@@ -224,28 +224,28 @@ fn some_value(schema: &Value) -> Value {
     })
 }
 
-async fn parameters(visit: &mut Visit<'_>, tool: &Mirrored) {
+async fn parameters(explorer: &mut Explorer<'_>, tool: &Mirrored) {
     let call = tool.call(Some(ARGUMENT));
     let header = tool.header.as_str();
-    call.post(visit, "header-param-right", "plain", call.with(header, ARGUMENT)).await;
-    call.post(visit, "header-param-right", "in Base64", call.with(header, encoded(ARGUMENT))).await;
-    call.post(visit, "header-param", "different", call.with(header, SOMEBODY_ELSE)).await;
-    call.post(visit, "header-param", "broken Base64", call.with(header, "=?base64?!!!?=")).await;
-    call.post(visit, "header-param", "absent", call.headers.clone()).await;
+    call.post(explorer, "header-param-right", "plain", call.with(header, ARGUMENT)).await;
+    call.post(explorer, "header-param-right", "in Base64", call.with(header, encoded(ARGUMENT))).await;
+    call.post(explorer, "header-param", "different", call.with(header, SOMEBODY_ELSE)).await;
+    call.post(explorer, "header-param", "broken Base64", call.with(header, "=?base64?!!!?=")).await;
+    call.post(explorer, "header-param", "absent", call.headers.clone()).await;
     let raw = tool.call(Some(NOT_ASCII));
-    raw.post(visit, "header-param", "not in ASCII", raw.with(header, NOT_ASCII)).await;
+    raw.post(explorer, "header-param", "not in ASCII", raw.with(header, NOT_ASCII)).await;
     if !tool.is_required {
         let call = tool.call(None);
-        call.post(visit, "header-param-right", "absent, as the argument", call.headers.clone()).await;
+        call.post(explorer, "header-param-right", "absent, as the argument", call.headers.clone()).await;
     }
     let null = tool.call_with(Some(Value::Null));
-    null.post(visit, "header-param-right", "absent, as the argument is null", null.headers.clone()).await;
+    null.post(explorer, "header-param-right", "absent, as the argument is null", null.headers.clone()).await;
 }
 
 /// A whole number that a header writes in another way than its body.
-async fn numbers(visit: &mut Visit<'_>, tool: &Mirrored) {
+async fn numbers(explorer: &mut Explorer<'_>, tool: &Mirrored) {
     let call = tool.call_with(Some(tool.number.clone()));
-    call.post(visit, "header-param-number", "with a point", call.with(&tool.header, format!("{}.0", tool.number))).await;
+    call.post(explorer, "header-param-number", "with a point", call.with(&tool.header, format!("{}.0", tool.number))).await;
 }
 
 #[cfg(test)]

@@ -1,26 +1,26 @@
 //! A supervisor: ends the server, if it is ours, by SIGTERM. Over stdio that may be the end of any conversation.
 
 use super::Inquiry;
-use super::visit::Visit;
+use super::explorer::Explorer;
 use mcproof_client::{EraChoice, ProcessSignal};
 use mcproof_record::Take;
 
-pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice) -> Vec<Take> {
+pub(super) async fn explore(inquiry: &Inquiry, era: EraChoice) -> Vec<Take> {
     if inquiry.target.command().is_none() {
         return Vec::new();
     }
-    match Visit::open_in(inquiry, "supervisor", era).await {
-        Ok(mut visit) => {
-            terminate(&mut visit).await;
-            vec![visit.end().await]
+    match Explorer::open_in(inquiry, "supervisor", era).await {
+        Ok(mut explorer) => {
+            terminate(&mut explorer).await;
+            vec![explorer.end().await]
         }
         Err(failed) => vec![failed.0],
     }
 }
 
 /// At the end of a conversation in which nothing else is left to say.
-pub(super) async fn terminate(visit: &mut Visit<'_>) {
-    visit.signal(TERMINATE, ProcessSignal::TERMINATE).await;
+pub(super) async fn terminate(explorer: &mut Explorer<'_>) {
+    explorer.signal(TERMINATE, ProcessSignal::TERMINATE).await;
 }
 
 const TERMINATE: &str = "terminate";

@@ -1,7 +1,7 @@
 //! A client behind a balancer without affinity: asks another instance of the server what it would have asked the first.
 
-use super::visit::Visit;
-use super::{Found, Inquiry};
+use super::explorer::Explorer;
+use super::{DetectedServer, Inquiry};
 use crate::sdk::MadeWith;
 use mcproof_client::{ConnectOptions, EraChoice, Target, TransportKind};
 use mcproof_record::Take;
@@ -11,7 +11,7 @@ use url::Url;
 /// The conversation with an instance that was never introduced.
 pub(super) const REPLICA: &str = "replica";
 
-pub(super) async fn talk(inquiry: &Inquiry, found: Found) -> Vec<Take> {
+pub(super) async fn explore(inquiry: &Inquiry, found: DetectedServer) -> Vec<Take> {
     let mut takes = Vec::new();
     if found.kind != TransportKind::Http {
         return takes;
@@ -28,11 +28,11 @@ pub(super) async fn talk(inquiry: &Inquiry, found: Found) -> Vec<Take> {
 
 /// Begins at the first instance, and goes on at the other one, as if it were the same.
 async fn hop(inquiry: &Inquiry, era: EraChoice, url: &Url) -> Vec<Take> {
-    let mut first = match Visit::open(inquiry, "replica's twin", ConnectOptions { era, ..inquiry.options.clone() }).await {
-        Ok(visit) => visit,
+    let mut first = match Explorer::open(inquiry, "replica's twin", ConnectOptions { era, ..inquiry.options.clone() }).await {
+        Ok(explorer) => explorer,
         Err(failed) => return vec![failed.0],
     };
-    let cursor = match first.ask("list-for-calls", Some("tools/list"), "tools/list", json!({})).await {
+    let cursor = match first.send_request("list-for-calls", Some("tools/list"), "tools/list", json!({})).await {
         Some(Ok(result)) => result.get("nextCursor").and_then(Value::as_str).map(str::to_owned),
         _ => None,
     };
@@ -56,11 +56,11 @@ async fn hop(inquiry: &Inquiry, era: EraChoice, url: &Url) -> Vec<Take> {
             replicas: Vec::new(),
             made_with: MadeWith::default(),
         };
-        if let Ok(mut second) = Visit::bare(&elsewhere, REPLICA, TransportKind::Http, &version).await {
+        if let Ok(mut second) = Explorer::bare(&elsewhere, REPLICA, TransportKind::Http, &version).await {
             second.session().set_headers(headers);
-            second.ask("replica-list", Some(url.as_str()), "tools/list", json!({})).await;
+            second.send_request("replica-list", Some(url.as_str()), "tools/list", json!({})).await;
             if let Some(cursor) = cursor {
-                second.ask("replica-next-page", Some(url.as_str()), "tools/list", json!({ "cursor": cursor })).await;
+                second.send_request("replica-next-page", Some(url.as_str()), "tools/list", json!({ "cursor": cursor })).await;
             }
             takes.push(second.end().await);
         }

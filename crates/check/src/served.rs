@@ -1,8 +1,8 @@
 //! A server over HTTP that we start: one process for all clients that mean no harm. What it prints and how it ends is a
 //! conversation of its own.
 
-use super::visit::{ENDING, end};
-use super::{Found, Inquiry};
+use super::explorer::{SHUTDOWN, end};
+use super::{DetectedServer, Inquiry};
 use mcproof_client::{ConnectFailure, Session, Tap, Target, TransportKind, open_bare, revision};
 use mcproof_record::{Opened, Take};
 use tokio::time::Instant;
@@ -70,7 +70,7 @@ impl Served {
 
     async fn finish(&mut self, session: Session) {
         session.settle().await;
-        let (ending, transcript) = end(session, &self.tap, ENDING).await;
+        let (ending, transcript) = end(session, &self.tap, SHUTDOWN).await;
         self.takes.push(Take {
             name: "server".into(),
             transport: TransportKind::Http.to_string(),
@@ -84,7 +84,7 @@ impl Served {
     }
 
     /// Ends the server. `found` says what it has turned out to be.
-    pub(super) async fn end(mut self, found: Option<Found>) -> Vec<Take> {
+    pub(super) async fn end(mut self, found: Option<DetectedServer>) -> Vec<Take> {
         if let Some(session) = self.session.take() {
             self.finish(session).await;
         }

@@ -6,7 +6,7 @@
 
 use super::Inquiry;
 use super::calls::{Callable, Tools};
-use super::visit::{Answered, Bird, Visit};
+use super::explorer::{Explorer, ParallelRequest, ResponseOutcome};
 use mcproof_client::EraChoice;
 use mcproof_record::Take;
 use serde_json::{Value, json};
@@ -32,12 +32,12 @@ pub(super) const LOOK: &str = "observe";
 /// Of this kind of conversation.
 const NAME: &str = "observer";
 
-pub(super) async fn talk(inquiry: &Inquiry, era: EraChoice, tools: &Tools) -> Vec<Take> {
+pub(super) async fn explore(inquiry: &Inquiry, era: EraChoice, tools: &Tools) -> Vec<Take> {
     let Some(claims) = Claims::of(tools) else { return Vec::new() };
-    match Visit::open_in(inquiry, NAME, era).await {
-        Ok(mut visit) => {
-            observe(&mut visit, &claims).await;
-            vec![visit.end().await]
+    match Explorer::open_in(inquiry, NAME, era).await {
+        Ok(mut explorer) => {
+            observe(&mut explorer, &claims).await;
+            vec![explorer.end().await]
         }
         Err(failed) => vec![failed.0],
     }
@@ -63,48 +63,54 @@ fn hint(tool: &Callable, name: &str) -> bool {
 }
 
 /// In a conversation that is under way. It goes on if the server is well.
-pub(super) async fn observe_in<'a>(visit: Visit<'a>, tools: &Tools) -> (Vec<Take>, Option<Visit<'a>>) {
-    let Some(claims) = Claims::of(tools) else { return (Vec::new(), Some(visit)) };
-    let mut visit = visit.goes_on_as(NAME);
-    observe(&mut visit, &claims).await;
-    let (take, well) = visit.hand_over().await;
+pub(super) async fn observe_in<'a>(explorer: Explorer<'a>, tools: &Tools) -> (Vec<Take>, Option<Explorer<'a>>) {
+    let Some(claims) = Claims::of(tools) else { return (Vec::new(), Some(explorer)) };
+    let mut explorer = explorer.renamed(NAME);
+    observe(&mut explorer, &claims).await;
+    let (take, well) = explorer.hand_over().await;
     (vec![take], well)
 }
 
-async fn observe(visit: &mut Visit<'_>, claims: &Claims<'_>) {
+async fn observe(explorer: &mut Explorer<'_>, claims: &Claims<'_>) {
     let until = Instant::now() + BUDGET;
     // The judges read in the same conversation what the tools claim.
-    visit.ask("list-for-calls", Some("tools/list"), "tools/list", json!({})).await;
-    let observers = observers(visit, &claims.read_only, |tool| hint(tool, "openWorldHint")).await;
+    explorer.send_request("list-for-calls", Some("tools/list"), "tools/list", json!({})).await;
+    let observers = observers(explorer, &claims.read_only, |tool| hint(tool, "openWorldHint")).await;
     let read_only = claims.read_only.iter().take(MOST_JUDGED_TOOLS).map(|tool| (*tool, &[CALL][..]));
     let idempotent = claims.idempotent.iter().take(MOST_JUDGED_TOOLS).map(|tool| (*tool, &[FIRST_CALL, SAME_CALL][..]));
     for (tool, calls) in read_only.chain(idempotent) {
-        if !try_tool(visit, tool, &observers, calls, until).await {
+        if !try_tool(explorer, tool, &observers, calls, until).await {
             return;
         }
     }
 }
 
 /// Looks, calls, and looks again, for each of the calls. `false` if the conversation cannot go on.
-async fn try_tool(visit: &mut Visit<'_>, tool: &Callable, observers: &[Bird], calls: &[&'static str], until: Instant) -> bool {
-    let others: Vec<Bird> = observers.iter().filter(|observer| observer.subject != subject_of(tool)).cloned().collect();
-    let mut before = look(visit, &others, until).await;
+async fn try_tool(
+    explorer: &mut Explorer<'_>,
+    tool: &Callable,
+    observers: &[ParallelRequest],
+    calls: &[&'static str],
+    until: Instant,
+) -> bool {
+    let others: Vec<ParallelRequest> = observers.iter().filter(|observer| observer.subject != subject_of(tool)).cloned().collect();
+    let mut before = look(explorer, &others, until).await;
     for call in calls {
-        let second = look(visit, &others, until).await;
+        let second = look(explorer, &others, until).await;
         let stable: Vec<bool> = before.iter().zip(&second).map(|(one, two)| one.is_some() && one == two).collect();
-        if visit.is_over() || Instant::now() >= until || !stable.contains(&true) {
-            return !visit.is_over() && Instant::now() < until;
+        if explorer.is_over() || Instant::now() >= until || !stable.contains(&true) {
+            return !explorer.is_over() && Instant::now() < until;
         }
-        let landed = visit.flock(&[tool.call(call, tool.arguments.clone())], PATIENCE, until).await;
+        let outcomes = explorer.request_in_parallel(&[tool.call(call, tool.arguments.clone())], PATIENCE, until).await;
         // What goes on in the background may change something later, and would be taken for the effect of the next call.
-        if landed.iter().any(|landed| landed.answer.is_none()) {
+        if outcomes.iter().any(|outcome| outcome.response.is_none()) {
             return false;
         }
-        let after = look(visit, &others, until).await;
+        let after = look(explorer, &others, until).await;
         let has_changed = second.iter().zip(&after).zip(&stable).any(|((before, after), stable)| *stable && before != after);
         if has_changed && *call != FIRST_CALL {
             tokio::time::sleep(LONGER_THAN_A_CLOCK).await;
-            look(visit, &others, Instant::now() + PATIENCE).await;
+            look(explorer, &others, Instant::now() + PATIENCE).await;
         }
         before = after;
     }
@@ -112,12 +118,12 @@ async fn try_tool(visit: &mut Visit<'_>, tool: &Callable, observers: &[Bird], ca
 }
 
 /// One look through each observer; `None` where it saw nothing that can be compared.
-async fn look(visit: &mut Visit<'_>, observers: &[Bird], until: Instant) -> Vec<Option<Value>> {
-    let landed = visit.flock(observers, PATIENCE, until).await;
-    landed.into_iter().map(|landed| seen(landed.answer)).collect()
+async fn look(explorer: &mut Explorer<'_>, observers: &[ParallelRequest], until: Instant) -> Vec<Option<Value>> {
+    let outcomes = explorer.request_in_parallel(observers, PATIENCE, until).await;
+    outcomes.into_iter().map(|outcome| seen(outcome.response)).collect()
 }
 
-fn seen(answer: Answered) -> Option<Value> {
+fn seen(answer: ResponseOutcome) -> Option<Value> {
     let mut result = answer?.ok()?;
     let object = result.as_object_mut()?;
     object.shift_remove("_meta");
@@ -129,18 +135,18 @@ fn subject_of(tool: &Callable) -> String {
 }
 
 /// All that can be looked at, and answers.
-async fn observers(visit: &mut Visit<'_>, read_only: &[&Callable], is_open: impl Fn(&Callable) -> bool) -> Vec<Bird> {
+async fn observers(explorer: &mut Explorer<'_>, read_only: &[&Callable], is_open: impl Fn(&Callable) -> bool) -> Vec<ParallelRequest> {
     let mut found = Vec::new();
     let until = Instant::now() + BUDGET;
-    let look_at = |subject: String, method: &'static str, params: Value| Bird { probe: LOOK, subject, method, params };
+    let look_at = |subject: String, method: &'static str, params: Value| ParallelRequest { probe: LOOK, subject, method, params };
     for (method, capability) in [("resources/list", "resources"), ("prompts/list", "prompts"), ("tools/list", "tools")] {
-        let is_light = method != "tools/list" || !visit.inquiry.budget.lists_many();
-        if is_light && visit.session().handshake().capabilities.get(capability).is_some() {
+        let is_light = method != "tools/list" || !explorer.inquiry.budget.lists_many();
+        if is_light && explorer.session().handshake().capabilities.get(capability).is_some() {
             found.push(look_at(format!("`{method}`"), method, json!({})));
         }
     }
-    if visit.session().handshake().capabilities.get("resources").is_some()
-        && let Some(Ok(listed)) = visit.ask("list-for-calls", Some("resources/list"), "resources/list", json!({})).await
+    if explorer.session().handshake().capabilities.get("resources").is_some()
+        && let Some(Ok(listed)) = explorer.send_request("list-for-calls", Some("resources/list"), "resources/list", json!({})).await
     {
         let uris =
             listed.get("resources").and_then(Value::as_array).into_iter().flatten().filter_map(|resource| resource.get("uri")?.as_str());
@@ -149,7 +155,7 @@ async fn observers(visit: &mut Visit<'_>, read_only: &[&Callable], is_open: impl
     // What a tool finds in the world outside is not the state of the server.
     let tools = read_only.iter().filter(|tool| !is_open(tool)).take(MOST_OBSERVING_TOOLS);
     found.extend(tools.map(|tool| look_at(subject_of(tool), "tools/call", json!({ "name": tool.name, "arguments": tool.arguments }))));
-    let landed = visit.flock(&found, PATIENCE, until).await;
-    let answers = landed.into_iter().map(|landed| landed.took < PATIENCE / 4 && seen(landed.answer).is_some());
-    found.into_iter().zip(answers).filter(|(_, answers)| *answers).map(|(bird, _)| bird).collect()
+    let outcomes = explorer.request_in_parallel(&found, PATIENCE, until).await;
+    let answers = outcomes.into_iter().map(|outcome| outcome.took < PATIENCE / 4 && seen(outcome.response).is_some());
+    found.into_iter().zip(answers).filter(|(_, answers)| *answers).map(|(request, _)| request).collect()
 }

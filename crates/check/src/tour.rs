@@ -1,8 +1,8 @@
-//! What a client of either era asks of any server: its lists, page by page, what is in them, and what is not.
+//! The exploration that every server gets in either era: its lists, page by page, their items, and unknown names.
 
-use super::crowd;
+use super::concurrent_requests;
+use super::explorer::Explorer;
 use super::features::{self, Catalogue};
-use super::visit::Visit;
 use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_analysis::probes::MOST_PAGES;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Nothing has this name.
-pub(super) const NOBODY: &str = "mcproof-no-such-thing";
+pub(super) const UNKNOWN_NAME: &str = "mcproof-no-such-thing";
 
 const LONGEST_WALK: Duration = Duration::from_secs(8);
 
@@ -26,47 +26,47 @@ pub(super) const LISTS: [(&str, &str, &str); 4] = [
     ("prompts/list", "prompts", "prompts"),
 ];
 
-pub(super) async fn take(visit: &mut Visit<'_>) {
-    if !visit.is_modern() {
-        visit.ask("ping", None, "ping", json!({})).await;
+pub(super) async fn take(explorer: &mut Explorer<'_>) {
+    if !explorer.is_modern() {
+        explorer.send_request("ping", None, "ping", json!({})).await;
     }
     let (mut found, mut are_long): ([Vec<Value>; 4], [bool; 4]) = Default::default();
     for (list, (method, key, _)) in LISTS.iter().enumerate() {
-        let (items, pages) = walk(visit, "list", method, key).await;
+        let (items, pages) = walk(explorer, "list", method, key).await;
         (found[list], are_long[list]) = (items, pages > MOST_PAGES_AGAIN);
     }
     let [tools, resources, templates, prompts] = &found;
-    visit.inquiry.budget.listed(tools.len());
+    explorer.inquiry.budget.listed(tools.len());
     for ((method, key, capability), is_long) in LISTS.into_iter().zip(are_long) {
-        if visit.declares(capability) && !visit.is_over() {
+        if explorer.declares(capability) && !explorer.is_over() {
             if !is_long {
-                walk(visit, "list-again", method, key).await;
+                walk(explorer, "list-again", method, key).await;
             }
-            visit.ask("unknown-cursor", Some(method), method, json!({ "cursor": NOBODY })).await;
+            explorer.send_request("unknown-cursor", Some(method), method, json!({ "cursor": UNKNOWN_NAME })).await;
         }
     }
-    visit.ask("unknown-method", None, "mcproof/no-such-method", json!({})).await;
+    explorer.send_request("unknown-method", None, "mcproof/no-such-method", json!({})).await;
     if !tools.is_empty() {
-        visit.ask("unknown-tool", Some(NOBODY), "tools/call", json!({ "name": NOBODY, "arguments": {} })).await;
-        visit.ask("call-without-name", None, "tools/call", json!({ "arguments": {} })).await;
+        explorer.send_request("unknown-tool", Some(UNKNOWN_NAME), "tools/call", json!({ "name": UNKNOWN_NAME, "arguments": {} })).await;
+        explorer.send_request("call-without-name", None, "tools/call", json!({ "arguments": {} })).await;
     }
-    features::take(visit, &Catalogue { tools, resources, templates, prompts }).await;
-    legal_forms(visit).await;
-    crowd::take(visit, tools, resources).await;
-    if visit.is_modern() && !tools.is_empty() && !are_long[0] && !visit.is_over() {
-        walk(visit, "list-after-calls", "tools/list", "tools").await;
+    features::take(explorer, &Catalogue { tools, resources, templates, prompts }).await;
+    legal_forms(explorer).await;
+    concurrent_requests::take(explorer, tools, resources).await;
+    if explorer.is_modern() && !tools.is_empty() && !are_long[0] && !explorer.is_over() {
+        walk(explorer, "list-after-calls", "tools/list", "tools").await;
     }
-    if visit.is_modern() && !visit.is_over() {
-        features::listen(visit, resources).await;
+    if explorer.is_modern() && !explorer.is_over() {
+        features::listen(explorer, resources).await;
     }
 }
 
 /// Every page of a list, until there is none, or a cursor comes twice. Gives what is on them, and how many there are.
-async fn walk(visit: &mut Visit<'_>, probe: &str, method: &str, key: &str) -> (Vec<Value>, usize) {
+async fn walk(explorer: &mut Explorer<'_>, probe: &str, method: &str, key: &str) -> (Vec<Value>, usize) {
     let (mut items, mut cursors, mut pages) = (Vec::new(), HashSet::new(), 0);
     let (mut params, end) = (json!({}), Instant::now() + LONGEST_WALK);
     while pages < MOST_PAGES && Instant::now() < end {
-        let Some(Ok(result)) = visit.ask(probe, Some(method), method, params).await else { break };
+        let Some(Ok(result)) = explorer.send_request(probe, Some(method), method, params).await else { break };
         pages += 1;
         items.extend(result.get(key).and_then(Value::as_array).into_iter().flatten().cloned());
         let Some(cursor) = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned) else { break };
@@ -79,10 +79,10 @@ async fn walk(visit: &mut Visit<'_>, probe: &str, method: &str, key: &str) -> (V
 }
 
 /// The same request in all forms that the schema allows.
-async fn legal_forms(visit: &mut Visit<'_>) {
-    let method = match visit.declares("tools") {
-        true => visit.any_method(),
-        false if visit.is_modern() => "server/discover",
+async fn legal_forms(explorer: &mut Explorer<'_>) {
+    let method = match explorer.declares("tools") {
+        true => explorer.any_method(),
+        false if explorer.is_modern() => "server/discover",
         false => "ping",
     };
     let ids = [
@@ -93,15 +93,15 @@ async fn legal_forms(visit: &mut Visit<'_>) {
         ("a numeric string id", json!("9000007")),
         ("an empty string id", json!("")),
     ];
-    let mut forms: Vec<(&str, Value)> = ids.into_iter().map(|(form, id)| (form, visit.request(id, method, json!({})))).collect();
-    if !visit.is_modern() {
+    let mut forms: Vec<(&str, Value)> = ids.into_iter().map(|(form, id)| (form, explorer.build_request(id, method, json!({})))).collect();
+    if !explorer.is_modern() {
         let token = json!({ "progressToken": "mcproof-token" });
-        forms.push(("a progress token in `_meta`", visit.request(json!("mcproof-with-meta"), method, json!({ "_meta": token }))));
-        let mut bare = visit.request(json!("mcproof-without-params"), method, json!({}));
+        forms.push(("a progress token in `_meta`", explorer.build_request(json!("mcproof-with-meta"), method, json!({ "_meta": token }))));
+        let mut bare = explorer.build_request(json!("mcproof-without-params"), method, json!({}));
         bare.as_object_mut().map(|bare| bare.remove("params"));
         forms.push(("no `params`", bare));
     }
     for (form, message) in forms {
-        visit.send_briefly(LEGAL_FORM, form, message).await;
+        explorer.send_briefly(LEGAL_FORM, form, message).await;
     }
 }

@@ -3,7 +3,7 @@
 //! made here, aside from the conversations that are judged.
 
 use super::Inquiry;
-use super::visit::end;
+use super::explorer::end;
 use mcproof_analysis::Conversation;
 use mcproof_client::{ConnectOptions, EraChoice, Patience, Tap, Target, TransportKind, open_session, revision};
 use mcproof_record::{Opened, Take};
@@ -14,7 +14,7 @@ use tokio::time::sleep;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Enough for the end of a session; the server goes on.
-const BRIEF: Patience = Patience { end_of_input: Duration::from_millis(500), terminate: Duration::from_millis(500) };
+const BRIEF_SHUTDOWN: Patience = Patience { end_of_input: Duration::from_millis(500), terminate: Duration::from_millis(500) };
 
 /// The transport of a URL; `None` where it was given, or where nothing tells.
 pub(super) async fn settle(inquiry: &Inquiry) -> Option<TransportKind> {
@@ -30,7 +30,7 @@ pub(super) async fn settle(inquiry: &Inquiry) -> Option<TransportKind> {
         opened = open_session(&inquiry.target, &options, &tap) => match opened {
             Ok(session) => {
                 let kind = session.handshake().transport;
-                end(session, &tap, BRIEF).await;
+                end(session, &tap, BRIEF_SHUTDOWN).await;
                 Some(kind)
             }
             Err(_) => begins_stream(&tap).then_some(TransportKind::Sse),

@@ -1,6 +1,6 @@
 //! A client that goes before it has its answer.
 
-use super::super::visit::Visit;
+use super::super::explorer::Explorer;
 use super::question::Questions;
 use mcproof_client::{HttpQuestion, TransportKind};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 /// When it goes, each time a little later: nobody knows how long a server takes.
-const TURNS: [usize; 4] = [2, 8, 30, 100];
+const START_SLOTS: [usize; 4] = [2, 8, 30, 100];
 const MOMENTS: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(15)];
 
 /// How long a server gets to notice that nobody is there.
@@ -17,50 +17,50 @@ const NOTICES: Duration = Duration::from_millis(200);
 /// Calls that are left at most.
 const MOST_CALLS: usize = 3;
 
-pub(super) async fn take(visit: &mut Visit<'_>) {
-    let questions = Questions::of_session(visit);
-    if visit.is_over() || !visit.is_alive_after("before-abort").await {
+pub(super) async fn take(explorer: &mut Explorer<'_>) {
+    let http_requests = Questions::of_session(explorer);
+    if explorer.is_over() || !explorer.is_alive_after("before-abort").await {
         return;
     }
-    let listed = visit.ask("list-before-abort", None, "tools/list", json!({})).await;
+    let listed = explorer.send_request("list-before-abort", None, "tools/list", json!({})).await;
     let tools = listed.and_then(Result::ok).and_then(|result| result.get("tools")?.as_array().cloned()).unwrap_or_default();
-    let permission = visit.inquiry.calls.clone();
+    let permission = explorer.inquiry.calls.clone();
     let mut callable: Vec<&Value> = tools.iter().filter(|tool| permission.allows(tool)).collect();
     // Those that refuse to begin without arguments are soonest done.
     callable.sort_by_key(|tool| tool.pointer("/inputSchema/required").and_then(Value::as_array).is_some_and(|names| !names.is_empty()));
     for name in callable.into_iter().filter_map(|tool| tool.get("name").and_then(Value::as_str)).take(MOST_CALLS) {
-        leave(visit, |visit| call(&questions, visit, name)).await;
+        leave(explorer, |explorer| call(&http_requests, explorer, name)).await;
     }
-    leave(visit, |visit| questions.plain(visit)).await;
-    if visit.kind() == TransportKind::Sse || !visit.is_modern() {
-        visit.http_within("abort", &questions.stream(), MOMENTS[0]).await;
+    leave(explorer, |explorer| http_requests.plain(explorer)).await;
+    if explorer.kind() == TransportKind::Sse || !explorer.is_modern() {
+        explorer.http_within("abort", &http_requests.stream(), MOMENTS[0]).await;
     }
     sleep(NOTICES).await;
     // The connection that was kept may be closed; the next request makes a new one.
-    if !visit.is_alive_after("abort").await {
-        visit.is_alive_after("abort").await;
+    if !explorer.is_alive_after("abort").await {
+        explorer.is_alive_after("abort").await;
     }
 }
 
 /// A call that asks for progress: what is said on the way is written to a connection that is closed.
-fn call(questions: &Questions, visit: &mut Visit<'_>, name: &str) -> HttpQuestion {
-    let mut question = questions.request(visit, "tools/call", json!({ "name": name, "arguments": {} }));
-    if let Ok(mut message) = serde_json::from_slice::<Value>(&question.body) {
+fn call(http_requests: &Questions, explorer: &mut Explorer<'_>, name: &str) -> HttpQuestion {
+    let mut http_request = http_requests.request(explorer, "tools/call", json!({ "name": name, "arguments": {} }));
+    if let Ok(mut message) = serde_json::from_slice::<Value>(&http_request.body) {
         message["params"]["_meta"]["progressToken"] = message["id"].clone();
-        question.body = message.to_string().into_bytes();
+        http_request.body = message.to_string().into_bytes();
     }
-    question.headers.extend(visit.is_modern().then(|| ("mcp-name".to_owned(), name.to_owned())));
-    question
+    http_request.headers.extend(explorer.is_modern().then(|| ("mcp-name".to_owned(), name.to_owned())));
+    http_request
 }
 
 /// Asks and goes, several times, each time with a request of its own.
-async fn leave(visit: &mut Visit<'_>, ask: impl Fn(&mut Visit<'_>) -> HttpQuestion) {
-    for turns in TURNS {
-        let question = ask(visit);
-        visit.http_left("abort", &question, turns).await;
+async fn leave(explorer: &mut Explorer<'_>, ask: impl Fn(&mut Explorer<'_>) -> HttpQuestion) {
+    for turns in START_SLOTS {
+        let http_request = ask(explorer);
+        explorer.http_left("abort", &http_request, turns).await;
     }
     for moment in MOMENTS {
-        let question = ask(visit);
-        visit.http_within("abort", &question, moment).await;
+        let http_request = ask(explorer);
+        explorer.http_within("abort", &http_request, moment).await;
     }
 }

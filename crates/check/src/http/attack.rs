@@ -1,6 +1,6 @@
 //! A web page somewhere that talks to the server behind its user's back, and a neighbour on the network.
 
-use super::super::visit::Visit;
+use super::super::explorer::Explorer;
 use super::question::{Questions, Varied as _};
 use if_addrs::get_if_addrs;
 use mcproof_client::{HttpQuestion, Reads, TransportKind};
@@ -16,43 +16,43 @@ const STRANGERS: [(&str, &str, &str); 3] =
     [("evil-origin", "origin", EVIL_ORIGIN), ("null-origin", "origin", "null"), ("evil-host", "host", EVIL_HOST)];
 
 /// Gives the strangers whose POST was refused.
-pub(super) async fn take(visit: &mut Visit<'_>, questions: &Questions) -> Vec<&'static str> {
-    knock(visit, questions).await;
+pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions) -> Vec<&'static str> {
+    knock(explorer, http_requests).await;
     let mut refused = Vec::new();
     for (probe, name, value) in STRANGERS {
-        let question = questions.plain(visit).with(name, value);
-        let answer = visit.http(probe, None, &question).await;
+        let http_request = http_requests.plain(explorer).with(name, value);
+        let answer = explorer.http(probe, None, &http_request).await;
         if answer.is_some_and(|answer| (400..500).contains(&answer.head.status)) {
             refused.push(probe);
         }
-        if visit.kind() == TransportKind::Sse {
-            let question = HttpQuestion { reads: Reads::Head, ..questions.stream() };
-            visit.http(probe, Some("GET"), &question.with(name, value)).await;
+        if explorer.kind() == TransportKind::Sse {
+            let http_request = HttpQuestion { reads: Reads::Head, ..http_requests.stream() };
+            explorer.http(probe, Some("GET"), &http_request.with(name, value)).await;
         }
     }
     if refused.contains(&"evil-origin") {
-        for origin in lookalikes(visit) {
-            let question = questions.plain(visit).with("origin", &origin);
-            visit.http("lookalike-origin", Some(&origin), &question).await;
+        for origin in lookalikes(explorer) {
+            let http_request = http_requests.plain(explorer).with("origin", &origin);
+            explorer.http("lookalike-origin", Some(&origin), &http_request).await;
         }
     }
     refused
 }
 
 /// The strangers whose POST was refused ask for a stream.
-pub(super) async fn listen(visit: &mut Visit<'_>, questions: &Questions, refused: &[&str]) {
-    if visit.is_modern() || visit.kind() != TransportKind::Http {
+pub(super) async fn listen(explorer: &mut Explorer<'_>, http_requests: &Questions, refused: &[&str]) {
+    if explorer.is_modern() || explorer.kind() != TransportKind::Http {
         return;
     }
     for (probe, name, value) in STRANGERS.into_iter().filter(|(probe, ..)| refused.contains(probe)) {
-        let question = HttpQuestion { reads: Reads::Head, ..questions.stream() };
-        visit.http(probe, Some("GET"), &question.with(name, value)).await;
+        let http_request = HttpQuestion { reads: Reads::Head, ..http_requests.stream() };
+        explorer.http(probe, Some("GET"), &http_request.with(name, value)).await;
     }
 }
 
 /// Origins that begin as the server's own does, and belong to somebody else.
-fn lookalikes(visit: &Visit<'_>) -> Vec<String> {
-    let Some(url) = visit.session().url() else { return Vec::new() };
+fn lookalikes(explorer: &Explorer<'_>) -> Vec<String> {
+    let Some(url) = explorer.session().url() else { return Vec::new() };
     let own = url.host_str().filter(|_| !matches!(url.host(), Some(Host::Ipv6(_))));
     let names = if is_loopback(url) { vec!["localhost", "127.0.0.1"] } else { own.into_iter().collect() };
     names.into_iter().map(|name| format!("{}://{name}.{EVIL_HOST}", url.scheme())).collect()
@@ -60,23 +60,23 @@ fn lookalikes(visit: &Visit<'_>) -> Vec<String> {
 
 /// Asks without an origin, as clients do that are no browsers, and with the server's own if that fails; and at another
 /// address of this machine.
-pub(super) async fn knock(visit: &mut Visit<'_>, questions: &Questions) {
-    let question = questions.plain(visit);
-    let answer = visit.http("plain", None, &question).await;
+pub(super) async fn knock(explorer: &mut Explorer<'_>, http_requests: &Questions) {
+    let http_request = http_requests.plain(explorer);
+    let answer = explorer.http("plain", None, &http_request).await;
     let refused = answer.is_some_and(|answer| (400..500).contains(&answer.head.status));
-    if let (true, Some(origin)) = (refused, visit.session().url().map(|url| url.origin().ascii_serialization())) {
-        let question = questions.plain(visit).with("origin", &origin);
-        visit.http("own-origin", None, &question).await;
+    if let (true, Some(origin)) = (refused, explorer.session().url().map(|url| url.origin().ascii_serialization())) {
+        let http_request = http_requests.plain(explorer).with("origin", &origin);
+        explorer.http("own-origin", None, &http_request).await;
     }
-    if let Some(url) = other_address(visit) {
-        let question = HttpQuestion { reads: Reads::Head, ..questions.stream() };
-        visit.http_elsewhere("other-interface", &url, &question).await;
+    if let Some(url) = other_address(explorer) {
+        let http_request = HttpQuestion { reads: Reads::Head, ..http_requests.stream() };
+        explorer.http_elsewhere("other-interface", &url, &http_request).await;
     }
 }
 
 /// The URL of a server that is told by loopback, by an address of this machine that others can reach.
-fn other_address(visit: &Visit<'_>) -> Option<Url> {
-    let url = visit.session().url()?;
+fn other_address(explorer: &Explorer<'_>) -> Option<Url> {
+    let url = explorer.session().url()?;
     if !is_loopback(url) {
         return None;
     }

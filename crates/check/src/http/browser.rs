@@ -1,6 +1,6 @@
 //! A web page that is meant to talk to the server: preflights, and answers that it may read.
 
-use super::super::visit::Visit;
+use super::super::explorer::Explorer;
 use super::attack::EVIL_ORIGIN;
 use super::question::{Questions, Varied as _};
 use mcproof_client::{HttpQuestion, Reads, TransportKind};
@@ -15,35 +15,35 @@ const MODERN_HEADERS: &str = "content-type, authorization, mcp-method, mcp-name,
 /// whether this is a server for browsers.
 pub(super) const AS_ASKED: &str = "as a browser";
 
-pub(super) async fn take(visit: &mut Visit<'_>, questions: &Questions) {
-    let names = if visit.is_modern() { MODERN_HEADERS } else { LEGACY_HEADERS };
-    let preflight = HttpQuestion { method: "OPTIONS".into(), body: Vec::new(), headers: Vec::new(), ..questions.post("") };
+pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions) {
+    let names = if explorer.is_modern() { MODERN_HEADERS } else { LEGACY_HEADERS };
+    let preflight = HttpQuestion { method: "OPTIONS".into(), body: Vec::new(), headers: Vec::new(), ..http_requests.post("") };
     let preflight = preflight.with("access-control-request-method", "POST").with("access-control-request-headers", names).anonymous();
-    let asked = visit.inquiry.as_browser;
-    let answer = visit.http("preflight", asked.then_some(AS_ASKED), &preflight.clone().with("origin", PAGE)).await;
+    let asked = explorer.inquiry.as_browser;
+    let answer = explorer.http("preflight", asked.then_some(AS_ASKED), &preflight.clone().with("origin", PAGE)).await;
     let welcomes_pages = answer.is_some_and(|answer| answer.head.headers.iter().any(|(name, _)| name.starts_with("access-control-allow-")));
     if !asked && !welcomes_pages {
         return;
     }
-    visit.http("preflight-evil", None, &preflight.with("origin", EVIL_ORIGIN)).await;
-    let plain = questions.plain(visit).with("origin", PAGE);
-    visit.http("page", None, &plain).await;
-    match visit.kind() {
+    explorer.http("preflight-evil", None, &preflight.with("origin", EVIL_ORIGIN)).await;
+    let plain = http_requests.plain(explorer).with("origin", PAGE);
+    explorer.http("page", None, &plain).await;
+    match explorer.kind() {
         TransportKind::Sse => {
-            let stream = HttpQuestion { reads: Reads::Head, ..questions.stream().with("origin", PAGE) };
-            visit.http("page", Some("GET"), &stream).await;
+            let stream = HttpQuestion { reads: Reads::Head, ..http_requests.stream().with("origin", PAGE) };
+            explorer.http("page", Some("GET"), &stream).await;
         }
-        _ if !visit.is_modern() => {
-            let initialize = questions.initialize(visit).with("origin", PAGE);
-            let opened = visit.http("page", Some("initialize"), &initialize).await;
+        _ if !explorer.is_modern() => {
+            let initialize = http_requests.initialize(explorer).with("origin", PAGE);
+            let opened = explorer.http("page", Some("initialize"), &initialize).await;
             if let Some(id) = opened.as_ref().and_then(|answer| answer.head.header("mcp-session-id")) {
-                let question = questions.bare("DELETE").with("mcp-session-id", id);
-                visit.http("tidy-up", None, &question).await;
+                let http_request = http_requests.bare("DELETE").with("mcp-session-id", id);
+                explorer.http("tidy-up", None, &http_request).await;
             }
         }
         _ => {}
     }
-    visit.http("page-error", None, &questions.post("{").with("origin", PAGE)).await;
-    let anonymous = questions.plain(visit).with("origin", PAGE).anonymous();
-    visit.http("page-anonymous", None, &anonymous).await;
+    explorer.http("page-error", None, &http_requests.post("{").with("origin", PAGE)).await;
+    let anonymous = http_requests.plain(explorer).with("origin", PAGE).anonymous();
+    explorer.http("page-anonymous", None, &anonymous).await;
 }

@@ -1,40 +1,40 @@
 //! Headers that are legal, wrong, or missing, and another spelling of the path.
 
-use super::super::visit::Visit;
+use super::super::explorer::Explorer;
 use super::question::{Questions, Varied as _};
 use mcproof_client::TransportKind;
 
 /// No revision of the protocol.
 const BAD_VERSIONS: [&str; 2] = ["1900-01-01", "not-a-version"];
 
-pub(super) async fn take(visit: &mut Visit<'_>, questions: &Questions) {
-    let text = questions.plain(visit).with("content-type", "text/plain");
-    visit.http("text-body", None, &text).await;
-    let (first, second) = (questions.notification(visit), questions.notification(visit));
-    visit.http_in_row("kept-connection", [&first, &second]).await;
-    if visit.kind() != TransportKind::Http {
+pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions) {
+    let text = http_requests.plain(explorer).with("content-type", "text/plain");
+    explorer.http("text-body", None, &text).await;
+    let (first, second) = (http_requests.notification(explorer), http_requests.notification(explorer));
+    explorer.http_in_row("kept-connection", [&first, &second]).await;
+    if explorer.kind() != TransportKind::Http {
         return;
     }
-    let wildcard = questions.plain(visit).with("accept", "*/*");
-    visit.http("accept-wildcard", None, &wildcard).await;
-    if let Some(path) = other_spelling(visit) {
-        let mut other = questions.plain(visit);
+    let wildcard = http_requests.plain(explorer).with("accept", "*/*");
+    explorer.http("accept-wildcard", None, &wildcard).await;
+    if let Some(path) = other_spelling(explorer) {
+        let mut other = http_requests.plain(explorer);
         other.path = Some(path.clone());
-        visit.http("other-slash", Some(&path), &other).await;
+        explorer.http("other-slash", Some(&path), &other).await;
     }
-    if !visit.is_modern() && visit.revision() >= "2025-06-18" {
+    if !explorer.is_modern() && explorer.revision() >= "2025-06-18" {
         for version in BAD_VERSIONS {
-            let question = questions.plain(visit).with("mcp-protocol-version", version);
-            visit.http("bad-version", Some(version), &question).await;
+            let http_request = http_requests.plain(explorer).with("mcp-protocol-version", version);
+            explorer.http("bad-version", Some(version), &http_request).await;
         }
-        let question = questions.plain(visit).without("mcp-protocol-version");
-        visit.http("no-version", None, &question).await;
+        let http_request = http_requests.plain(explorer).without("mcp-protocol-version");
+        explorer.http("no-version", None, &http_request).await;
     }
 }
 
 /// The path of the endpoint with a slash at its end, or without it.
-fn other_spelling(visit: &Visit<'_>) -> Option<String> {
-    let url = visit.session().url()?;
+fn other_spelling(explorer: &Explorer<'_>) -> Option<String> {
+    let url = explorer.session().url()?;
     let path = match url.path() {
         "/" => return None,
         path => path.strip_suffix('/').map_or_else(|| format!("{path}/"), str::to_owned),

@@ -1,7 +1,7 @@
 //! GET and DELETE beside POST, and the stream that answers a POST.
 
-use super::super::Found;
-use super::super::visit::Visit;
+use super::super::DetectedServer;
+use super::super::explorer::Explorer;
 use super::question::Questions;
 use mcproof_client::{HttpQuestion, Reads, TransportKind};
 use mcproof_record::{FrameBody, Transcript};
@@ -13,13 +13,13 @@ use tokio::time::sleep;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Asks for something, and waits whether the stream ends that answers it.
-pub(super) async fn watch_a_stream(visit: &mut Visit<'_>) {
-    if visit.kind() != TransportKind::Http {
+pub(super) async fn watch_a_stream(explorer: &mut Explorer<'_>) {
+    if explorer.kind() != TransportKind::Http {
         return;
     }
-    visit.ask("stream-end", None, visit.any_method(), json!({})).await;
+    explorer.send_request("stream-end", None, explorer.any_method(), json!({})).await;
     let mut waited = Duration::ZERO;
-    while waited < PATIENCE && has_open_answer(&visit.transcript()) {
+    while waited < PATIENCE && has_open_answer(&explorer.transcript()) {
         let pause = Duration::from_millis(20);
         sleep(pause).await;
         waited += pause;
@@ -39,15 +39,15 @@ fn has_open_answer(transcript: &Transcript) -> bool {
     open.is_some()
 }
 
-pub(super) async fn take(visit: &mut Visit<'_>, questions: &Questions, found: Found) {
+pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions, found: DetectedServer) {
     // In the modern era the law is about servers of that era alone.
-    let is_concerned = if visit.is_modern() { !found.is_legacy } else { visit.kind() == TransportKind::Http };
+    let is_concerned = if explorer.is_modern() { !found.is_legacy } else { explorer.kind() == TransportKind::Http };
     if !is_concerned {
         return;
     }
-    let stream = HttpQuestion { reads: Reads::Head, ..questions.stream() };
-    visit.http_within("get", &stream, PATIENCE).await;
-    if visit.is_modern() {
-        visit.http("delete", None, &questions.bare("DELETE")).await;
+    let stream = HttpQuestion { reads: Reads::Head, ..http_requests.stream() };
+    explorer.http_within("get", &stream, PATIENCE).await;
+    if explorer.is_modern() {
+        explorer.http("delete", None, &http_requests.bare("DELETE")).await;
     }
 }

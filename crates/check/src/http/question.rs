@@ -1,6 +1,6 @@
 //! HTTP requests as a client of the era makes them, to be varied. Knows no server.
 
-use super::super::visit::Visit;
+use super::super::explorer::Explorer;
 use mcproof_analysis::probes::POSTED;
 use mcproof_client::{ClientProfile, Headers, HttpQuestion, TransportKind};
 use mcproof_record::FrameBody;
@@ -16,7 +16,7 @@ pub(super) struct Questions {
     plain: &'static str,
 }
 
-/// Variations of a question.
+/// Variations of an HTTP request.
 pub(super) trait Varied {
     /// With this header in the place of others of its name.
     fn with(self, name: &str, value: &str) -> Self;
@@ -44,37 +44,37 @@ impl Varied for HttpQuestion {
 
 impl Questions {
     /// Opens a second session where there are sessions: it has no stream for what the server says unasked, and it may end.
-    pub(super) async fn prepare(visit: &mut Visit<'_>) -> Self {
-        if visit.is_modern() || visit.kind() == TransportKind::Sse {
-            return Self::of_session(visit);
+    pub(super) async fn prepare(explorer: &mut Explorer<'_>) -> Self {
+        if explorer.is_modern() || explorer.kind() == TransportKind::Sse {
+            return Self::of_session(explorer);
         }
-        let mut questions = Self { path: None, headers: Headers::new(), plain: visit.any_method() };
-        let question = questions.initialize(visit);
-        let opened = visit.http("session", None, &question).await;
+        let mut http_requests = Self { path: None, headers: Headers::new(), plain: explorer.any_method() };
+        let http_request = http_requests.initialize(explorer);
+        let opened = explorer.http("session", None, &http_request).await;
         let id = opened.as_ref().and_then(|answer| answer.head.header("mcp-session-id"));
-        questions.headers.extend(id.map(|id| ("mcp-session-id".to_owned(), id.to_owned())));
-        if visit.revision() >= "2025-06-18" {
-            questions.headers.push(("mcp-protocol-version".to_owned(), visit.revision().to_owned()));
+        http_requests.headers.extend(id.map(|id| ("mcp-session-id".to_owned(), id.to_owned())));
+        if explorer.revision() >= "2025-06-18" {
+            http_requests.headers.push(("mcp-protocol-version".to_owned(), explorer.revision().to_owned()));
         }
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        visit.http("session-initialized", None, &questions.post(initialized.to_string())).await;
-        questions
+        explorer.http("session-initialized", None, &http_requests.post(initialized.to_string())).await;
+        http_requests
     }
 
     /// Those of the conversation's own session.
-    pub(super) fn of_session(visit: &Visit<'_>) -> Self {
-        let headers = match visit.is_modern() {
-            true => vec![("mcp-protocol-version".to_owned(), visit.revision().to_owned())],
-            false => visit.session().headers(),
+    pub(super) fn of_session(explorer: &Explorer<'_>) -> Self {
+        let headers = match explorer.is_modern() {
+            true => vec![("mcp-protocol-version".to_owned(), explorer.revision().to_owned())],
+            false => explorer.session().headers(),
         };
-        let path = if visit.kind() == TransportKind::Sse { endpoint(visit) } else { None };
-        Self { path, headers, plain: visit.any_method() }
+        let path = if explorer.kind() == TransportKind::Sse { endpoint(explorer) } else { None };
+        Self { path, headers, plain: explorer.any_method() }
     }
 
     /// Those of a client that was not let in.
-    pub(super) fn outside(visit: &Visit<'_>) -> Self {
-        let (headers, plain) = match visit.is_modern() {
-            true => (vec![("mcp-protocol-version".to_owned(), visit.revision().to_owned())], "server/discover"),
+    pub(super) fn outside(explorer: &Explorer<'_>) -> Self {
+        let (headers, plain) = match explorer.is_modern() {
+            true => (vec![("mcp-protocol-version".to_owned(), explorer.revision().to_owned())], "server/discover"),
             false => (Headers::new(), "initialize"),
         };
         Self { path: None, headers, plain }
@@ -101,37 +101,37 @@ impl Questions {
     }
 
     /// A request that any server can answer.
-    pub(super) fn plain(&self, visit: &Visit<'_>) -> HttpQuestion {
+    pub(super) fn plain(&self, explorer: &Explorer<'_>) -> HttpQuestion {
         match self.plain {
-            "initialize" => self.initialize(visit),
-            method => self.request(visit, method, json!({})),
+            "initialize" => self.initialize(explorer),
+            method => self.request(explorer, method, json!({})),
         }
     }
 
-    pub(super) fn request(&self, visit: &Visit<'_>, method: &str, params: Value) -> HttpQuestion {
-        let message = visit.request(fresh_id(visit), method, params);
-        let question = self.post(message.to_string());
-        if visit.is_modern() { question.with("mcp-method", method) } else { question }
+    pub(super) fn request(&self, explorer: &Explorer<'_>, method: &str, params: Value) -> HttpQuestion {
+        let message = explorer.build_request(fresh_id(explorer), method, params);
+        let http_request = self.post(message.to_string());
+        if explorer.is_modern() { http_request.with("mcp-method", method) } else { http_request }
     }
 
     /// The first request of a session.
-    pub(super) fn initialize(&self, visit: &Visit<'_>) -> HttpQuestion {
+    pub(super) fn initialize(&self, explorer: &Explorer<'_>) -> HttpQuestion {
         let client = ClientProfile::default();
         let params = json!({
-            "protocolVersion": visit.revision(),
+            "protocolVersion": explorer.revision(),
             "capabilities": {},
             "clientInfo": { "name": client.name, "version": client.version },
         });
-        let message = json!({ "jsonrpc": "2.0", "id": fresh_id(visit), "method": "initialize", "params": params });
+        let message = json!({ "jsonrpc": "2.0", "id": fresh_id(explorer), "method": "initialize", "params": params });
         self.post(message.to_string()).without("mcp-session-id").without("mcp-protocol-version")
     }
 
     /// A notification that means nothing to the server.
-    pub(super) fn notification(&self, visit: &Visit<'_>) -> HttpQuestion {
+    pub(super) fn notification(&self, explorer: &Explorer<'_>) -> HttpQuestion {
         let method = "notifications/cancelled";
         let message = json!({ "jsonrpc": "2.0", "method": method, "params": { "requestId": "mcproof-never-asked" } });
-        let question = self.post(message.to_string());
-        if visit.is_modern() { question.with("mcp-method", method) } else { question }
+        let http_request = self.post(message.to_string());
+        if explorer.is_modern() { http_request.with("mcp-method", method) } else { http_request }
     }
 
     /// A request without a body to where the server is.
@@ -147,13 +147,13 @@ impl Questions {
 }
 
 /// Not used in the conversation before.
-fn fresh_id(visit: &Visit<'_>) -> Value {
-    json!(format!("{POSTED}{}", visit.tried()))
+fn fresh_id(explorer: &Explorer<'_>) -> Value {
+    json!(format!("{POSTED}{}", explorer.probe_count()))
 }
 
 /// Where the stream of HTTP+SSE said that messages go.
-fn endpoint(visit: &Visit<'_>) -> Option<String> {
-    visit.transcript().frames.into_iter().find_map(|frame| match frame.body {
+fn endpoint(explorer: &Explorer<'_>) -> Option<String> {
+    explorer.transcript().frames.into_iter().find_map(|frame| match frame.body {
         FrameBody::SseEvent { event: Some(name), data: Some(data), .. } if name == "endpoint" => Some(data.to_text().trim().to_owned()),
         _ => None,
     })

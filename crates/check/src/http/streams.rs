@@ -1,7 +1,7 @@
 //! Two legacy clients at the same time, each with an event stream, and a session of nobody. Knows what is worth trying, not what is right.
 
 use super::super::Inquiry;
-use super::super::visit::Visit;
+use super::super::explorer::Explorer;
 use super::question::Questions;
 use mcproof_analysis::probes::UNKNOWN_STREAM;
 use mcproof_analysis::probes::session_in;
@@ -26,9 +26,9 @@ const IDS: [&str; 2] = ["mcproof-stream-of-the-first", "mcproof-stream-of-the-se
 const MORE: usize = 1;
 
 /// Nothing, if the server does not take two clients at the same time, which it does not have to.
-pub(super) async fn talk(inquiry: &Inquiry) -> Vec<Take> {
-    let Ok(mut first) = Visit::open_in(inquiry, "first client", EraChoice::Legacy).await else { return Vec::new() };
-    let Ok(mut second) = Visit::open_in(inquiry, "second client", EraChoice::Legacy).await else {
+pub(super) async fn explore(inquiry: &Inquiry) -> Vec<Take> {
+    let Ok(mut first) = Explorer::open_in(inquiry, "first client", EraChoice::Legacy).await else { return Vec::new() };
+    let Ok(mut second) = Explorer::open_in(inquiry, "second client", EraChoice::Legacy).await else {
         first.end().await;
         return Vec::new();
     };
@@ -47,20 +47,20 @@ pub(super) async fn talk(inquiry: &Inquiry) -> Vec<Take> {
         }
         if let Some(nobodys) = of_first.path().zip(of_second.path()).and_then(|(one, other)| nobodys(one, other)) {
             // Some servers do not respond to it at all: that is not to count for what they do with messages of their own.
-            let question = HttpQuestion { path: Some(nobodys), ..of_first.notification(&first) };
-            first.http_within(UNKNOWN_STREAM, &question, LONGEST).await;
+            let http_request = HttpQuestion { path: Some(nobodys), ..of_first.notification(&first) };
+            first.http_within(UNKNOWN_STREAM, &http_request, LONGEST).await;
         }
     }
     let are_whole = !first.is_over() && !second.is_over();
-    let takes = vec![first.in_passing().end().await, second.in_passing().end().await];
+    let takes = vec![first.with_brief_shutdown().end().await, second.with_brief_shutdown().end().await];
     // Whoever came last may have taken the place of the other one.
     if are_whole { takes } else { Vec::new() }
 }
 
 /// Until the server has said whether the client may listen.
-async fn await_stream(visit: &Visit<'_>) {
+async fn await_stream(explorer: &Explorer<'_>) {
     let until = Instant::now() + LONGEST;
-    while !has_response_to_get(&visit.transcript()) && Instant::now() < until {
+    while !has_response_to_get(&explorer.transcript()) && Instant::now() < until {
         sleep(PAUSE).await;
     }
 }
@@ -74,15 +74,15 @@ fn has_response_to_get(transcript: &Transcript) -> bool {
 }
 
 /// Asks with this id, and listens.
-async fn ask(visit: &mut Visit<'_>, id: &str) {
-    let message = visit.request(json!(id), visit.any_method(), json!({}));
+async fn ask(explorer: &mut Explorer<'_>, id: &str) {
+    let message = explorer.build_request(json!(id), explorer.any_method(), json!({}));
     let Value::Object(message) = message else { return };
-    let patience = LONGEST + visit.pace() * 2;
+    let patience = LONGEST + explorer.pace() * 2;
     let work = async |session: &Session, most: Duration| {
         // What came of it, and on which stream, is in the transcripts.
         let _ = session.send_message(&message, patience.min(most)).await;
     };
-    visit.together_on("own-stream", Some(id), work).await;
+    explorer.together_on("own-stream", Some(id), work).await;
 }
 
 /// Where nobody's messages go: an endpoint whose session has the form of another one, in other characters.

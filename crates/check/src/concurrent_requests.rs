@@ -1,6 +1,6 @@
-//! Many requests at once, made so that whoever mixes up their answers shows it.
+//! Sends many requests at once, chosen so that mixed-up responses are visible.
 
-use super::visit::Visit;
+use super::explorer::Explorer;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -12,33 +12,33 @@ const CALLS: [&str; 5] = ["one", "two", "three", "four", "five"];
 /// A tool that takes longer does not keep the others waiting.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-pub(super) async fn take(visit: &mut Visit<'_>, tools: &[Value], resources: &[Value]) {
-    let any = visit.any_method();
-    let mut questions: Vec<(&str, Value)> =
+pub(super) async fn take(explorer: &mut Explorer<'_>, tools: &[Value], resources: &[Value]) {
+    let any = explorer.any_method();
+    let mut requests: Vec<(&str, Value)> =
         [any, "prompts/list", any, "resources/list", "prompts/list"].map(|method| (method, json!({}))).into();
     let uris = resources.iter().filter_map(|resource| resource.get("uri")?.as_str());
-    questions.extend(uris.take(MOST_READS).map(|uri| ("resources/read", json!({ "uri": uri }))));
-    let permission = visit.inquiry.calls.clone();
+    requests.extend(uris.take(MOST_READS).map(|uri| ("resources/read", json!({ "uri": uri }))));
+    let permission = explorer.inquiry.calls.clone();
     let callable = tools.iter().filter(|tool| permission.allows(tool)).filter_map(|tool| Some((tool.get("name")?, only_text(tool)?)));
     for (name, argument) in callable.take(MOST_TOOLS) {
-        questions.extend(CALLS.map(|call| {
+        requests.extend(CALLS.map(|call| {
             let text = format!("mcproof-at-once-{call}");
             ("tools/call", json!({ "name": name, "arguments": { argument: text } }))
         }));
     }
-    let answered = visit
+    let answered = explorer
         .together("concurrent", async |session, deadline| {
-            let ask = async |method: &str, params: &Value| {
+            let send = async |method: &str, params: &Value| {
                 let patience = if method == "tools/call" { PATIENCE.min(deadline) } else { deadline };
                 let params: Option<Map<String, Value>> = params.as_object().cloned();
                 // What came of it is in the transcript.
                 session.request(method, params, patience).await.is_ok() || method != "tools/call"
             };
-            futures_util::future::join_all(questions.iter().map(|(method, params)| ask(method, params))).await
+            futures_util::future::join_all(requests.iter().map(|(method, params)| send(method, params))).await
         })
         .await;
     if answered.contains(&false) {
-        visit.leaves_work();
+        explorer.mark_unfinished_work();
     }
 }
 

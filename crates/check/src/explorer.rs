@@ -1,5 +1,5 @@
-//! One conversation of a check: a session with a list of what was tried in it. Whatever the server does, it goes on as long
-//! as anything can be asked, and never waits longer than it may.
+//! The explorer: one client of a check, in one conversation, with a list of what it tried. Whatever the server does, it continues as long
+//! as requests can be sent, and never waits longer than its deadlines.
 
 use super::budget::Waits;
 use super::padding::without_padding;
@@ -20,10 +20,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 use url::Url;
 
-/// How long a server may take to end after its stdin was closed, and after SIGTERM, before that is worth a word.
-pub(super) const ENDING: Patience = Patience { end_of_input: Duration::from_secs(5), terminate: Duration::from_secs(5) };
+/// How long a server may take to end after its stdin was closed, and after SIGTERM, before that is reported.
+pub(super) const SHUTDOWN: Patience = Patience { end_of_input: Duration::from_secs(5), terminate: Duration::from_secs(5) };
 
-/// How long a server that was maltreated may take to show that it lives, besides what a slow one gets.
+/// The time for a server to respond after invalid input, in addition to what a slow server gets.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(4);
 
 /// How often a server may take the time that its start and handshake took: so slow are it and the machine now.
@@ -35,34 +35,34 @@ const HTTP: Duration = Duration::from_secs(5);
 /// How long a place that the server named, or that may not be there, may take.
 const ELSEWHERE: Duration = Duration::from_secs(2);
 
-/// After so many requests in a row without a response nothing more is asked.
+/// After this many requests in a row without a response, no more are sent.
 const MOST_SILENT_IN_ROW: usize = 3;
 
-/// A start that takes longer says nothing about how quick the responses are.
+/// A longer start does not predict the time of responses.
 const SLOWEST_PACE: Duration = Duration::from_secs(4);
 
-/// No wait of a check is longer: the time of its own ends each of them.
+/// Longer than any wait of a check: deadlines end each of them.
 const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long a subscription may take until it is acknowledged.
 const MOST_FOR_AN_ACKNOWLEDGEMENT: Duration = Duration::from_secs(2);
 
-/// New connections on which a server may still show that it lives, when the one that was kept has ended.
+/// New connections that are tried after the connection of the session has ended.
 const MOST_CONNECTIONS: usize = 2;
 
-/// Turns after which what was dropped is gone.
+/// Scheduler turns after which a dropped task is gone.
 const TURNS_OF_THE_DROPPED: usize = 8;
 
-/// Requests of a flock that are under way at the same time.
+/// Parallel requests that are in flight at the same time.
 const AT_ONCE: usize = 6;
 
-/// How long one server that starts may keep the next from starting.
-const LONGEST_TURN: Duration = Duration::from_secs(1);
+/// How long a starting server may delay the start of the next.
+const LONGEST_WAIT_FOR_START_SLOT: Duration = Duration::from_secs(1);
 
-/// Enough for the end of a server where nothing depends on it.
-const BRIEF: Patience = Patience { end_of_input: Duration::from_millis(500), terminate: Duration::from_secs(1) };
+/// For the shutdown of a server where its manner is not judged.
+const BRIEF_SHUTDOWN: Patience = Patience { end_of_input: Duration::from_millis(500), terminate: Duration::from_secs(1) };
 
-/// How long a start may take if nobody says so.
+/// How long a start may take by default.
 const LONGEST_START: Duration = Duration::from_secs(30);
 
 /// How long the right response may come after one with a wrong id.
@@ -72,9 +72,9 @@ const MISLED: Duration = Duration::from_secs(1);
 const POSTED: Duration = Duration::from_millis(2500);
 
 /// For the end of a server where no time is left.
-const HASTY: Patience = Patience { end_of_input: Duration::from_millis(200), terminate: Duration::from_millis(300) };
+const SHUTDOWN_WITHOUT_TIME: Patience = Patience { end_of_input: Duration::from_millis(200), terminate: Duration::from_millis(300) };
 
-pub(super) struct Visit<'a> {
+pub(super) struct Explorer<'a> {
     pub(super) inquiry: &'a Inquiry,
     session: Session,
     tap: Tap,
@@ -89,48 +89,48 @@ pub(super) struct Visit<'a> {
     until: Instant,
     /// What comes from here on had no time.
     left_out: Option<FrameId>,
-    /// Requests of flocks so far.
-    flocked: usize,
+    /// Parallel requests sent so far.
+    parallel_requests_sent: usize,
     /// A call was given up that the server may still be busy with.
-    left_work: bool,
+    unfinished_work: bool,
     patience: Patience,
     /// How long it took until there was a session.
     pace: Duration,
-    extent: Extent,
-    /// Given back once the process has ended.
+    frame_range: FrameRange,
+    /// Released once the process has ended.
     turn: Option<OwnedSemaphorePermit>,
 }
 
-/// A server that did not let itself be discovered.
-pub(super) struct Undiscovered<'a> {
+/// A failed `server/discover`.
+pub(super) struct FailedDiscovery<'a> {
     pub(super) take: Take,
     pub(super) failure: ConnectFailure,
     /// The conversation, if there is one: its server still runs.
-    pub(super) still: Option<Visit<'a>>,
+    pub(super) still: Option<Explorer<'a>>,
 }
 
-/// One of several requests that go out together.
+/// One of several requests that are sent in parallel.
 #[derive(Clone, Debug)]
-pub(super) struct Bird {
+pub(super) struct ParallelRequest {
     pub(super) probe: &'static str,
     pub(super) subject: String,
     pub(super) method: &'static str,
     pub(super) params: Value,
 }
 
-/// What came of it.
+/// The outcome of one parallel request.
 #[derive(Clone, Debug)]
-pub(super) struct Landed {
-    /// `None` if no answer came in time, or the request was never sent.
-    pub(super) answer: Answered,
+pub(super) struct ParallelOutcome {
+    /// `None` if no response came in time, or the request was never sent.
+    pub(super) response: ResponseOutcome,
     pub(super) took: Duration,
 }
 
-/// What came back, as far as the next step of a client depends on it. Judges read the transcript.
-pub(super) type Answered = Option<Result<Value, i64>>;
+/// The result or error code of a response, as far as the next step of a client depends on it. Rules read the transcript.
+pub(super) type ResponseOutcome = Option<Result<Value, i64>>;
 
-impl<'a> Visit<'a> {
-    /// With a handshake of the era. A visit that fails is a take all the same.
+impl<'a> Explorer<'a> {
+    /// With a handshake of the era. A failed handshake yields a take as well.
     pub(super) async fn open(
         inquiry: &'a Inquiry,
         name: &'static str,
@@ -143,7 +143,7 @@ impl<'a> Visit<'a> {
         };
         let again = inquiry.budget.has_started();
         match Self::try_to_open(inquiry, name, &offered, &options).await {
-            // That one start of several was slow is told only if it happens again.
+            // That one start of several was slow is reported only if it happens again.
             Err(failed) if again && options.era != EraChoice::Modern && timed_out(&failed.1) => {
                 Self::try_to_open(inquiry, name, &offered, &options).await
             }
@@ -160,13 +160,13 @@ impl<'a> Visit<'a> {
         let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
         if inquiry.budget.left().is_zero() {
             let failure = no_time();
-            return Err(Box::new((unopened(inquiry, name, offered.to_owned(), &failure, &tap, Cut::Yes), failure)));
+            return Err(Box::new((unopened(inquiry, name, offered.to_owned(), &failure, &tap, CutShort::Yes), failure)));
         }
         let (alone, _turn) = (inquiry.budget.turn().await, turn().await);
         let began = Instant::now();
         let (options, cut) = in_time(inquiry, options);
         let opened = open_session(&inquiry.target, &options, &tap).await;
-        if options.era == EraChoice::Legacy && cut == Cut::No {
+        if options.era == EraChoice::Legacy && cut == CutShort::No {
             inquiry.budget.shook_hands(opened.is_ok());
         }
         match opened {
@@ -186,12 +186,12 @@ impl<'a> Visit<'a> {
     }
 
     /// In the modern era, over stdio. A server that refuses to be discovered may be asked something else.
-    /// Once `give_up` is over, no answer is one.
+    /// Once `give_up` completes, a missing response is a failure.
     pub(super) async fn discover(
         inquiry: &'a Inquiry,
         name: &'static str,
         give_up: impl Future<Output = ()>,
-    ) -> Result<Self, Undiscovered<'a>> {
+    ) -> Result<Self, FailedDiscovery<'a>> {
         let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
         let (options, cut) = in_time(inquiry, &ConnectOptions { era: EraChoice::Modern, ..inquiry.options.clone() });
         let offered = options.protocol_version.clone().unwrap_or_else(|| mcproof_client::revision::MODERN.to_owned());
@@ -224,32 +224,33 @@ impl<'a> Visit<'a> {
         let take = unopened(inquiry, name, offered.clone(), &failure, &tap, cut);
         let pace = began.elapsed();
         let still = session.map(|session| Self { pace, turn: alone, ..Self::of(inquiry, session, tap, name, offered, Opened::Bare) });
-        Err(Undiscovered { take, failure, still })
+        Err(FailedDiscovery { take, failure, still })
     }
 
     /// Another conversation with the process of one that came to nothing.
-    pub(super) fn begins_anew(mut self, name: &'static str) -> Self {
-        self.extent.begun = self.tap.mark();
+    pub(super) fn restarted_as(mut self, name: &'static str) -> Self {
+        self.frame_range.begun = self.tap.mark();
         Self { name, probes: Vec::new(), ..self }
     }
 
     /// The handshake of the legacy era with an offer of this version. `None` if nothing came of it.
     pub(super) async fn propose(mut self, probe: &str, version: &str) -> Option<Self> {
         let patience = self.first_patience()?;
-        let Self { inquiry, session, tap, name, probes, pace, extent, waits, turn, .. } = self;
+        let Self { inquiry, session, tap, name, probes, pace, frame_range, waits, turn, .. } = self;
         let options = ConnectOptions { era: EraChoice::Legacy, timeout: Some(patience), misled: Some(MISLED), ..inquiry.options.clone() };
         let first = tap.mark();
         let session = session.propose(version, &options, &tap).await.ok()?;
-        let visit = Self::opened(inquiry, session, tap, name, pace);
-        let mut visit = Self { probes, waits, turn, extent: Extent { begun: extent.begun, ..visit.extent }, ..visit };
-        visit.note(probe, Some(version), first, ProbeOutcome::Done);
-        Some(visit)
+        let explorer = Self::opened(inquiry, session, tap, name, pace);
+        let mut explorer =
+            Self { probes, waits, turn, frame_range: FrameRange { begun: frame_range.begun, ..explorer.frame_range }, ..explorer };
+        explorer.record_probe(probe, Some(version), first, ProbeOutcome::Done);
+        Some(explorer)
     }
 
     fn opened(inquiry: &'a Inquiry, session: Session, tap: Tap, name: &'static str, pace: Duration) -> Self {
         let revision = session.handshake().protocol_version.clone();
         inquiry.made_with.look(&session);
-        Self { patience: ENDING, pace, ..Self::of(inquiry, session, tap, name, revision, Opened::Yes) }
+        Self { patience: SHUTDOWN, pace, ..Self::of(inquiry, session, tap, name, revision, Opened::Yes) }
     }
 
     /// Without a handshake.
@@ -264,8 +265,8 @@ impl<'a> Visit<'a> {
     }
 
     fn of(inquiry: &'a Inquiry, session: Session, tap: Tap, name: &'static str, revision: String, opened: Opened) -> Self {
-        let (probes, patience, pace) = (Vec::new(), BRIEF, Duration::ZERO);
-        let extent = Extent { begun: FrameId(0), greeted: tap.mark(), parted: tap.mark() };
+        let (probes, patience, pace) = (Vec::new(), BRIEF_SHUTDOWN, Duration::ZERO);
+        let frame_range = FrameRange { begun: FrameId(0), greeted: tap.mark(), parted: tap.mark() };
         let (waits, until) = match is_beside_others(inquiry) {
             true => (inquiry.budget.beside_others(), inquiry.budget.end()),
             false => (inquiry.budget.one_by_one(), inquiry.budget.share()),
@@ -282,11 +283,11 @@ impl<'a> Visit<'a> {
             silent_in_row: 0,
             until,
             left_out: None,
-            flocked: 0,
-            left_work: false,
+            parallel_requests_sent: 0,
+            unfinished_work: false,
             patience,
             pace,
-            extent,
+            frame_range,
             turn: None,
         }
     }
@@ -304,8 +305,8 @@ impl<'a> Visit<'a> {
         self.session.handshake().transport
     }
 
-    /// Whether anything may still be asked: there is time, and the server says something now and then.
-    fn may_ask(&mut self) -> bool {
+    /// Whether a request may still be sent: there is time left, and the server still responds.
+    fn may_send(&mut self) -> bool {
         if self.left_out.is_none() && Instant::now() >= self.until {
             self.left_out = Some(self.tap.mark());
         }
@@ -314,12 +315,12 @@ impl<'a> Visit<'a> {
 
     /// How long a response to a request of this method is waited for; `None` if it is not to be sent.
     fn patience(&mut self, method: &str) -> Option<Duration> {
-        if !self.may_ask() {
+        if !self.may_send() {
             return None;
         }
         let patience = self.waits.patience(method, self.pace.min(SLOWEST_PACE))?.min(self.inquiry.timeout);
-        // Over stdio the first response of a conversation waits for the start of a process: silence until then tells nothing.
-        let is_starting = self.kind() == TransportKind::Stdio && !self.has_spoken();
+        // Over stdio the first response of a conversation waits for the start of a process: silence until then is no evidence.
+        let is_starting = self.kind() == TransportKind::Stdio && !self.has_sent();
         let patience = if is_starting { self.start(patience) } else { patience };
         Some(patience.min(self.time_left()))
     }
@@ -332,15 +333,15 @@ impl<'a> Visit<'a> {
     /// The same for a request that is the first: what it waits for is the start of the server as well.
     fn first_patience(&mut self) -> Option<Duration> {
         let patience = self.patience("initialize")?;
-        if self.has_spoken() {
+        if self.has_sent() {
             return Some(patience);
         }
         Some(self.start(patience).min(self.time_left()))
     }
 
-    /// Whether the server has said anything in this conversation: then it has started.
-    fn has_spoken(&self) -> bool {
-        let mut frames = (self.extent.begun.0..self.tap.mark().0).rev().filter_map(|id| self.tap.frame(FrameId(id)));
+    /// Whether the server has sent anything in this conversation: then it has started.
+    fn has_sent(&self) -> bool {
+        let mut frames = (self.frame_range.begun.0..self.tap.mark().0).rev().filter_map(|id| self.tap.frame(FrameId(id)));
         frames.any(|frame| {
             frame.direction == Direction::FromServer && matches!(frame.body, FrameBody::Line { .. } | FrameBody::HttpResponse { .. })
         })
@@ -351,16 +352,16 @@ impl<'a> Visit<'a> {
     }
 
     /// What a wait that ended without a response tells: that there was no time, or that the server is silent.
-    fn waited_in_vain(&mut self, method: &str, first: FrameId, after: Duration) -> Waited {
+    fn record_silence(&mut self, method: &str, first: FrameId, after: Duration) -> Wait {
         if Instant::now() >= self.until {
             self.left_out.get_or_insert(first);
-            return Waited::TooShort;
+            return Wait::TooShort;
         }
         self.waits.was_silent(method, after);
         self.silent_in_row += 1;
-        // How long that was is told by the frames.
+        // The frames show how long that was.
         self.tap.note(format!("no response to `{method}` so far: it is not waited for any longer"));
-        Waited::LongEnough
+        Wait::LongEnough
     }
 
     /// How long it took until there was a session: so slow are the server and the machine.
@@ -382,61 +383,61 @@ impl<'a> Visit<'a> {
         self.waits.was_ever_silent()
     }
 
-    /// How long a server that was maltreated may take to show that it lives.
+    /// The time for a server to respond after invalid input.
     pub(super) fn sign_of_life(&self) -> Duration {
         SIGN_OF_LIFE + self.pace.min(SLOWEST_PACE) * SLOWNESS
     }
 
-    /// Whether the server is there: one that listens may have gone since the last visit.
-    pub(super) async fn is_there(&self) -> bool {
+    /// Whether the server is reachable: one that listens may have exited since the last conversation.
+    pub(super) async fn is_reachable(&self) -> bool {
         matches!(self.kind(), TransportKind::Stdio | TransportKind::InMemory) || self.session.takes_connections(self.sign_of_life()).await
     }
 
-    fn slowly(&self, patience: Patience) -> Patience {
+    fn scaled_to_pace(&self, patience: Patience) -> Patience {
         if self.left_out.is_some() || self.time_left().is_zero() {
-            return HASTY;
+            return SHUTDOWN_WITHOUT_TIME;
         }
         let more = self.pace.min(SLOWEST_PACE) * SLOWNESS;
         Patience { end_of_input: patience.end_of_input + more, terminate: patience.terminate + more }
     }
 
-    /// Whether nothing can be asked any more.
+    /// Whether no more requests can be sent.
     pub(super) fn is_over(&self) -> bool {
         self.session.closed_because().is_some() || self.left_out.is_some() || Instant::now() >= self.until
     }
 
     /// A request as a client of the era makes it.
-    pub(super) async fn ask(&mut self, probe: &str, subject: Option<&str>, method: &str, params: Value) -> Answered {
+    pub(super) async fn send_request(&mut self, probe: &str, subject: Option<&str>, method: &str, params: Value) -> ResponseOutcome {
         let patience = self.patience(method)?;
         let first = self.tap.mark();
         let params = params.as_object().cloned();
-        let outcome = patiently(method, patience, self.session.request(method, params, NEVER)).await;
+        let outcome = with_patience(method, patience, self.session.request(method, params, NEVER)).await;
         self.conclude(probe, subject, method, first, outcome.map(Some))
     }
 
     /// A call was given up that the server may still be busy with.
-    pub(super) fn leaves_work(&mut self) {
-        self.left_work = true;
+    pub(super) fn mark_unfinished_work(&mut self) {
+        self.unfinished_work = true;
     }
 
     /// That is no main conversation, whose end would be judged: it is not to take long.
-    pub(super) fn in_passing(mut self) -> Self {
-        self.patience = BRIEF;
+    pub(super) fn with_brief_shutdown(mut self) -> Self {
+        self.patience = BRIEF_SHUTDOWN;
         self
     }
 
-    /// A message as it stands, with the id in it. Requests wait for their answer.
-    pub(super) async fn send(&mut self, probe: &str, subject: Option<&str>, message: Value) -> Answered {
+    /// A message as it stands, with the id in it. A request waits for its response.
+    pub(super) async fn send(&mut self, probe: &str, subject: Option<&str>, message: Value) -> ResponseOutcome {
         self.send_within(None, probe, subject, message).await
     }
 
     /// The same for what a sound server answers at once.
-    pub(super) async fn send_briefly(&mut self, probe: &str, subject: &str, message: Value) -> Answered {
+    pub(super) async fn send_briefly(&mut self, probe: &str, subject: &str, message: Value) -> ResponseOutcome {
         self.send_within(Some(self.sign_of_life()), probe, Some(subject), message).await
     }
 
     /// Waits no longer than `most`, nor than a request of its method may take.
-    async fn send_within(&mut self, most: Option<Duration>, probe: &str, subject: Option<&str>, message: Value) -> Answered {
+    async fn send_within(&mut self, most: Option<Duration>, probe: &str, subject: Option<&str>, message: Value) -> ResponseOutcome {
         let method = message["method"].as_str().unwrap_or_default().to_owned();
         let usual = self.patience(&method)?;
         let first = self.tap.mark();
@@ -446,7 +447,7 @@ impl<'a> Visit<'a> {
     }
 
     /// A request of the era as it stands, for an id of the caller's.
-    pub(super) fn request(&self, id: Value, method: &str, params: Value) -> Value {
+    pub(super) fn build_request(&self, id: Value, method: &str, params: Value) -> Value {
         let mut params = params;
         if self.is_modern() {
             let client = ClientProfile::default();
@@ -460,8 +461,8 @@ impl<'a> Visit<'a> {
     }
 
     /// A request of the era as it stands, for an id that nothing else in this conversation has.
-    pub(super) fn message(&self, method: &str, params: Value) -> Value {
-        self.request(json!(format!("mcproof-{}", self.probes.len())), method, params)
+    pub(super) fn build_message(&self, method: &str, params: Value) -> Value {
+        self.build_request(json!(format!("mcproof-{}", self.probes.len())), method, params)
     }
 
     /// Whether the server declared this, such as `tools` or `resources/subscribe`.
@@ -473,20 +474,20 @@ impl<'a> Visit<'a> {
     /// A POST of a message with the headers of the caller's and no others, their names in this spelling. Over HTTP only.
     pub(super) async fn post(&mut self, probe: &str, subject: &str, message: &Value, headers: Headers, spelling: Spelling) {
         let body = message.to_string().into_bytes();
-        let question = HttpQuestion { method: "POST".into(), path: None, headers, body, ..HttpQuestion::default() };
+        let http_request = HttpQuestion { method: "POST".into(), path: None, headers, body, ..HttpQuestion::default() };
         let method = message["method"].as_str().unwrap_or_default();
         let Some(patience) = self.patience(method) else { return };
         let first = self.tap.mark();
-        let Some(outcome) = self.session.ask_over_http_spelled(&question, spelling, patience).await else { return };
+        let Some(outcome) = self.session.ask_over_http_spelled(&http_request, spelling, patience).await else { return };
         let outcome = match outcome {
             Ok(_) => ProbeOutcome::Done,
-            Err(CallFailure::TimedOut { after, .. }) => match self.waited_in_vain(method, first, after) {
-                Waited::TooShort => return,
-                Waited::LongEnough => ProbeOutcome::Silent,
+            Err(CallFailure::TimedOut { after, .. }) => match self.record_silence(method, first, after) {
+                Wait::TooShort => return,
+                Wait::LongEnough => ProbeOutcome::Silent,
             },
             Err(_) => ProbeOutcome::Gone,
         };
-        self.note(probe, Some(subject), first, outcome);
+        self.record_probe(probe, Some(subject), first, outcome);
     }
 
     /// Listens for what the filter names, at most for `hold` after the acknowledgement, and cancels then.
@@ -502,26 +503,26 @@ impl<'a> Visit<'a> {
                 ProbeOutcome::Done
             }
             Err(ListenFailure::Call(CallFailure::TimedOut { after, .. })) => {
-                match self.waited_in_vain("subscriptions/listen", first, after) {
-                    Waited::TooShort => return,
-                    Waited::LongEnough => ProbeOutcome::Silent,
+                match self.record_silence("subscriptions/listen", first, after) {
+                    Wait::TooShort => return,
+                    Wait::LongEnough => ProbeOutcome::Silent,
                 }
             }
             Err(ListenFailure::Call(_)) => ProbeOutcome::Gone,
             Err(_) => ProbeOutcome::Done,
         };
-        self.note(probe, None, first, outcome);
+        self.record_probe(probe, None, first, outcome);
     }
 
-    /// A message as it stands, to which no answer is waited for.
-    pub(super) async fn tell(&mut self, probe: &str, message: Value) {
+    /// A message as it stands, without waiting for a response.
+    pub(super) async fn send_without_wait(&mut self, probe: &str, message: Value) {
         let mut bytes = message.to_string().into_bytes();
         bytes.push(b'\n');
         self.bytes(probe, bytes).await;
     }
 
-    /// `initialize` with this version, and `notifications/initialized` if the answer is a result.
-    pub(super) async fn initialize(&mut self, probe: &str, version: &str) -> Answered {
+    /// `initialize` with this version, and `notifications/initialized` if the response is a result.
+    pub(super) async fn initialize(&mut self, probe: &str, version: &str) -> ResponseOutcome {
         let client = ClientProfile::default();
         let params = json!({
             "protocolVersion": version,
@@ -551,13 +552,13 @@ impl<'a> Visit<'a> {
     }
 
     /// Something that was seen beside the conversation: the subject says what.
-    pub(super) fn looked(&mut self, probe: &str, what: &str) {
+    pub(super) fn record_observation(&mut self, probe: &str, what: &str) {
         let now = self.tap.mark();
-        self.note(probe, Some(what), now, ProbeOutcome::Done);
+        self.record_probe(probe, Some(what), now, ProbeOutcome::Done);
     }
 
     /// What was tried last was another probe as well.
-    pub(super) fn also(&mut self, probe: &str) {
+    pub(super) fn record_also_as(&mut self, probe: &str) {
         if let Some(last) = self.probes.last().cloned() {
             self.probes.push(Probed { probe: probe.into(), ..last });
         }
@@ -566,7 +567,7 @@ impl<'a> Visit<'a> {
     /// A signal to the server, and the wait for its end. A server that listens gets it alone, without its children, as from a
     /// supervisor.
     pub(super) async fn signal(&mut self, probe: &str, signal: ProcessSignal) {
-        if !self.may_ask() {
+        if !self.may_send() {
             return;
         }
         let first = self.tap.mark();
@@ -574,18 +575,18 @@ impl<'a> Visit<'a> {
             TransportKind::Http | TransportKind::Sse => self.session.signal_alone(signal),
             TransportKind::Stdio | TransportKind::InMemory => self.session.signal(signal),
         };
-        let patience = self.slowly(ENDING).terminate;
+        let patience = self.scaled_to_pace(SHUTDOWN).terminate;
         let exit = self.session.wait_for_exit(patience.min(self.time_left())).await;
         match exit {
-            Some(_) => self.note(probe, None, first, ProbeOutcome::Done),
+            Some(_) => self.record_probe(probe, None, first, ProbeOutcome::Done),
             None if self.time_left().is_zero() => _ = self.left_out.get_or_insert(first),
-            None => self.note(probe, None, first, ProbeOutcome::Silent),
+            None => self.record_probe(probe, None, first, ProbeOutcome::Silent),
         }
     }
 
-    /// Bytes as they stand, to which no answer is expected.
+    /// Bytes as they stand, without an expected response.
     pub(super) async fn bytes(&mut self, probe: &str, bytes: impl Into<Vec<u8>>) {
-        if !self.may_ask() {
+        if !self.may_send() {
             return;
         }
         let first = self.tap.mark();
@@ -594,27 +595,27 @@ impl<'a> Visit<'a> {
     }
 
     /// An HTTP request beside the protocol.
-    pub(super) async fn http(&mut self, probe: &str, subject: Option<&str>, question: &HttpQuestion) -> Option<HttpAnswer> {
-        let patience = self.patience(&question.method)?.min(HTTP);
+    pub(super) async fn http(&mut self, probe: &str, subject: Option<&str>, http_request: &HttpQuestion) -> Option<HttpAnswer> {
+        let patience = self.patience(&http_request.method)?.min(HTTP);
         let first = self.tap.mark();
-        let outcome = self.session.ask_over_http(question, patience).await?;
-        self.conclude_http(probe, subject, first, outcome, Some(&question.method))
+        let outcome = self.session.ask_over_http(http_request, patience).await?;
+        self.conclude_http(probe, subject, first, outcome, Some(&http_request.method))
     }
 
     /// An HTTP request that this client gives up by itself, answered or not.
-    pub(super) async fn http_within(&mut self, probe: &str, question: &HttpQuestion, patience: Duration) -> Option<HttpAnswer> {
-        if !self.may_ask() {
+    pub(super) async fn http_within(&mut self, probe: &str, http_request: &HttpQuestion, patience: Duration) -> Option<HttpAnswer> {
+        if !self.may_send() {
             return None;
         }
         let first = self.tap.mark();
-        let outcome = self.session.ask_over_http(question, patience).await?;
+        let outcome = self.session.ask_over_http(http_request, patience).await?;
         self.conclude_http(probe, None, first, outcome, None)
     }
 
     /// An HTTP request that this client leaves alone at once: after the other tasks had so many turns, which is sooner than
     /// any clock could tell.
-    pub(super) async fn http_left(&mut self, probe: &str, question: &HttpQuestion, turns: usize) {
-        if !self.may_ask() {
+    pub(super) async fn http_left(&mut self, probe: &str, http_request: &HttpQuestion, turns: usize) {
+        if !self.may_send() {
             return;
         }
         let first = self.tap.mark();
@@ -624,27 +625,27 @@ impl<'a> Visit<'a> {
             }
         };
         tokio::select! {
-            _ = self.session.ask_over_http(question, HTTP) => {}
+            _ = self.session.ask_over_http(http_request, HTTP) => {}
             () = leave => {}
         }
-        self.note(probe, None, first, ProbeOutcome::Silent);
+        self.record_probe(probe, None, first, ProbeOutcome::Silent);
     }
 
     /// Two HTTP requests on one connection.
-    pub(super) async fn http_in_row(&mut self, probe: &str, questions: [&HttpQuestion; 2]) -> Option<HttpAnswer> {
-        let patience = self.patience(&questions[0].method)?.min(HTTP);
+    pub(super) async fn http_in_row(&mut self, probe: &str, http_requests: [&HttpQuestion; 2]) -> Option<HttpAnswer> {
+        let patience = self.patience(&http_requests[0].method)?.min(HTTP);
         let first = self.tap.mark();
-        let outcome = self.session.ask_in_row(questions, patience).await?;
-        self.conclude_http(probe, None, first, outcome, Some(&questions[0].method))
+        let outcome = self.session.ask_in_row(http_requests, patience).await?;
+        self.conclude_http(probe, None, first, outcome, Some(&http_requests[0].method))
     }
 
     /// An HTTP request to whatever place, which gets nothing of this session.
-    pub(super) async fn http_elsewhere(&mut self, probe: &str, url: &Url, question: &HttpQuestion) -> Option<HttpAnswer> {
-        if !self.may_ask() {
+    pub(super) async fn http_elsewhere(&mut self, probe: &str, url: &Url, http_request: &HttpQuestion) -> Option<HttpAnswer> {
+        if !self.may_send() {
             return None;
         }
         let first = self.tap.mark();
-        let outcome = ask_elsewhere(url, question, &self.inquiry.options, &self.tap, ELSEWHERE).await;
+        let outcome = ask_elsewhere(url, http_request, &self.inquiry.options, &self.tap, ELSEWHERE).await;
         self.conclude_http(probe, Some(url.as_str()), first, outcome, None)
     }
 
@@ -657,14 +658,14 @@ impl<'a> Visit<'a> {
         outcome: Result<HttpAnswer, CallFailure>,
         waited_for: Option<&str>,
     ) -> Option<HttpAnswer> {
-        let (answer, outcome) = match outcome {
-            Ok(answer) => {
+        let (response, outcome) = match outcome {
+            Ok(response) => {
                 self.silent_in_row = 0;
-                (Some(answer), ProbeOutcome::Done)
+                (Some(response), ProbeOutcome::Done)
             }
             Err(CallFailure::TimedOut { after, .. }) => {
                 if let Some(method) = waited_for
-                    && self.waited_in_vain(method, first, after) == Waited::TooShort
+                    && self.record_silence(method, first, after) == Wait::TooShort
                 {
                     return None;
                 }
@@ -672,8 +673,8 @@ impl<'a> Visit<'a> {
             }
             Err(_) => (None, ProbeOutcome::Gone),
         };
-        self.note(probe, subject, first, outcome);
-        answer
+        self.record_probe(probe, subject, first, outcome);
+        response
     }
 
     pub(super) fn revision(&self) -> &str {
@@ -681,7 +682,7 @@ impl<'a> Visit<'a> {
     }
 
     /// How often the server has reported progress so far.
-    pub(super) fn reports(&self) -> usize {
+    pub(super) fn progress_count(&self) -> usize {
         let said = self.tap.transcript();
         let is_report = |bytes: &[u8]| memchr::memmem::find(bytes, b"\"notifications/progress\"").is_some();
         let from_server = said.frames.iter().filter(|frame| frame.direction == Direction::FromServer);
@@ -693,7 +694,7 @@ impl<'a> Visit<'a> {
     }
 
     /// How many things have been tried so far.
-    pub(super) fn tried(&self) -> usize {
+    pub(super) fn probe_count(&self) -> usize {
         self.probes.len()
     }
 
@@ -702,10 +703,10 @@ impl<'a> Visit<'a> {
         self.tap.transcript()
     }
 
-    /// Whether the server still answers; noted as the probe `PROBE-after`.
+    /// Whether the server still responds; recorded as the probe `PROBE-after`.
     pub(super) async fn is_alive_after(&mut self, probe: &str) -> bool {
         let methods = if self.is_modern() { ["server/discover", "tools/list"] } else { ["ping", "tools/list"] };
-        // One that is silent about one thing may answer another.
+        // One that is silent about one thing may respond to another.
         let mut left: Vec<&str> = methods.into_iter().filter(|method| !self.waits.is_silent(method)).collect();
         if left.is_empty() {
             left.push(methods[0]);
@@ -715,19 +716,19 @@ impl<'a> Visit<'a> {
             let Some(patience) = self.patience(method) else { return false };
             let patience = patience.min(self.sign_of_life());
             let mut first = self.tap.mark();
-            let mut outcome = patiently(method, patience, self.session.request(method, Some(Map::new()), NEVER)).await;
+            let mut outcome = with_patience(method, patience, self.session.request(method, Some(Map::new()), NEVER)).await;
             for _ in 0..MOST_CONNECTIONS {
                 let is_lost = matches!(&outcome, Err(failure) if !matches!(failure, CallFailure::TimedOut { .. }));
-                if !is_lost || self.is_over() || !self.is_there().await {
+                if !is_lost || self.is_over() || !self.is_reachable().await {
                     break;
                 }
                 // The end of a connection is not the end of the server, and what a real client would do is to connect again.
                 first = self.tap.mark();
-                outcome = patiently(method, patience, self.session.request(method, Some(Map::new()), NEVER)).await;
+                outcome = with_patience(method, patience, self.session.request(method, Some(Map::new()), NEVER)).await;
             }
             match outcome {
                 Err(CallFailure::TimedOut { after, .. }) if index < last => {
-                    if self.waited_in_vain(method, first, after) == Waited::TooShort {
+                    if self.record_silence(method, first, after) == Wait::TooShort {
                         return false;
                     }
                 }
@@ -760,62 +761,67 @@ impl<'a> Visit<'a> {
         if self.time_left().is_zero() {
             self.left_out.get_or_insert(first);
         } else {
-            self.note(probe, subject, first, ProbeOutcome::Done);
+            self.record_probe(probe, subject, first, ProbeOutcome::Done);
         }
         outcome
     }
 
     /// Requests that go out a few at a time, each with a progress token and cancelled after `limit`; after `until` no more are
-    /// sent. What is still not answered then says nothing about the server, so that later requests are waited for as ever.
-    pub(super) async fn flock(&mut self, birds: &[Bird], limit: Duration, until: Instant) -> Vec<Landed> {
-        if !self.may_ask() {
-            return vec![Landed { answer: None, took: Duration::ZERO }; birds.len()];
+    /// sent. A missing response is not held against the server: later requests have their usual timeout.
+    pub(super) async fn request_in_parallel(
+        &mut self,
+        requests: &[ParallelRequest],
+        limit: Duration,
+        until: Instant,
+    ) -> Vec<ParallelOutcome> {
+        if !self.may_send() {
+            return vec![ParallelOutcome { response: None, took: Duration::ZERO }; requests.len()];
         }
         let until = until.min(self.until);
         let first = self.tap.mark();
-        let base = self.flocked;
-        self.flocked += birds.len();
+        let base = self.parallel_requests_sent;
+        self.parallel_requests_sent += requests.len();
         let session = &self.session;
-        let send = async |(index, bird): (usize, &Bird)| {
+        let send = async |(index, request): (usize, &ParallelRequest)| {
             let started = Instant::now();
             let patience = limit.min(until.saturating_duration_since(started));
             if patience.is_zero() {
                 return (index, None);
             }
-            let mut params = bird.params.clone();
+            let mut params = request.params.clone();
             params["_meta"]["progressToken"] = json!(format!("{FLOCK_TOKEN}{}", base + index));
-            let outcome = session.request(bird.method, params.as_object().cloned(), patience).await;
+            let outcome = session.request(request.method, params.as_object().cloned(), patience).await;
             (index, Some((outcome, started.elapsed())))
         };
-        let sent = futures_util::stream::iter(birds.iter().enumerate()).map(send);
+        let sent = futures_util::stream::iter(requests.iter().enumerate()).map(send);
         let outcomes: BTreeMap<usize, _> = sent.buffer_unordered(AT_ONCE).collect().await;
-        let frames = self.frames_of_flock(first);
+        let frames = self.frames_of_parallel_requests(first);
         if self.time_left().is_zero() {
             self.left_out.get_or_insert(first);
         }
-        let mut landed = Vec::new();
-        for (bird, (index, outcome)) in birds.iter().zip(outcomes) {
+        let mut results = Vec::new();
+        for (request, (index, outcome)) in requests.iter().zip(outcomes) {
             let Some((outcome, took)) = outcome else {
-                landed.push(Landed { answer: None, took: Duration::ZERO });
+                results.push(ParallelOutcome { response: None, took: Duration::ZERO });
                 continue;
             };
-            let (answer, outcome) = match outcome {
+            let (response, outcome) = match outcome {
                 Ok(reply) => (Some(reply.answer.map_err(|error| error.code)), ProbeOutcome::Done),
                 Err(CallFailure::TimedOut { .. }) => (None, ProbeOutcome::Silent),
                 Err(_) => (None, ProbeOutcome::Gone),
             };
-            self.left_work |= outcome == ProbeOutcome::Silent;
+            self.unfinished_work |= outcome == ProbeOutcome::Silent;
             if let Some(frame) = frames.get(&(base + index)) {
-                let (probe, subject) = (bird.probe.into(), Some(bird.subject.clone()));
+                let (probe, subject) = (request.probe.into(), Some(request.subject.clone()));
                 self.probes.push(Probed { probe, subject, first: *frame, end: FrameId(frame.0 + 1), outcome });
             }
-            landed.push(Landed { answer, took });
+            results.push(ParallelOutcome { response, took });
         }
-        landed
+        results
     }
 
-    /// The frames of the requests of flocks since a frame, by the number in their progress token.
-    fn frames_of_flock(&self, first: FrameId) -> BTreeMap<usize, FrameId> {
+    /// The frames of the parallel requests since a frame, by the number in their progress token.
+    fn frames_of_parallel_requests(&self, first: FrameId) -> BTreeMap<usize, FrameId> {
         let start = format!("\"progressToken\":\"{FLOCK_TOKEN}").into_bytes();
         let sent = (first.0..self.tap.mark().0).filter_map(|id| self.tap.frame(FrameId(id)));
         let number = |bytes: &[u8]| {
@@ -838,7 +844,7 @@ impl<'a> Visit<'a> {
         method: &str,
         first: FrameId,
         outcome: Result<Option<Reply>, CallFailure>,
-    ) -> Answered {
+    ) -> ResponseOutcome {
         let (answered, outcome) = match outcome {
             Ok(Some(reply)) => {
                 self.silent_in_row = 0;
@@ -849,33 +855,33 @@ impl<'a> Visit<'a> {
                 (Some(reply.answer.map_err(|error| error.code)), ProbeOutcome::Done)
             }
             Ok(None) => (None, ProbeOutcome::Done),
-            Err(CallFailure::TimedOut { after, .. }) => match self.waited_in_vain(method, first, after) {
-                Waited::TooShort => return None,
-                Waited::LongEnough => (None, ProbeOutcome::Silent),
+            Err(CallFailure::TimedOut { after, .. }) => match self.record_silence(method, first, after) {
+                Wait::TooShort => return None,
+                Wait::LongEnough => (None, ProbeOutcome::Silent),
             },
             Err(_) => (None, ProbeOutcome::Gone),
         };
-        self.note(probe, subject, first, outcome);
+        self.record_probe(probe, subject, first, outcome);
         answered
     }
 
-    fn note(&mut self, probe: &str, subject: Option<&str>, first: FrameId, outcome: ProbeOutcome) {
+    fn record_probe(&mut self, probe: &str, subject: Option<&str>, first: FrameId, outcome: ProbeOutcome) {
         let end = self.tap.mark();
         self.probes.push(Probed { probe: probe.into(), subject: subject.map(str::to_owned), first, end, outcome });
     }
 
     /// The same process, in a conversation of another kind.
-    pub(super) fn goes_on_as(self, name: &'static str) -> Self {
+    pub(super) fn renamed(self, name: &'static str) -> Self {
         Self { name, ..self }
     }
 
     /// What was tried so far, as a take. The conversation goes on, as another take, unless the server is not well: then it ends.
     pub(super) async fn hand_over(mut self) -> (Take, Option<Self>) {
-        if self.is_over() || self.left_work || !self.may_ask() {
+        if self.is_over() || self.unfinished_work || !self.may_send() {
             return (self.end().await, None);
         }
-        let take = Take { transcript: self.extent.of(self.tap.transcript()), ..self.take() };
-        self.extent.parted = self.tap.mark();
+        let take = Take { transcript: self.frame_range.of(self.tap.transcript()), ..self.take() };
+        self.frame_range.parted = self.tap.mark();
         (take, Some(self))
     }
 
@@ -883,20 +889,20 @@ impl<'a> Visit<'a> {
     pub(super) async fn end(mut self) -> Take {
         self.session.settle().await;
         if !self.session.settle_posts(POSTED.min(self.time_left())).await {
-            // How long that was is told by the frames.
+            // The frames show how long that was.
             self.tap.note("a POST has no whole response so far: it is not waited for any longer");
         }
-        if self.left_work && self.inquiry.target.command().is_some() {
-            // How it ends in the middle of its work is no fair question.
+        if self.unfinished_work && self.inquiry.target.command().is_some() {
+            // How it ends in the middle of its work is not a fair test.
             self.session.signal(ProcessSignal::KILL);
-            self.session.wait_for_exit(self.slowly(ENDING).terminate).await;
+            self.session.wait_for_exit(self.scaled_to_pace(SHUTDOWN).terminate).await;
         }
-        let (mut take, extent, patience) = (self.take(), self.extent, self.slowly(self.patience));
+        let (mut take, frame_range, patience) = (self.take(), self.frame_range, self.scaled_to_pace(self.patience));
         let (ending, transcript) = end(self.session, &self.tap, patience).await;
-        let is_fair = self.left_out.is_none() && !self.left_work;
+        let is_fair = self.left_out.is_none() && !self.unfinished_work;
         take.ending = ending.filter(|_| self.inquiry.target.command().is_some() && is_fair);
-        take.transcript = extent.of(transcript);
-        if extent.begun == FrameId(0) && died_unheard(&take.transcript) {
+        take.transcript = frame_range.of(transcript);
+        if frame_range.begun == FrameId(0) && exited_before_output(&take.transcript) {
             self.inquiry.budget.died_at_start();
         }
         take
@@ -904,7 +910,7 @@ impl<'a> Visit<'a> {
 
     /// What was tried since the last take.
     fn take(&mut self) -> Take {
-        self.may_ask();
+        self.may_send();
         if let Some(first) = self.left_out {
             self.probes.push(left_out(self.inquiry, first));
         }
@@ -923,27 +929,31 @@ impl<'a> Visit<'a> {
 
 /// What a wait for a response was worth that did not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waited {
+enum Wait {
     LongEnough,
     /// The time of the conversation ended it.
     TooShort,
 }
 
 /// Waits for the outcome of a request. One that is given up is not cancelled: its response may still come.
-async fn patiently<T>(method: &str, patience: Duration, request: impl Future<Output = Result<T, CallFailure>>) -> Result<T, CallFailure> {
+async fn with_patience<T>(
+    method: &str,
+    patience: Duration,
+    request: impl Future<Output = Result<T, CallFailure>>,
+) -> Result<T, CallFailure> {
     let given_up = |_| Err(CallFailure::TimedOut { method: method.to_owned(), after: patience, stage: None });
     timeout(patience, request).await.unwrap_or_else(given_up)
 }
 
 /// Whether the deadline of the check left a start less time than is fair.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Cut {
+enum CutShort {
     Yes,
     No,
 }
 
 /// With what is left of the check's time.
-fn in_time(inquiry: &Inquiry, options: &ConnectOptions) -> (ConnectOptions, Cut) {
+fn in_time(inquiry: &Inquiry, options: &ConnectOptions) -> (ConnectOptions, CutShort) {
     let most = options.timeout.unwrap_or(LONGEST_START);
     // Where conversations follow one another, another may want to try.
     let left = if is_beside_others(inquiry) { inquiry.budget.left() } else { inquiry.budget.left() / 2 };
@@ -951,7 +961,7 @@ fn in_time(inquiry: &Inquiry, options: &ConnectOptions) -> (ConnectOptions, Cut)
         (EraChoice::Modern, Some(other_era)) => inquiry.budget.start(most).min(other_era),
         _ => inquiry.budget.start(most),
     };
-    let cut = if left < start.min(inquiry.budget.fair_start()) { Cut::Yes } else { Cut::No };
+    let cut = if left < start.min(inquiry.budget.fair_start()) { CutShort::Yes } else { CutShort::No };
     (ConnectOptions { timeout: Some(start.min(left)), misled: Some(MISLED), ..options.clone() }, cut)
 }
 
@@ -961,7 +971,7 @@ fn is_beside_others(inquiry: &Inquiry) -> bool {
 }
 
 /// Whether a process ended by itself before it had said anything.
-fn died_unheard(transcript: &Transcript) -> bool {
+fn exited_before_output(transcript: &Transcript) -> bool {
     for frame in &transcript.frames {
         match &frame.body {
             FrameBody::Exited { .. } => return true,
@@ -994,7 +1004,7 @@ pub(super) fn left_out_because(reason: String, first: FrameId) -> Probed {
 
 /// Which frames of a process are of one conversation.
 #[derive(Clone, Copy)]
-struct Extent {
+struct FrameRange {
     /// Earlier ones are of another conversation with the same process.
     begun: FrameId,
     /// Those between these two are in takes of their own; what is before them is the handshake.
@@ -1002,7 +1012,7 @@ struct Extent {
     parted: FrameId,
 }
 
-impl Extent {
+impl FrameRange {
     fn of(self, mut transcript: Transcript) -> Transcript {
         transcript.frames.retain(|frame| frame.id >= self.begun && !(self.greeted..self.parted).contains(&frame.id));
         without_padding(&mut transcript);
@@ -1013,8 +1023,8 @@ impl Extent {
 /// Waits until fewer servers are starting than there are cores: so the first ones are there early, and each is as quick as the
 /// server is. One that does not start keeps the others waiting for a moment only.
 async fn turn() -> Option<SemaphorePermit<'static>> {
-    static TURNS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(available_parallelism().map_or(1, usize::from)));
-    timeout(LONGEST_TURN, TURNS.acquire()).await.ok()?.ok()
+    static START_SLOTS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(available_parallelism().map_or(1, usize::from)));
+    timeout(LONGEST_WAIT_FOR_START_SLOT, START_SLOTS.acquire()).await.ok()?.ok()
 }
 
 /// Ends a session, and says how the server went that it had started. Nothing is said of one that had ended before, unless it
@@ -1031,11 +1041,11 @@ pub(super) async fn end(session: Session, tap: &Tap, patience: Patience) -> (Opt
 }
 
 /// The take of a conversation that did not come about.
-fn unopened(inquiry: &Inquiry, name: &str, revision: String, failure: &ConnectFailure, tap: &Tap, cut: Cut) -> Take {
+fn unopened(inquiry: &Inquiry, name: &str, revision: String, failure: &ConnectFailure, tap: &Tap, cut: CutShort) -> Take {
     let is_starting = matches!(failure, ConnectFailure::NotListening { .. } | ConnectFailure::NotLocated { .. });
-    let is_late = cut == Cut::Yes && (is_starting || timed_out(failure));
+    let is_late = cut == CutShort::Yes && (is_starting || timed_out(failure));
     let transcript = tap.transcript();
-    if died_unheard(&transcript) {
+    if exited_before_output(&transcript) {
         inquiry.budget.died_at_start();
     }
     Take {
