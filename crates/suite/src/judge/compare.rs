@@ -153,7 +153,7 @@ impl Comparison<'_> {
                     let actual = shown(&Value::String(text.to_owned()));
                     self.push(matcher, path, pattern.describe_exactly(self.scope), actual);
                 }
-                None => self.push(matcher, path, pattern.describe_exactly(self.scope), "missing; the answer holds no text".to_owned()),
+                None => self.push(matcher, path, pattern.describe_exactly(self.scope), "missing; the response has no text".to_owned()),
             },
         }
     }

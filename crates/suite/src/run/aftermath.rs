@@ -59,7 +59,7 @@ async fn state_of(work: &Work, name: &str, session: &Session) -> (ServerState, B
     };
     let is_ours = work.suite.servers.get(name).is_some_and(|server| binding(server, work.transport).launch.is_some());
     if lived && session.closed_because().is_none() && session.request(method, None, PATIENCE).await.is_ok() {
-        return (ServerState::Answers, Blame::ServerOrSuite, format!("still answers `{method}`"));
+        return (ServerState::Answers, Blame::ServerOrSuite, format!("still responds to `{method}`"));
     }
     session.settle().await;
     if let Some(exit) = session.exit() {
@@ -74,12 +74,12 @@ async fn state_of(work: &Work, name: &str, session: &Session) -> (ServerState, B
         (Some(_), TransportKind::Stdio) => (ServerState::Hung, Blame::Server, format!("closed its output, and {lives}")),
         (Some(_), _) => (ServerState::Unreachable, network_or(is_ours), format!("closed the connection, and {lives}")),
         (None, TransportKind::Http | TransportKind::Sse) if session.takes_connections(PATIENCE).await => {
-            (ServerState::Silent, Blame::Server, format!("takes connections, but does not answer `{method}` within {PATIENCE:?}"))
+            (ServerState::Silent, Blame::Server, format!("accepts connections, but does not respond to `{method}` within {PATIENCE:?}"))
         }
         (None, TransportKind::Http | TransportKind::Sse) => {
             (ServerState::Unreachable, network_or(is_ours), format!("takes no connections any more, and {lives}"))
         }
-        (None, _) => (ServerState::Hung, Blame::Server, format!("does not answer `{method}` within {PATIENCE:?}, and {lives}")),
+        (None, _) => (ServerState::Hung, Blame::Server, format!("does not respond to `{method}` within {PATIENCE:?}, and {lives}")),
     }
 }
 

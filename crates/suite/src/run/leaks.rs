@@ -37,7 +37,7 @@ impl LeakCheck {
                 None if cfg!(target_os = "linux") => {
                     self.unknown.push(format!("the processes and file descriptors of `{name}`, which mcproof did not start"));
                 }
-                None => self.unknown.push("processes and file descriptors: only Linux tells".into()),
+                None => self.unknown.push("processes and file descriptors: available only on Linux".into()),
             }
         }
     }
@@ -49,13 +49,13 @@ impl LeakCheck {
             match sessions.renew(&name).await.map_err(|diagnostic| *diagnostic)? {
                 Farewell::StillKnown(status) => {
                     self.kept = Some(format!(
-                        "`{name}` took DELETE for a session, and still answers it: a request with the old session id got status {status}"
+                        "`{name}` accepted DELETE for a session, but still serves it: a request with the old session id returned status {status}"
                     ));
                 }
                 Farewell::NotTaken(status) => {
-                    self.know_not(format!("whether `{name}` ends sessions: it answers DELETE with status {status}"))
+                    self.know_not(format!("whether `{name}` ends sessions: DELETE returned status {status}"))
                 }
-                Farewell::Silent => self.know_not(format!("whether `{name}` ends sessions: no answer to DELETE")),
+                Farewell::Silent => self.know_not(format!("whether `{name}` ends sessions: no response to DELETE")),
                 Farewell::NoSession | Farewell::Refused => {}
             }
         }
@@ -87,7 +87,7 @@ impl LeakCheck {
         }
         found.extend(
             self.kept
-                .map(|message| Diagnostic::error("session-kept", message).hint("answer requests of a session that was ended with 404")),
+                .map(|message| Diagnostic::error("session-kept", message).hint("return 404 for requests of an ended session")),
         );
         found.extend(self.unknown.into_iter().map(|what| Diagnostic {
             severity: Severity::Warning,

@@ -143,10 +143,10 @@ pub(super) async fn explain(
         Setback::Open { left, failures } => {
             let left = left.as_millis();
             let message = format!(
-                "`{method}` was not sent: {failures} requests in a row got no answer, and the breaker stays open for another {left} ms"
+                "`{method}` was not sent: {failures} requests in a row got no response, and the breaker stays open for another {left} ms"
             );
             let diagnostic = Diagnostic::error("breaker-open", message);
-            let diagnostic = diagnostic.hint("find out why no answer came before, or expect this with `no_answer: breaker`");
+            let diagnostic = diagnostic.hint("find out why the earlier requests got no response, or expect this with `no_answer: breaker`");
             diagnostic.evidence(diagnosis::evidence(&open.tap.transcript(), None))
         }
     };
@@ -224,7 +224,7 @@ impl Guard {
         let mut state = self.state();
         if answered {
             if state.opened.is_some() {
-                tap.note("breaker: closed, an answer came");
+                tap.note("breaker: closed after a response");
             }
             *state = BreakerState::default();
             return;
@@ -233,7 +233,7 @@ impl Guard {
         if std::mem::take(&mut state.on_trial) || (state.opened.is_none() && state.failures >= breaker.failures) {
             state.opened = Some(Instant::now());
             let (failures, open) = (state.failures, breaker.open.as_millis());
-            tap.note(format!("breaker: open for {open} ms after {failures} requests in a row without an answer"));
+            tap.note(format!("breaker: open for {open} ms after {failures} requests in a row without a response"));
         }
     }
 

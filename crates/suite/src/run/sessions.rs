@@ -423,7 +423,7 @@ fn reached(binding: &Binding, launch: Option<Launch>, scope: &Map<String, Value>
     let Some(template) = &binding.url else {
         return Ok(Target::Stdio(launch.expect("the parser takes no binding without command and url")));
     };
-    let parse = |text: &str| Url::parse(text).map_err(|error| Diagnostic::error("bad-url", format!("`{text}` is no URL: {error}")));
+    let parse = |text: &str| Url::parse(text).map_err(|error| Diagnostic::error("bad-url", format!("`{text}` is not a valid URL: {error}")));
     let (url, locate) = match &binding.port_from {
         Some(pattern) => {
             let locate = locate(pattern.clone(), template.clone());

@@ -76,7 +76,7 @@ pub fn compare(file: &Path, value: &Value, rules: &[Redaction], mode: Snapshots)
             Compared::New(Diagnostic { actual, ..Diagnostic::error(NOT_REVIEWED, message) })
         }
         Some(reviewed) => {
-            let message = format!("the answer differs from the snapshot `{}`", name(file));
+            let message = format!("response does not match the snapshot `{}`", name(file));
             let differences = changes(&reviewed, &now);
             Compared::Differs(Diagnostic { actual, differences, ..Diagnostic::error(DIFFERS, message) })
         }

@@ -9,7 +9,7 @@ use mcproof_record::Diagnostic;
 
 pub(super) fn check_step(reader: &mut Reader<'_>, node: &Node, draft: &StepDraft) {
     if let (Some(1), Some((_, key))) = (draft.times, &draft.distinct) {
-        let warning = Diagnostic::warning("cannot-fail", "one answer is always distinct");
+        let warning = Diagnostic::warning("cannot-fail", "a single response is always distinct");
         reader.warn(warning.hint("raise `times`"), *key);
     }
     if let (Some(within), Some(timeout)) = (&draft.within, draft.timeout)
@@ -37,7 +37,7 @@ pub(crate) fn check_case(reader: &mut Reader<'_>, steps: &[Step], span: Span) {
             titles.push(title);
         }
     }
-    let message = format!("this test expects nothing: it proves that there is an answer to {}, not what it says", titles.join(", "));
+    let message = format!("this test expects nothing: it proves that there is a response to {}, not what it contains", titles.join(", "));
     let warning = Diagnostic::warning(NO_EXPECTATION, message);
     reader.warn(warning.hint("add `expect:` to a step, or the names that a list should have, such as `tools: [search]`"), span);
 }

@@ -193,8 +193,8 @@ async fn as_task(request: &Request, task: TaskCall, open: &Open, deadline: Durat
         Ok(Called::Task(mut task)) => task.finish(session, end.saturating_duration_since(Instant::now())).await,
         Ok(Called::Answered(reply)) if reply.answer.is_err() => return Ok(Some(answer(reply, true))),
         Ok(Called::Answered(reply)) => {
-            let message = "the call was answered at once, and never became a task".to_owned();
-            return Err(flawed("not-a-task", message, Some(reply.frame)).hint("leave out `task` if the server may answer at once"));
+            let message = "the call returned at once and did not become a task".to_owned();
+            return Err(flawed("not-a-task", message, Some(reply.frame)).hint("leave out `task` if the server may respond at once"));
         }
         Err(failure) => Err(failure),
     };
@@ -218,7 +218,7 @@ async fn cancel(
     match open.session.request_and_cancel(request.method, Some(request.params.clone()), after, &reason).await {
         Err(CallFailure::Cancelled { .. }) => Ok(None),
         Ok(Reply { elapsed, frame, .. }) => {
-            let message = format!("the call was answered after {}, before it was cancelled", show(elapsed));
+            let message = format!("the response arrived after {}, before the call was canceled", show(elapsed));
             let diagnostic = Diagnostic::error("answered-before-cancelled", message).hint("shorten `after`, or call what takes longer");
             Err(diagnostic.evidence(diagnosis::evidence(&open.tap.transcript(), Some(frame))))
         }
@@ -335,7 +335,7 @@ fn shape(action: &Action, answer: &Answer) -> Option<Diagnostic> {
     let flaw = match (result, result.get("content")) {
         (Value::Object(_), Some(Value::Array(_))) => return None,
         (Value::Object(result), None) => match result.get("resultType").and_then(Value::as_str) {
-            Some("input_required") => "the server asks for input, and no policy says how to answer",
+            Some("input_required") => "the server requests input, and no client response is configured",
             // An extension's result type has a shape of its own.
             Some(kind) if kind != "complete" => return None,
             _ => "the result of a tool has to have `content`",

@@ -27,7 +27,7 @@ pub(super) fn judge(step: &Step, answer: &Answer, scope: &Map<String, Value>) ->
         diagnostics.extend(judge_names(&names.value, found).map(|diagnostic| diagnostic.at(names.place.clone())));
     }
     if let Some(within) = step.within.as_ref().filter(|within| answer.elapsed > within.value) {
-        let message = format!("the answer took {}, longer than {}", show(answer.elapsed), show(within.value));
+        let message = format!("the response took {}, longer than {}", show(answer.elapsed), show(within.value));
         diagnostics.push(Diagnostic::error("too-slow", message).at(within.place.clone()));
     }
     diagnostics
@@ -51,8 +51,8 @@ fn judge_outcome(expected: Option<&ExpectedFailure>, answer: &Answer, scope: &Ma
             unexpected(format!("{wanted}, found {refusal}"))
         }
         (None, Ok(_)) if is_error => unexpected(format!("expected success, found an `isError` result: {}", text())),
-        (Some(ExpectedFailure::NoAnswer(_)), Ok(_)) => unexpected("expected that no answer comes, found one".into()),
-        (Some(ExpectedFailure::NoAnswer(_)), Err(refusal)) => unexpected(format!("expected that no answer comes, found {refusal}")),
+        (Some(ExpectedFailure::NoAnswer(_)), Ok(_)) => unexpected("expected no response, found one".into()),
+        (Some(ExpectedFailure::NoAnswer(_)), Err(refusal)) => unexpected(format!("expected no response, found {refusal}")),
         (Some(ExpectedFailure::Either), Err(_)) | (None, Ok(_)) => Ok(()),
         (Some(ExpectedFailure::Either), Ok(_)) if is_error => Ok(()),
         (Some(ExpectedFailure::Either), Ok(_)) => unexpected("expected a failure, but the call succeeded".into()),

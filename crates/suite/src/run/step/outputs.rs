@@ -94,7 +94,7 @@ impl Outputs {
             *known = Some(match listed {
                 Ok(listed) => Known::of(&listed),
                 Err(failure) => {
-                    let text = format!("answers are not held against what the tools declare, since these cannot be listed: {failure}");
+                    let text = format!("responses are not validated against output schemas, because the tools cannot be listed: {failure}");
                     let frame = open.tap.record(Direction::Local, FrameBody::Note { text });
                     Known { names: None, schemas: HashMap::new(), frame: Some(frame) }
                 }
@@ -109,7 +109,7 @@ fn changed_since(open: &Open, frame: Option<FrameId>) -> bool {
 }
 
 fn judge(tool: &str, schema: &Value, result: &Value) -> Option<Diagnostic> {
-    let hint = "answer as the `outputSchema` says; `validate_output: false` leaves the step unchecked";
+    let hint = "return what the `outputSchema` declares; `validate_output: false` turns the check off for this step";
     match output_flaw(schema, result)? {
         OutputFlaw::Missing => {
             let message = format!("`{tool}` declares an `outputSchema`, and its result has no `structuredContent`");
@@ -127,7 +127,7 @@ fn judge(tool: &str, schema: &Value, result: &Value) -> Option<Diagnostic> {
             Some(Diagnostic::error("costly-output-schema", message).hint(hint))
         }
         OutputFlaw::NoSchema(reason) => {
-            let message = format!("the `outputSchema` of `{tool}` is no valid JSON Schema: {reason}");
+            let message = format!("the `outputSchema` of `{tool}` is not a valid JSON Schema: {reason}");
             let diagnostic = Diagnostic::error("bad-output-schema", message);
             Some(Diagnostic {
                 actual: Some(pretty(schema)),
