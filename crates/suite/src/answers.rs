@@ -1,4 +1,4 @@
-//! The `answers:` of a suite or a test: how the client answers what the server asks of it.
+//! The `answers:` of a suite or a test: how the client responds to requests of the server.
 
 use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};

@@ -14,7 +14,7 @@ pub(crate) const MOST_VALUES: usize = 300_000;
 pub(crate) const MOST_KEYS: usize = 10_000;
 /// Steps of one list.
 pub(crate) const MOST_STEPS: usize = 10_000;
-/// Mistakes that are told of one suite.
+/// Mistakes that are reported for one suite.
 pub(crate) const MOST_MISTAKES: usize = 500;
 /// Bytes, by estimate, of what a suite comes to: variables filled in, rows and hooks written out.
 pub(crate) const MOST_FILLED: usize = 112 << 20;

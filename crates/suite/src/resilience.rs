@@ -1,4 +1,4 @@
-//! Reads `retry:` and `breaker:`: what our client does when a server does not answer. Knows no wire.
+//! Reads `retry:` and `breaker:`: what the client does when a server does not answer. Knows no wire.
 
 use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
@@ -116,7 +116,7 @@ pub(crate) fn read_breaker(reader: &mut Reader<'_>, node: &Node) -> Result<Break
     if BREAKER.read(reader, node, &mut breaker) { Ok(breaker) } else { Err(Fault::Reported) }
 }
 
-/// `no_answer:` of a step: `true`, or what kept the answer from coming.
+/// `no_answer:` of a step: `true`, or what kept the response from coming.
 pub(crate) fn read_no_answer(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<Mishap>, Fault> {
     match node.kind {
         Kind::Bool(true) => Ok(Mishap::ALL.to_vec()),

@@ -1,4 +1,4 @@
-//! Compares an answer with its expectation and says every difference. Pure; knows no suites.
+//! Compares a response with its expectation and says every difference. Pure; knows no suites.
 
 use super::matcher::{Matcher, Others, Test, length_words};
 use super::number::{equal, order};
@@ -46,7 +46,7 @@ impl Matcher {
 
 struct Comparison<'a> {
     scope: &'a Map<String, Value>,
-    /// The text of the whole answer, for `$text`.
+    /// The text of the whole response, for `$text`.
     text: Option<&'a str>,
     differences: Vec<Difference>,
     /// Some part could not be compared at all, so that its opposite is not proven either.

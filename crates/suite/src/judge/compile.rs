@@ -1,4 +1,4 @@
-//! Compiles an expectation from the tree of a suite, collecting all mistakes. Knows no answers.
+//! Compiles an expectation from the tree of a suite, collecting all mistakes. Knows no responses.
 
 use super::matcher::{Matcher, Order, Others, Test, TypeName};
 use super::text::{Pattern, TextPattern};
@@ -317,7 +317,8 @@ impl Compiler<'_> {
 
     fn text(&mut self, node: &Node) -> Option<Test> {
         if !self.text_allowed {
-            let diagnostic = Diagnostic::error("misplaced-matcher", "`$text` applies to the whole response").at(self.source.place(node.span));
+            let diagnostic =
+                Diagnostic::error("misplaced-matcher", "`$text` applies to the whole response").at(self.source.place(node.span));
             self.diagnostics
                 .push(diagnostic.hint("write it directly under `expect:`; for a string inside of it use `$regex` or `$contains`"));
             return None;

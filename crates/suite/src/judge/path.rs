@@ -1,4 +1,4 @@
-//! Paths to one value of an answer, as people type them: `id`, `items[0].name`, `result._meta.operation_id`.
+//! Paths to one value of a response, as people type them: `id`, `items[0].name`, `result._meta.operation_id`.
 
 use super::Payload;
 use mcproof_analysis::{did_you_mean, listed};

@@ -15,7 +15,7 @@ const SETTLE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(25);
 /// So many looks alike in a row are taken for the state of a server at rest.
 const ALIKE: u32 = 4;
-/// Kinds of descriptors that are told.
+/// Kinds of descriptors that are reported.
 const MOST_TOLD: usize = 5;
 
 /// What a case found out about leaks so far.
@@ -52,9 +52,7 @@ impl LeakCheck {
                         "`{name}` accepted DELETE for a session, but still serves it: a request with the old session id returned status {status}"
                     ));
                 }
-                Farewell::NotTaken(status) => {
-                    self.know_not(format!("whether `{name}` ends sessions: DELETE returned status {status}"))
-                }
+                Farewell::NotTaken(status) => self.know_not(format!("whether `{name}` ends sessions: DELETE returned status {status}")),
                 Farewell::Silent => self.know_not(format!("whether `{name}` ends sessions: no response to DELETE")),
                 Farewell::NoSession | Farewell::Refused => {}
             }
@@ -86,8 +84,7 @@ impl LeakCheck {
             found.extend(diagnostic);
         }
         found.extend(
-            self.kept
-                .map(|message| Diagnostic::error("session-kept", message).hint("return 404 for requests of an ended session")),
+            self.kept.map(|message| Diagnostic::error("session-kept", message).hint("return 404 for requests of an ended session")),
         );
         found.extend(self.unknown.into_iter().map(|what| Diagnostic {
             severity: Severity::Warning,

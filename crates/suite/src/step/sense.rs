@@ -17,7 +17,7 @@ const OTHER_REQUESTS: &[&str] = &["subscribe", "unsubscribe", "raw", "send_bytes
 const HTTP: &[&str] = &["http"];
 const FEDERATION: &[&str] = &["federation"];
 const RUN: &[&str] = &["run"];
-/// What is sent without waiting for its answer.
+/// What is sent without waiting for its response.
 const UNANSWERED: &[&str] = &["cancel", "close_stdin", "signal"];
 
 /// Each key that is not for all actions, with those that it is for.

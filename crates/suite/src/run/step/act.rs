@@ -4,7 +4,7 @@ use super::judge::is_tool_error;
 use super::request::{Request, fill, fill_object, fill_text, request};
 use crate::judge::{Origin, Payload, pretty};
 use crate::plan::{Action, Bytes, HttpRequest, Listing, Mishap, Step, TaskCall};
-use crate::run::resilience::{self, Persisted, Policy, Setback, mishap_of, persist};
+use crate::run::resilience::{self, Policy, RequestError, RetriedRequest, mishap_of, persist};
 use crate::run::sessions::Open;
 use mcproof_analysis::diagnosis::{self, Asker, Scene};
 use mcproof_client::jsonrpc::RpcError;
@@ -22,7 +22,7 @@ pub(in crate::run) struct Answer {
     pub(in crate::run) elapsed: Duration,
 }
 
-/// An answer that is no result.
+/// A response that is no result.
 #[derive(Clone, Debug)]
 pub(in crate::run) enum Refusal {
     Rpc(RpcError),
@@ -43,7 +43,7 @@ impl fmt::Display for Refusal {
 pub(super) struct Done {
     /// `None` where there is nothing to look at.
     pub(super) outcome: Result<Option<Answer>, Diagnostic>,
-    /// What kept the answer from coming.
+    /// What kept the response from coming.
     pub(super) mishap: Option<Mishap>,
     /// One for each time that it was tried.
     pub(super) exchanges: Vec<Exchange>,
@@ -161,8 +161,8 @@ impl Tried {
         Self { outcome, mishap: None, earlier: Vec::new(), last: None }
     }
 
-    async fn of(persisted: Persisted<Result<Answer, Diagnostic>>, method: &str, open: &Open, faults_before: usize) -> Self {
-        let Persisted { outcome, mishap, earlier, last, given_up } = persisted;
+    async fn of(persisted: RetriedRequest<Result<Answer, Diagnostic>>, method: &str, open: &Open, faults_before: usize) -> Self {
+        let RetriedRequest { outcome, mishap, earlier, last, given_up } = persisted;
         let outcome = match outcome {
             Ok(answered) => answered.map(Some),
             Err(setback) => Err(resilience::explain(setback, method, open, earlier.len() + 1, faults_before, given_up).await),
@@ -177,11 +177,11 @@ async fn ask(action: &Action, request: &Request, open: &Open, deadline: Deadline
     let tool = request.target.as_deref().filter(|_| is_call);
     let send = || async move {
         let sent = open.session.request_rounds(request.method, Some(request.params.clone()), deadline).await;
-        sent.map_err(Setback::Call)
+        sent.map_err(RequestError::Call)
     };
-    let Persisted { outcome, mishap, earlier, last, given_up } = persist(open, policy, tool, deadline.idle, send, mishap_of).await;
+    let RetriedRequest { outcome, mishap, earlier, last, given_up } = persist(open, policy, tool, deadline.idle, send, mishap_of).await;
     let outcome = outcome.map(|reply| Ok(answer(reply, is_call)));
-    Tried::of(Persisted { outcome, mishap, earlier, last, given_up }, request.method, open, faults_before).await
+    Tried::of(RetriedRequest { outcome, mishap, earlier, last, given_up }, request.method, open, faults_before).await
 }
 
 /// Calls a tool as a task, and gives its result once it has ended.
@@ -294,7 +294,7 @@ async fn list(listing: Listing, open: &Open, deadline: Duration, policy: Policy<
 }
 
 /// The outer error is one of the wire, the inner one of the list that came.
-async fn list_once(listing: Listing, open: &Open, deadline: Duration) -> Result<Result<Answer, Diagnostic>, Setback> {
+async fn list_once(listing: Listing, open: &Open, deadline: Duration) -> Result<Result<Answer, Diagnostic>, RequestError> {
     let method = listing.method();
     let (key, name) = match listing {
         Listing::Tools => ("tools", "name"),
@@ -308,7 +308,7 @@ async fn list_once(listing: Listing, open: &Open, deadline: Duration) -> Result<
             let payload = Payload::of(error.to_value());
             return Ok(Ok(Answer { result: Err(Refusal::Rpc(error)), payload, frame: Some(frame), elapsed: Duration::ZERO }));
         }
-        Err(failure) => return Err(Setback::List(failure)),
+        Err(failure) => return Err(RequestError::List(failure)),
     };
     if listing == Listing::Tools {
         open.outputs.learn(&listed).await;

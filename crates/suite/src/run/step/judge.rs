@@ -1,4 +1,4 @@
-//! Holds an answer against the expectations of its step. No I/O.
+//! Holds a response against the expectations of its step. No I/O.
 
 use super::act::{Answer, Refusal, show};
 use crate::judge::{Payload, mismatch, pretty};
@@ -17,7 +17,7 @@ pub(super) fn judge(step: &Step, answer: &Answer, scope: &Map<String, Value>) ->
     }
     if let Some(matcher) = payload {
         let differences = matcher.compare(&answer.payload, scope);
-        diagnostics.extend(mismatch("answer", differences, &answer.payload.value).map(|found| found.at(matcher.place().clone())));
+        diagnostics.extend(mismatch("response", differences, &answer.payload.value).map(|found| found.at(matcher.place().clone())));
     }
     if let (Some(matcher), Ok(raw)) = (result, &answer.result) {
         let differences = matcher.compare(&Payload::of(raw.clone()), scope);
@@ -33,7 +33,7 @@ pub(super) fn judge(step: &Step, answer: &Answer, scope: &Map<String, Value>) ->
     diagnostics
 }
 
-/// Whether the step expects that no answer comes, for this reason.
+/// Whether the step expects that no response comes, for this reason.
 pub(super) fn expects(step: &Step, mishap: Mishap) -> bool {
     matches!(&step.expect.failure, Some(Spanned { value: ExpectedFailure::NoAnswer(mishaps), .. }) if mishaps.contains(&mishap))
 }
@@ -83,10 +83,10 @@ fn judge_names(expected: &[String], found: &Map<String, Value>) -> Option<Diagno
     let extra: Vec<&str> = found.keys().map(String::as_str).filter(|name| !expected.iter().any(|known| known == name)).collect();
     let part = |names: &[&str], label: &str| (!names.is_empty()).then(|| format!("{label} {}", names.join(", ")));
     let parts: Vec<String> = [part(&missing, "missing:"), part(&extra, "not expected:")].into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| Diagnostic::error("unexpected-names", format!("the list is not as expected; {}", parts.join("; "))))
+    (!parts.is_empty()).then(|| Diagnostic::error("unexpected-names", format!("list does not match: {}", parts.join("; "))))
 }
 
-/// What the step saves of its answer, and what it cannot.
+/// What the step saves of its response, and what it cannot.
 pub(super) fn save(step: &Step, answer: &Answer) -> (Map<String, Value>, Vec<Diagnostic>) {
     let result = answer.result.as_ref().map_or(Value::Null, Clone::clone);
     let (mut saved, mut diagnostics) = (Map::new(), Vec::new());
