@@ -1,4 +1,4 @@
-//! Compares a response with its expectation and says every difference. Pure; knows no suites.
+//! Compares a response with its expectation and reports every difference. Pure; knows no suites.
 
 use super::matcher::{Matcher, Others, Test, length_words};
 use super::number::{equal, order};

@@ -42,7 +42,7 @@ impl Payload {
         Self { value, text, origin: Origin::Text }
     }
 
-    /// A response that is no tool's: its value as it stands.
+    /// A response of anything but a tool: its value as it stands.
     pub fn of(value: Value) -> Self {
         Self { value, text: None, origin: Origin::Json }
     }

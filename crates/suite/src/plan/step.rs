@@ -260,7 +260,7 @@ pub struct Repeat {
     pub times: u32,
     /// So many at the same time.
     pub concurrency: u32,
-    /// What differs from response to answer.
+    /// What differs from response to response.
     pub distinct: Option<Spanned<JsonPath>>,
 }
 

@@ -30,7 +30,7 @@ fn not_started(work: &Work, past: &EndedSession) -> Option<Aftermath> {
         (SessionOutcome::NeverOpenedUnderFaults, _) => (ServerState::NotStarted, Blame::InjectedFault, "never got as far as a session"),
         (SessionOutcome::NeverOpened, true) => (ServerState::NotStarted, Blame::Server, "never got as far as a session"),
         (SessionOutcome::NeverOpened, false) => {
-            (ServerState::Unreachable, Blame::Network, "could not be reached: it is down, or the way to it is")
+            (ServerState::Unreachable, Blame::Network, "could not be reached: the server or the network is down")
         }
     };
     Some(Aftermath { server: name.to_owned(), state, blame, message: message.to_owned() })
