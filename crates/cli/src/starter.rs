@@ -81,7 +81,7 @@ fn is_flawless(text: &str, reaching: &Reaching) -> bool {
 fn render(schema: &str, reaching: &Reaching, cases: &[Case]) -> String {
     let mut text = format!("# yaml-language-server: $schema={schema}\n");
     text += "# Written by `mcproof init` from what the server said. Arguments are made up where they say `review`: put in some that\n";
-    text += "# mean something, and expect of the answer what matters.\n";
+    text += "# mean something, and expect what matters in the response.\n";
     text += "server:\n";
     reaching.server.iter().for_each(|(key, value)| yaml::entry(&mut text, 2, key, value, None));
     if let Some(answers) = &reaching.answers {

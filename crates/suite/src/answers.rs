@@ -1,4 +1,4 @@
-//! The `answers:` of a suite or a test: how the client answers what the server asks of it.
+//! The `answers:` of a suite or a test: how the client responds to requests of the server.
 
 use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
@@ -11,7 +11,7 @@ pub static ANSWERS: Object<Answers> = Object {
     keys: &[
         Key {
             name: "roots",
-            doc: "URIs that `roots/list` gives",
+            doc: "URIs that `roots/list` returns",
             shape: Shape::TextList,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -79,7 +79,7 @@ pub static HOSTED_TASKS: Object<HostedTasks> = Object {
     keys: &[
         Key {
             name: "takes",
-            doc: "from the request to the answer, for which the server has to poll",
+            doc: "from the request to the client response, for which the server has to poll",
             shape: Shape::Duration,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -89,7 +89,7 @@ pub static HOSTED_TASKS: Object<HostedTasks> = Object {
         },
         Key {
             name: "poll_interval",
-            doc: "what the server is told about how often to poll",
+            doc: "the poll interval that is sent to the server",
             shape: Shape::Duration,
             presence: Presence::Optional,
             read: |reader, node, draft| {

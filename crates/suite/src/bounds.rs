@@ -14,7 +14,7 @@ pub(crate) const MOST_VALUES: usize = 300_000;
 pub(crate) const MOST_KEYS: usize = 10_000;
 /// Steps of one list.
 pub(crate) const MOST_STEPS: usize = 10_000;
-/// Mistakes that are told of one suite.
+/// Mistakes that are reported for one suite.
 pub(crate) const MOST_MISTAKES: usize = 500;
 /// Bytes, by estimate, of what a suite comes to: variables filled in, rows and hooks written out.
 pub(crate) const MOST_FILLED: usize = 112 << 20;
@@ -37,7 +37,7 @@ pub fn read_file(path: &Path, most: usize) -> Result<Vec<u8>, String> {
     let told = |error: std::io::Error| format!("cannot be read: {error}");
     // A pipe might never end, or never begin.
     if !std::fs::metadata(path).map_err(told)?.is_file() {
-        return Err("cannot be read: it is no regular file".to_owned());
+        return Err("cannot be read: not a regular file".to_owned());
     }
     let mut bytes = Vec::new();
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);

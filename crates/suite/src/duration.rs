@@ -19,13 +19,13 @@ pub fn parse_duration(text: &str) -> Result<Duration, BadDuration> {
     let usual = || "durations are written 5s, 200ms, 1m30s or 1h".to_owned();
     let mut rest = text.trim();
     if rest.is_empty() {
-        return bad("is no duration", usual());
+        return bad("is not a valid duration", usual());
     }
     let mut total = Duration::ZERO;
     while !rest.is_empty() {
         let digits = rest.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(rest.len());
         let (number, after) = rest.split_at(digits);
-        let Ok(number) = number.parse::<f64>() else { return bad("is no duration", usual()) };
+        let Ok(number) = number.parse::<f64>() else { return bad("is not a valid duration", usual()) };
         let after = after.trim_start();
         let letters = after.find(|character: char| !character.is_alphabetic()).unwrap_or(after.len());
         let (unit, after) = after.split_at(letters);
@@ -43,7 +43,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, BadDuration> {
         };
         rest = after.trim_start();
     }
-    if total.is_zero() { bad("is no time at all", "nothing can be that fast".to_owned()) } else { Ok(total) }
+    if total.is_zero() { bad("is zero", "write a duration above zero".to_owned()) } else { Ok(total) }
 }
 
 #[cfg(test)]
@@ -68,11 +68,11 @@ mod tests {
         check("1m30", Err("has no unit"));
         check("5 parsecs", Err("has the unknown unit `parsecs`"));
         check("5S", Err("has the unknown unit `S`"));
-        check("soon", Err("is no duration"));
-        check("", Err("is no duration"));
-        check("-5s", Err("is no duration"));
-        check("1.2.3s", Err("is no duration"));
-        check("0s", Err("is no time at all"));
+        check("soon", Err("is not a valid duration"));
+        check("", Err("is not a valid duration"));
+        check("-5s", Err("is not a valid duration"));
+        check("1.2.3s", Err("is not a valid duration"));
+        check("0s", Err("is zero"));
         check("9999999999h", Err("is too long"));
         check("8000000s", Err("is too long"));
     }

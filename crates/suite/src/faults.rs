@@ -46,7 +46,7 @@ pub static FAULT: Object<FaultDraft> = Object {
         }),
         Key {
             name: "status",
-            doc: "requests over HTTP are answered with this status, such as 503, and the server never sees them",
+            doc: "requests over HTTP get this status, such as 503, and do not reach the server",
             shape: Shape::Number,
             presence: Presence::OneOf,
             read: |reader, node, draft| {
@@ -54,7 +54,7 @@ pub static FAULT: Object<FaultDraft> = Object {
                 match u16::try_from(number) {
                     Ok(code @ 400..=599) => draft.be(Disturbance::Status { code, retry_after: None }, reader),
                     _ => {
-                        let diagnostic = Diagnostic::error("bad-status", format!("{number} is no status of a failure"));
+                        let diagnostic = Diagnostic::error("bad-status", format!("{number} is not the status of a failure"));
                         reader.report(diagnostic.hint("failures have a status from 400 to 599, such as 503"), node.span);
                         Err(Unreadable::Reported)
                     }
@@ -98,7 +98,7 @@ pub static FAULT: Object<FaultDraft> = Object {
         },
         Key {
             name: "method",
-            doc: "only requests of this method and their answers, or notifications of it",
+            doc: "only requests of this method and their responses, or notifications of it",
             shape: Shape::Text,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -108,7 +108,7 @@ pub static FAULT: Object<FaultDraft> = Object {
         },
         Key {
             name: "tool",
-            doc: "only calls of this tool and their answers",
+            doc: "only calls of this tool and their responses",
             shape: Shape::Text,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -149,7 +149,7 @@ pub static FAULT: Object<FaultDraft> = Object {
         },
         Key {
             name: "seed",
-            doc: "of the dice for `probability` and `jitter`: the same seed gives the same faults",
+            doc: "of the random numbers for `probability` and `jitter`: the same seed gives the same faults",
             shape: Shape::Number,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -246,7 +246,7 @@ fn read_fault(reader: &mut Reader<'_>, node: &Node) -> Option<Fault> {
         meaningless("seed", "`probability` or `jitter`", key);
     }
     if let (Disturbance::Status { .. }, Some((_, key))) = (disturbance, draft.toward) {
-        reader.error("meaningless-key", "`to` means nothing for `status`, which answers requests", key);
+        reader.error("meaningless-key", "`to` has no effect with `status`, which applies to requests", key);
     }
     if let (Some(_), Some((method, span))) = (&draft.tool, &draft.method)
         && method != "tools/call"

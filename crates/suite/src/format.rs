@@ -49,13 +49,13 @@ pub enum Shape {
     Count,
     /// A number above 0, and 1 at most.
     Share,
-    /// What keeps an answer from coming, or a list of such words.
+    /// What keeps a response from coming, or a list of such words.
     Mishaps,
     /// A number above 0 and below 100.
     Percentage,
     /// RFC 3339.
     Time,
-    /// `true`, or what keeps an answer from coming.
+    /// `true`, or what keeps a response from coming.
     FlagOrMishaps,
     /// `true`.
     Flag,

@@ -1,4 +1,4 @@
-//! Pure judgement of answers and transcripts. No I/O, no clock.
+//! Pure judgment of responses and transcripts. No I/O, no clock.
 
 mod compare;
 mod compile;

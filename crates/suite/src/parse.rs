@@ -60,7 +60,7 @@ pub static SUITE: Object<SuiteDraft> = Object {
         },
         Key {
             name: "answers",
-            doc: "how the client answers what a server asks",
+            doc: "how the client responds to requests of the server",
             shape: Shape::Object(&ANSWERS),
             presence: Presence::Optional,
             read: |_, node, draft| {
@@ -245,7 +245,7 @@ pub static TIMEOUTS: Object<Timeouts> = Object {
     keys: &[
         Key {
             name: "connect",
-            doc: "from the start of a server until its handshake is answered",
+            doc: "from the start of a server until the response to its handshake",
             shape: Shape::Duration,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -255,7 +255,7 @@ pub static TIMEOUTS: Object<Timeouts> = Object {
         },
         Key {
             name: "request",
-            doc: "from a request until its answer",
+            doc: "from a request until its response",
             shape: Shape::Duration,
             presence: Presence::Optional,
             read: |reader, node, draft| {

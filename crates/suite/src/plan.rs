@@ -44,9 +44,9 @@ pub struct Suite {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// From the start of a server until its handshake is answered.
+    /// From the start of a server until the response to its handshake.
     pub connect: Duration,
-    /// From a request until its answer.
+    /// From a request until its response.
     pub request: Duration,
     /// If set, progress is asked for and starts `request` anew, up to this in all.
     pub max: Option<Duration>,
@@ -129,7 +129,7 @@ pub struct Binding {
     pub reach: Reach,
 }
 
-/// What a suite says of the way to a server; what it leaves out is as the run has it.
+/// What a suite declares about the way to a server; what it leaves out is as the run has it.
 #[derive(Clone, Debug, Default)]
 pub struct Reach {
     pub tls: Option<Tls>,
@@ -238,7 +238,7 @@ pub struct Case {
     pub timeout: Option<Duration>,
     pub hooks: Hooks,
     pub steps: Vec<Step>,
-    /// How the client answers what the server asks.
+    /// How the client responds to requests of the server.
     pub answers: Answers,
     /// Variables that are known before the case starts.
     pub variables: Map<String, Value>,

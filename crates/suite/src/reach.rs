@@ -1,4 +1,4 @@
-//! Reads what a suite says of the way to a server: `tls:`, `proxy:` and `limits:`. Reads the files that they name; knows
+//! Reads what a suite declares about the way to a server: `tls:`, `proxy:` and `limits:`. Reads the files that they name; knows
 //! no transports.
 
 use super::bounds;
@@ -174,7 +174,7 @@ pub struct LimitsDraft {
     of_http: Vec<(&'static str, Span)>,
 }
 
-/// What one level of a suite says of the way to its servers, and where.
+/// What one level of a suite declares about the way to its servers, and where.
 #[derive(Default)]
 pub(crate) struct ReachDraft {
     pub(crate) tls: Option<Tls>,

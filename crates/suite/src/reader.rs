@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether it is no use to read on. That there is no room left is told once.
+    /// Whether it is no use to read on. That there is no room left is reported once.
     pub(crate) fn is_full(&mut self, span: Span) -> bool {
         let told = too_large();
         if self.room() == 0 && !self.diagnostics.iter().any(|known| known.code == told.code) {

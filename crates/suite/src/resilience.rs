@@ -1,4 +1,4 @@
-//! Reads `retry:` and `breaker:`: what our client does when a server does not answer. Knows no wire.
+//! Reads `retry:` and `breaker:`: what the client does when a server does not answer. Knows no wire.
 
 use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
@@ -9,8 +9,8 @@ use mcproof_record::Diagnostic;
 use std::time::Duration;
 
 pub(crate) const RETRY_DOC: &str =
-    "how often a request that got no answer is sent again; calls only where the tool declares itself read-only or idempotent";
-pub(crate) const BREAKER_DOC: &str = "after so many requests in a row without an answer, sends none for a while";
+    "how often a request without a response is sent again; calls only where the tool declares itself read-only or idempotent";
+pub(crate) const BREAKER_DOC: &str = "after so many requests in a row without a response, sends none for a while";
 
 /// More would only hide how broken a server is.
 const MOST: u64 = 100;
@@ -41,7 +41,7 @@ pub static RETRY: Object<Retry> = Object {
         },
         Key {
             name: "on",
-            doc: "what is tried again: `timeout`, `reset` (the connection or the answer broke), `5xx`, `429`, `breaker`; the first three if it is left out",
+            doc: "what is tried again: `timeout`, `reset` (the connection or the response broke off), `5xx`, `429`, `breaker`; the first three if it is left out",
             shape: Shape::Mishaps,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -69,7 +69,7 @@ pub static BREAKER: Object<Breaker> = Object {
     keys: &[
         Key {
             name: "failures",
-            doc: "requests in a row without an answer that open it",
+            doc: "requests in a row without a response that open it",
             shape: Shape::Count,
             presence: Presence::Required,
             read: |reader, node, draft| {
@@ -79,7 +79,7 @@ pub static BREAKER: Object<Breaker> = Object {
         },
         Key {
             name: "open",
-            doc: "how long it stays open; then one request is let through, and its answer closes it",
+            doc: "how long it stays open; then one request is let through, and its response closes it",
             shape: Shape::Duration,
             presence: Presence::Required,
             read: |reader, node, draft| {
@@ -116,7 +116,7 @@ pub(crate) fn read_breaker(reader: &mut Reader<'_>, node: &Node) -> Result<Break
     if BREAKER.read(reader, node, &mut breaker) { Ok(breaker) } else { Err(Fault::Reported) }
 }
 
-/// `no_answer:` of a step: `true`, or what kept the answer from coming.
+/// `no_answer:` of a step: `true`, or what kept the response from coming.
 pub(crate) fn read_no_answer(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<Mishap>, Fault> {
     match node.kind {
         Kind::Bool(true) => Ok(Mishap::ALL.to_vec()),
@@ -135,7 +135,7 @@ fn read_mishaps(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<Mishap>, Fau
     for node in nodes {
         let word = reader.text(node)?;
         let Some(mishap) = Mishap::ALL.into_iter().find(|mishap| mishap.word() == word) else {
-            let diagnostic = Diagnostic::error("unknown-mishap", format!("`{word}` is nothing that keeps an answer from coming"));
+            let diagnostic = Diagnostic::error("unknown-mishap", format!("`{word}` is not a known cause of a missing response"));
             let hint = match did_you_mean(&word, Mishap::ALL.map(Mishap::word)) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("write one of {}", listed(Mishap::ALL.map(Mishap::word))),

@@ -26,7 +26,7 @@ mod warm;
 use crate::NO_EXPECTATION;
 use crate::plan::LimitChoices;
 use audit::Audits;
-use case::{Finished, World};
+use case::{Finished, RunContext};
 use coverage::Collector;
 pub use coverage::Covering;
 use expand::Work;
@@ -57,7 +57,7 @@ pub struct RunOptions {
     /// After so many failures no further case is started.
     pub fail_fast: Option<NonZeroU32>,
     pub start: Start,
-    /// In place of what the suite says.
+    /// In place of what the suite declares.
     pub era: Option<EraChoice>,
     pub protocol_version: Option<String>,
     pub connect_timeout: Option<Duration>,
@@ -70,7 +70,7 @@ pub struct RunOptions {
     pub launcher: Option<Launcher>,
     pub patience: Patience,
     pub guardian: Guardian,
-    /// In place of what the suite says.
+    /// In place of what the suite declares.
     pub limits: LimitChoices,
     pub network: Network,
     /// For HTTP servers that are not let in by their suite.
@@ -137,7 +137,7 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
     let most_ending = if jobs == 1 { 1 } else { jobs * ENDING_PER_JOB };
     let start = if jobs == 1 { Start::Cold } else { options.start };
     let audits = Audits::new(options.began);
-    let world = World { options: Arc::new(options), addresses: Addresses::default(), groups: Groups::of(plan.cases.iter()), audits };
+    let world = RunContext { options: Arc::new(options), addresses: Addresses::default(), groups: Groups::of(plan.cases.iter()), audits };
     let mut queue = Queue::of(plan.in_order());
     let mut wires = Wires::of(&recorder.summary.planned);
     let mut running: JoinSet<Finished> = JoinSet::new();

@@ -182,7 +182,7 @@ fn examples(shape: Shape) -> Vec<Value> {
         Shape::Regex => one(json!("/listening on port (\\d+)/")),
         Shape::Command => vec![json!("node server.js"), json!(["sh", "-c", "node server.js 2>log"])],
         Shape::Elicitation => vec![json!("accept"), json!({ "name": "Ann" })],
-        Shape::Sampling => vec![json!("the model's answer"), json!("reject")],
+        Shape::Sampling => vec![json!("the model's response"), json!("reject")],
         Shape::Matcher => {
             vec![json!({ "status": "ok" }), json!({ "$text": "/found [0-9]+ results/i" }), json!({ "items": { "$len": { "$gt": 0 } } })]
         }

@@ -366,7 +366,7 @@ fn read_era(reader: &mut Reader<'_>, node: &Node, draft: &mut ServerDraft) -> Re
         }
         Err(_) => {
             let names = ["auto", "legacy", "modern"];
-            let diagnostic = Diagnostic::error("unknown-era", format!("`{written}` is no era"));
+            let diagnostic = Diagnostic::error("unknown-era", format!("`{written}` is not a known era"));
             reader.report(
                 match mcproof_analysis::did_you_mean(&written, names) {
                     Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
@@ -505,7 +505,7 @@ fn check_sense(reader: &mut Reader<'_>, draft: &BindingDraft, transport: Transpo
     let given = command.iter().any(|word| word.contains(PORT)) || draft.env.iter().any(|(_, value)| value.contains(PORT));
     match (&draft.port_from, url_has_port) {
         (None, true) if !given => {
-            let diagnostic = Diagnostic::error("unknown-port", "nothing tells the server which port to use");
+            let diagnostic = Diagnostic::error("unknown-port", "the server does not receive the port to use");
             let hint = "put `${port}` into `command` or `env`, or read the server's own port with `port_from`";
             reader.report(diagnostic.hint(hint), port_span);
         }
@@ -557,7 +557,7 @@ fn read_url(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
     if url.starts_with("http://") || url.starts_with("https://") {
         return Ok(url);
     }
-    let diagnostic = Diagnostic::error("bad-url", "this is no URL of a server");
+    let diagnostic = Diagnostic::error("bad-url", "not a valid URL of a server");
     reader.report(diagnostic.hint("it starts with `http://` or `https://`"), node.span);
     Err(Fault::Reported)
 }

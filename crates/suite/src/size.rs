@@ -3,7 +3,7 @@
 /// # Errors
 /// Says what a size looks like.
 pub fn parse_size(text: &str) -> Result<usize, String> {
-    let wrong = || format!("`{text}` is no size such as 64KiB, 16MiB or 1MB; a bare number counts bytes");
+    let wrong = || format!("`{text}` is not a valid size: write one such as 64KiB, 16MiB or 1MB; a bare number counts bytes");
     let number_length = text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(number_length);
     let number: f64 = number.parse().map_err(|_| wrong())?;

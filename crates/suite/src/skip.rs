@@ -172,7 +172,7 @@ pub(crate) fn read_skips(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<Ski
 }
 
 fn unknown(reader: &mut Reader<'_>, node: &Node, what: &str, written: &str, names: &[&'static str]) -> Fault {
-    let diagnostic = Diagnostic::error(format!("unknown-{what}"), format!("`{written}` is no {what}"));
+    let diagnostic = Diagnostic::error(format!("unknown-{what}"), format!("`{written}` is not a known {what}"));
     let diagnostic = match did_you_mean(written, names.iter().copied()) {
         Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
         None => diagnostic.hint(format!("choose one of {}", listed(names.iter().copied()))),

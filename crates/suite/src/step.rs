@@ -244,7 +244,7 @@ fn read_children(
                 Some((_, first)) => {
                     let message = format!("`{name}` is saved at the same time in line {first} and in line {line}");
                     let diagnostic = Diagnostic::error("saved-twice", message);
-                    reader.report(diagnostic.hint("give each its own name: nobody knows which comes last"), node.span);
+                    reader.report(diagnostic.hint("give each its own name: the order of parallel steps is not defined"), node.span);
                 }
                 None => saved.push((name, line)),
             }
@@ -261,7 +261,7 @@ fn read_children(
         if let Kind::Map(entries) = &node.kind
             && let Some(entry) = entries.iter().find(|entry| entry.key.text == "answers")
         {
-            let message = "`answers` of one step would also answer what is asked for the steps beside it";
+            let message = "`answers` of one step would also apply to the parallel steps beside it";
             let diagnostic = Diagnostic::error("meaningless-key", message);
             reader.report(diagnostic.hint("write it beside `parallel`, for all of them"), entry.key.span);
         }
@@ -278,7 +278,7 @@ fn expand(reader: &mut Reader<'_>, word: &str, node: &Node) -> Option<Node> {
         let entry = Entry { key: super::document::Key { text: word.to_owned(), span: node.span }, value };
         return Some(Node { kind: Kind::Map(vec![entry]), span: node.span });
     }
-    let diagnostic = Diagnostic::error("unknown-step", format!("`{word}` alone is no step"));
+    let diagnostic = Diagnostic::error("unknown-step", format!("`{word}` alone is not a step"));
     let hint = match did_you_mean(word, short()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("a step is a map such as `call: {word}`, or one of {}", listed(short())),

@@ -271,7 +271,7 @@ impl<'a> Scope<'a> {
 
 fn malformed(part: &str) -> Diagnostic {
     let hint = "a variable is written `${name}`, `${name.key[0]}` or `${env.NAME:-default}`; a literal `${` is written `$${`";
-    let message = if part.ends_with('}') { format!("`{part}` is no variable") } else { "this `${` is never closed".to_owned() };
+    let message = if part.ends_with('}') { format!("`{part}` is not a valid variable") } else { "this `${` is not closed".to_owned() };
     Diagnostic::error("bad-variable", message).hint(hint)
 }
 
@@ -503,8 +503,8 @@ mod tests {
         );
         let how = "(a variable is written `${name}`, `${name.key[0]}` or `${env.NAME:-default}`; a literal `${` is written `$${`)";
         check("a ${n", Outcome::Final, Err(&format!("3: this `${{` is never closed {how}")));
-        check("${a b}", Outcome::Final, Err(&format!("1: `${{a b}}` is no variable {how}")));
-        check("${}", Outcome::Final, Err(&format!("1: `${{}}` is no variable {how}")));
+        check("${a b}", Outcome::Final, Err(&format!("1: `${{a b}}` is not a valid variable {how}")));
+        check("${}", Outcome::Final, Err(&format!("1: `${{}}` is not a valid variable {how}")));
         check("${env}", Outcome::Final, Err("1: `${env}` does not name an environment variable (write `${env.NAME}`)"));
         check("${n:-3}", Outcome::Final, Err("1: `${n:-3}` has a default, which only `${env.NAME:-default}` may have ()"));
     }

@@ -41,7 +41,7 @@ pub static TEST: Object<TestDraft> = Object {
         },
         Key {
             name: "answers",
-            doc: "answers of this test alone; what it leaves out is as in the suite",
+            doc: "client responses of this test alone; what it leaves out is as in the suite",
             shape: Shape::Object(&ANSWERS),
             presence: Presence::Optional,
             read: |_, node, draft| {

@@ -170,7 +170,7 @@ impl Answers<'_> {
                 let schema = tool.get("outputSchema");
                 if schema.is_some_and(|schema| [first, second].iter().any(|result| output_flaw(schema, result).is_some())) {
                     case.step.rest.push(("validate_output", json!(false)));
-                    case.comment = Some("review: what it answers breaks its own `outputSchema`");
+                    case.comment = Some("review: the result does not match its `outputSchema`");
                 }
                 case.is_to_review = has_arguments || case.comment.is_some();
                 case.kind = Kind::Called;
@@ -224,11 +224,11 @@ impl Answers<'_> {
             _ if !self.interviewed.calls.allows(tool) => "review: it was not called, because it does not say that it changes nothing",
             _ if !may_be_called(tool, &self.interviewed.calls) => "review: it was not called, because it has to be called as a task",
             None => "review: it was not called, because no arguments were found that its schema accepts",
-            Some(Asked { first: Outcome::Nothing, .. }) => "review: it was called, and gave no answer that can be used in time",
+            Some(Asked { first: Outcome::Nothing, .. }) => "review: the call returned no usable response in time",
             Some(asked) if asked.first.is_refusal() && is_open(tool) => {
                 "review: it took none of the arguments that were tried, which may be due to what it reaches for"
             }
-            Some(_) => "review: it was called twice, and once it answered, once not",
+            Some(_) => "review: of two calls, only one got a response",
         });
         case
     }

@@ -1,4 +1,4 @@
-//! Compares an answer with its expectation and says every difference. Pure; knows no suites.
+//! Compares a response with its expectation and reports every difference. Pure; knows no suites.
 
 use super::matcher::{Matcher, Others, Test, length_words};
 use super::number::{equal, order};
@@ -46,7 +46,7 @@ impl Matcher {
 
 struct Comparison<'a> {
     scope: &'a Map<String, Value>,
-    /// The text of the whole answer, for `$text`.
+    /// The text of the whole response, for `$text`.
     text: Option<&'a str>,
     differences: Vec<Difference>,
     /// Some part could not be compared at all, so that its opposite is not proven either.
@@ -153,7 +153,7 @@ impl Comparison<'_> {
                     let actual = shown(&Value::String(text.to_owned()));
                     self.push(matcher, path, pattern.describe_exactly(self.scope), actual);
                 }
-                None => self.push(matcher, path, pattern.describe_exactly(self.scope), "missing; the answer holds no text".to_owned()),
+                None => self.push(matcher, path, pattern.describe_exactly(self.scope), "missing; the response has no text".to_owned()),
             },
         }
     }

@@ -1,4 +1,4 @@
-//! Compiles an expectation from the tree of a suite, collecting all mistakes. Knows no answers.
+//! Compiles an expectation from the tree of a suite, collecting all mistakes. Knows no responses.
 
 use super::matcher::{Matcher, Order, Others, Test, TypeName};
 use super::text::{Pattern, TextPattern};
@@ -74,7 +74,7 @@ pub const MATCHER_KEYS: &[MatcherKey] = &[
         read: |compiler, node| compiler.nested(node, Test::Json),
     },
     MatcherKey { name: "$schema", doc: "a JSON Schema that the value has to satisfy", read: |compiler, node| compiler.schema(node) },
-    MatcherKey { name: "$text", doc: "the text of the whole answer: exact, or a /pattern/", read: |compiler, node| compiler.text(node) },
+    MatcherKey { name: "$text", doc: "the text of the whole response: exact, or a /pattern/", read: |compiler, node| compiler.text(node) },
     MatcherKey { name: "$not", doc: "a matcher that must not match", read: |compiler, node| compiler.inner(node, Test::Not) },
     MatcherKey {
         name: "$one_of",
@@ -192,7 +192,7 @@ impl Compiler<'_> {
 
     fn unknown(&mut self, key: &str, literal: &str, span: Span) {
         let names = || MATCHER_KEYS.iter().map(|known| known.name);
-        let diagnostic = Diagnostic::error("unknown-matcher", format!("`{key}` is no matcher")).at(self.source.place(span));
+        let diagnostic = Diagnostic::error("unknown-matcher", format!("unknown matcher `{key}`")).at(self.source.place(span));
         self.diagnostics.push(match did_you_mean(key, names()) {
             Some(near) => diagnostic.hint(format!("did you mean `{near}`? A key that is really named so is written `$${literal}`")),
             None => diagnostic.hint(format!("matchers are {}; a key that is really named so is written `$${literal}`", listed(names()))),
@@ -270,7 +270,7 @@ impl Compiler<'_> {
         let found = TypeName::ALL.iter().find(|(name, _)| *name == written).map(|(_, found)| *found);
         if found.is_none() {
             let names = || TypeName::ALL.iter().map(|(name, _)| *name);
-            let diagnostic = Diagnostic::error("unknown-type", format!("`{written}` is no type of JSON")).at(self.source.place(node.span));
+            let diagnostic = Diagnostic::error("unknown-type", format!("`{written}` is not a JSON type")).at(self.source.place(node.span));
             self.diagnostics.push(match did_you_mean(written, names()) {
                 Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
                 None => diagnostic.hint(format!("types are {}", listed(names()))),
@@ -317,7 +317,8 @@ impl Compiler<'_> {
 
     fn text(&mut self, node: &Node) -> Option<Test> {
         if !self.text_allowed {
-            let diagnostic = Diagnostic::error("misplaced-matcher", "`$text` is about the whole answer").at(self.source.place(node.span));
+            let diagnostic =
+                Diagnostic::error("misplaced-matcher", "`$text` applies to the whole response").at(self.source.place(node.span));
             self.diagnostics
                 .push(diagnostic.hint("write it directly under `expect:`; for a string inside of it use `$regex` or `$contains`"));
             return None;

@@ -39,8 +39,8 @@ pub fn expect(
 pub fn mismatch(what: &str, differences: Vec<Difference>, actual: &Value) -> Option<Diagnostic> {
     let message = match differences.len() {
         0 => return None,
-        1 => format!("the {what} is not as expected"),
-        count => format!("the {what} is not as expected in {count} places"),
+        1 => format!("{what} does not match"),
+        count => format!("{what} does not match in {count} places"),
     };
     Some(Diagnostic { differences, actual: Some(pretty(actual)), ..Diagnostic::error("unexpected-value", message) })
 }
@@ -71,7 +71,7 @@ mod tests {
     fn an_expectation_is_a_value_in_the_language_of_suites() {
         let check = |expectation: Value, value: Value, vars: Option<Value>, paths: &[&str]| {
             let vars = vars.and_then(|vars| vars.as_object().cloned());
-            let found = expect(&expectation, &Payload::of(value), "answer", vars.as_ref()).unwrap();
+            let found = expect(&expectation, &Payload::of(value), "response", vars.as_ref()).unwrap();
             let found: Vec<String> = found.into_iter().flat_map(|found| found.differences).map(|found| found.path).collect();
             assert_eq!(found, paths, "{expectation}");
         };
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_mistake_in_an_expectation_is_told_with_its_place() {
-        let mistakes = expect(&json!({ "a": { "$regx": "x" } }), &Payload::of(json!(1)), "answer", None).unwrap_err();
+        let mistakes = expect(&json!({ "a": { "$regx": "x" } }), &Payload::of(json!(1)), "response", None).unwrap_err();
         let mistake = &mistakes[0];
         assert_eq!((mistake.code.as_str(), mistake.place.as_ref().map(|place| place.line)), ("unknown-matcher", Some(3)));
     }

@@ -1,4 +1,4 @@
-//! What an answer is expected to look like, compiled, and how to say it in words. Knows neither files nor answers.
+//! What a response is expected to look like, compiled, and how to say it in words. Knows neither files nor responses.
 
 use super::text::{Pattern, TextPattern};
 use crate::interpolate;

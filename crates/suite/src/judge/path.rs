@@ -1,4 +1,4 @@
-//! Paths to one value of an answer, as people type them: `id`, `items[0].name`, `result._meta.operation_id`.
+//! Paths to one value of a response, as people type them: `id`, `items[0].name`, `result._meta.operation_id`.
 
 use super::Payload;
 use mcproof_analysis::{did_you_mean, listed};
@@ -49,7 +49,7 @@ impl JsonPath {
         match normalize(rest).and_then(|path| serde_json_path::JsonPath::parse(&path).ok()) {
             Some(path) => Ok(Self { written: trimmed.to_owned(), root, path }),
             None => Err(PathError {
-                message: format!("`{written}` is no path"),
+                message: format!("`{written}` is not a valid path"),
                 hint: Some("a path is written `id`, `items[0].name` or `result._meta.key`; `$` is the whole payload".to_owned()),
             }),
         }
@@ -181,7 +181,7 @@ mod tests {
         check("items[*].n", Err("`items[*].n` finds 2 values, not one (choose one, such as the first with `[0]`)"));
         let how = "(a path is written `id`, `items[0].name` or `result._meta.key`; `$` is the whole payload)";
         for bad in ["", "a..", "a.", "[", "a[", "a[x]", "a]b", "a[0]b", ".", "$..", "a.[0]"] {
-            check(bad, Err(&format!("`{bad}` is no path {how}")));
+            check(bad, Err(&format!("`{bad}` is not a valid path {how}")));
         }
         let ambiguous = "(write `$.result` for that key of the payload, or a longer path such as `result.content[0].text`)";
         check("result", Err(&format!("`result` alone could mean two things {ambiguous}")));

@@ -1,12 +1,12 @@
-//! What a tool's answer amounts to: the value that `expect` matches. Knows tool results, not matchers.
+//! What a tool's result amounts to: the value that `expect` matches. Knows tool results, not matchers.
 
 use serde_json::Value;
 
-/// The value of an answer, and its text where it has one.
+/// The value of a response, and its text where it has one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Payload {
     pub value: Value,
-    /// All text blocks of a tool's answer, joined by line feeds.
+    /// All text blocks of a tool's result, joined by line feeds.
     pub text: Option<String>,
     pub origin: Origin,
 }
@@ -42,7 +42,7 @@ impl Payload {
         Self { value, text, origin: Origin::Text }
     }
 
-    /// An answer that is no tool's: its value as it stands.
+    /// A response of anything but a tool: its value as it stands.
     pub fn of(value: Value) -> Self {
         Self { value, text: None, origin: Origin::Json }
     }

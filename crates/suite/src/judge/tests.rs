@@ -1,4 +1,4 @@
-//! Matchers as they are written, the answers they meet, and the differences that come out.
+//! Matchers as they are written, the responses they meet, and the differences that come out.
 
 use super::{Matcher, Payload, Subject};
 use crate::{document, source::Source};
@@ -17,7 +17,7 @@ fn compile(matcher: &str) -> Matcher {
     compiled.unwrap()
 }
 
-/// `text:…` is a tool's answer with one text block, anything else a JSON value.
+/// `text:…` is a tool's result with one text block, anything else a JSON value.
 fn payload(written: &str) -> Payload {
     match written.strip_prefix("text:") {
         Some(text) => Payload::from_call_result(&json!({"content": [{"type": "text", "text": text}]})),

@@ -39,7 +39,7 @@ impl Matcher {
     fn weakness(&self, depth: Depth) -> Option<&'static str> {
         match &self.test {
             // Inside of an object it proves that there is such a key.
-            Test::Any if depth == Depth::Root => Some("every answer is accepted"),
+            Test::Any if depth == Depth::Root => Some("every response is accepted"),
             Test::Members { members, others: Others::Allowed } if members.is_empty() && depth == Depth::Root => {
                 Some("every object is accepted, whatever it holds")
             }

@@ -1,4 +1,4 @@
-//! What a plan says of things that go wrong: faults to inject, what our client does about them, what a server may not
+//! What a plan says of things that go wrong: faults to inject, what the client does about them, what a server may not
 //! leave behind, and where all of it is written down.
 
 use mcproof_client::FaultRule;
@@ -12,7 +12,7 @@ pub struct Fault {
     pub place: Place,
 }
 
-/// How often a request that got no answer is sent again.
+/// How often a request that got no response is sent again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retry {
     /// After the first attempt.
@@ -27,17 +27,17 @@ pub struct Retry {
 /// Sends nothing for a while after many failures in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Breaker {
-    /// Requests in a row without an answer that open it.
+    /// Requests in a row without a response that open it.
     pub failures: u32,
     pub open: Duration,
 }
 
-/// What keeps an answer from coming.
+/// What keeps a response from coming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mishap {
     /// The deadline passed.
     Timeout,
-    /// The connection or the answer broke.
+    /// The connection or the response broke.
     Reset,
     /// An HTTP status of 500 or more.
     ServerError,

@@ -93,12 +93,12 @@ pub enum Action {
     Ping,
     Subscribe(Topic),
     Unsubscribe(Topic),
-    /// A call that is cancelled before it is answered.
+    /// A call that is canceled before its response.
     Cancel {
         tool: String,
         arguments: Map<String, Value>,
         after: Duration,
-        /// What the server is told; may hold `${saved}` values.
+        /// The reason that is sent to the server; may hold `${saved}` values.
         reason: String,
     },
     /// A JSON-RPC message as it stands.
@@ -260,11 +260,11 @@ pub struct Repeat {
     pub times: u32,
     /// So many at the same time.
     pub concurrency: u32,
-    /// What differs from answer to answer.
+    /// What differs from response to response.
     pub distinct: Option<Spanned<JsonPath>>,
 }
 
-/// What a step expects of its answer. Without any failure expectation the action must succeed.
+/// What a step expects of its response. Without any failure expectation the action must succeed.
 #[derive(Clone, Debug, Default)]
 pub struct Expectations {
     /// Matches the payload.
@@ -287,7 +287,7 @@ pub enum ExpectedFailure {
     Tool(Option<TextPattern>),
     /// `rpc_error: true`, or a matcher over `{code, message, data}`.
     Rpc(Option<Matcher>),
-    /// `no_answer:`: one of these keeps the answer from coming.
+    /// `no_answer:`: one of these keeps the response from coming.
     NoAnswer(Vec<Mishap>),
 }
 

@@ -1,7 +1,7 @@
 //! After a failure: in what state is the server now, and who has to act? Asks the server once more, within a short deadline.
 
 use super::expand::{Work, binding};
-use super::sessions::{Life, Open, Past};
+use super::sessions::{EndedSession, Open, SessionOutcome};
 use mcproof_client::{Closed, Era, Session, TransportKind};
 use mcproof_record::{Aftermath, Blame, ServerState};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// One finding for each server that the case used or tried to use.
-pub(super) async fn probe(work: &Work, open: &BTreeMap<String, Open>, past: &[Past]) -> Vec<Aftermath> {
+pub(super) async fn probe(work: &Work, open: &BTreeMap<String, Open>, past: &[EndedSession]) -> Vec<Aftermath> {
     let mut found: Vec<Aftermath> = past.iter().filter_map(|past| not_started(work, past)).collect();
     for (name, open) in open {
         open.injector.iter().for_each(|injector| injector.pause());
@@ -22,14 +22,16 @@ pub(super) async fn probe(work: &Work, open: &BTreeMap<String, Open>, past: &[Pa
 }
 
 /// No session could be opened.
-fn not_started(work: &Work, past: &Past) -> Option<Aftermath> {
+fn not_started(work: &Work, past: &EndedSession) -> Option<Aftermath> {
     let name = &past.transcript.server;
     let is_ours = work.suite.servers.get(name).is_some_and(|server| binding(server, work.transport).launch.is_some());
     let (state, blame, message) = match (past.life, is_ours) {
-        (Life::Lived, _) => return None,
-        (Life::NeverOpenedUnderFaults, _) => (ServerState::NotStarted, Blame::InjectedFault, "never got as far as a session"),
-        (Life::NeverOpened, true) => (ServerState::NotStarted, Blame::Server, "never got as far as a session"),
-        (Life::NeverOpened, false) => (ServerState::Unreachable, Blame::Network, "could not be reached: it is down, or the way to it is"),
+        (SessionOutcome::Ended, _) => return None,
+        (SessionOutcome::NeverOpenedUnderFaults, _) => (ServerState::NotStarted, Blame::InjectedFault, "never got as far as a session"),
+        (SessionOutcome::NeverOpened, true) => (ServerState::NotStarted, Blame::Server, "never got as far as a session"),
+        (SessionOutcome::NeverOpened, false) => {
+            (ServerState::Unreachable, Blame::Network, "could not be reached: the server or the network is down")
+        }
     };
     Some(Aftermath { server: name.to_owned(), state, blame, message: message.to_owned() })
 }
@@ -50,7 +52,7 @@ async fn ask_again(work: &Work, name: &str, open: &Open) -> Aftermath {
 }
 
 async fn state_of(work: &Work, name: &str, session: &Session) -> (ServerState, Blame, String) {
-    // An answer is all the evidence that is needed: only where none comes, the process may be ending, which takes it a moment.
+    // A response is all the evidence that is needed: only where none comes, the process may be ending, which takes it a moment.
     let lived = session.exit().is_none();
     let handshake = session.handshake();
     let method = match handshake.era {
@@ -59,7 +61,7 @@ async fn state_of(work: &Work, name: &str, session: &Session) -> (ServerState, B
     };
     let is_ours = work.suite.servers.get(name).is_some_and(|server| binding(server, work.transport).launch.is_some());
     if lived && session.closed_because().is_none() && session.request(method, None, PATIENCE).await.is_ok() {
-        return (ServerState::Answers, Blame::ServerOrSuite, format!("still answers `{method}`"));
+        return (ServerState::Answers, Blame::ServerOrSuite, format!("still responds to `{method}`"));
     }
     session.settle().await;
     if let Some(exit) = session.exit() {
@@ -74,12 +76,12 @@ async fn state_of(work: &Work, name: &str, session: &Session) -> (ServerState, B
         (Some(_), TransportKind::Stdio) => (ServerState::Hung, Blame::Server, format!("closed its output, and {lives}")),
         (Some(_), _) => (ServerState::Unreachable, network_or(is_ours), format!("closed the connection, and {lives}")),
         (None, TransportKind::Http | TransportKind::Sse) if session.takes_connections(PATIENCE).await => {
-            (ServerState::Silent, Blame::Server, format!("takes connections, but does not answer `{method}` within {PATIENCE:?}"))
+            (ServerState::Silent, Blame::Server, format!("accepts connections, but does not respond to `{method}` within {PATIENCE:?}"))
         }
         (None, TransportKind::Http | TransportKind::Sse) => {
             (ServerState::Unreachable, network_or(is_ours), format!("takes no connections any more, and {lives}"))
         }
-        (None, _) => (ServerState::Hung, Blame::Server, format!("does not answer `{method}` within {PATIENCE:?}, and {lives}")),
+        (None, _) => (ServerState::Hung, Blame::Server, format!("does not respond to `{method}` within {PATIENCE:?}, and {lives}")),
     }
 }
 

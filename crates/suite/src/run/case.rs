@@ -3,7 +3,7 @@
 use super::aftermath;
 use super::audit::{Audits, CaseAudit, Target};
 use super::expand::{GroupKey, Work, binding};
-use super::group::{Groups, Handed, Last};
+use super::group::{GroupState, Groups, Last};
 use super::leaks::LeakCheck;
 use super::parity::Wire;
 use super::ports::Addresses;
@@ -30,23 +30,23 @@ const WITHOUT_SESSIONS: &str = "the modern era has no sessions: if the test is a
 /// A case that has its verdict, and what is left to end.
 pub(super) struct Finished {
     pub(super) outcome: CaseOutcome,
-    pub(super) leftovers: Leftovers,
+    pub(super) leftovers: OpenSessions,
     pub(super) group: Option<GroupKey>,
-    /// Its answers, to compare them with those on other transports.
+    /// Its responses, to compare them with those on other transports.
     pub(super) wire: Wire,
 }
 
 /// Sessions of a case that is over; its servers end while the next case runs.
 #[derive(Default)]
-pub(super) struct Leftovers {
+pub(super) struct OpenSessions {
     open: Vec<Open>,
     /// Held until no server can use it any more.
     tmp: Option<Arc<TempDir>>,
 }
 
-impl Leftovers {
-    /// What nobody will take any more.
-    fn of(handed: Handed) -> Self {
+impl OpenSessions {
+    /// What no later case needs.
+    fn of(handed: GroupState) -> Self {
         Self { open: handed.open.into_values().collect(), tmp: handed.tmp }
     }
 
@@ -62,7 +62,7 @@ impl Leftovers {
 
 /// What all cases of a run have in common.
 #[derive(Clone)]
-pub(super) struct World {
+pub(super) struct RunContext {
     pub(super) options: Arc<RunOptions>,
     pub(super) addresses: Addresses,
     pub(super) groups: Groups,
@@ -70,7 +70,7 @@ pub(super) struct World {
 }
 
 /// Runs a case until it passes or its attempts are used up.
-pub(super) async fn run_case(work: Work, world: World, mut warm: Option<Warm>) -> Finished {
+pub(super) async fn run_case(work: Work, world: RunContext, mut warm: Option<Warm>) -> Finished {
     let group = work.group();
     let retries = work.case().retries;
     let mut delays = ExponentialBuilder::new()
@@ -107,8 +107,8 @@ pub(super) async fn run_case(work: Work, world: World, mut warm: Option<Warm>) -
 }
 
 /// Gives a session to `ask`, on a server of its own that is opened as the case would, after its setup and before its teardown.
-pub(super) async fn visit<T>(work: &Work, world: &World, server: &str, ask: impl AsyncFnOnce(&Open) -> T) -> Result<T, Diagnostic> {
-    let mut case = Running::new(work, world, Handed::default(), None, Instant::now());
+pub(super) async fn visit<T>(work: &Work, world: &RunContext, server: &str, ask: impl AsyncFnOnce(&Open) -> T) -> Result<T, Diagnostic> {
+    let mut case = Running::new(work, world, GroupState::default(), None, Instant::now());
     case.sessions.injects = false;
     let hooks = &work.case().hooks;
     let shared = work.group().map(|_| &work.suite.shared);
@@ -128,17 +128,17 @@ pub(super) async fn visit<T>(work: &Work, world: &World, server: &str, ask: impl
         }
     }
     let Sessions { open, tmp, .. } = case.sessions;
-    Leftovers { open: open.into_values().collect(), tmp }.end().await;
+    OpenSessions { open: open.into_values().collect(), tmp }.end().await;
     asked
 }
 
 /// Ends what a group shares, where its last case will not run, and gives what went wrong with its teardown.
-pub(super) async fn end_group(work: Work, world: World, handed: Handed) -> Vec<Diagnostic> {
+pub(super) async fn end_group(work: Work, world: RunContext, handed: GroupState) -> Vec<Diagnostic> {
     let mut case = Running::new(&work, &world, handed, None, Instant::now());
     // What its setup did not get to save is no news.
     case.end_group(true).await;
     let Running { sessions: Sessions { open, tmp, .. }, mut diagnostics, .. } = case;
-    Leftovers { open: open.into_values().collect(), tmp }.end().await;
+    OpenSessions { open: open.into_values().collect(), tmp }.end().await;
     for diagnostic in &mut diagnostics {
         diagnostic.message = format!("in the shared teardown: {}", diagnostic.message);
     }
@@ -147,13 +147,13 @@ pub(super) async fn end_group(work: Work, world: World, handed: Handed) -> Vec<D
 
 struct Attempt {
     outcome: CaseOutcome,
-    leftovers: Leftovers,
+    leftovers: OpenSessions,
     /// For the next case of its group.
-    kept: Handed,
+    kept: GroupState,
     wire: Wire,
 }
 
-async fn run_attempt(work: &Work, world: &World, handed: Handed, last: Last, warm: Option<Warm>) -> Attempt {
+async fn run_attempt(work: &Work, world: &RunContext, handed: GroupState, last: Last, warm: Option<Warm>) -> Attempt {
     let started = Instant::now();
     let unasked = skipped_unasked(work);
     if let Some(skip) = &unasked
@@ -162,8 +162,8 @@ async fn run_attempt(work: &Work, world: &World, handed: Handed, last: Last, war
         let outcome = skipped(work, skip, started.elapsed());
         let wire = Wire::of(work.transport, &outcome, &BTreeMap::new());
         let (leftovers, kept) = match last {
-            Last::Yes => (Leftovers::of(handed), Handed::default()),
-            Last::No => (Leftovers::default(), handed),
+            Last::Yes => (OpenSessions::of(handed), GroupState::default()),
+            Last::No => (OpenSessions::default(), handed),
         };
         return Attempt { outcome, leftovers, kept, wire };
     }
@@ -204,11 +204,11 @@ async fn run_attempt(work: &Work, world: &World, handed: Handed, last: Last, war
     let waits = shares && last == Last::No;
     let keeps = waits && open.values().all(is_usable);
     let kept = match keeps {
-        true => Handed { open: std::mem::take(&mut open), tmp: tmp.clone(), set_up, owes_teardown },
-        false => Handed { owes_teardown: waits && owes_teardown, ..Handed::default() },
+        true => GroupState { open: std::mem::take(&mut open), tmp: tmp.clone(), set_up, owes_teardown },
+        false => GroupState { owes_teardown: waits && owes_teardown, ..GroupState::default() },
     };
     let tmp = if keeps { None } else { tmp };
-    Attempt { outcome, leftovers: Leftovers { open: open.into_values().collect(), tmp }, kept, wire }
+    Attempt { outcome, leftovers: OpenSessions { open: open.into_values().collect(), tmp }, kept, wire }
 }
 
 /// A case while it runs.
@@ -231,8 +231,8 @@ enum Ran {
 }
 
 impl<'a> Running<'a> {
-    fn new(work: &'a Work, world: &'a World, handed: Handed, warm: Option<Warm>, started: Instant) -> Self {
-        let Handed { mut open, mut tmp, set_up, owes_teardown } = handed;
+    fn new(work: &'a Work, world: &'a RunContext, handed: GroupState, warm: Option<Warm>, started: Instant) -> Self {
+        let GroupState { mut open, mut tmp, set_up, owes_teardown } = handed;
         open.values_mut().for_each(Open::begin_case);
         let mut diagnostics = Vec::new();
         if work.suite.uses_tmp && tmp.is_none() {
@@ -434,7 +434,7 @@ impl<'a> Running<'a> {
     }
 }
 
-fn open_audit(work: &Work, world: &World, scope: &Map<String, Value>) -> Result<Option<CaseAudit>, Diagnostic> {
+fn open_audit(work: &Work, world: &RunContext, scope: &Map<String, Value>) -> Result<Option<CaseAudit>, Diagnostic> {
     let of_suite = match &work.suite.audit {
         Some(audit) => {
             let file = interpolate_text(&audit.file, scope);
@@ -523,7 +523,7 @@ fn judge_wire(open: &BTreeMap<String, Open>, outcome: &mut CaseOutcome) {
             era: handshake.era.to_string(),
             protocol_version: handshake.protocol_version.clone(),
         });
-        // One is enough: a server that prints noise prints it often. A missing answer is blamed on its fault already.
+        // One is enough: a server that prints noise prints it often. A missing response is blamed on its fault already.
         let fault = session.faults().into_iter().find(|fault| fault.frame >= *since);
         if let Some(fault) = fault.filter(|_| !outcome.diagnostics.iter().any(diagnosis::names_fault)) {
             outcome.diagnostics.push(diagnosis::of_fault(&fault, &tap.transcript(), Asker::Suite));

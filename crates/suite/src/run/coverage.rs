@@ -1,6 +1,6 @@
 //! What a server offers, next to what the cases of a run used of it. Knows lists and exchanges, not how a run goes.
 
-use super::case::{World, visit};
+use super::case::{RunContext, visit};
 use super::expand::Work;
 use mcproof_analysis::diagnosis;
 use mcproof_client::{ListFailure, Session};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Whether a run tells what of its servers no case used.
+/// Whether a run reports what of its servers no case used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Covering {
     Off,
@@ -21,14 +21,14 @@ pub enum Covering {
 #[derive(Default)]
 pub(super) struct Collector {
     /// A case for each server of a suite, through which it can be reached: the first, or one that did reach it.
-    ways: BTreeMap<ServerKey, Way>,
+    usages: BTreeMap<ServerKey, ServerUsage>,
     cases: BTreeMap<CaseId, Work>,
 }
 
 /// Suite file and name of the server in it.
 type ServerKey = (String, String);
 
-struct Way {
+struct ServerUsage {
     work: Work,
     is_reached: bool,
     uses: Uses,
@@ -40,8 +40,8 @@ impl Collector {
         for work in works {
             for server in &work.plan.servers {
                 let key = (work.plan.suite.clone(), server.clone());
-                let way = || Way { work: work.clone(), is_reached: false, uses: Uses::default() };
-                collector.ways.entry(key).or_insert_with(way);
+                let usage = || ServerUsage { work: work.clone(), is_reached: false, uses: Uses::default() };
+                collector.usages.entry(key).or_insert_with(usage);
             }
             collector.cases.insert(work.plan.id, work);
         }
@@ -52,27 +52,27 @@ impl Collector {
         let Some(work) = self.cases.get(&outcome.id) else { return };
         for proof in &outcome.proof {
             let key = (work.plan.suite.clone(), proof.server.clone());
-            if let Some(way) = self.ways.get_mut(&key).filter(|way| !way.is_reached) {
-                way.work = work.clone();
-                way.is_reached = true;
+            if let Some(usage) = self.usages.get_mut(&key).filter(|usage| !usage.is_reached) {
+                usage.work = work.clone();
+                usage.is_reached = true;
             }
         }
         for StepOutcome { server, exchanges, .. } in &outcome.steps {
-            if let Some(way) = self.ways.get_mut(&(work.plan.suite.clone(), server.clone())) {
-                exchanges.iter().for_each(|exchange| way.uses.take(exchange));
+            if let Some(usage) = self.usages.get_mut(&(work.plan.suite.clone(), server.clone())) {
+                exchanges.iter().for_each(|exchange| usage.uses.take(exchange));
             }
         }
     }
 
     /// Asks each server, one after the other, for what it offers. A server that no case reached is not tried again: its failures
-    /// are told already.
-    pub(super) async fn events(self, world: &World) -> Vec<Event> {
+    /// are reported already.
+    pub(super) async fn events(self, world: &RunContext) -> Vec<Event> {
         let mut events = Vec::new();
-        for ((suite, server), way) in self.ways {
-            let place = way.work.suite.servers.get(&server).map(|server| server.place.clone());
-            let offered = if way.is_reached { offer(&way.work, &server, world).await } else { Err(unreached(&server)) };
+        for ((suite, server), usage) in self.usages {
+            let place = usage.work.suite.servers.get(&server).map(|server| server.place.clone());
+            let offered = if usage.is_reached { offer(&usage.work, &server, world).await } else { Err(unreached(&server)) };
             events.push(match offered {
-                Ok(offer) => Event::Covered(Coverage { suite, server, items: offer.items(&way.uses) }),
+                Ok(offer) => Event::Covered(Coverage { suite, server, items: offer.items(&usage.uses) }),
                 Err(diagnostic) => Event::Notice { diagnostic: Diagnostic { place, ..diagnostic } },
             });
         }
@@ -86,7 +86,7 @@ fn unreached(server: &str) -> Diagnostic {
 }
 
 /// The lists of a server, in a session that is opened as a case opens one.
-async fn offer(work: &Work, server: &str, world: &World) -> Result<Offer, Diagnostic> {
+async fn offer(work: &Work, server: &str, world: &RunContext) -> Result<Offer, Diagnostic> {
     let deadline = world.options.request_timeout.unwrap_or(work.suite.timeouts.request);
     let unknown = |why: &str| {
         Diagnostic::warning("coverage-unknown", format!("the coverage of `{server}` is unknown: {why}"))
@@ -210,7 +210,7 @@ impl Uses {
     }
 }
 
-/// What URIs of a template (RFC 6570) look like. None where it is no template that can be told.
+/// What URIs of a template (RFC 6570) look like. None where it is not a usable template.
 fn template_pattern(template: &str) -> Option<regex::Regex> {
     let mut pattern = String::from("^");
     let mut rest = template;

@@ -16,12 +16,12 @@ struct Group {
     left: usize,
     /// The last of its cases.
     last: Work,
-    handed: Handed,
+    handed: GroupState,
 }
 
 /// What one case of a group leaves to the next.
 #[derive(Default)]
-pub(super) struct Handed {
+pub(super) struct GroupState {
     pub(super) open: BTreeMap<String, Open>,
     pub(super) tmp: Option<Arc<TempDir>>,
     /// What the shared setup saved, once it has run well.
@@ -34,7 +34,7 @@ impl Groups {
     pub(super) fn of<'a>(works: impl Iterator<Item = &'a Work>) -> Self {
         let mut groups: HashMap<GroupKey, Group> = HashMap::new();
         for (key, work) in works.filter_map(|work| Some((work.group()?, work))) {
-            let group = groups.entry(key).or_insert_with(|| Group { left: 0, last: work.clone(), handed: Handed::default() });
+            let group = groups.entry(key).or_insert_with(|| Group { left: 0, last: work.clone(), handed: GroupState::default() });
             group.left += 1;
             group.last = work.clone();
         }
@@ -42,7 +42,7 @@ impl Groups {
     }
 
     /// What the case before left, and whether the case is the last of its group.
-    pub(super) fn take(&self, key: &GroupKey) -> (Handed, Last) {
+    pub(super) fn take(&self, key: &GroupKey) -> (GroupState, Last) {
         let mut groups = self.groups();
         let Some(group) = groups.get_mut(key) else { return Default::default() };
         group.left = group.left.saturating_sub(1);
@@ -51,14 +51,14 @@ impl Groups {
     }
 
     /// Leaves something to the next case.
-    pub(super) fn put(&self, key: &GroupKey, handed: Handed) {
+    pub(super) fn put(&self, key: &GroupKey, handed: GroupState) {
         if let Some(group) = self.groups().get_mut(key) {
             group.handed = handed;
         }
     }
 
     /// What was left for cases that will not run, each with the last of them.
-    pub(super) fn rest(&self) -> Vec<(Work, Handed)> {
+    pub(super) fn rest(&self) -> Vec<(Work, GroupState)> {
         self.groups().drain().map(|(_, group)| (group.last, group.handed)).collect()
     }
 

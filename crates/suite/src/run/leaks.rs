@@ -15,7 +15,7 @@ const SETTLE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(25);
 /// So many looks alike in a row are taken for the state of a server at rest.
 const ALIKE: u32 = 4;
-/// Kinds of descriptors that are told.
+/// Kinds of descriptors that are reported.
 const MOST_TOLD: usize = 5;
 
 /// What a case found out about leaks so far.
@@ -37,7 +37,7 @@ impl LeakCheck {
                 None if cfg!(target_os = "linux") => {
                     self.unknown.push(format!("the processes and file descriptors of `{name}`, which mcproof did not start"));
                 }
-                None => self.unknown.push("processes and file descriptors: only Linux tells".into()),
+                None => self.unknown.push("processes and file descriptors: available only on Linux".into()),
             }
         }
     }
@@ -49,13 +49,11 @@ impl LeakCheck {
             match sessions.renew(&name).await.map_err(|diagnostic| *diagnostic)? {
                 Farewell::StillKnown(status) => {
                     self.kept = Some(format!(
-                        "`{name}` took DELETE for a session, and still answers it: a request with the old session id got status {status}"
+                        "`{name}` accepted DELETE for a session, but still serves it: a request with the old session id returned status {status}"
                     ));
                 }
-                Farewell::NotTaken(status) => {
-                    self.know_not(format!("whether `{name}` ends sessions: it answers DELETE with status {status}"))
-                }
-                Farewell::Silent => self.know_not(format!("whether `{name}` ends sessions: no answer to DELETE")),
+                Farewell::NotTaken(status) => self.know_not(format!("whether `{name}` ends sessions: DELETE returned status {status}")),
+                Farewell::Silent => self.know_not(format!("whether `{name}` ends sessions: no response to DELETE")),
                 Farewell::NoSession | Farewell::Refused => {}
             }
         }
@@ -86,8 +84,7 @@ impl LeakCheck {
             found.extend(diagnostic);
         }
         found.extend(
-            self.kept
-                .map(|message| Diagnostic::error("session-kept", message).hint("answer requests of a session that was ended with 404")),
+            self.kept.map(|message| Diagnostic::error("session-kept", message).hint("return 404 for requests of an ended session")),
         );
         found.extend(self.unknown.into_iter().map(|what| Diagnostic {
             severity: Severity::Warning,

@@ -1,4 +1,4 @@
-//! Where a test that fails on one transport and passes on another got its first different answer. Reads no clock, asks nobody.
+//! Where a test that fails on one transport and passes on another got its first different response. Reads no clock, asks nobody.
 
 use super::sessions::Open;
 use mcproof_client::TransportKind;
@@ -83,14 +83,14 @@ impl Wires {
 fn part(failed: &Wire, passed: &Wire) -> Option<Parting> {
     let last = failed.answers.len().checked_sub(1)?;
     let differs = |index: &usize| passed.answers.get(*index).is_some_and(|other| other.content != failed.answers[*index].content);
-    // The last answer is the one that failed, even if only its time or its headers did.
+    // The last response is the one that failed, even if only its time or its headers did.
     let index = (0..=last).find(differs).unwrap_or(last);
     let branch =
         |wire: &Wire| Branch { transport: wire.transport.clone(), frame: wire.answers.get(index).and_then(|heard| heard.frame.clone()) };
     Some(Parting { step: failed.answers[index].step.clone(), failed: branch(failed), passed: branch(passed) })
 }
 
-/// The result or error of an answer.
+/// The result or error of a response.
 fn content(frame: &Frame) -> Option<Value> {
     let text = match &frame.body {
         FrameBody::Line { bytes, .. } | FrameBody::HttpBody { bytes, .. } => bytes.to_text(),

@@ -9,10 +9,10 @@ use tokio::sync::OwnedMutexGuard;
 
 /// Shared by all cases of a run.
 #[derive(Clone, Default)]
-pub(super) struct Addresses(Arc<Mutex<State>>);
+pub(super) struct Addresses(Arc<Mutex<PortState>>);
 
 #[derive(Default)]
-struct State {
+struct PortState {
     given: HashSet<u16>,
     turns: HashMap<String, Arc<tokio::sync::Mutex<()>>>,
 }
@@ -48,7 +48,7 @@ impl Addresses {
         turn.lock_owned().await
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PortState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,6 @@
 //! The cases that have not had their turn, and the servers that are started ahead for the next of them.
 
-use super::case::World;
+use super::case::RunContext;
 use super::expand::{GroupKey, Work};
 use super::warm::Warm;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -47,7 +47,7 @@ impl Queue {
     }
 
     /// Starts the servers of the next cases, as many as may run at a time.
-    pub(super) fn warm_up(&mut self, most: usize, world: &World) {
+    pub(super) fn warm_up(&mut self, most: usize, world: &RunContext) {
         for waiting in self.waiting.values_mut().take(most) {
             if waiting.warm.is_none() {
                 waiting.warm = Warm::start(&waiting.work, world);

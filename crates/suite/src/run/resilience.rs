@@ -1,4 +1,4 @@
-//! What our client does when no answer comes: tries again, or stops asking for a while. Each attempt is on the wire; what
+//! What the client does when no response comes: tries again, or stops asking for a while. Each attempt is on the wire; what
 //! was decided in between is a note in the transcript.
 
 use super::sessions::Open;
@@ -14,11 +14,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-/// What a step, or its case, says about answers that do not come.
+/// What a step, or its case, says about responses that do not come.
 pub(super) type Policy<'a> = (Option<&'a Retry>, Option<&'a Breaker>);
 
-/// Why a request has no answer.
-pub(super) enum Setback {
+/// Why a request has no response.
+pub(super) enum RequestError {
     Call(CallFailure),
     List(ListFailure),
     /// The breaker was open, and will be for so long.
@@ -29,8 +29,8 @@ pub(super) enum Setback {
 }
 
 /// A request after all its attempts.
-pub(super) struct Persisted<T> {
-    pub(super) outcome: Result<T, Setback>,
+pub(super) struct RetriedRequest<T> {
+    pub(super) outcome: Result<T, RequestError>,
     pub(super) mishap: Option<Mishap>,
     /// How long each attempt before the last one took.
     pub(super) earlier: Vec<Duration>,
@@ -42,7 +42,7 @@ pub(super) struct Persisted<T> {
 
 /// The state that the requests of a session share.
 #[derive(Default)]
-pub(super) struct Guard {
+pub(super) struct RetryState {
     breaker: Mutex<BreakerState>,
     /// Which tools may be called twice, once they were listed.
     repeatable: tokio::sync::Mutex<Option<BTreeMap<String, bool>>>,
@@ -56,23 +56,23 @@ struct BreakerState {
     on_trial: bool,
 }
 
-/// Sends a request, and again as `retry` says. `mishap_in` finds what is wrong with an answer that did come.
-pub(super) async fn persist<T, Asked: Future<Output = Result<T, Setback>>>(
+/// Sends a request, and again as `retry` says. `mishap_in` finds what is wrong with a response that did come.
+pub(super) async fn persist<T, Asked: Future<Output = Result<T, RequestError>>>(
     open: &Open,
     (retry, breaker): Policy<'_>,
     tool: Option<&str>,
     deadline: Duration,
     request: impl Fn() -> Asked,
     mishap_in: impl Fn(&T) -> Option<(Mishap, Option<Duration>)>,
-) -> Persisted<T> {
+) -> RetriedRequest<T> {
     let retries = retry.map_or(0, |retry| retry.most);
     let mut delays = ExponentialBuilder::new()
         .with_min_delay(retry.map_or(Duration::ZERO, |retry| retry.delay))
         .with_max_times(usize::try_from(retries).unwrap_or(usize::MAX))
         .with_jitter()
         .build();
-    let mut persisted = Persisted {
-        outcome: Err(Setback::Open { left: Duration::ZERO, failures: 0 }),
+    let mut persisted = RetriedRequest {
+        outcome: Err(RequestError::Open { left: Duration::ZERO, failures: 0 }),
         mishap: None,
         earlier: Vec::new(),
         last: Duration::ZERO,
@@ -128,9 +128,9 @@ pub(super) fn faults_so_far(open: &Open) -> usize {
     open.injector.as_ref().map_or(0, |injector| injector.done().len())
 }
 
-/// Why there is no answer, after all attempts and with what was done to it on the way.
+/// Why there is no response, after all attempts and with what was done to it on the way.
 pub(super) async fn explain(
-    setback: Setback,
+    setback: RequestError,
     method: &str,
     open: &Open,
     attempts: usize,
@@ -138,15 +138,15 @@ pub(super) async fn explain(
     given_up: Option<String>,
 ) -> Diagnostic {
     let mut diagnostic = match setback {
-        Setback::Call(failure) => diagnosis::of_call_failure(&failure, method, &scene(open).await),
-        Setback::List(failure) => diagnosis::of_list_failure(&failure, method, &scene(open).await),
-        Setback::Open { left, failures } => {
+        RequestError::Call(failure) => diagnosis::of_call_failure(&failure, method, &scene(open).await),
+        RequestError::List(failure) => diagnosis::of_list_failure(&failure, method, &scene(open).await),
+        RequestError::Open { left, failures } => {
             let left = left.as_millis();
             let message = format!(
-                "`{method}` was not sent: {failures} requests in a row got no answer, and the breaker stays open for another {left} ms"
+                "`{method}` was not sent: {failures} requests in a row got no response, and the breaker stays open for another {left} ms"
             );
             let diagnostic = Diagnostic::error("breaker-open", message);
-            let diagnostic = diagnostic.hint("find out why no answer came before, or expect this with `no_answer: breaker`");
+            let diagnostic = diagnostic.hint("find out why the earlier requests got no response, or expect this with `no_answer: breaker`");
             diagnostic.evidence(diagnosis::evidence(&open.tap.transcript(), None))
         }
     };
@@ -172,7 +172,7 @@ pub(super) fn mishap_of(reply: &Reply) -> Option<(Mishap, Option<Duration>)> {
     of_head(head)
 }
 
-impl Setback {
+impl RequestError {
     /// With the time after which the server wants to be asked again.
     fn mishap(&self) -> Option<(Mishap, Option<Duration>)> {
         let failure = match self {
@@ -207,8 +207,8 @@ fn of_head(head: &HttpHead) -> Option<(Mishap, Option<Duration>)> {
 /// The longest wait that a server may ask for.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-impl Guard {
-    fn enter(&self, breaker: &Breaker, tap: &Tap) -> Result<(), Setback> {
+impl RetryState {
+    fn enter(&self, breaker: &Breaker, tap: &Tap) -> Result<(), RequestError> {
         let mut state = self.state();
         let Some(opened) = state.opened else { return Ok(()) };
         let left = breaker.open.saturating_sub(opened.elapsed());
@@ -217,14 +217,14 @@ impl Guard {
             tap.note("breaker: half open, one request is let through");
             return Ok(());
         }
-        Err(Setback::Open { left, failures: state.failures })
+        Err(RequestError::Open { left, failures: state.failures })
     }
 
     fn leave(&self, breaker: &Breaker, answered: bool, tap: &Tap) {
         let mut state = self.state();
         if answered {
             if state.opened.is_some() {
-                tap.note("breaker: closed, an answer came");
+                tap.note("breaker: closed after a response");
             }
             *state = BreakerState::default();
             return;
@@ -233,7 +233,7 @@ impl Guard {
         if std::mem::take(&mut state.on_trial) || (state.opened.is_none() && state.failures >= breaker.failures) {
             state.opened = Some(Instant::now());
             let (failures, open) = (state.failures, breaker.open.as_millis());
-            tap.note(format!("breaker: open for {open} ms after {failures} requests in a row without an answer"));
+            tap.note(format!("breaker: open for {open} ms after {failures} requests in a row without a response"));
         }
     }
 

@@ -2,11 +2,11 @@
 
 use super::RunOptions;
 use super::audit::{Audits, rewrite};
-use super::case::World;
+use super::case::RunContext;
 use super::expand::{Work, binding};
 use super::locate::locate;
 use super::ports::{Addresses, Turn};
-use super::resilience::Guard;
+use super::resilience::RetryState;
 use super::step::Outputs;
 use super::subscriptions::Subscriptions;
 use super::warm::Warm;
@@ -39,7 +39,7 @@ pub(super) struct Open {
     pub(super) target: Target,
     /// Unique in the run.
     pub(super) number: u64,
-    pub(super) guard: Guard,
+    pub(super) guard: RetryState,
     /// Set where faults are asked for.
     pub(super) injector: Option<FaultInjector>,
     /// Messages that were disturbed before the case that uses it now.
@@ -60,24 +60,24 @@ impl Open {
 }
 
 /// A session that is no more.
-pub(super) struct Past {
+pub(super) struct EndedSession {
     pub(super) transcript: SessionTranscript,
-    pub(super) life: Life,
+    pub(super) life: SessionOutcome,
 }
 
 /// How far a session got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Life {
+pub(super) enum SessionOutcome {
     /// It was open, and was ended in order.
-    Lived,
+    Ended,
     NeverOpened,
     /// It did not open, and faults were injected on the way.
     NeverOpenedUnderFaults,
 }
 
-impl Past {
-    fn stillborn(server: &Server, transcript: Transcript, injector: Option<&FaultInjector>) -> Self {
-        let life = if injected(injector) > 0 { Life::NeverOpenedUnderFaults } else { Life::NeverOpened };
+impl EndedSession {
+    fn never_opened(server: &Server, transcript: Transcript, injector: Option<&FaultInjector>) -> Self {
+        let life = if injected(injector) > 0 { SessionOutcome::NeverOpenedUnderFaults } else { SessionOutcome::NeverOpened };
         Self { transcript: SessionTranscript { server: server.name.clone(), transcript }, life }
     }
 }
@@ -99,7 +99,7 @@ pub(super) struct Sessions<'a> {
     pub(super) addresses: Addresses,
     pub(super) open: BTreeMap<String, Open>,
     /// Sessions that did not open, or are over.
-    pub(super) past: Vec<Past>,
+    pub(super) past: Vec<EndedSession>,
     /// `${tmp}`, if the suite speaks of it.
     pub(super) tmp: Option<Arc<TempDir>>,
     /// A session that is being opened since before the case had its turn.
@@ -116,7 +116,7 @@ pub(super) struct Sessions<'a> {
 impl<'a> Sessions<'a> {
     pub(super) fn new(
         work: &'a Work,
-        world: &'a World,
+        world: &'a RunContext,
         open: BTreeMap<String, Open>,
         tmp: Option<Arc<TempDir>>,
         warm: Option<Warm>,
@@ -163,7 +163,7 @@ impl<'a> Sessions<'a> {
                 self.open.insert(key, open);
                 Ok(())
             }
-            Err(failure) => Err(fail(self.stillborn(server, &failure, &target, &tap, None))),
+            Err(failure) => Err(fail(self.never_opened(server, &failure, &target, &tap, None))),
         }
     }
 
@@ -174,7 +174,10 @@ impl<'a> Sessions<'a> {
             let Some(Open { session, tap, subscriptions, .. }) = self.open.remove(&key) else { continue };
             drop(subscriptions);
             session.close().await;
-            self.past.push(Past { transcript: SessionTranscript { server: key, transcript: tap.transcript() }, life: Life::Lived });
+            self.past.push(EndedSession {
+                transcript: SessionTranscript { server: key, transcript: tap.transcript() },
+                life: SessionOutcome::Ended,
+            });
         }
     }
 
@@ -194,7 +197,7 @@ impl<'a> Sessions<'a> {
         Deadline { idle, maximum: step.max_timeout.or(timeouts.max) }
     }
 
-    /// Ends the server in order and starts it anew. What was wrong with its first life is told now.
+    /// Ends the server in order and starts it anew. What was wrong with its first life is reported now.
     pub(super) async fn restart(&mut self, name: &str) -> Result<(), Box<Diagnostic>> {
         self.end_others(name).await;
         if let Some(Open { session, tap, turn, subscriptions, since, injector, .. }) = self.open.remove(name) {
@@ -205,7 +208,8 @@ impl<'a> Sessions<'a> {
             drop(turn);
             let transcript = tap.transcript();
             let fault = fault.map(|fault| Box::new(diagnosis::of_fault(&fault, &transcript, Asker::Suite)));
-            self.past.push(Past { transcript: SessionTranscript { server: name.to_owned(), transcript }, life: Life::Lived });
+            self.past
+                .push(EndedSession { transcript: SessionTranscript { server: name.to_owned(), transcript }, life: SessionOutcome::Ended });
             if let Some(fault) = fault {
                 return Err(fault);
             }
@@ -249,12 +253,12 @@ impl<'a> Sessions<'a> {
         let connect = ConnectOptions { faults: injector.clone(), ..self.connect_options(server, binding, &target) };
         match open_session(&target, &connect, &tap).await {
             Ok(session) => Ok(self.opened_on(session, tap, turn, target, injector, FrameId(0))),
-            Err(failure) => Err(fail(self.stillborn(server, &failure, &target, &tap, injector.as_ref()))),
+            Err(failure) => Err(fail(self.never_opened(server, &failure, &target, &tap, injector.as_ref()))),
         }
     }
 
-    /// Keeps the wire of a session that did not come about, and tells why it did not.
-    fn stillborn(
+    /// Keeps the wire of a session that did not open, and reports why.
+    fn never_opened(
         &mut self,
         server: &Server,
         failure: &ConnectFailure,
@@ -264,7 +268,7 @@ impl<'a> Sessions<'a> {
     ) -> Diagnostic {
         let transcript = tap.transcript();
         let diagnostic = diagnosis::of_connect_failure(failure, target, &transcript, Asker::Suite);
-        self.past.push(Past::stillborn(server, transcript, injector));
+        self.past.push(EndedSession::never_opened(server, transcript, injector));
         diagnostic.map_text(|text| tap.redacted(text))
     }
 
@@ -278,7 +282,7 @@ impl<'a> Sessions<'a> {
         since: FrameId,
     ) -> Open {
         let (outputs, subscriptions) = (Outputs::default(), Subscriptions::default());
-        let (number, guard) = (self.audits.next_session(), Guard::default());
+        let (number, guard) = (self.audits.next_session(), RetryState::default());
         Open { since, session, tap, turn, outputs, subscriptions, target, number, guard, injector, injected_before: 0 }
     }
 
@@ -343,13 +347,13 @@ impl<'a> Sessions<'a> {
                 Ok(farewell)
             }
             Err(failure) => {
-                let diagnostic = self.stillborn(server, &failure, &target, &tap, injector.as_ref());
+                let diagnostic = self.never_opened(server, &failure, &target, &tap, injector.as_ref());
                 Err(Box::new(diagnostic.at(binding.place.clone())))
             }
         }
     }
 
-    /// What the command line asks for goes before what the suite says; the environment goes last.
+    /// What the command line asks for goes before what the suite declares; the environment goes last.
     fn network(&self, binding: &Binding, target: &Target) -> Network {
         let reach = &binding.reach;
         let Network { proxies, tls, connect, destinations } = self.options.network.clone();
@@ -358,7 +362,7 @@ impl<'a> Sessions<'a> {
             (_, proxies) => proxies,
         };
         let destinations = if reach.destinations == Destinations::Any { destinations } else { reach.destinations.clone() };
-        // What is started for the case listens on a port that nobody could list; one that the server chooses itself is not known yet.
+        // What is started for the case listens on a port that nothing could list; one that the server chooses itself is not known yet.
         let destinations = match target {
             Target::Http { endpoint, locate, .. } if binding.launch.is_some() => match (ListedHost::of(&endpoint.url), locate) {
                 (Some(own), None) => destinations.with(own),
@@ -423,7 +427,8 @@ fn reached(binding: &Binding, launch: Option<Launch>, scope: &Map<String, Value>
     let Some(template) = &binding.url else {
         return Ok(Target::Stdio(launch.expect("the parser takes no binding without command and url")));
     };
-    let parse = |text: &str| Url::parse(text).map_err(|error| Diagnostic::error("bad-url", format!("`{text}` is no URL: {error}")));
+    let parse =
+        |text: &str| Url::parse(text).map_err(|error| Diagnostic::error("bad-url", format!("`{text}` is not a valid URL: {error}")));
     let (url, locate) = match &binding.port_from {
         Some(pattern) => {
             let locate = locate(pattern.clone(), template.clone());
@@ -440,7 +445,7 @@ fn reached(binding: &Binding, launch: Option<Launch>, scope: &Map<String, Value>
 /// The server of a binding outside of a run, such as one that is monitored. Where it is started by us, its port is a free one.
 ///
 /// # Errors
-/// The binding has variables that nobody knows there, or is no URL; or there is no free port.
+/// The binding has variables that nobody knows there, or is not a valid URL; or there is no free port.
 pub fn target_of(binding: &Binding, own_binary: Option<&Path>) -> Result<Target, Diagnostic> {
     let mut scope = Map::new();
     if binding.port_from.is_none() && needs_port(binding) {

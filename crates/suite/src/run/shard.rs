@@ -29,7 +29,7 @@ impl FromStr for Shard {
         let numbers = text.split_once('/').and_then(|(index, count)| Some((index.trim().parse().ok()?, count.trim().parse().ok()?)));
         match numbers {
             Some((index, count)) if 1 <= index && index <= count => Ok(Self { index, count }),
-            Some((_, 0)) => Err("there is no run in 0 parts".to_owned()),
+            Some((_, 0)) => Err("the number of parts must be at least 1".to_owned()),
             Some((_, count)) => Err(format!("the first of {count} shards is 1/{count}, the last is {count}/{count}")),
             None => Err("a shard is written as 2/5: the second of five".to_owned()),
         }

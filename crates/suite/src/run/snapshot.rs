@@ -76,7 +76,7 @@ pub fn compare(file: &Path, value: &Value, rules: &[Redaction], mode: Snapshots)
             Compared::New(Diagnostic { actual, ..Diagnostic::error(NOT_REVIEWED, message) })
         }
         Some(reviewed) => {
-            let message = format!("the answer differs from the snapshot `{}`", name(file));
+            let message = format!("response does not match the snapshot `{}`", name(file));
             let differences = changes(&reviewed, &now);
             Compared::Differs(Diagnostic { actual, differences, ..Diagnostic::error(DIFFERS, message) })
         }
@@ -119,13 +119,13 @@ impl Pending {
     }
 
     /// # Errors
-    /// The file system said no.
+    /// The file system refused.
     pub fn accept(&self) -> io::Result<()> {
         std::fs::rename(pending(&self.file), &self.file)
     }
 
     /// # Errors
-    /// The file system said no.
+    /// The file system refused.
     pub fn reject(&self) -> io::Result<()> {
         std::fs::remove_file(pending(&self.file))
     }
@@ -214,7 +214,7 @@ fn name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// A file name for a test. Names that would become the same are told apart by a number made of the whole name.
+/// A file name for a test. Names that would become the same are distinguished by a number made of the whole name.
 fn slug(case: &str) -> String {
     const LONGEST: usize = 80;
     let mut slug = String::new();

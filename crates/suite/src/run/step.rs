@@ -126,7 +126,7 @@ async fn run_leaf(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Valu
     if diagnostics.iter().any(|diagnostic| diagnostic.evidence.is_none()) {
         let transcript = open.tap.transcript();
         let end = attempts.iter().find_map(|attempt| attempt.answer.as_ref()?.frame);
-        // What is waited for comes after the answer.
+        // What is waited for comes after the response.
         let end = end.filter(|_| step.expect.notifications.is_none() && step.expect.exit.is_none());
         for diagnostic in diagnostics.iter_mut().filter(|diagnostic| diagnostic.evidence.is_none()) {
             diagnostic.evidence = Some(diagnosis::evidence(&transcript, end));
@@ -208,7 +208,7 @@ async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline:
     attempt
 }
 
-/// The first run that failed, which others did, and whether the answers differ where they have to.
+/// The first run that failed, which others did, and whether the responses differ where they have to.
 fn of_all(step: &Step, repeat: &Repeat, attempts: &mut [Attempt]) -> Vec<Diagnostic> {
     let failed: Vec<usize> = (0..attempts.len()).filter(|index| !attempts[*index].diagnostics.is_empty()).collect();
     let Some(first) = failed.first() else {

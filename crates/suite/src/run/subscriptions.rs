@@ -121,7 +121,7 @@ fn declared(listing: Listing, open: &Open) -> Result<Answer, Diagnostic> {
     };
     let capabilities = &open.session.handshake().capabilities;
     if capabilities.pointer(&format!("/{key}/listChanged")) != Some(&Value::Bool(true)) {
-        let message = format!("the server does not declare that it tells when its {} change", listing.noun());
+        let message = format!("the server does not declare notifications for changes of its {}", listing.noun());
         let diagnostic =
             Diagnostic::error("not-declared", message).hint(format!("declare the capability `{key}: {{ listChanged: true }}`"));
         return Err(Diagnostic { actual: Some(capabilities.to_string()), ..diagnostic });

@@ -1,9 +1,9 @@
 //! Starts the first server of a case while the cases before it still run. It is that case's own: no other one ever gets it.
 //! Knows when that is safe, not what the case does.
 
-use super::case::{World, skipped_unasked};
+use super::case::{RunContext, skipped_unasked};
 use super::expand::{Work, binding};
-use super::sessions::{Open, Past, Sessions, is_fixed};
+use super::sessions::{EndedSession, Open, Sessions, is_fixed};
 use mcproof_record::Diagnostic;
 use std::collections::BTreeMap;
 use tokio::task::JoinSet;
@@ -17,14 +17,14 @@ pub(super) struct Warm {
 
 struct Opened {
     session: Result<Open, Box<Diagnostic>>,
-    past: Vec<Past>,
+    past: Vec<EndedSession>,
 }
 
 impl Warm {
     /// `None` where the server can only be started when the turn of the case has come: it has a fixed address, where another may
     /// still be running; it is shared with other cases; it works in a `${tmp}` that is not there yet; or a command comes first.
     /// A case that is skipped needs none, and a server that somebody else runs gains nothing by this.
-    pub(super) fn start(work: &Work, world: &World) -> Option<Self> {
+    pub(super) fn start(work: &Work, world: &RunContext) -> Option<Self> {
         let case = work.case();
         if work.group().is_some() || work.suite.uses_tmp || skipped_unasked(work).is_some() {
             return None;
@@ -52,7 +52,7 @@ impl Warm {
     ///
     /// # Errors
     /// As if it were opened now.
-    pub(super) async fn open(mut self, past: &mut Vec<Past>) -> Result<Open, Box<Diagnostic>> {
+    pub(super) async fn open(mut self, past: &mut Vec<EndedSession>) -> Result<Open, Box<Diagnostic>> {
         let joined = self.opening.join_next().await.expect("the task is in the set until it is joined, which is only done here");
         let Opened { session, past: ended } = super::unless_panicked(joined);
         past.extend(ended);

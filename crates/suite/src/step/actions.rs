@@ -117,7 +117,7 @@ pub(super) const HANDSHAKE: Key<StepDraft> = Key {
 
 pub(super) const DISCOVER: Key<StepDraft> = Key {
     name: "discover",
-    doc: "sends `server/discover`, which servers answer since 2026-07-28",
+    doc: "sends `server/discover`, which servers support since 2026-07-28",
     shape: Shape::Nothing,
     presence: Presence::OneOf,
     read: |reader, node, draft| {
@@ -139,7 +139,7 @@ pub(super) const PING: Key<StepDraft> = Key {
 
 pub(super) const SUBSCRIBE: Key<StepDraft> = Key {
     name: "subscribe",
-    doc: "asks to be told of updates of the resource at this URI, or of changes of `tools`, `prompts` or `resources`, as the era has it",
+    doc: "subscribes to updates of the resource at this URI, or of changes of `tools`, `prompts` or `resources`, as the era has it",
     shape: Shape::Text,
     presence: Presence::OneOf,
     read: |reader, node, draft| {
@@ -166,7 +166,7 @@ const CANCELLED: &str = "cancelled by the caller, who no longer needs the answer
 
 pub(super) const CANCELLATION: Key<StepDraft> = Key {
     name: "cancel",
-    doc: "calls a tool and cancels the call before it is answered",
+    doc: "calls a tool and cancels the call before the response",
     shape: Shape::Object(&CANCEL),
     presence: Presence::OneOf,
     read: |reader, node, draft| {
@@ -182,7 +182,7 @@ pub(super) const CANCELLATION: Key<StepDraft> = Key {
 
 pub(super) const RAW: Key<StepDraft> = Key {
     name: "raw",
-    doc: "sends a JSON-RPC message as it stands, such as `{ jsonrpc: \"2.0\", id: 7, method: ping }`; a request waits for its answer",
+    doc: "sends a JSON-RPC message as it stands, such as `{ jsonrpc: \"2.0\", id: 7, method: ping }`; a request waits for its response",
     shape: Shape::Values,
     presence: Presence::OneOf,
     read: |reader, node, draft| {
@@ -226,7 +226,7 @@ pub(super) const HTTP_REQUEST: Key<StepDraft> = Key {
 
 pub(super) const BYTES: Key<StepDraft> = Key {
     name: "send_bytes",
-    doc: "sends bytes as they stand: to stdin (without a line feed of our own), or as the body of a POST. It waits for an answer only if the step expects one",
+    doc: "sends bytes as they stand: to stdin (without an added line feed), or as the body of a POST. It waits for a response only if the step expects one",
     shape: Shape::ObjectOrText(&SEND_BYTES),
     presence: Presence::OneOf,
     read: |reader, node, draft| {

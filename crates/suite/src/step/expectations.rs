@@ -36,7 +36,7 @@ pub(super) const WITH: Key<StepDraft> = Key {
 
 pub(super) const META: Key<StepDraft> = Key {
     name: "meta",
-    doc: "sent as `_meta` of the request, such as `{ progressToken: p1 }` to be told of its progress",
+    doc: "sent as `_meta` of the request, such as `{ progressToken: p1 }` to receive its progress",
     shape: Shape::Values,
     presence: Presence::Optional,
     read: |reader, node, draft| {
@@ -62,7 +62,7 @@ pub(super) const TASKED: Key<StepDraft> = Key {
 
 pub(super) const ANSWERING: Key<StepDraft> = Key {
     name: "answers",
-    doc: "how the client answers what the server asks during this step; what it leaves out is as in the test",
+    doc: "how the client responds to requests of the server during this step; what it leaves out is as in the test",
     shape: Shape::Object(&ANSWERS),
     presence: Presence::Optional,
     read: |reader, node, draft| {
@@ -77,7 +77,7 @@ pub(super) const ANSWERING: Key<StepDraft> = Key {
 
 pub(super) const EXPECT: Key<StepDraft> = Key {
     name: "expect",
-    doc: "matches the payload of the answer",
+    doc: "matches the payload of the response",
     shape: Shape::Matcher,
     presence: Presence::Optional,
     read: |reader, node, draft| {
@@ -88,7 +88,7 @@ pub(super) const EXPECT: Key<StepDraft> = Key {
 
 pub(super) const RESULT: Key<StepDraft> = Key {
     name: "result",
-    doc: "matches the raw result of the answer",
+    doc: "matches the raw result of the response",
     shape: Shape::Matcher,
     presence: Presence::Optional,
     read: |reader, node, draft| {
@@ -148,7 +148,7 @@ pub(super) const FAILS: Key<StepDraft> = Key {
 
 pub(super) const NO_ANSWER: Key<StepDraft> = Key {
     name: "no_answer",
-    doc: "expects that no answer comes: `true`, or what keeps it from coming (`timeout`, `reset`, `5xx`, `429`, `breaker`)",
+    doc: "expects no response: `true`, or the cause (`timeout`, `reset`, `5xx`, `429`, `breaker`)",
     shape: Shape::FlagOrMishaps,
     presence: Presence::Optional,
     read: |reader, node, draft| {
@@ -191,7 +191,7 @@ pub(super) const EXIT: Key<StepDraft> = Key {
 
 pub(super) const SAVE: Key<StepDraft> = Key {
     name: "save",
-    doc: "saves parts of the answer for later steps: variable name to path, such as `order: id`",
+    doc: "saves parts of the response for later steps: variable name to path, such as `order: id`",
     shape: Shape::Texts,
     presence: Presence::Optional,
     read: |reader, node, draft| {
@@ -224,7 +224,7 @@ pub(super) const CONCURRENCY: Key<StepDraft> = Key {
 
 pub(super) const DISTINCT: Key<StepDraft> = Key {
     name: "distinct",
-    doc: "the path of a value that has to differ in all answers of `times`",
+    doc: "the path of a value that has to differ in all responses of `times`",
     shape: Shape::Text,
     presence: Presence::Optional,
     read: |reader, node, draft| {
@@ -288,7 +288,7 @@ pub(super) const VALIDATE_OUTPUT: Key<StepDraft> = Key {
 
 pub(super) const WITHIN: Key<StepDraft> = Key {
     name: "within",
-    doc: "the answer has to come in this time",
+    doc: "the response has to arrive in this time",
     shape: Shape::Duration,
     presence: Presence::Optional,
     read: |reader, node, draft| {
@@ -299,7 +299,7 @@ pub(super) const WITHIN: Key<StepDraft> = Key {
 
 pub(super) const TIMEOUT: Key<StepDraft> = Key {
     name: "timeout",
-    doc: "how long to wait for the answer, instead of the suite's `timeouts: { request }`",
+    doc: "how long to wait for the response, instead of the suite's `timeouts: { request }`",
     shape: Shape::Duration,
     presence: Presence::Optional,
     read: |reader, node, draft| {

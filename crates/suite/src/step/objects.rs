@@ -126,7 +126,7 @@ pub static CANCEL: Object<CancelDraft> = Object {
         },
         Key {
             name: "after",
-            doc: "when it is cancelled, counted from the call; an answer that comes before is a failure",
+            doc: "when it is canceled, counted from the call; an earlier response is a failure",
             shape: Shape::Duration,
             presence: Presence::Required,
             read: |reader, node, draft| {
@@ -136,7 +136,7 @@ pub static CANCEL: Object<CancelDraft> = Object {
         },
         Key {
             name: "reason",
-            doc: "what the server is told about it; over HTTP, servers since 2026-07-28 only see the request close",
+            doc: "the reason that is sent to the server; over HTTP, servers since 2026-07-28 only see the request close",
             shape: Shape::Text,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -238,7 +238,7 @@ pub static SEND_BYTES: Object<SendBytesDraft> = Object {
                 match base64::engine::general_purpose::STANDARD.decode(text.trim()) {
                     Ok(bytes) => draft.bytes = Some(Bytes::Fixed(bytes)),
                     Err(error) => {
-                        let message = format!("this is no Base64: {}", error.to_string().trim_end_matches('.').to_lowercase());
+                        let message = format!("not valid Base64: {}", error.to_string().trim_end_matches('.').to_lowercase());
                         reader.report(Diagnostic::error("bad-base64", message), node.span);
                         return Err(Fault::Reported);
                     }

@@ -17,7 +17,7 @@ const OTHER_REQUESTS: &[&str] = &["subscribe", "unsubscribe", "raw", "send_bytes
 const HTTP: &[&str] = &["http"];
 const FEDERATION: &[&str] = &["federation"];
 const RUN: &[&str] = &["run"];
-/// What is sent without waiting for its answer.
+/// What is sent without waiting for its response.
 const UNANSWERED: &[&str] = &["cancel", "close_stdin", "signal"];
 
 /// Each key that is not for all actions, with those that it is for.
@@ -84,8 +84,8 @@ pub(super) fn check(reader: &mut Reader<'_>, node: &Node, draft: &StepDraft, act
     }
     if let (Some(_), Some(key)) = (draft.times, span_of("save").or(span_of("snapshot"))) {
         meaningless(
-            "`times` gives many answers, of which none can be kept".into(),
-            "leave out `times`, or use `distinct` to compare the answers",
+            "`times` returns several responses, and none of them can be saved".into(),
+            "leave out `times`, or use `distinct` to compare the responses",
             key,
         );
     }
@@ -95,7 +95,7 @@ pub(super) fn check(reader: &mut Reader<'_>, node: &Node, draft: &StepDraft, act
     if draft.task.is_some() {
         for name in ["retry", "no_answer"] {
             if let Some(key) = span_of(name) {
-                let hint = "leave one of them out: a task that does not end by the deadline of its step is cancelled, and fails";
+                let hint = "leave one of them out: a task that does not end by the deadline of its step is canceled, and fails";
                 meaningless(format!("`{name}` means nothing with `task`"), hint, key);
             }
         }
@@ -104,7 +104,7 @@ pub(super) fn check(reader: &mut Reader<'_>, node: &Node, draft: &StepDraft, act
         for name in ["expect", "result", "tool_error", "rpc_error", "fails", "save", "snapshot", "within"] {
             if let Some(key) = span_of(name) {
                 let hint = "a request has an `id` and a `method`; what follows can be matched with `notifications`";
-                meaningless(format!("`{name}` needs an answer, which only a request gets"), hint, key);
+                meaningless(format!("`{name}` needs a response, which only a request gets"), hint, key);
             }
         }
         return;
@@ -153,7 +153,7 @@ fn is_unanswered(action: &Action) -> bool {
 fn hint(key: &str, action: &str, actions: &[&str]) -> String {
     match key {
         "tool_error" if !matches!(action, "http" | "run" | "handshake" | "parallel") => {
-            "only tools answer with `isError`; write `rpc_error`".into()
+            "only tools return `isError`; write `rpc_error`".into()
         }
         "rpc_error" | "fails" | "tool_error" if action == "handshake" => "a test whose handshake fails never gets to its steps".into(),
         "rpc_error" | "fails" | "tool_error" if action == "run" => "expect its code: `expect: { code: 1 }`".into(),

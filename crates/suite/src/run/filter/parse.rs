@@ -154,7 +154,7 @@ impl Parser {
             None if otherwise.is_empty() => format!("a condition is one of {}", listed(names())),
             None => otherwise.to_owned(),
         };
-        self.error(&format!("`{word}` is no condition"), name, &hint)
+        self.error(&format!("invalid filter: unknown condition `{word}`"), name, &hint)
     }
 
     fn matcher(&mut self, field: Field, open: usize) -> Result<TextMatch, Box<Diagnostic>> {

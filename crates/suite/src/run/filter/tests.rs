@@ -86,10 +86,10 @@ fn a_mistake_is_told_with_its_place() {
     };
     check("", 1, 1, "this filter is empty", "name(login)");
     check("  ", 1, 1, "this filter is empty", "name(login)");
-    check("nmae(x)", 1, 4, "`nmae` is no condition", "did you mean `name`?");
-    check("tags(x)", 1, 4, "`tags` is no condition", "did you mean `tag`?");
-    check("zzz(x)", 1, 3, "`zzz` is no condition", "one of `name`, `test`, `tag`");
-    check("checkout", 1, 8, "`checkout` is no condition", "name(checkout) or tag(checkout)");
+    check("nmae(x)", 1, 4, "invalid filter: unknown condition `nmae`", "did you mean `name`?");
+    check("tags(x)", 1, 4, "invalid filter: unknown condition `tags`", "did you mean `tag`?");
+    check("zzz(x)", 1, 3, "invalid filter: unknown condition `zzz`", "one of `name`, `test`, `tag`");
+    check("checkout", 1, 8, "invalid filter: unknown condition `checkout`", "name(checkout) or tag(checkout)");
     check("tag", 1, 3, "expected `(` after `tag`", "tag(…)");
     check("tag(a) &", 8, 1, "expected a condition after `&`", "remove the operator");
     check("tag(a) and )", 8, 3, "expected a condition after `and`", "remove the operator");

@@ -4,7 +4,7 @@ use super::judge::is_tool_error;
 use super::request::{Request, fill, fill_object, fill_text, request};
 use crate::judge::{Origin, Payload, pretty};
 use crate::plan::{Action, Bytes, HttpRequest, Listing, Mishap, Step, TaskCall};
-use crate::run::resilience::{self, Persisted, Policy, Setback, mishap_of, persist};
+use crate::run::resilience::{self, Policy, RequestError, RetriedRequest, mishap_of, persist};
 use crate::run::sessions::Open;
 use mcproof_analysis::diagnosis::{self, Asker, Scene};
 use mcproof_client::jsonrpc::RpcError;
@@ -22,7 +22,7 @@ pub(in crate::run) struct Answer {
     pub(in crate::run) elapsed: Duration,
 }
 
-/// An answer that is no result.
+/// A response that is no result.
 #[derive(Clone, Debug)]
 pub(in crate::run) enum Refusal {
     Rpc(RpcError),
@@ -43,7 +43,7 @@ impl fmt::Display for Refusal {
 pub(super) struct Done {
     /// `None` where there is nothing to look at.
     pub(super) outcome: Result<Option<Answer>, Diagnostic>,
-    /// What kept the answer from coming.
+    /// What kept the response from coming.
     pub(super) mishap: Option<Mishap>,
     /// One for each time that it was tried.
     pub(super) exchanges: Vec<Exchange>,
@@ -161,8 +161,8 @@ impl Tried {
         Self { outcome, mishap: None, earlier: Vec::new(), last: None }
     }
 
-    async fn of(persisted: Persisted<Result<Answer, Diagnostic>>, method: &str, open: &Open, faults_before: usize) -> Self {
-        let Persisted { outcome, mishap, earlier, last, given_up } = persisted;
+    async fn of(persisted: RetriedRequest<Result<Answer, Diagnostic>>, method: &str, open: &Open, faults_before: usize) -> Self {
+        let RetriedRequest { outcome, mishap, earlier, last, given_up } = persisted;
         let outcome = match outcome {
             Ok(answered) => answered.map(Some),
             Err(setback) => Err(resilience::explain(setback, method, open, earlier.len() + 1, faults_before, given_up).await),
@@ -177,11 +177,11 @@ async fn ask(action: &Action, request: &Request, open: &Open, deadline: Deadline
     let tool = request.target.as_deref().filter(|_| is_call);
     let send = || async move {
         let sent = open.session.request_rounds(request.method, Some(request.params.clone()), deadline).await;
-        sent.map_err(Setback::Call)
+        sent.map_err(RequestError::Call)
     };
-    let Persisted { outcome, mishap, earlier, last, given_up } = persist(open, policy, tool, deadline.idle, send, mishap_of).await;
+    let RetriedRequest { outcome, mishap, earlier, last, given_up } = persist(open, policy, tool, deadline.idle, send, mishap_of).await;
     let outcome = outcome.map(|reply| Ok(answer(reply, is_call)));
-    Tried::of(Persisted { outcome, mishap, earlier, last, given_up }, request.method, open, faults_before).await
+    Tried::of(RetriedRequest { outcome, mishap, earlier, last, given_up }, request.method, open, faults_before).await
 }
 
 /// Calls a tool as a task, and gives its result once it has ended.
@@ -193,8 +193,8 @@ async fn as_task(request: &Request, task: TaskCall, open: &Open, deadline: Durat
         Ok(Called::Task(mut task)) => task.finish(session, end.saturating_duration_since(Instant::now())).await,
         Ok(Called::Answered(reply)) if reply.answer.is_err() => return Ok(Some(answer(reply, true))),
         Ok(Called::Answered(reply)) => {
-            let message = "the call was answered at once, and never became a task".to_owned();
-            return Err(flawed("not-a-task", message, Some(reply.frame)).hint("leave out `task` if the server may answer at once"));
+            let message = "the call returned at once and did not become a task".to_owned();
+            return Err(flawed("not-a-task", message, Some(reply.frame)).hint("leave out `task` if the server may respond at once"));
         }
         Err(failure) => Err(failure),
     };
@@ -218,7 +218,7 @@ async fn cancel(
     match open.session.request_and_cancel(request.method, Some(request.params.clone()), after, &reason).await {
         Err(CallFailure::Cancelled { .. }) => Ok(None),
         Ok(Reply { elapsed, frame, .. }) => {
-            let message = format!("the call was answered after {}, before it was cancelled", show(elapsed));
+            let message = format!("the response arrived after {}, before the call was canceled", show(elapsed));
             let diagnostic = Diagnostic::error("answered-before-cancelled", message).hint("shorten `after`, or call what takes longer");
             Err(diagnostic.evidence(diagnosis::evidence(&open.tap.transcript(), Some(frame))))
         }
@@ -294,7 +294,7 @@ async fn list(listing: Listing, open: &Open, deadline: Duration, policy: Policy<
 }
 
 /// The outer error is one of the wire, the inner one of the list that came.
-async fn list_once(listing: Listing, open: &Open, deadline: Duration) -> Result<Result<Answer, Diagnostic>, Setback> {
+async fn list_once(listing: Listing, open: &Open, deadline: Duration) -> Result<Result<Answer, Diagnostic>, RequestError> {
     let method = listing.method();
     let (key, name) = match listing {
         Listing::Tools => ("tools", "name"),
@@ -308,7 +308,7 @@ async fn list_once(listing: Listing, open: &Open, deadline: Duration) -> Result<
             let payload = Payload::of(error.to_value());
             return Ok(Ok(Answer { result: Err(Refusal::Rpc(error)), payload, frame: Some(frame), elapsed: Duration::ZERO }));
         }
-        Err(failure) => return Err(Setback::List(failure)),
+        Err(failure) => return Err(RequestError::List(failure)),
     };
     if listing == Listing::Tools {
         open.outputs.learn(&listed).await;
@@ -335,7 +335,7 @@ fn shape(action: &Action, answer: &Answer) -> Option<Diagnostic> {
     let flaw = match (result, result.get("content")) {
         (Value::Object(_), Some(Value::Array(_))) => return None,
         (Value::Object(result), None) => match result.get("resultType").and_then(Value::as_str) {
-            Some("input_required") => "the server asks for input, and no policy says how to answer",
+            Some("input_required") => "the server requests input, and no client response is configured",
             // An extension's result type has a shape of its own.
             Some(kind) if kind != "complete" => return None,
             _ => "the result of a tool has to have `content`",

@@ -1,4 +1,4 @@
-//! Holds an answer against the expectations of its step. No I/O.
+//! Holds a response against the expectations of its step. No I/O.
 
 use super::act::{Answer, Refusal, show};
 use crate::judge::{Payload, mismatch, pretty};
@@ -17,7 +17,7 @@ pub(super) fn judge(step: &Step, answer: &Answer, scope: &Map<String, Value>) ->
     }
     if let Some(matcher) = payload {
         let differences = matcher.compare(&answer.payload, scope);
-        diagnostics.extend(mismatch("answer", differences, &answer.payload.value).map(|found| found.at(matcher.place().clone())));
+        diagnostics.extend(mismatch("response", differences, &answer.payload.value).map(|found| found.at(matcher.place().clone())));
     }
     if let (Some(matcher), Ok(raw)) = (result, &answer.result) {
         let differences = matcher.compare(&Payload::of(raw.clone()), scope);
@@ -27,13 +27,13 @@ pub(super) fn judge(step: &Step, answer: &Answer, scope: &Map<String, Value>) ->
         diagnostics.extend(judge_names(&names.value, found).map(|diagnostic| diagnostic.at(names.place.clone())));
     }
     if let Some(within) = step.within.as_ref().filter(|within| answer.elapsed > within.value) {
-        let message = format!("the answer took {}, longer than {}", show(answer.elapsed), show(within.value));
+        let message = format!("the response took {}, longer than {}", show(answer.elapsed), show(within.value));
         diagnostics.push(Diagnostic::error("too-slow", message).at(within.place.clone()));
     }
     diagnostics
 }
 
-/// Whether the step expects that no answer comes, for this reason.
+/// Whether the step expects that no response comes, for this reason.
 pub(super) fn expects(step: &Step, mishap: Mishap) -> bool {
     matches!(&step.expect.failure, Some(Spanned { value: ExpectedFailure::NoAnswer(mishaps), .. }) if mishaps.contains(&mishap))
 }
@@ -51,8 +51,8 @@ fn judge_outcome(expected: Option<&ExpectedFailure>, answer: &Answer, scope: &Ma
             unexpected(format!("{wanted}, found {refusal}"))
         }
         (None, Ok(_)) if is_error => unexpected(format!("expected success, found an `isError` result: {}", text())),
-        (Some(ExpectedFailure::NoAnswer(_)), Ok(_)) => unexpected("expected that no answer comes, found one".into()),
-        (Some(ExpectedFailure::NoAnswer(_)), Err(refusal)) => unexpected(format!("expected that no answer comes, found {refusal}")),
+        (Some(ExpectedFailure::NoAnswer(_)), Ok(_)) => unexpected("expected no response, found one".into()),
+        (Some(ExpectedFailure::NoAnswer(_)), Err(refusal)) => unexpected(format!("expected no response, found {refusal}")),
         (Some(ExpectedFailure::Either), Err(_)) | (None, Ok(_)) => Ok(()),
         (Some(ExpectedFailure::Either), Ok(_)) if is_error => Ok(()),
         (Some(ExpectedFailure::Either), Ok(_)) => unexpected("expected a failure, but the call succeeded".into()),
@@ -83,10 +83,10 @@ fn judge_names(expected: &[String], found: &Map<String, Value>) -> Option<Diagno
     let extra: Vec<&str> = found.keys().map(String::as_str).filter(|name| !expected.iter().any(|known| known == name)).collect();
     let part = |names: &[&str], label: &str| (!names.is_empty()).then(|| format!("{label} {}", names.join(", ")));
     let parts: Vec<String> = [part(&missing, "missing:"), part(&extra, "not expected:")].into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| Diagnostic::error("unexpected-names", format!("the list is not as expected; {}", parts.join("; "))))
+    (!parts.is_empty()).then(|| Diagnostic::error("unexpected-names", format!("list does not match: {}", parts.join("; "))))
 }
 
-/// What the step saves of its answer, and what it cannot.
+/// What the step saves of its response, and what it cannot.
 pub(super) fn save(step: &Step, answer: &Answer) -> (Map<String, Value>, Vec<Diagnostic>) {
     let result = answer.result.as_ref().map_or(Value::Null, Clone::clone);
     let (mut saved, mut diagnostics) = (Map::new(), Vec::new());

@@ -22,9 +22,9 @@ const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
 /// The output schemas of a session, once its tools were listed.
 #[derive(Default)]
-pub(in crate::run) struct Outputs(Mutex<Option<Known>>);
+pub(in crate::run) struct Outputs(Mutex<Option<OutputSchemas>>);
 
-struct Known {
+struct OutputSchemas {
     /// Of all tools; none if they cannot be listed.
     names: Option<Vec<String>>,
     schemas: HashMap<String, Value>,
@@ -32,7 +32,7 @@ struct Known {
     frame: Option<FrameId>,
 }
 
-impl Known {
+impl OutputSchemas {
     fn of(listed: &Listed) -> Self {
         let schema = |tool: &Value| Some((tool.get("name")?.as_str()?.to_owned(), tool.get("outputSchema")?.clone()));
         let all = listed.items.iter().chain(listed.rejected.iter().map(|(tool, _)| tool));
@@ -44,10 +44,10 @@ impl Known {
 impl Outputs {
     /// The session has listed its tools.
     pub(super) async fn learn(&self, listed: &Listed) {
-        *self.0.lock().await = Some(Known::of(listed));
+        *self.0.lock().await = Some(OutputSchemas::of(listed));
     }
 
-    /// What the answer to a call owes to its schema.
+    /// What the response to a call owes to its schema.
     pub(super) async fn check(
         &self,
         step: &Step,
@@ -85,18 +85,18 @@ impl Outputs {
     }
 
     /// What the last list told, or a new one if it is no longer true.
-    async fn known(&self, open: &Open, deadline: Duration) -> MutexGuard<'_, Option<Known>> {
+    async fn known(&self, open: &Open, deadline: Duration) -> MutexGuard<'_, Option<OutputSchemas>> {
         let mut known = self.0.lock().await;
         let stale = known.as_ref().is_some_and(|known| changed_since(open, known.frame));
         if stale || known.is_none() {
             // A tool that can be called without being listed breaks another rule than this one.
             let listed = open.session.list("tools/list", "tools", deadline).await;
             *known = Some(match listed {
-                Ok(listed) => Known::of(&listed),
+                Ok(listed) => OutputSchemas::of(&listed),
                 Err(failure) => {
-                    let text = format!("answers are not held against what the tools declare, since these cannot be listed: {failure}");
+                    let text = format!("responses are not validated against output schemas, because the tools cannot be listed: {failure}");
                     let frame = open.tap.record(Direction::Local, FrameBody::Note { text });
-                    Known { names: None, schemas: HashMap::new(), frame: Some(frame) }
+                    OutputSchemas { names: None, schemas: HashMap::new(), frame: Some(frame) }
                 }
             });
         }
@@ -109,7 +109,7 @@ fn changed_since(open: &Open, frame: Option<FrameId>) -> bool {
 }
 
 fn judge(tool: &str, schema: &Value, result: &Value) -> Option<Diagnostic> {
-    let hint = "answer as the `outputSchema` says; `validate_output: false` leaves the step unchecked";
+    let hint = "return what the `outputSchema` declares; `validate_output: false` turns the check off for this step";
     match output_flaw(schema, result)? {
         OutputFlaw::Missing => {
             let message = format!("`{tool}` declares an `outputSchema`, and its result has no `structuredContent`");
@@ -127,7 +127,7 @@ fn judge(tool: &str, schema: &Value, result: &Value) -> Option<Diagnostic> {
             Some(Diagnostic::error("costly-output-schema", message).hint(hint))
         }
         OutputFlaw::NoSchema(reason) => {
-            let message = format!("the `outputSchema` of `{tool}` is no valid JSON Schema: {reason}");
+            let message = format!("the `outputSchema` of `{tool}` is not a valid JSON Schema: {reason}");
             let diagnostic = Diagnostic::error("bad-output-schema", message);
             Some(Diagnostic {
                 actual: Some(pretty(schema)),
