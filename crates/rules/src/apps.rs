@@ -94,7 +94,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         lenience: None,
         judge: Judge::Each(page_is_html),
-        why: "without the doctype browsers lay it out as pages of the nineties, each in its own way; what is no HTML is shown as text",
+        why: "without the doctype browsers lay it out as pages of the nineties, each in its own way; anything that is not HTML is shown as text",
         remedy: "send the whole built page; a fragment has to be put into a document",
         sdks: &[],
         bad: r#"
@@ -136,7 +136,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         lenience: Some("a client without the extension does not look at `_meta.ui`, so that the same tool serves both"),
         judge: Judge::Together(tools_are_negotiated),
-        why: "a tool that is of use only with its page is offered where nobody shows the page",
+        why: "a tool that works only with its page is offered to clients that cannot show the page",
         remedy: "look whether the client declares `io.modelcontextprotocol/ui`, and leave `_meta.ui` and tools for pages alone out if not",
         sdks: &[("TypeScript", "`getUiCapability(clientCapabilities)` of `@modelcontextprotocol/ext-apps/server`")],
         bad: r#"
@@ -248,9 +248,9 @@ fn is_type_of_apps(found: &str) -> bool {
 fn page_is_html(conversation: &Conversation<'_>) -> Judgement {
     flaw_of_pages(conversation, |content| {
         let text = content.get("text").and_then(Value::as_str).map(|text| text.as_bytes().to_vec());
-        // What is no Base64 is told by a rule of its own.
+        // Invalid Base64 is reported by `content-is-base64`.
         let bytes = text.or_else(|| STANDARD.decode(content.get("blob")?.as_str()?).ok())?;
-        let Ok(text) = std::str::from_utf8(&bytes) else { return Some("is no UTF-8".to_owned()) };
+        let Ok(text) = std::str::from_utf8(&bytes) else { return Some("is not valid UTF-8".to_owned()) };
         match without_comments(text).get(..DOCTYPE.len()) {
             Some(start) if start.eq_ignore_ascii_case(DOCTYPE) => None,
             _ if text.trim().is_empty() => Some("is empty".to_owned()),

@@ -310,7 +310,7 @@ fn resource_metadata_is_valid(conversation: &Conversation<'_>) -> Judgement {
         let (vain, frames) = in_vain(conversation, "resource-metadata");
         return match metadata_hint(headers) {
             Some(_) if !vain.is_empty() => {
-                Judgement::Broken(vec![Violation::new(format!("the document that the 401 names is no JSON object: {vain}"), frames)])
+                Judgement::Broken(vec![Violation::new(format!("the document that the 401 names is not a JSON object: {vain}"), frames)])
             }
             _ => Judgement::Untestable("there is no such document: see unauthorized-names-metadata".into()),
         };

@@ -110,7 +110,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         lenience: None,
         judge: Judge::Each(without_name_is_refused),
-        why: "whatever tool it is that answers, nobody asked for it",
+        why: "the tool that responds is not the one that was requested",
         remedy: "answer a call whose `params` lack `name` with the error -32602",
         sdks: &[],
         bad: r#"

@@ -59,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         lenience: OFTEN_BROKEN,
         judge: Judge::Each(is_declared),
-        why: "clients do not ask for what is not declared, so nobody ever sees it",
+        why: "clients request only what is declared, so an undeclared feature is never used",
         remedy: "declare the capability in the answer to the handshake",
         sdks: &[],
         bad: r#"

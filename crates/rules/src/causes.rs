@@ -239,7 +239,7 @@ pub(super) fn fold(rulings: &mut [Ruling], conversations: &[Conversation<'_>]) {
     }
 }
 
-/// Whose responses come to somebody else gets answers that it has not asked for, and others never.
+/// When responses reach the wrong client, it receives responses it did not request, and its own never arrive.
 fn fold_crossed(rulings: &mut [Ruling], conversations: &[Conversation<'_>]) {
     let is_of_two = |finding: &Finding| conversations[finding.take].probes(OWN_STREAM).next().is_some();
     let is_told = |ruling: &mut Ruling, cause: &str| ruling.rule == cause && findings(ruling).any(|finding| is_of_two(finding));

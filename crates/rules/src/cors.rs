@@ -1,4 +1,4 @@
-//! Whether web pages can talk to a server: judged if somebody asked for it, or if the server shows that it wants them to.
+//! Whether web pages can use a server: judged if requested, or if the server responds as if web pages were meant to use it.
 //! Source: the Fetch standard, CORS protocol.
 
 use super::http::{evidence, is_success};
@@ -228,7 +228,7 @@ fn preflight<'a, 'c>(conversation: &'c Conversation<'a>) -> Result<(Asked<'a, 'c
     let welcomes_pages = response.iter().any(|(name, _)| name.starts_with("access-control-allow-"));
     match asked.probed.subject.is_some() || welcomes_pages {
         true => Ok((asked, http)),
-        false => Err(Judgement::NotApplicable("nobody asked for a browser, and the server does not answer preflights".into())),
+        false => Err(Judgement::NotApplicable("browser checks were not requested, and the server does not respond to preflights".into())),
     }
 }
 
@@ -252,7 +252,7 @@ fn allowed_origin(http: &HttpExchange<'_>) -> String {
     )
 }
 
-/// MCP asks no server to serve pages: what is broken for them is an error only if somebody asked for a browser.
+/// MCP asks no server to serve pages: what is broken for them is an error only if browser checks were requested.
 fn broken(conversation: &Conversation<'_>, message: String, asked: &Asked<'_, '_>) -> Judgement {
     let is_asked_for = conversation.probe("preflight").is_some_and(|preflight| preflight.probed.subject.is_some());
     let lenience =

@@ -513,7 +513,7 @@ fn is_utf8(conversation: &Conversation<'_>) -> Judgement {
             Some((read.frame.id, format!("byte {byte:#04x} at offset {at}")))
         })
         .collect();
-    together(&wrong, |what, more| format!("an event is no UTF-8: {what}{}", and_more(more)))
+    together(&wrong, |what, more| format!("an event is not valid UTF-8: {what}{}", and_more(more)))
 }
 
 fn ends_lines_with_lf(conversation: &Conversation<'_>) -> Judgement {
@@ -650,7 +650,7 @@ fn endpoint_has_same_origin(conversation: &Conversation<'_>) -> Judgement {
                 url.origin().ascii_serialization(),
                 stream.origin().ascii_serialization()
             ),
-            Err(_) => format!("the endpoint `{}` is no URL", excerpt(data.as_bytes())),
+            Err(_) => format!("the endpoint `{}` is not a valid URL", excerpt(data.as_bytes())),
         };
         violations.push(Violation::new(problem, [frame]));
     }

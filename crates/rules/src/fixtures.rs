@@ -622,7 +622,7 @@ fn stream_resumes(conversation: &Conversation<'_>) -> Judgement {
         })
     };
     let message = match (has_field("id"), has_field("retry"), answered) {
-        (false, ..) => format!("the stream of `{TOOL}` is closed before it had an event with an id, so that nobody can resume it"),
+        (false, ..) => format!("the stream of `{TOOL}` is closed before it had an event with an id, so that it cannot be resumed"),
         (true, false, _) => format!("the stream of `{TOOL}` is closed without `retry`"),
         (true, true, None) => format!("whoever resumes the stream of `{TOOL}` gets no answer"),
         (true, true, Some(_)) => return Judgement::Pass,

@@ -55,7 +55,7 @@ pub(super) const RULES: &[Rule] = &[
         lenience: None,
         judge: Judge::Each(result_has_status_200),
         why: "clients look at the status first: they take an error status for a failure, and 202 for the answer to a notification",
-        remedy: "answer requests that succeed with status 200",
+        remedy: "respond with status 200 to requests that succeed",
         sdks: &[],
         bad: r#"
             > POST /mcp
@@ -78,7 +78,7 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(error_has_status_200),
         why: "clients look at the status first: they take 404 for the end of the session, 202 for a notification that was taken, and of any \
               other status they report the number instead of the error, or wait for a response until their deadline",
-        remedy: "answer with status 200 and the JSON-RPC error; 4xx is for what is wrong with the HTTP request",
+        remedy: "respond with status 200 and the JSON-RPC error; 4xx is for what is wrong with the HTTP request",
         sdks: &[],
         bad: r#"
             @ unknown-method
@@ -102,7 +102,7 @@ pub(super) const RULES: &[Rule] = &[
         lenience: None,
         judge: Judge::Each(notification_gets_202),
         why: "with another status some clients look for a message in the body, and others take the handshake for failed",
-        remedy: "answer notifications and responses with 202 and no body",
+        remedy: "respond to notifications and responses with 202 and no body",
         sdks: &[],
         bad: r#"
             > POST /mcp
@@ -256,7 +256,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-malformed-body-is-4xx",
         area: Area::Http,
-        law: "a body that is no JSON is answered with a status from 400 to 499",
+        law: "a body that is not valid JSON gets a status from 400 to 499",
         laws: &[
             Law { revisions: "2024-11-05"..="2024-11-05", keyword: Keyword::Must, source: "basic/transports#http-with-sse" },
             Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports#sending-messages-to-the-server" },
@@ -266,7 +266,7 @@ pub(super) const RULES: &[Rule] = &[
         lenience: None,
         judge: Judge::Each(malformed_body_is_4xx),
         why: "a status of success says that the message was taken; 5xx sets off alarms and retries for what the client did wrong",
-        remedy: "catch the failure of the parser, and answer with 400 and the error -32700",
+        remedy: "catch the parse error, and respond with 400 and the error -32700",
         sdks: &[("TypeScript", "an error handler after `express.json()` that answers with 400")],
         bad: r#"
             @ malformed-body
@@ -288,7 +288,7 @@ pub(super) const RULES: &[Rule] = &[
         lenience: None,
         judge: Judge::Each(wrong_content_type_is_4xx),
         why: "a browser lets any page post `text/plain` to any server without asking, and JSON only after a preflight",
-        remedy: "answer with 415 unless the content type is `application/json`",
+        remedy: "respond with 415 unless the content type is `application/json`",
         sdks: &[],
         bad: r#"
             @ plain
@@ -328,7 +328,7 @@ pub(super) const RULES: &[Rule] = &[
         lenience: None,
         judge: Judge::Each(batch_is_4xx),
         why: "an old client that sends one waits for answers that do not come, or gets them in a form that it does not expect",
-        remedy: "answer a body that is an array with 400",
+        remedy: "respond to a body that is an array with 400",
         sdks: &[],
         bad: r#"
             @ plain
@@ -356,7 +356,7 @@ pub(super) const RULES: &[Rule] = &[
         lenience: None,
         judge: Judge::Each(null_id_is_refused),
         why: "taken for a notification, it is dropped without a word, and the client waits for its answer",
-        remedy: "answer with 400 and the error -32600",
+        remedy: "respond with 400 and the error -32600",
         sdks: &[],
         bad: r#"
             @ plain
@@ -546,7 +546,7 @@ fn flaw_of_body(body: &[u8]) -> Option<String> {
         Err(error) if error.is_eof() || std::str::from_utf8(body).is_err() => None,
         Err(_) => Some(match not_a_number(body) {
             Some(number) => format!("has the number `{number}`, which JSON does not have"),
-            None => format!("is no JSON: `{}`", excerpt(body)),
+            None => format!("is not valid JSON: `{}`", excerpt(body)),
         }),
     }
 }
@@ -725,7 +725,7 @@ fn malformed_body_is_4xx(conversation: &Conversation<'_>) -> Judgement {
     match status {
         400..500 => Judgement::Pass,
         _ if is_told_on_the_stream => Judgement::Pass,
-        _ => one(format!("a body that is no JSON got status {status}"), &asked),
+        _ => one(format!("a body that is not valid JSON got status {status}"), &asked),
     }
 }
 

@@ -142,7 +142,7 @@ fn bodies_are_utf8(conversation: &Conversation<'_>) -> Judgement {
         let error = std::str::from_utf8(body).err()?;
         let at = error.valid_up_to();
         let around = excerpt(&body[at.saturating_sub(20)..(at + 20).min(body.len())]);
-        Some(Violation::new(format!("byte {at} of a body, 0x{:02x}, is no UTF-8: `{around}`", body[at]), [*frame]))
+        Some(Violation::new(format!("byte {at} of a body, 0x{:02x}, is not valid UTF-8: `{around}`", body[at]), [*frame]))
     });
     of_bodies(bodies.len(), violation)
 }

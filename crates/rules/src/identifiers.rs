@@ -22,7 +22,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         lenience: None,
         judge: Judge::Each(extension_ids_are_well_formed),
-        why: "an id without a prefix belongs to nobody, and two extensions of the same name cannot be told apart",
+        why: "an id without a prefix has no owner, and two extensions with the same name cannot be distinguished",
         remedy: "name extensions as keys of `_meta`, with a domain of your own in reverse: `com.example/name`",
         sdks: &[],
         bad: r#"

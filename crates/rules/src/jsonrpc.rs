@@ -50,12 +50,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "answer-echoes-id",
         area: Area::JsonRpc,
-        law: "an answer has the id of its request, with its value and its type",
+        law: "a response has the id of its request, with the same value and type",
         laws: RESPONSES,
         on: On::Any,
         lenience: None,
         judge: Judge::Each(answers_echo_ids),
-        why: "the id is all that a client has to find the request by; with another one the answer is dropped, and the request times out",
+        why: "a client finds the request by the id alone; a response with another id is dropped, and the request times out",
         remedy: "keep the id as the JSON value that came: a string stays a string, a number a number",
         sdks: &[("Go", "keep it as `json.RawMessage`, not as `int`")],
         bad: r#"
@@ -177,8 +177,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         lenience: None,
         judge: Judge::Each(answers_match_requests),
-        why: "an answer to nobody is an error in the client's log at best; at worst its id is that of a request to come",
-        remedy: "look for answers that go to another client, or that are sent after their request was cancelled and its id forgotten",
+        why: "a response without a request is at best an error in the client's log; at worst its id matches a later request",
+        remedy: "look for responses that go to another client, or that are sent after their request was canceled and its id discarded",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"ping"}

@@ -51,7 +51,7 @@ fn judge_all(rules: &[&'static Rule], conversations: &[Conversation<'_>], is_str
     judged.into_iter().filter_map(OnceLock::into_inner).collect()
 }
 
-/// Where no conversation came about, each rule lacks something else, and all for the same reason.
+/// The common reason why rules could not be judged, if no conversation was opened.
 fn common_reason(conversations: &[Conversation<'_>], rulings: &[Ruling]) -> Option<&'static str> {
     if conversations.is_empty() {
         return None;

@@ -67,7 +67,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         lenience: None,
         judge: Judge::Each(negotiates),
-        why: "with an error, a client of a newer revision cannot fall back; with an echo, both sides believe in a protocol that nobody wrote",
+        why: "with an error, a client of a newer revision cannot fall back; with an echo, both sides use a revision that does not exist",
         remedy: "answer the version asked for only if it is in the list of those that are supported, and else the newest of them",
         sdks: &[],
         bad: r#"
@@ -136,7 +136,7 @@ pub(super) const RULES: &[Rule] = &[
         lenience: None,
         judge: Judge::Each(stays_alive),
         why: "every request that was under way is lost, and most hosts do not start the server again",
-        remedy: "find the handler that ends the process: an error that nobody catches, or an exit where an error answer belongs",
+        remedy: "find the handler that ends the process: an uncaught error, or an exit where an error response belongs",
         sdks: &[
             ("TypeScript", "an unhandled rejection ends the process: `process.on('unhandledRejection', …)`"),
             ("Go", "recover from panics in handlers"),
