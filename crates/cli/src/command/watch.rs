@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 /// Monitor servers: probe them on a schedule, send alerts and serve a dashboard
 ///
-/// Reads targets and channels from a file. The file is reloaded when it changes and on SIGHUP; a file with errors is reported and
+/// Reads targets and channels from a file. The file is reloaded when it changes and on SIGHUP; a file with errors is
 /// not applied.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
 /// What a process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Part {
-    /// Everything: probe, send alerts and serve the dashboard
+    /// Probe, send alerts and serve the dashboard
     Serve,
     /// Only probe
     Worker,
