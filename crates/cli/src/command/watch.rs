@@ -17,18 +17,18 @@ use mcproof_watch::store::StoreFailure;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Watch servers: probe them on a timer, tell people when they fail, and show it
+/// Monitor servers: probe them on a schedule, send alerts and serve a dashboard
 ///
-/// Reads the targets, and whom to tell, from a file. A change of the file is taken over while it runs, and so is SIGHUP; a file
-/// with mistakes changes nothing.
+/// Reads targets and channels from a file. The file is reloaded when it changes and on SIGHUP; a file with errors is
+/// not applied.
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "Examples:
-  mcproof watch watch.yaml --check                     what it would do, without doing it
-  mcproof watch watch.yaml                             probe, tell, and serve the dashboard
-  mcproof watch watch.yaml --once                      for cron: probe each target once, and tell
+  mcproof watch watch.yaml --check                     validate the configuration and show it
+  mcproof watch watch.yaml                             probe, send alerts and serve the dashboard
+  mcproof watch watch.yaml --once                      for cron: probe each target once and send alerts
   mcproof watch watch.yaml --database postgres://db/watch --role worker
   mcproof watch test-alert watch.yaml                  send a test alert to each channel
   mcproof watch status watch.yaml                      state of each target: 0 if all are up, else 1
@@ -43,10 +43,10 @@ pub(crate) struct Arguments {
     /// The configuration, a YAML file
     #[arg(required = true)]
     config: Option<PathBuf>,
-    /// Only read the configuration, and say what it comes to
+    /// Validate the configuration, show it and exit
     #[arg(long)]
     check: bool,
-    /// Probe each target once, and again what fails, tell people, and end: 0 if all work and every page was taken, else 1
+    /// Probe each target once, retry failures, send alerts and exit: 0 if all targets are up and every alert was delivered, else 1
     #[arg(long, conflicts_with = "check")]
     once: bool,
     /// What this process does, where several share a database
@@ -62,11 +62,11 @@ pub(crate) struct Arguments {
 /// What a process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Part {
-    /// Everything: probe, tell, and serve the dashboard
+    /// Probe, send alerts and serve the dashboard
     Serve,
     /// Only probe
     Worker,
-    /// Only tell people
+    /// Only send alerts
     Notifier,
 }
 
@@ -86,17 +86,17 @@ pub(crate) struct Instead {
     /// Serve the dashboard here instead of where the file says
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Keep everything in this database instead of that of the file: sqlite:FILE or postgres://…
+    /// Store data in this database instead of the one in the file: sqlite:FILE or postgres://…
     #[arg(long, value_name = "URL")]
     database: Option<String>,
-    /// Probe from this region instead of that of the file
+    /// Probe from this region instead of the one in the file
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Send a test alert to each channel, and resolve it
+    /// Send a test alert to each channel and resolve it
     TestAlert(AlertArguments),
     /// Announce a deployment: expect contract changes for some time
     Deploy(desk::DeployArguments),
@@ -157,5 +157,5 @@ pub(crate) fn run(arguments: &Arguments, _watching: Watching) -> Result<Exit, Fa
 
 fn of_store(failure: &StoreFailure) -> Failure {
     let told = Failure::bad_input("no-database", format!("the database cannot be used: {failure}"));
-    told.hint(failure.hint().unwrap_or("look at `database`, or name another one with --database"))
+    told.hint(failure.hint().unwrap_or("check `database` in the configuration, or pass --database"))
 }
