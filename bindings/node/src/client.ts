@@ -369,7 +369,7 @@ export class Client {
     const what = { "elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots" }[method];
     const answer = what && this.#callbacks[what as keyof Answers];
     if (typeof answer !== "function") {
-      throw new Error(`no callback answers ${method}`);
+      throw new Error(`no callback for ${method}`);
     }
     return answer(params);
   }

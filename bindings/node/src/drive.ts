@@ -209,7 +209,7 @@ export class Drive {
     const listener = this.#listeners.get(params["session"] as string);
     try {
       if (!listener) {
-        throw new Error("nobody answers for this session");
+        throw new Error("no handler for requests of this session");
       }
       const result = await listener.asked(params["method"] as string, params["params"]);
       this.#reply({ id, result });

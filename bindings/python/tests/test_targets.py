@@ -128,10 +128,10 @@ def test_what_is_no_target_is_refused_with_what_is_one() -> None:
     _refuse(["a"], "carrier-pigeon", "there are memory, stdio, http, sse")
     _refuse({"stdio": ["a"]}, "http", "not given for http, only for stdio")
     _refuse({"stdoi": ["a"]}, None, "not stdoi")
-    _refuse(42, None, "an int is no server|a int is no server")
+    _refuse(42, None, "an int is not a server|a int is not a server")
     _refuse([], None, "is no server")
     _refuse(f"{FEATURES}:nothing", None, "has no `nothing`")
-    _refuse(f"{FEATURES}:asyncio", None, "is no server object")
+    _refuse(f"{FEATURES}:asyncio", None, "is not a server object")
     _refuse("no/such/file.py:server", None, "there is no file")
 
 

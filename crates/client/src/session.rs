@@ -116,18 +116,18 @@ impl Reply<Json> {
 /// Why a request got no answer.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CallFailure {
-    #[error("no answer to `{method}` within {}{}", show(*.after), .stage.map(|stage| format!(": {stage}")).unwrap_or_default())]
+    #[error("no response to `{method}` within {}{}", show(*.after), .stage.map(|stage| format!(": {stage}")).unwrap_or_default())]
     TimedOut {
         method: String,
         after: Duration,
         /// How far its exchange had come, where HTTP carries it.
         stage: Option<Stage>,
     },
-    #[error("`{method}` was cancelled after {}, as asked for", show(*.after))]
+    #[error("`{method}` was canceled after {}, as requested", show(*.after))]
     Cancelled { method: String, after: Duration },
-    #[error("the answer is no message: {0}")]
+    #[error("the response is not a valid message: {0}")]
     NotAnAnswer(Malformed),
-    #[error("the answer came as {0}")]
+    #[error("the response is {0}")]
     Lost(FaultKind),
     #[error("server wants authorization (status {}), which failed: {failure}", .head.status)]
     Unauthorized { head: Arc<HttpHead>, failure: AuthorizationFailure },
@@ -264,7 +264,7 @@ impl Session {
             // 404 for a session id means that the session is over: a client starts a new one (2025-11-25, transports,
             // session management). The request was not taken, so it is sent again.
             (Err(CallFailure::Unanswered(Unanswered::Response { head, .. })), Some((params, terms))) if head.status == 404 => {
-                self.tap.note("the server does not know our session any more: initializing anew");
+                self.tap.note("the server no longer knows the session: initializing again");
                 let (wire, dispatcher, transport) = (&self.wire, &self.dispatcher, self.handshake.transport);
                 // Boxed, so that a request does not carry the room for what hardly any needs.
                 match Box::pin(handshake::initialize(wire, dispatcher, &self.declared, &self.offer, transport)).await {

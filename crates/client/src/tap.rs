@@ -293,7 +293,7 @@ impl Tap {
         let gap = state.last.front().filter(|_| state.dropped > 0).map(|next| {
             let bound = self.shared.bounds.bytes;
             let text =
-                format!("{} frames before this were counted and not kept: the newest fill the bound of {bound} bytes", state.dropped);
+                format!("{} earlier frames were counted but not stored: the limit is {bound} bytes", state.dropped);
             // The place and the number of the last one that is missing.
             Frame { id: FrameId(next.id.0 - 1), at: next.at, direction: Direction::Local, body: FrameBody::Note { text } }
         });

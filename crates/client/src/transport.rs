@@ -202,13 +202,13 @@ pub(crate) trait Inbox: Send + Sync + 'static {
 pub enum FaultKind {
     #[error("{0}")]
     Malformed(Malformed),
-    #[error("an answer to id {0}, which was never asked")]
+    #[error("a response with id {0}, which was never requested")]
     UnknownId(RequestId),
-    #[error("an answer to id \"{0}\", a text, where the request had the number {0}")]
+    #[error("a response with id \"{0}\", a string, where the request had the number {0}")]
     TextForNumber(i64),
-    #[error("another answer to id {0}, which was answered or given up before")]
+    #[error("another response with id {0}, whose request is complete or abandoned")]
     NotWaitedFor(RequestId),
-    #[error("an answer without an id: {0}")]
+    #[error("a response without an id: {0}")]
     NoId(String),
     #[error("a message in an event named `{0}`, which clients do not read")]
     OtherEvent(String),
@@ -226,7 +226,7 @@ pub enum FaultKind {
     UnfinishedLine,
     #[error("status {status} for a notification")]
     NotificationRefused { status: u16 },
-    #[error("a request while {most} of its requests, or 1 MiB of them, wait for it to take their answers")]
+    #[error("a request while {most} of its requests, or 1 MiB of them, wait for their responses to be read")]
     TooManyRequests { most: usize },
 }
 

@@ -193,7 +193,7 @@ async fn whatever_is_not_as_it_must_be_ends_the_flow() {
     }
     check(
         usual_with(without(server(), "registration_endpoint")),
-        "no way to get a client id from {as}: it offers no registration, takes no client metadata document of ours, and knows no client of ours",
+        "no way to get a client id from {as}: it offers no dynamic registration and accepts no client metadata document, and no client id is configured",
     )
     .await;
     check(
@@ -208,7 +208,7 @@ async fn whatever_is_not_as_it_must_be_ends_the_flow() {
     .await;
     check(
         Wish { redirect: "http://localhost:3000/callback?code={code}&state=other&iss={as}", ..usual() },
-        "the authorization response does not carry our `state`",
+        "the authorization response does not carry the `state` of the request",
     )
     .await;
     check(
@@ -228,12 +228,12 @@ async fn whatever_is_not_as_it_must_be_ends_the_flow() {
     .await;
     check(
         Wish { token: (200, json!({ "access_token": "two words", "token_type": "Bearer" })), ..usual() },
-        "the token endpoint {as}/token gave no token: its answer has no usable `access_token`",
+        "the token endpoint {as}/token gave no token: its response has no usable `access_token`",
     )
     .await;
     check(
         Wish { token: (200, json!({ "access_token": "of-somebody-else", "token_type": "Bearer" })), ..usual() },
-        "the server refuses the token that its own authorization server gave",
+        "the server rejects the token that its own authorization server issued",
     )
     .await;
 }

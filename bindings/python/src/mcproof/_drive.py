@@ -211,7 +211,7 @@ class Drive:
             left = deadline - time.monotonic()
             if left <= 0:
                 self._waiters[ident] = None
-                raise DriveError(f"mcproof drive did not answer `{method}` within {seconds:.0f} s")
+                raise DriveError(f"mcproof drive sent no response to `{method}` within {seconds:.0f} s")
             _wait(self._out, self._in if self._unsent else None, left)
             self._flush()
             for message in self._read():

@@ -79,11 +79,11 @@ pub(super) async fn redeem(web: &Web, purpose: &Purpose<'_>, ticket: Ticket<'_>)
     let document = answer.object().filter(|_| answer.status() == 200).ok_or_else(|| refused(answer.complaint()))?;
     let text = |name: &str| document.get(name).and_then(Value::as_str);
     let access = text("access_token").filter(|token| is_token(token));
-    let access = access.ok_or_else(|| refused("its answer has no usable `access_token`".into()))?;
+    let access = access.ok_or_else(|| refused("its response has no usable `access_token`".into()))?;
     match text("token_type") {
         Some(kind) if kind.eq_ignore_ascii_case("bearer") => {}
         Some(kind) => return Err(refused(format!("its token is of the type `{kind}`, not `Bearer`"))),
-        None => return Err(refused("its answer has no `token_type`".into())),
+        None => return Err(refused("its response has no `token_type`".into())),
     }
     let lifetime = document.get("expires_in").and_then(Value::as_u64).map(Duration::from_secs);
     let tokens = Tokens {
@@ -125,8 +125,8 @@ pub(super) async fn vouch(web: &Web, provider: &IdentityProvider, purpose: &Purp
     let text = |name: &str| document.get(name).and_then(Value::as_str);
     match (text("issued_token_type"), text("access_token")) {
         (Some(ID_ASSERTION), Some(assertion)) => Ok(Secret::new(assertion)),
-        (Some(ID_ASSERTION), None) => Err(refused("its answer has no `access_token`".into())),
-        (kind, _) => Err(refused(format!("it issued `{}`, not `{ID_ASSERTION}`", kind.unwrap_or("nothing that it names")))),
+        (Some(ID_ASSERTION), None) => Err(refused("its response has no `access_token`".into())),
+        (kind, _) => Err(refused(format!("it issued `{}`, not `{ID_ASSERTION}`", kind.unwrap_or("a token of unknown type")))),
     }
 }
 

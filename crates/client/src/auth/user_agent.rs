@@ -45,9 +45,9 @@ impl AuthorizationPage<'_> {
         let answer = self.web.page(self.url).await.map_err(|failure| failure.to_string())?;
         match answer.head.header("location") {
             Some(location) if (300..400).contains(&answer.status()) => {
-                self.url.join(location).map_err(|error| format!("the redirect leads to no URL: {error}"))
+                self.url.join(location).map_err(|error| format!("the redirect location is not a valid URL: {error}"))
             }
-            _ => Err(format!("it does not redirect at once, but answers with status {}: a person is needed there", answer.status())),
+            _ => Err(format!("HTTP {} instead of a redirect: the page needs a person", answer.status())),
         }
     }
 }

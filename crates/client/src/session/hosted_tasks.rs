@@ -71,7 +71,7 @@ impl Host {
             ("tasks/cancel", _) => Answered::Now(self.cancel(params, now)),
             ("tasks/result", _) => match self.find(params) {
                 Err(error) => Answered::Now(Err(error)),
-                Ok(_) if self.waiting.len() >= MOST_TASKS => Answered::Now(Err(refusal(INTERNAL_ERROR, "too many results are waited for"))),
+                Ok(_) if self.waiting.len() >= MOST_TASKS => Answered::Now(Err(refusal(INTERNAL_ERROR, "too many pending results"))),
                 Ok(task) => {
                     let wanted = (id.clone(), task.id.clone());
                     self.waiting.push(wanted);
@@ -137,7 +137,7 @@ impl Host {
     /// All on one page, so that no cursor was ever handed out.
     fn list(&self, params: &Value, now: Now) -> Result<Value, RpcError> {
         if params.get("cursor").is_some() {
-            return Err(refusal(INVALID_PARAMS, "this cursor was never given"));
+            return Err(refusal(INVALID_PARAMS, "unknown cursor"));
         }
         let tasks: Vec<_> = self.tasks.iter().map(|task| task.state(&self.policy, now.instant)).collect();
         Ok(json!({ "tasks": tasks }))
@@ -185,7 +185,7 @@ impl Hosted {
 
     fn result(&self) -> Result<Value, RpcError> {
         if self.cancelled.is_some() {
-            return Err(refusal(INVALID_PARAMS, "the task was cancelled and has no result"));
+            return Err(refusal(INVALID_PARAMS, "the task was canceled and has no result"));
         }
         let mut result = self.outcome.clone()?;
         relate(&mut result, &json!({ "taskId": self.id }));

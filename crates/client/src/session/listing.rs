@@ -26,11 +26,11 @@ pub struct Listed {
 pub enum ListFailure {
     #[error(transparent)]
     Call(#[from] CallFailure),
-    #[error("{method} was answered with {error}")]
+    #[error("{method} returned {error}")]
     Rpc { method: String, error: RpcError, frame: FrameId },
     #[error("the result of {method} has no array `{key}`")]
     NoArray { method: String, key: String, frame: FrameId },
-    #[error("{method} gave the cursor {cursor:?} a second time: its pages never end")]
+    #[error("{method} returned the cursor {cursor:?} twice: its pages never end")]
     RepeatedCursor { method: String, cursor: String, frame: FrameId },
     #[error("{method} has more than {MOST_PAGES} pages")]
     TooManyPages { method: String, frame: FrameId },

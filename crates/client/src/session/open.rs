@@ -175,7 +175,7 @@ impl<'a> Opening<'a> {
             Err(Setback::Lasting(failure)) => return Err(self.failed(attempt, None, failure).await),
             Err(Setback::Probed(_)) => {}
         }
-        self.tap.note("the server is started again, to try `initialize` on a process that was not probed");
+        self.tap.note("the server is restarted, to try `initialize` on a process that was not probed");
         attempt.discard(self.options.patience).await;
         let attempt = self.start_stdio(launch).await?;
         match self.initialize(&attempt, TransportKind::Stdio, None).await {
@@ -200,7 +200,7 @@ impl<'a> Opening<'a> {
             Ok(Ok(Probed::Legacy)) => return Ok(self.initialize(attempt, transport, None).await?),
             Ok(Ok(Probed::Silent)) => return Err(Setback::Probed(None)),
             Ok(Err(failure)) => return Err(failure.into()),
-            Err(_) => drop(self.tap.note("no answer to `server/discover` so far: `initialize` follows, and either answer counts")),
+            Err(_) => drop(self.tap.note("no response to `server/discover` so far: `initialize` follows, and either response counts")),
         }
         let mut initialize = pin!(self.initialize(attempt, transport, None));
         let initialized = tokio::select! {
@@ -447,7 +447,7 @@ impl<'a> Opening<'a> {
         match self.probe(attempt, transport, spawned, self.probe_budget()).await? {
             Probed::Modern(handshake) => Ok(*handshake),
             Probed::Legacy | Probed::Silent => {
-                Err(ConnectFailure::BadResult { method: DISCOVER, reason: "is not that of a modern server".into() })
+                Err(ConnectFailure::BadResult { method: DISCOVER, reason: "is not a modern server's".into() })
             }
         }
     }
@@ -573,7 +573,7 @@ impl<'a> Opening<'a> {
     fn authorizer(&self, endpoint: &Endpoint) -> Option<Arc<Authorizer>> {
         let options = self.options.authorization.as_ref()?;
         if endpoint.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
-            self.tap.note("no authorization is sought: the `Authorization` header is given");
+            self.tap.note("no token is requested: the `Authorization` header is set");
             return None;
         }
         let (fallback, version) = match self.era() {

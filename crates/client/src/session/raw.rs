@@ -192,7 +192,7 @@ impl Session {
         let url = match path.map(|path| endpoint.join(path)) {
             None => endpoint.clone(),
             Some(Ok(url)) if url.origin() == endpoint.origin() => url,
-            Some(_) => return Some(Err(unreachable(format!("`{}` is no path", path.map_or("", String::as_str)).into()))),
+            Some(_) => return Some(Err(unreachable(format!("`{}` is not a valid path", path.map_or("", String::as_str)).into()))),
         };
         let mut all = if question.in_session { self.headers_of(None) } else { Headers::new() };
         all.extend(question.headers.iter().cloned());

@@ -21,13 +21,13 @@ const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 /// Why a subscription could not be opened.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ListenFailure {
-    #[error("`{LISTEN}` came with 2026-07-28; this server speaks {version}, where `resources/subscribe` asks for updates")]
+    #[error("`{LISTEN}` came with 2026-07-28; this server speaks {version}, which uses `resources/subscribe` instead")]
     NotInThisRevision { version: String },
     #[error(transparent)]
     Call(#[from] CallFailure),
-    #[error("`{LISTEN}` was answered with {error}")]
+    #[error("`{LISTEN}` returned {error}")]
     Rpc { error: RpcError, frame: FrameId },
-    #[error("`{LISTEN}` was answered, and never acknowledged")]
+    #[error("`{LISTEN}` returned a response without acknowledging the subscription")]
     NeverAcknowledged { frame: FrameId },
     #[error("the subscription begins with `{method}` instead of its acknowledgement")]
     NotAcknowledgedFirst { method: String, frame: FrameId },
@@ -48,7 +48,7 @@ pub enum SubscriptionEnd {
     /// By the answer to `subscriptions/listen`, which is the graceful way.
     #[error("the server ended the subscription with {}", match &.0.answer { Ok(_) => "its answer".to_owned(), Err(error) => error.to_string() })]
     Answered(Reply),
-    #[error("the server cancelled the subscription")]
+    #[error("the server canceled the subscription")]
     Cancelled { frame: FrameId },
     #[error("the subscription broke off: {0}")]
     Broken(CallFailure),

@@ -78,11 +78,11 @@ pub enum TaskFailure {
     Call(#[from] CallFailure),
     #[error(transparent)]
     List(#[from] ListFailure),
-    #[error("{method} was answered with {error}")]
+    #[error("{method} returned {error}")]
     Rpc { method: &'static str, error: RpcError, frame: FrameId },
-    #[error("the answer to {method} is no task: {reason}")]
+    #[error("the response to {method} is not a task: {reason}")]
     NotATask { method: &'static str, reason: String, frame: FrameId },
-    #[error("task `{id}` asks for input that no policy of `answers` gives: {}", .wanted.join(", "))]
+    #[error("task `{id}` requests input that no client response covers: {}", .wanted.join(", "))]
     NoInput { id: String, wanted: Vec<String>, frame: FrameId },
     #[error("task `{id}` is still {status} after {}, {}", show(*.after), describe_cancelling(.cancelled))]
     TimedOut { id: String, status: TaskStatus, after: Duration, cancelled: Result<(), Box<Self>> },
@@ -90,8 +90,8 @@ pub enum TaskFailure {
 
 fn describe_cancelling(cancelled: &Result<(), Box<TaskFailure>>) -> String {
     match cancelled {
-        Ok(()) => "and was cancelled".to_owned(),
-        Err(failure) => format!("and could not be cancelled: {failure}"),
+        Ok(()) => "and was canceled".to_owned(),
+        Err(failure) => format!("and could not be canceled: {failure}"),
     }
 }
 
@@ -128,12 +128,12 @@ impl TaskState {
     /// Why this is no task.
     fn read(value: &Value, frame: FrameId) -> Result<Self, String> {
         let text = |key: &str| value.get(key).and_then(Value::as_str);
-        let status = text("status").ok_or("it has no text `status`")?;
+        let status = text("status").ok_or("it has no string `status`")?;
         // The extension put the unit into the name.
         let interval = value.get("pollInterval").or_else(|| value.get("pollIntervalMs"));
         Ok(Self {
-            id: text("taskId").ok_or("it has no text `taskId`")?.to_owned(),
-            status: TaskStatus::named(status).ok_or_else(|| format!("`{status}` is no status"))?,
+            id: text("taskId").ok_or("it has no string `taskId`")?.to_owned(),
+            status: TaskStatus::named(status).ok_or_else(|| format!("`{status}` is not a known status"))?,
             message: text("statusMessage").map(str::to_owned),
             poll_interval: interval.and_then(Value::as_u64).map(Duration::from_millis),
             value: value.clone(),
@@ -145,7 +145,7 @@ impl TaskState {
     fn of(id: &str, method: &'static str, value: &Value, frame: FrameId) -> Result<Self, TaskFailure> {
         let read = Self::read(value, frame).and_then(|state| match state.id == id {
             true => Ok(state),
-            false => Err(format!("it is about `{}`, not about `{id}`", state.id)),
+            false => Err(format!("it is for task `{}`, not `{id}`", state.id)),
         });
         read.map_err(|reason| TaskFailure::NotATask { method, reason, frame })
     }
@@ -224,8 +224,8 @@ mod tests {
         check(json!({ "taskId": "t", "status": "failed", "pollIntervalMs": 5000 }), Ok((TaskStatus::Failed, Some(5))));
         check(json!({ "taskId": "t", "status": "input_required", "pollInterval": -1 }), Ok((TaskStatus::InputRequired, None)));
         check(json!({ "taskId": "t", "status": "done" }), Err("`done` is no status"));
-        check(json!({ "taskId": "t" }), Err("it has no text `status`"));
-        check(json!({ "taskId": 1, "status": "working" }), Err("it has no text `taskId`"));
-        check(json!([]), Err("it has no text `status`"));
+        check(json!({ "taskId": "t" }), Err("it has no string `status`"));
+        check(json!({ "taskId": 1, "status": "working" }), Err("it has no string `taskId`"));
+        check(json!([]), Err("it has no string `status`"));
     }
 }

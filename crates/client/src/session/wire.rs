@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 /// Why a request is cancelled that nobody asked to cancel.
-pub(super) const TOO_LATE: &str = "no answer in time";
+pub(super) const TOO_LATE: &str = "no response in time";
 
 /// The connection, shared with the task that answers the server's requests.
 pub(super) struct Wire {

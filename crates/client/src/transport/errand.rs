@@ -47,7 +47,7 @@ impl Errand {
         let limits = Limits { body: LONGEST_ANSWER, ..Limits::default() };
         let pool = Pool::new(url, limits, network, &Tap::new()).map_err(|failure| {
             Broken::from(match failure {
-                AddressFailure::Scheme(_) => "this is no http:// or https:// URL".to_owned(),
+                AddressFailure::Scheme(_) => "not an http:// or https:// URL".to_owned(),
                 other => other.to_string(),
             })
         })?;
@@ -61,7 +61,7 @@ impl Errand {
     /// A sentence for people. Whether the request arrived is not known then.
     pub async fn send(self, method: &str, headers: &[(String, String)], body: Vec<u8>) -> Result<ErrandAnswer, Broken> {
         let unusable = |what: String| Broken::from(what);
-        let method = Method::from_bytes(method.as_bytes()).map_err(|_| unusable(format!("`{method}` is no method")))?;
+        let method = Method::from_bytes(method.as_bytes()).map_err(|_| unusable(format!("`{method}` is not a valid HTTP method")))?;
         let length = body.len();
         let path = &self.url[url::Position::BeforePath..url::Position::AfterQuery];
         let mut request = Request::new(Full::new(Bytes::from(body)));

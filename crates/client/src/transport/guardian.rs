@@ -326,7 +326,7 @@ fn guard(pipe: RawFd, mut watched: Vec<Watched>) -> ! {
             #[cfg(target_os = "linux")]
             None => holders::of_stdin(stdin, end),
             #[cfg(not(target_os = "linux"))]
-            None => unreachable!("{stdin} is not expected: processes register themselves"),
+            None => unreachable!("unexpected {stdin}: processes register themselves"),
         }
     }
     // SAFETY: ends this process without running what the parent registered for its exit.

@@ -137,7 +137,7 @@ impl Exchanger {
     /// first event is read, since it may never end.
     pub(crate) async fn ask(&self, question: &HttpQuestion, url: &Url, way: Way) -> Result<(Arc<HttpHead>, Vec<u8>), Broken> {
         let HttpQuestion { method, headers, body, is_anonymous, reads, .. } = question;
-        let method = Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is no HTTP method"))?;
+        let method = Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is not a valid HTTP method"))?;
         let mut all: Vec<(String, String)> = vec![("host".into(), authority(url))];
         if !is_anonymous {
             all.extend(self.bearer.as_ref().and_then(Bearer::header));
@@ -398,7 +398,7 @@ impl Exchanger {
             }
             if enough {
                 parser.finish();
-                self.tap.note("the event stream is closed by us: its request has its answer");
+                self.tap.note("the event stream is closed: its request has its response");
                 self.end(exchange, None);
                 return None;
             }
@@ -609,7 +609,7 @@ impl HttpConnection {
         let underway = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).requests.remove(request);
         if let Some(Underway { task, .. }) = underway {
             task.abort();
-            self.shared.exchanger.tap.note(format!("the HTTP exchange of request {request} is closed by us"));
+            self.shared.exchanger.tap.note(format!("the HTTP exchange of request {request} is closed by the client"));
         }
     }
 

@@ -101,14 +101,14 @@ enum Age {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressFailure {
-    #[error("`{0}` is no http:// or https:// URL")]
+    #[error("`{0}` is not an http:// or https:// URL")]
     Scheme(String),
     #[error("the URL names no host")]
     NoHost,
     #[error("the proxy cannot be used: {0}")]
     Proxy(String),
     /// See [`Destinations::Listed`].
-    #[error("{0} may not be reached: it is not among the hosts of --allow-host")]
+    #[error("{0} is not an allowed host: add it with --allow-host")]
     NotListed(String),
 }
 
@@ -368,7 +368,7 @@ impl Pool {
         tokio::spawn(async move {
             // Errors that concern an exchange are told there; this is what came between two of them.
             if let Err(error) = connection.await {
-                tap.note(format!("a connection to {server} is given up: {}", describe(&error)));
+                tap.note(format!("connection to {server} abandoned: {}", describe(&error)));
             }
         });
     }
@@ -470,7 +470,7 @@ async fn reach(host: &str, port: u16, destinations: &Destinations, dialing: &mut
     };
     // All of them: one that leads inside is reason enough not to trust the others.
     if let Some(inside) = addresses.iter().find(|address| !destinations.allow(address.ip())) {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} is no public address", inside.ip())));
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} is not a public address", inside.ip())));
     }
     let stream = TcpStream::connect(addresses.as_slice()).await?;
     dialing.connected();

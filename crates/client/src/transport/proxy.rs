@@ -202,15 +202,15 @@ pub(super) async fn open_tunnel(stream: &mut TcpStream, proxy: &Proxy, target: &
             return Err(broken(&"it closed the connection"));
         }
         if head.len() > LONGEST_HEAD {
-            return Err(broken(&format!("the head of its answer is larger than {LONGEST_HEAD} bytes")));
+            return Err(broken(&format!("the head of its response is larger than {LONGEST_HEAD} bytes")));
         }
     }
     let first = String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
     let status = first.strip_prefix("HTTP/1.").and_then(|rest| rest.split_once(' ')).map(|(_, status)| status.trim());
     match status {
         Some(status) if status.starts_with('2') => Ok(()),
-        Some(status) => Err(broken(&format!("it answered {status}"))),
-        None => Err(broken(&"its answer is no HTTP")),
+        Some(status) => Err(broken(&format!("HTTP {status}"))),
+        None => Err(broken(&"its response is not HTTP")),
     }
 }
 

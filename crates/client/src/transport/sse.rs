@@ -36,7 +36,7 @@ pub enum SseFailure {
     Address(#[from] AddressFailure),
     #[error("{0}")]
     Unreachable(Broken),
-    #[error("GET was answered with status {} and `{}`, not with an event stream", .0.status, .0.header("content-type").unwrap_or("no content type"))]
+    #[error("GET returned status {} and `{}`, not an event stream", .0.status, .0.header("content-type").unwrap_or("no content type"))]
     NoStream(Arc<HttpHead>),
     #[error("server wants authorization (status {}), which failed: {failure}", .head.status)]
     Unauthorized { head: Arc<HttpHead>, failure: AuthorizationFailure },
@@ -46,7 +46,7 @@ pub enum SseFailure {
     Flawed(FaultKind),
     #[error("the first event is `{0}`, not `endpoint`")]
     OtherEvent(String),
-    #[error("the endpoint `{0}` is no URL of the same origin")]
+    #[error("the endpoint `{0}` is not a URL of the same origin")]
     BadEndpoint(String),
 }
 

@@ -196,7 +196,7 @@ impl Task {
         }
         let frame = self.state.frame;
         if self.given.len() > MOST_INPUTS {
-            let reason = format!("it asks for input more than {MOST_INPUTS} times");
+            let reason = format!("it requests input more than {MOST_INPUTS} times");
             return Err(TaskFailure::NotATask { method: "tasks/get", reason, frame });
         }
         match wanted.is_empty() {

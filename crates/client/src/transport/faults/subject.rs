@@ -68,9 +68,9 @@ impl fmt::Display for Subject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Request { id, about } => write!(formatter, "the request {about} ({id})"),
-            Self::Answer { id, about } => write!(formatter, "the answer to {about} (request {id})"),
+            Self::Answer { id, about } => write!(formatter, "the response to {about} (request {id})"),
             Self::Other { what, about } => write!(formatter, "{what} {about}"),
-            Self::Unknown => formatter.write_str("what is no message"),
+            Self::Unknown => formatter.write_str("a line that is not a message"),
         }
     }
 }
