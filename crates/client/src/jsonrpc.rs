@@ -130,7 +130,7 @@ pub fn parse_within(bytes: &[u8], limits: JsonLimits) -> Result<Message, Malform
 
 /// The responses that clients which put up with more find in bytes that are no message: in an array, with any `jsonrpc`, with a number
 /// such as `1.0` as their id, with an `error` that is `null`.
-pub(crate) fn responses_of_the_tolerant(bytes: &[u8], limits: JsonLimits) -> Vec<(RequestId, Result<Json, RpcError>)> {
+pub(crate) fn tolerant_responses(bytes: &[u8], limits: JsonLimits) -> Vec<(RequestId, Result<Json, RpcError>)> {
     if !matches!(parse_members(bytes, limits), Ok(_) | Err(Flaw::NotAnObject(_))) {
         return Vec::new();
     }

@@ -1,11 +1,10 @@
 //! One conversation with a server: handshake or discovery, requests, shutdown. Interprets messages, never bytes.
 
-mod answering;
-mod bare;
-mod bounds;
+mod bare_connection;
 mod connect_failure;
 mod dispatcher;
 mod handshake;
+mod history_bounds;
 mod hosted_tasks;
 mod listing;
 mod modern;
@@ -14,15 +13,16 @@ mod open;
 mod param_headers;
 mod raw;
 mod renew;
+mod responder;
 mod rounds;
 mod sent;
 mod subscription;
 mod target;
 mod task;
-mod terms;
+mod wait_options;
 mod wire;
 
-pub use bare::open_bare;
+pub use bare_connection::open_bare;
 pub use connect_failure::ConnectFailure;
 pub use dispatcher::Fault;
 pub use listing::{ListFailure, Listed};
@@ -35,9 +35,9 @@ pub use sent::Sent;
 pub use subscription::{ListenFailure, Subscription, SubscriptionEnd, SubscriptionFailure};
 pub use target::{ConnectOptions, Locate, Reading, Startup, Target};
 pub use task::{Called, Task, TaskEnd, TaskFailure, TaskState, TaskStatus};
-pub use terms::{Cancellation, Canceller, Deadline, Terms};
+pub use wait_options::{Cancellation, Canceller, Deadline, Terms};
 
-pub(crate) use bounds::Room;
+pub(crate) use history_bounds::BacklogSlot;
 
 use crate::Tap;
 use crate::answers::Answers;
@@ -47,12 +47,12 @@ use crate::revision::{Era, TransportKind};
 use crate::transport::{
     Closed, Endpoint, Exit, FaultKind, HttpHead, Patience, Process, Resume, ShutdownReport, Stage, StdinUse, Unanswered,
 };
-use answering::{Answering, Policies};
 use dispatcher::Dispatcher;
 use handshake::Offer;
 use mcproof_record::{FrameId, Json, JsonObject};
 use modern::mirrored;
 use param_headers::ParamHeaders;
+use responder::{Responder, ResponsePolicies};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -152,7 +152,7 @@ fn describe_unanswered(why: &Unanswered) -> String {
         Unanswered::Unreachable(reason) => reason.to_string(),
         Unanswered::Response { head, excerpt, broken } => {
             let kind = head.header("content-type").unwrap_or("no content type");
-            let mut text = format!("the HTTP response has no answer in it: status {}, {kind}", head.status);
+            let mut text = format!("HTTP {}: not an MCP response, {kind}", head.status);
             if let Some(location) = head.header("location") {
                 text += &format!(", to {location}");
             }
@@ -179,7 +179,7 @@ pub struct Session {
     client: ClientProfile,
     /// What a legacy handshake declares.
     declared: ClientProfile,
-    policies: Policies,
+    policies: ResponsePolicies,
     offer: Offer,
     /// Modern HTTP: which arguments of which tool are mirrored into headers, as far as tools have been listed.
     param_headers: Mutex<ParamHeaders>,
@@ -187,7 +187,7 @@ pub struct Session {
     task_support: Mutex<TaskSupport>,
     tap: Tap,
     patience: Patience,
-    answering: Answering,
+    answering: Responder,
 }
 
 /// A process that listens, and its stdin.

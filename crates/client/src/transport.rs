@@ -1,16 +1,15 @@
 //! Ways to reach a server. A transport frames and delivers bytes; it never interprets methods.
 
-mod bound;
-mod capitals;
-mod census;
 mod command;
+mod connection_timing;
 mod decode;
 mod destinations;
-mod dialed;
-mod errand;
+mod direct_channel;
 mod faults;
 mod guardian;
 mod http;
+mod http_exchange;
+mod limits;
 mod line_channel;
 mod lines;
 mod listening;
@@ -19,30 +18,31 @@ mod process;
 mod programs;
 mod progress;
 mod proxy;
-mod shortcut;
+mod resource_usage;
 mod signal;
 mod sse;
 mod sse_events;
 mod stdio;
 mod stream;
 mod tls;
+mod uppercase_headers;
 
-pub use bound::{Bound, Broken, JsonLimits, Limits};
-pub use census::Census;
 pub use command::run_command;
+pub use connection_timing::Dialed;
 pub use destinations::{Destinations, ListedHost, NoHost};
-pub use dialed::Dialed;
-pub use errand::{Errand, ErrandAnswer};
+pub use direct_channel::{Carrier, Shortcut};
 pub use faults::{Disturbance, FaultInjector, FaultRule, Schedule, Toward};
 pub use guardian::Guardian;
 pub use http::Endpoint;
+pub use http_exchange::{Errand, ErrandAnswer};
+pub use limits::{Bound, Broken, JsonLimits, Limits};
 pub use lines::{Line, LineReader};
 pub use pool::{AddressFailure, NOT_HTTP, Spelling};
 pub use process::{Exit, Launch, Patience, ShutdownReport, StartFailure, Surroundings};
 pub use programs::Program;
 pub use progress::Stage;
 pub use proxy::{Proxies, Proxy, ProxyVariables};
-pub use shortcut::{Carrier, Shortcut};
+pub use resource_usage::Census;
 pub use signal::{ProcessSignal, UnknownSignal};
 pub use sse_events::{Event, EventParser};
 pub use tls::{Tls, TlsFailure, Verification};
@@ -58,7 +58,7 @@ pub(crate) use stdio::StdioConnection;
 
 use crate::auth::wants_authorization;
 use crate::jsonrpc::{Malformed, RequestId};
-use crate::session::{Headers, Room};
+use crate::session::{BacklogSlot, Headers};
 use mcproof_record::{ExchangeId, FrameId};
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,7 +109,7 @@ pub(crate) enum Purpose {
     /// Something that nobody waits for.
     Response,
     /// An answer to a request of the server, which makes room for the next one when it is out.
-    Answer { _room: Room },
+    Answer { _room: BacklogSlot },
     /// What a test sends as it stands: no status is a fault.
     Anything(oneshot::Sender<Unanswered>),
 }

@@ -152,9 +152,9 @@ async fn a_response_without_an_answer_says_what_it_is() {
     });
     let session = open(respond, EraChoice::Legacy).await.unwrap();
     let failure = session.request("tools/list", None, Duration::from_secs(5)).await.unwrap_err();
-    assert_eq!(failure.to_string(), "the HTTP response has no answer in it: status 307, no content type, to /mcp/");
+    assert_eq!(failure.to_string(), "HTTP 307: not an MCP response, no content type, to /mcp/");
     let failure = session.request("ping", None, Duration::from_secs(5)).await.unwrap_err();
-    assert_eq!(failure.to_string(), "the HTTP response has no answer in it: status 202, text/plain");
+    assert_eq!(failure.to_string(), "HTTP 202: not an MCP response, text/plain");
 }
 
 #[tokio::test]

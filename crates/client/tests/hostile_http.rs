@@ -165,7 +165,7 @@ async fn heads_are_bounded_and_checked() {
 
 #[tokio::test]
 async fn a_body_that_is_cut_off_is_no_answer() {
-    let cut = |reason: &str| format!("the HTTP response has no answer in it: status 200, application/json, broken off ({reason})");
+    let cut = |reason: &str| format!("HTTP 200: not an MCP response, application/json, broken off ({reason})");
     let short = cut("error reading a body from connection: end of file before message length reached");
     let json = "content-type: application/json\r\n";
     check(Attack::Hangs(response(&format!("{json}content-length: 500\r\n"), ANSWER)), &short).await;
@@ -219,8 +219,7 @@ async fn a_deadline_says_how_far_the_server_came() {
 
 #[tokio::test]
 async fn bodies_are_bounded_before_and_after_they_are_decoded() {
-    let large =
-        format!("the HTTP response has no answer in it: status 200, application/json, broken off (the body is larger than {BOUND} bytes)");
+    let large = format!("HTTP 200: not an MCP response, application/json, broken off (the body is larger than {BOUND} bytes)");
     let json = "content-type: application/json\r\n";
     check(Attack::Repeats(response(json, b""), vec![b' '; 4096]), &large).await;
     for (coding, bomb) in [("gzip", gzip(&vec![b' '; 50_000_000])), ("deflate", zlib(&vec![b' '; 50_000_000]))] {
@@ -291,7 +290,7 @@ async fn compressed_answers_are_read() {
 
 #[tokio::test]
 async fn codings_that_are_unknown_or_broken_are_named() {
-    let broken = |reason: &str| format!("the HTTP response has no answer in it: status 200, application/json, broken off ({reason})");
+    let broken = |reason: &str| format!("HTTP 200: not an MCP response, application/json, broken off ({reason})");
     let unknown = broken("its content-encoding `zstd` is none that mcproof decodes (gzip, deflate, br)");
     check(Attack::Stays(answer("content-encoding: zstd\r\n", ANSWER)), &unknown).await;
     check(Attack::Stays(answer("content-encoding: gzip\r\n", ANSWER)), &broken("the body is no valid gzip")).await;

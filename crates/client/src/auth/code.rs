@@ -1,8 +1,8 @@
 //! The authorization code grant: the page that the user is sent to, what comes back from it, and PKCE.
 //! Source: 2026-07-28, authorization, authorization response validation, and security-considerations; RFC 7636; RFC 9207.
 
+use super::authorization_failure::AuthorizationFailure;
 use super::discovery::{AuthorizationServer, Pkce};
-use super::failure::AuthorizationFailure;
 use super::secret::Secret;
 use super::token::{self, Purpose, Ticket, Tokens};
 use super::user_agent::{AuthorizationPage, UserAgent};

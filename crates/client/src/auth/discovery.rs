@@ -2,8 +2,8 @@
 //! metadata (RFC 8414, OpenID Connect Discovery), each checked against what it was asked for.
 //! Source: 2026-07-28, authorization-server-discovery; 2025-03-26, authorization, for servers that have neither.
 
+use super::authorization_failure::AuthorizationFailure;
 use super::challenge::Challenge;
-use super::failure::AuthorizationFailure;
 use super::web::Web;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -87,8 +87,9 @@ pub(super) async fn protected_resource(
         }
         let answer = web.metadata(&url).await?;
         let document = answer.object().filter(|_| answer.status() == 200);
-        let document = document
-            .ok_or_else(|| bad(&url, format!("is named by the challenge, but the response is not a JSON object: {}", answer.complaint())))?;
+        let document = document.ok_or_else(|| {
+            bad(&url, format!("is named by the challenge, but the response is not a JSON object: {}", answer.complaint()))
+        })?;
         return read_resource(&url, &document, server).map(Some);
     }
     for url in resource_locations(server) {

@@ -2,8 +2,8 @@
 //! itself.
 //! Source: 2026-07-28, client-registration; RFC 7591.
 
+use super::authorization_failure::AuthorizationFailure;
 use super::discovery::{AuthorizationServer, Pkce};
-use super::failure::AuthorizationFailure;
 use super::secret::Secret;
 use super::store::TokenStore;
 use super::web::Web;

@@ -2,8 +2,8 @@
 //! Source: OAuth 2.1 draft 13, 3.2 and 4; RFC 7523; RFC 8707 for `resource`.
 
 use super::assertion::random_text;
+use super::authorization_failure::AuthorizationFailure;
 use super::discovery::AuthorizationServer;
-use super::failure::AuthorizationFailure;
 use super::registration::{Authentication, Client};
 use super::secret::Secret;
 use super::web::{Form, Web};

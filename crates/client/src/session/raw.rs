@@ -69,7 +69,7 @@ impl Session {
         let body = Value::Object(message.clone()).to_string().into_bytes();
         let is_request = message.contains_key("id") && message.contains_key("method");
         if is_request {
-            let mut waiting = self.dispatcher.expect_answer_to(id_of(message))?;
+            let mut waiting = self.dispatcher.expect_response_to(id_of(message))?;
             let purpose = Purpose::Request(waiting.id.clone());
             waiting.sent(self.wire.connection.send(Envelope { body, purpose, headers, resume: Resume::Never }));
             return waiting
@@ -102,7 +102,7 @@ impl Session {
             let _ = timeout(deadline, taken).await;
             return Ok(None);
         }
-        let mut waiting = self.dispatcher.expect_answer_to(awaited.as_ref().and_then(id_of))?;
+        let mut waiting = self.dispatcher.expect_response_to(awaited.as_ref().and_then(id_of))?;
         waiting.sent(self.deliver(bytes, Purpose::Request(waiting.id.clone()), headers));
         waiting.answer(deadline.into()).await.unwrap_or_else(|| Err(silent("the bytes", deadline))).map(|reply| Some(reply.read()))
     }

@@ -8,7 +8,7 @@ use mcproof_record::{Json, JsonObject};
 use serde_json::{Map, Value};
 
 /// More rounds than any sane dialogue: a bound against a server that asks for ever.
-const MOST_ROUNDS: usize = 16;
+const MAX_ROUNDS: usize = 16;
 
 const INPUT_REQUIRED: &str = "input_required";
 
@@ -41,7 +41,7 @@ impl Session {
 
     async fn modern_rounds(&self, method: &str, original: Map<String, Value>, terms: Terms) -> Result<Reply<Json>, CallFailure> {
         let mut reply = self.request_once(method, Some(original.clone().into()), terms.clone()).await?;
-        for _ in 1..MOST_ROUNDS {
+        for _ in 1..MAX_ROUNDS {
             let Ok(result) = &reply.answer else { break };
             if matches!(result, Json::Unread(text) if !text.get().contains(INPUT_REQUIRED)) {
                 break;

@@ -160,7 +160,7 @@ impl Subscription {
         }
         let end = match self.request.next(&mut self.position, Instant::now() + deadline).await {
             None => return Err(SubscriptionFailure::TimedOut { after: deadline }),
-            Some(Ok(Notification { frame, method, .. })) if method == CANCELLED => SubscriptionEnd::Cancelled { frame },
+            Some(Ok(Notification { frame, method, .. })) if method == CANCELED => SubscriptionEnd::Cancelled { frame },
             Some(Ok(notification)) => return Ok(notification),
             Some(Err(Ok(reply))) => SubscriptionEnd::Answered(reply),
             Some(Err(Err(failure))) => SubscriptionEnd::Broken(failure),
@@ -176,7 +176,7 @@ impl Subscription {
 }
 
 /// By which a server ends a subscription that it does not answer (2026-07-28, basic/patterns/cancellation).
-const CANCELLED: &str = "notifications/cancelled";
+const CANCELED: &str = "notifications/cancelled";
 
 impl Open {
     /// What comes first: a notification of this request, or its answer. `None` when the time is up. Not to be asked again
@@ -214,7 +214,7 @@ impl std::fmt::Debug for Open {
 /// By its tag; over HTTP also by the response that carried it, if it has none.
 fn belongs(notification: &Notification, id: &RequestId) -> bool {
     let tag = match notification.method.as_str() {
-        CANCELLED => notification.param("/requestId"),
+        CANCELED => notification.param("/requestId"),
         _ => notification.param("/_meta/io.modelcontextprotocol~1subscriptionId"),
     };
     match tag {

@@ -84,11 +84,11 @@ pub enum TaskFailure {
     NotATask { method: &'static str, reason: String, frame: FrameId },
     #[error("task `{id}` requests input that no client response covers: {}", .wanted.join(", "))]
     NoInput { id: String, wanted: Vec<String>, frame: FrameId },
-    #[error("task `{id}` is still {status} after {}, {}", show(*.after), describe_cancelling(.cancelled))]
+    #[error("task `{id}` is still {status} after {}, {}", show(*.after), describe_canceling(.cancelled))]
     TimedOut { id: String, status: TaskStatus, after: Duration, cancelled: Result<(), Box<Self>> },
 }
 
-fn describe_cancelling(cancelled: &Result<(), Box<TaskFailure>>) -> String {
+fn describe_canceling(cancelled: &Result<(), Box<TaskFailure>>) -> String {
     match cancelled {
         Ok(()) => "and was canceled".to_owned(),
         Err(failure) => format!("and could not be canceled: {failure}"),
@@ -175,7 +175,7 @@ impl Task {
 
     async fn get(&mut self, session: &Session, deadline: Duration) -> Result<Reply, TaskFailure> {
         const METHOD: &str = "tasks/get";
-        let reply = session.ask_of_task(METHOD, self.id(), Map::new(), deadline).await?;
+        let reply = session.request_of_task(METHOD, self.id(), Map::new(), deadline).await?;
         let result = succeeded(METHOD, &reply)?;
         self.adopt(METHOD, result, reply.frame)?;
         Ok(reply)
@@ -188,7 +188,7 @@ impl Task {
     pub async fn cancel(&mut self, session: &Session, deadline: Duration) -> Result<(), TaskFailure> {
         const METHOD: &str = "tasks/cancel";
         session.needs_legacy("/tasks/cancel", "the capability `tasks.cancel`")?;
-        let reply = session.ask_of_task(METHOD, self.id(), Map::new(), deadline).await?;
+        let reply = session.request_of_task(METHOD, self.id(), Map::new(), deadline).await?;
         let result = succeeded(METHOD, &reply)?;
         match session.handshake.era {
             Era::Legacy => self.adopt(METHOD, result, reply.frame),

@@ -95,9 +95,9 @@ impl Wire {
     /// The connection has ended already.
     pub(super) fn begin(&self, dispatcher: &Arc<Dispatcher>, outgoing: Outgoing<'_>, deadline: Deadline) -> Result<Waiting, CallFailure> {
         let Outgoing { method, mut params, headers, resume } = outgoing;
-        let mut waiting = dispatcher.expect_answer()?;
+        let mut waiting = dispatcher.expect_response()?;
         if deadline.maximum.is_some() {
-            let token = ask_for_progress(params.get_or_insert_default().get_mut(), &waiting.id);
+            let token = request_progress(params.get_or_insert_default().get_mut(), &waiting.id);
             waiting.expect_progress_of(token);
         }
         let body = jsonrpc::request(&waiting.id, method, params.as_ref());
@@ -244,7 +244,7 @@ fn operation(outgoing: &Outgoing<'_>) -> String {
 }
 
 /// The id serves as the token, unless there is one: both are unique among the requests in flight. Gives the token.
-fn ask_for_progress(params: &mut Map<String, Value>, id: &RequestId) -> Option<Value> {
+fn request_progress(params: &mut Map<String, Value>, id: &RequestId) -> Option<Value> {
     let meta = params.entry("_meta").or_insert_with(|| json!({})).as_object_mut()?;
     Some(meta.entry("progressToken").or_insert_with(|| json!(id)).clone())
 }

@@ -9,9 +9,9 @@
 //! registers the process between fork and exec would keep the standard library from `posix_spawn`, and the copy of our
 //! page tables that a real fork makes costs more than everything else about a start. Elsewhere it is that closure.
 
-#[cfg(target_os = "linux")]
-mod holders;
 mod record;
+#[cfg(target_os = "linux")]
+mod stdin_processes;
 
 use super::process::is_alive;
 use nix::libc;
@@ -324,7 +324,7 @@ fn guard(pipe: RawFd, mut watched: Vec<Watched>) -> ! {
             Some(group) => end(group),
             // A process between fork and exec would still hold our pipe, so that this search comes too early for none.
             #[cfg(target_os = "linux")]
-            None => holders::of_stdin(stdin, end),
+            None => stdin_processes::of_stdin(stdin, end),
             #[cfg(not(target_os = "linux"))]
             None => unreachable!("unexpected {stdin}: processes register themselves"),
         }

@@ -1,12 +1,12 @@
 //! Connections to one origin: made when needed, kept while the server keeps them. Over TLS, HTTP/2 where the server
 //! chooses it: then one connection serves all requests. Knows HTTP, not MCP.
 
-use super::capitals::Capitals;
-use super::dialed::Dialing;
+use super::connection_timing::ConnectionTimer;
 use super::progress::{Progress, Stage};
 use super::proxy::{self, Proxy};
 use super::stream::{Stream, Trouble};
 use super::tls::{self, Tls, Verification};
+use super::uppercase_headers::UppercaseHeaders;
 use super::{Bound, Broken, Destinations, Limits, Network};
 use crate::Tap;
 use crate::session::show;
@@ -174,7 +174,7 @@ impl Pool {
             progress.enter(Stage::Asked);
             match sender.send(request).await {
                 Ok(response) => {
-                    progress.enter(Stage::Answering { bytes: 0 });
+                    progress.enter(Stage::Responder { bytes: 0 });
                     return Ok((response, Lease(sender)));
                 }
                 Err(mut error) => match error.take_message() {
@@ -295,7 +295,7 @@ impl Pool {
         let (host, port) = self.proxy.as_ref().map_or((self.host.as_str(), self.port), |proxy| (proxy.host.as_str(), proxy.port));
         // The proxy is the user's own, wherever it is; where it goes is for it to decide.
         let destinations = if self.proxy.is_some() { &Destinations::Any } else { &self.destinations };
-        let mut dialing = Dialing::begin(&self.tap);
+        let mut dialing = ConnectionTimer::begin(&self.tap);
         let mut stream = reach(host, port, destinations, &mut dialing).await.map_err(|error| {
             dialing.refused(&error);
             let whom = self.proxy.as_ref().map_or_else(|| self.authority(), |proxy| format!("the proxy {}", proxy.address()));
@@ -345,7 +345,7 @@ impl Pool {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(buffer).title_case_headers(self.spelling == Spelling::Title);
         if self.spelling == Spelling::Capitals {
-            let (sender, connection) = builder.handshake(Capitals::new(stream)).await.map_err(|error| describe(&error))?;
+            let (sender, connection) = builder.handshake(UppercaseHeaders::new(stream)).await.map_err(|error| describe(&error))?;
             self.keep(connection);
             return Ok(sender);
         }
@@ -427,7 +427,7 @@ impl Pool {
             Some(trouble) => trouble.clone().into(),
             None if error.is_parse_too_large() => Broken::at(
                 Bound::Head,
-                format!("the head of the response is larger than {} bytes, or has more than {MOST_HEADERS} headers", self.head_limit),
+                format!("the head of the response is larger than {} bytes, or has more than {MAX_HEADERS} headers", self.head_limit),
             ),
             None => match std::error::Error::source(error).and_then(|source| source.downcast_ref::<h2::Error>()) {
                 Some(error) => self.explain_http2(error),
@@ -456,10 +456,10 @@ pub const NOT_HTTP: &str = "the response is not valid HTTP";
 
 /// hyper's own bounds: it reads no head into less, and no more headers.
 const LEAST_BUFFER: usize = 8192;
-const MOST_HEADERS: usize = 100;
+const MAX_HEADERS: usize = 100;
 
 /// The name is looked up first, and by itself, because how long each of the two takes is another story.
-async fn reach(host: &str, port: u16, destinations: &Destinations, dialing: &mut Dialing<'_>) -> io::Result<TcpStream> {
+async fn reach(host: &str, port: u16, destinations: &Destinations, dialing: &mut ConnectionTimer<'_>) -> io::Result<TcpStream> {
     let addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
         Ok(address) => vec![(address, port).into()],
         Err(_) => {

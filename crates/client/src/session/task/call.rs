@@ -109,7 +109,7 @@ impl Session {
     pub async fn task(&self, id: &str, deadline: Duration) -> Result<Task, TaskFailure> {
         const METHOD: &str = "tasks/get";
         let (asked, position) = (Instant::now(), self.dispatcher.notifications.position());
-        let reply = self.ask_of_task(METHOD, id, Map::new(), deadline).await?;
+        let reply = self.request_of_task(METHOD, id, Map::new(), deadline).await?;
         let state = TaskState::of(id, METHOD, succeeded(METHOD, &reply)?, reply.frame)?;
         Ok(Task::new(state, None, asked, position))
     }
@@ -127,7 +127,7 @@ impl Session {
     }
 
     /// Sends a request about a task, in the modern era with the declaration that it needs.
-    pub(super) async fn ask_of_task(
+    pub(super) async fn request_of_task(
         &self,
         method: &str,
         id: &str,

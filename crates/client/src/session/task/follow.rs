@@ -16,9 +16,9 @@ const POLL: Duration = Duration::from_secs(1);
 const SHORTEST_POLL: Duration = Duration::from_millis(20);
 const LONGEST_POLL: Duration = Duration::from_secs(60);
 /// How long to wait for the answer to the cancellation of a task that took too long.
-const CANCELLING: Duration = Duration::from_secs(2);
+const CANCELING: Duration = Duration::from_secs(2);
 /// Far above what a task asks for: a bound against one that asks for ever.
-const MOST_INPUTS: usize = 1000;
+const MAX_INPUTS: usize = 1000;
 
 type Asking<'a> = Pin<Box<dyn Future<Output = Result<Reply, CallFailure>> + Send + 'a>>;
 
@@ -39,7 +39,7 @@ impl Task {
             // Whatever request the deadline met.
             Err(TaskFailure::Call(CallFailure::TimedOut { .. })) if !self.state.status.is_terminal() => {
                 let (id, status) = (self.id().to_owned(), self.state.status);
-                let cancelled = self.cancel(session, CANCELLING).await.map_err(Box::new);
+                let cancelled = self.cancel(session, CANCELING).await.map_err(Box::new);
                 Err(TaskFailure::TimedOut { id, status, after: deadline, cancelled })
             }
             other => other,
@@ -54,7 +54,7 @@ impl Task {
         if let Some(asking) = asking {
             // Left alone by a failure: its answer must not come to nobody. It has the same deadline, and is cancelled when it
             // meets it.
-            let _ = timeout(CANCELLING, asking).await;
+            let _ = timeout(CANCELING, asking).await;
         }
         outcome
     }
@@ -68,7 +68,7 @@ impl Task {
         let id = self.id().to_owned();
         let ask = || -> Asking<'a> {
             let id = id.clone();
-            Box::pin(async move { session.ask_of_task("tasks/result", &id, Map::new(), remaining(end)).await })
+            Box::pin(async move { session.request_of_task("tasks/result", &id, Map::new(), remaining(end)).await })
         };
         let mut came = None;
         while !self.state.status.is_terminal() {
@@ -191,12 +191,12 @@ impl Task {
         if !responses.is_empty() {
             self.given.extend(responses.keys().cloned());
             let params = Map::from_iter([("inputResponses".to_owned(), Value::Object(responses))]);
-            let reply = session.ask_of_task(METHOD, self.id(), params, remaining(end)).await?;
+            let reply = session.request_of_task(METHOD, self.id(), params, remaining(end)).await?;
             succeeded(METHOD, &reply)?;
         }
         let frame = self.state.frame;
-        if self.given.len() > MOST_INPUTS {
-            let reason = format!("it requests input more than {MOST_INPUTS} times");
+        if self.given.len() > MAX_INPUTS {
+            let reason = format!("it requests input more than {MAX_INPUTS} times");
             return Err(TaskFailure::NotATask { method: "tasks/get", reason, frame });
         }
         match wanted.is_empty() {

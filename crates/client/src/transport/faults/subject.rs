@@ -70,7 +70,7 @@ impl fmt::Display for Subject {
             Self::Request { id, about } => write!(formatter, "the request {about} ({id})"),
             Self::Answer { id, about } => write!(formatter, "the response to {about} (request {id})"),
             Self::Other { what, about } => write!(formatter, "{what} {about}"),
-            Self::Unknown => formatter.write_str("a line that is not a message"),
+            Self::Unknown => formatter.write_str("data that is not a message"),
         }
     }
 }

@@ -36,7 +36,7 @@ impl ErrandAnswer {
 }
 
 /// Nobody reads more of an answer than this.
-const LONGEST_ANSWER: usize = 256 * 1024;
+const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 
 impl Errand {
     /// Connects: name, TCP, proxy and TLS.
@@ -44,7 +44,7 @@ impl Errand {
     /// # Errors
     /// A sentence for people, without the URL: it may hold a secret.
     pub async fn connect(url: &Url, network: &Network) -> Result<Self, Broken> {
-        let limits = Limits { body: LONGEST_ANSWER, ..Limits::default() };
+        let limits = Limits { body: MAX_RESPONSE_BYTES, ..Limits::default() };
         let pool = Pool::new(url, limits, network, &Tap::new()).map_err(|failure| {
             Broken::from(match failure {
                 AddressFailure::Scheme(_) => "not an http:// or https:// URL".to_owned(),
@@ -88,7 +88,7 @@ impl Errand {
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let headers = parts.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
         // The status tells enough where the body is too long or breaks off.
-        let body = Limited::new(body, LONGEST_ANSWER).collect().await.map(|body| body.to_bytes().to_vec()).unwrap_or_default();
+        let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await.map(|body| body.to_bytes().to_vec()).unwrap_or_default();
         drop(lease);
         Ok(ErrandAnswer { status: parts.status.as_u16(), headers, body })
     }
