@@ -1,4 +1,4 @@
-"""What may be named as a server, over which transport, and what is said about what may not."""
+"""What may be named as a server, over which transport, and the errors for what may not."""
 
 from __future__ import annotations
 
@@ -129,10 +129,10 @@ def test_what_is_no_target_is_refused_with_what_is_one() -> None:
     _refuse({"stdio": ["a"]}, "http", "not given for http, only for stdio")
     _refuse({"stdoi": ["a"]}, None, "not stdoi")
     _refuse(42, None, "an int is not a server|a int is not a server")
-    _refuse([], None, "is no server")
+    _refuse([], None, "is not a server")
     _refuse(f"{FEATURES}:nothing", None, "has no `nothing`")
     _refuse(f"{FEATURES}:asyncio", None, "is not a server object")
-    _refuse("no/such/file.py:server", None, "there is no file")
+    _refuse("no/such/file.py:server", None, "file not found")
 
 
 def test_the_binary_is_the_one_that_the_variable_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

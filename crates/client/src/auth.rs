@@ -1,4 +1,4 @@
-//! OAuth 2.1 as MCP asks for it: from the server's challenge to a token, over our own HTTP, so that the transcript shows
+//! OAuth 2.1 as MCP requests it: from the server's challenge to a token, over our own HTTP, so that the transcript shows
 //! each step and no secret. Knows no MCP methods.
 //! Source: 2026-07-28, basic/authorization; 2025-03-26, basic/authorization, for servers without resource metadata.
 
@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// How to come by a token when the server asks for one.
+/// How to come by a token when the server requests one.
 #[derive(Clone, Debug)]
 pub struct Authorization {
     pub identity: Identity,

@@ -279,7 +279,7 @@ impl<'de, const READ: bool> Visitor<'de> for WholeVisitor<READ> {
                 Name::Result if READ => members.result = Some(Json::Read(map.next_value()?)),
                 Name::Result => members.result = Some(Json::Unread(map.next_value()?)),
                 Name::Error => members.error = Some(map.next_value()?),
-                // Also what nobody asks for has to be JSON that can be read.
+                // Also what nobody requests has to be JSON that can be read.
                 Name::Other => drop(map.next_value::<Value>()?),
             }
         }

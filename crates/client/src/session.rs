@@ -60,7 +60,7 @@ use task::TaskSupport;
 use tokio::process::ChildStdin;
 use wire::{Connection, Outgoing, TOO_LATE, Wire};
 
-/// What a server said of itself in the answer to `initialize` or `server/discover`.
+/// What a server said of itself in the response to `initialize` or `server/discover`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Handshake {
     pub era: Era,
@@ -76,7 +76,7 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Both eras in one form, for expectations and for people.
+    /// Both eras in one form, for expectations and for users.
     pub fn to_value(&self) -> Value {
         let mut object = json!({
             "era": self.era.to_string(),
@@ -92,15 +92,15 @@ impl Handshake {
     }
 }
 
-/// An answer, as it came.
+/// A response, as it came.
 #[derive(Clone, Debug)]
 pub struct Reply<Answer = Value> {
     pub answer: Result<Answer, RpcError>,
-    /// The answer had no id; only the HTTP exchange tells to which request it belongs.
+    /// The response had no id; only the HTTP exchange tells to which request it belongs.
     pub anonymous: bool,
     pub request_frame: Option<FrameId>,
     pub frame: FrameId,
-    /// From the request to its answer.
+    /// From the request to its response.
     pub elapsed: Duration,
     /// The head of the HTTP response that carried it.
     pub http: Option<Arc<HttpHead>>,
@@ -113,7 +113,7 @@ impl Reply<Json> {
     }
 }
 
-/// Why a request got no answer.
+/// Why a request got no response.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CallFailure {
     #[error("no response to `{method}` within {}{}", show(*.after), .stage.map(|stage| format!(": {stage}")).unwrap_or_default())]
@@ -175,7 +175,7 @@ pub struct Session {
     reached: Option<(Endpoint, TransportKind)>,
     dispatcher: Arc<Dispatcher>,
     handshake: Handshake,
-    /// Without what the answers let it declare.
+    /// Without what the responses let it declare.
     client: ClientProfile,
     /// What a legacy handshake declares.
     declared: ClientProfile,
@@ -248,11 +248,11 @@ impl Session {
         self.dispatcher.closed_because()
     }
 
-    /// Sends a request and waits for its answer. A JSON-RPC error is an answer. When the deadline passes, the server is
+    /// Sends a request and waits for its response. A JSON-RPC error is a response. When the deadline passes, the server is
     /// told so, as the protocol asks (2025-11-25, basic/lifecycle, timeouts).
     ///
     /// # Errors
-    /// No answer came: the deadline passed, the connection ended, or the HTTP response carried none.
+    /// No response came: the deadline passed, the connection ended, or the HTTP response carried none.
     pub async fn request(&self, method: &str, params: Option<Map<String, Value>>, terms: impl Into<Terms>) -> Result<Reply, CallFailure> {
         self.request_once(method, params.map(Json::from), terms.into()).await.map(Reply::read)
     }
@@ -280,7 +280,7 @@ impl Session {
     /// this `reason`.
     ///
     /// # Errors
-    /// [`CallFailure::Cancelled`] if it went as asked for; another failure, or the answer, if that came before.
+    /// [`CallFailure::Cancelled`] if it went as requested; another failure, or the response, if that came before.
     pub async fn request_and_cancel(
         &self,
         method: &str,
@@ -298,20 +298,20 @@ impl Session {
         self.wire.ask(&self.dispatcher, self.outgoing(method, params), terms, self.handshake.era, reason).await
     }
 
-    /// Sends a notification, and waits, at most that long, until an HTTP server has taken it. Nothing tells whether it did.
+    /// Sends a notification, and waits, at most that long, until an HTTP server has taken it. Nothing shows whether it did.
     pub async fn notify(&self, method: &str, params: Option<Map<String, Value>>, deadline: Duration) {
         let Outgoing { params, headers, .. } = self.outgoing(method, params.map(Json::from));
         self.wire.notify_with(method, params.map(Json::into_inner).as_ref(), headers, deadline).await;
     }
 
-    /// From here on, what the server asks is answered like this, and what this leaves out is refused. In the modern era the
+    /// From here on, what the server requests is answered like this, and what this leaves out is refused. In the modern era the
     /// requests from here on also declare it. A legacy server was told at the handshake, once and for all, what it may ask:
     /// what this adds to [`ConnectOptions::later_answers`] it will not ask for.
     pub fn answer_with(&self, answers: Answers) {
         self.policies.set(answers);
     }
 
-    /// Who we are, with what the answers of now let us declare.
+    /// Who we are, with what the responses of now let us declare.
     fn profile(&self) -> ClientProfile {
         let mut profile = self.client.clone();
         profile.capabilities.extend(self.policies.get().capabilities());

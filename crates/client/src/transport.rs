@@ -91,7 +91,7 @@ pub(crate) struct Envelope {
     pub(crate) resume: Resume,
 }
 
-/// Whether an event stream that ends before its answer is taken up again.
+/// Whether an event stream that ends before its response is taken up again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resume {
     Never,
@@ -102,13 +102,13 @@ pub(crate) enum Resume {
 /// Who wants to know what became of a message.
 #[derive(Debug)]
 pub(crate) enum Purpose {
-    /// A request: its HTTP exchange has to carry the answer.
+    /// A request: its HTTP exchange has to carry the response.
     Request(RequestId),
     /// A notification. HTTP transports tell when its exchange is over; on stdio it is out once it is queued.
     Notification(oneshot::Sender<Unanswered>),
-    /// Something that nobody waits for.
+    /// A message without a waiting caller.
     Response,
-    /// An answer to a request of the server, which makes room for the next one when it is out.
+    /// A response to a request of the server, which makes room for the next one when it is out.
     Answer { _room: BacklogSlot },
     /// What a test sends as it stands: no status is a fault.
     Anything(oneshot::Sender<Unanswered>),
@@ -181,16 +181,16 @@ pub(crate) trait Inbox: Send + Sync + 'static {
     /// [`Inbox::message`].
     fn lost(&self, frame: FrameId, kind: FaultKind, content: &[u8], request: Option<&RequestId>);
 
-    /// Whether what one client or another takes is an answer.
+    /// Whether what one client or another takes is a response.
     fn is_tolerant(&self) -> bool;
 
     /// Something that no conforming server sends.
     fn fault(&self, frame: FrameId, kind: FaultKind);
 
-    /// Whether this request still waits for its answer.
+    /// Whether this request still waits for its response.
     fn waits_for(&self, request: &RequestId) -> bool;
 
-    /// The HTTP exchange of a request is over. Of no consequence if the answer came.
+    /// The HTTP exchange of a request is over. Of no consequence if the response came.
     fn unanswered(&self, request: &RequestId, why: Unanswered);
 
     /// Nothing more will come.
@@ -260,7 +260,7 @@ fn beginning(text: String) -> String {
     }
 }
 
-/// Why an HTTP exchange brought no answer.
+/// Why an HTTP exchange brought no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unanswered {
     /// No connection could be made, or it broke before the response began.
@@ -268,7 +268,7 @@ pub enum Unanswered {
     /// There was a response, but no message in it.
     Response {
         head: Arc<HttpHead>,
-        /// The beginning of the body, for people.
+        /// The beginning of the body, for users.
         excerpt: String,
         /// Why the body broke off, if it did.
         broken: Option<Broken>,

@@ -117,7 +117,7 @@ async fn metadata_is_found_wherever_the_specification_lets_it_be() {
     for (index, form) in forms.into_iter().enumerate() {
         let mut expected = vec![get_path];
         expected.extend(gets[..=index].iter().map(String::as_str));
-        // A document at the root would be of another issuer: it must not even be asked for.
+        // A document at the root would be of another issuer: it must not even be requested.
         let documents = vec![(RESOURCE_MCP, tenant()), (form, server_of_tenant()), (OAUTH, server())];
         check_discovery(documents, HINT, auto, &expected).await;
     }
@@ -391,7 +391,7 @@ async fn a_token_that_has_had_its_day_is_refreshed() {
 async fn a_token_that_is_known_to_have_expired_is_not_sent() {
     let token = json!({ "access_token": "{access}", "token_type": "bearer", "refresh_token": "{refresh}", "expires_in": 0 });
     let world = World::new(Wish { token: (200, token), ..usual() }).await;
-    // The handshake asks for a token; each request after that refreshes before it is sent.
+    // The handshake requests a token; each request after that refreshes before it is sent.
     let session = world.open(Some(&code()), EraChoice::Auto).await.unwrap();
     let before = (world.count("POST as/token"), world.count("POST rs/mcp"));
     session.request("tools/list", None, Duration::from_secs(5)).await.unwrap();

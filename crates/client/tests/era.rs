@@ -1,4 +1,4 @@
-//! Which era a server is taken to live in, for each answer that was seen in the wild. The servers are canned HTTP
+//! Which era a server is taken to live in, for each response that was seen in the wild. The servers are canned HTTP
 //! responses on a real socket.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -104,7 +104,7 @@ async fn open(attack: Attack) -> Session {
     open_session(&target, &options, &Tap::new()).await.unwrap()
 }
 
-/// Asks for the tools, and gives the answer or the failure as text, with what was recorded.
+/// Asks for the tools, and gives the response or the failure as text, with what was recorded.
 async fn asked(attack: Attack, deadline: Duration) -> (String, Transcript) {
     let session = open(attack).await;
     let started = Instant::now();
@@ -275,7 +275,7 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
 async fn compressed_answers_are_read() {
     let mut bare = DeflateEncoder::new(Vec::new(), Compression::best());
     bare.write_all(ANSWER).unwrap();
-    // `br` by hand: the answer as one uncompressed meta-block.
+    // `br` by hand: the response as one uncompressed meta-block.
     let header = (u32::try_from(ANSWER.len()).unwrap() - 1) << 4 | 1 << 20;
     let brotli = [&header.to_le_bytes()[..3], ANSWER, &[3]].concat();
     for (coding, body) in [("gzip", gzip(ANSWER)), ("deflate", zlib(ANSWER)), ("deflate", bare.finish().unwrap()), ("br", brotli)] {

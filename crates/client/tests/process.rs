@@ -1,4 +1,4 @@
-//! Servers as processes: they are started again where the era asks for it, and nothing of them is left in any end.
+//! Servers as processes: they are started again where the era requests it, and nothing of them is left in any end.
 //! The servers are shell scripts, for no SDK misbehaves like this.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

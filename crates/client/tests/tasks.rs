@@ -46,7 +46,7 @@ impl Scene {
         sent.collect()
     }
 
-    /// The methods that it sent after the handshake; an answer is a dash.
+    /// The methods that it sent after the handshake; a response is a dash.
     fn methods(&self) -> Vec<String> {
         let method = |message: &Value| message["method"].as_str().unwrap_or("-").to_owned();
         let methods = self.sent().iter().map(method).collect::<Vec<_>>();
@@ -238,7 +238,7 @@ async fn a_task_that_takes_too_long_is_cancelled() {
     };
     let text = "task `t1` is still working after 150 ms, and was canceled";
     assert_eq!(check(legacy_capabilities(), "working", &["tasks/cancel"], text).await, TaskStatus::Cancelled);
-    // The request for its result is under way, and is cancelled as well.
+    // The request for its result is under way, and is canceled as well.
     let text = "task `t1` is still input_required after 150 ms, and was canceled";
     check(legacy_capabilities(), "input_required", &["tasks/result", "notifications/cancelled", "tasks/cancel"], text).await;
     let mut capabilities = legacy_capabilities();
@@ -468,7 +468,7 @@ async fn two_subscriptions_are_told_apart_and_end_each_in_its_way() {
                 first = id.clone();
                 said.push(tagged(CHANGED, id, json!({ "number": 1 })));
             } else {
-                // Mixed with those of the first, and ended by the answer.
+                // Mixed with those of the first, and ended by the response.
                 said.push(tagged(CHANGED, &first, json!({ "number": 2 })));
                 said.push(tagged(CHANGED, id, json!({ "number": 3 })));
                 said.push(answer(message, json!({ "resultType": "complete" })));

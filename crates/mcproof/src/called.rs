@@ -1,4 +1,4 @@
-//! The answer to a call, and what a test says about it. Every assertion panics with the difference and the wire.
+//! The response to a call, and what a test says about it. Every assertion panics with the difference and the wire.
 
 use crate::failure::rendered;
 use mcproof_client::jsonrpc::RpcError;
@@ -149,7 +149,7 @@ impl CallResult {
         self
     }
 
-    /// Expects that the answer came in time.
+    /// Expects that the response came in time.
     ///
     /// # Panics
     /// It took longer.

@@ -42,7 +42,7 @@ impl Client {
         Ok(())
     }
 
-    /// Asserts that what was on the wire so far breaks no rule. What nobody tried is not judged: [`assert_check`] tries it.
+    /// Asserts that what was on the wire so far breaks no rule. What was not exercised is not judged: [`assert_check`] tries it.
     ///
     /// # Panics
     /// A law was broken; shows the frames that did it.

@@ -47,7 +47,7 @@ enum Obtained {
     Authorized,
 }
 
-/// What a challenge asks for.
+/// What a challenge requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
     /// 401: a token, or another one.
@@ -64,7 +64,7 @@ const MAX_AUTHORIZATIONS: usize = 3;
 const INSUFFICIENT_SCOPE: &str = "insufficient_scope";
 const OFFLINE_ACCESS: &str = "offline_access";
 
-/// Whether a response asks for a token, or for a better one (RFC 6750, 3.1).
+/// Whether a response requires a token, or one with more scopes (RFC 6750, 3.1).
 pub(crate) fn wants_authorization(head: &HttpHead) -> bool {
     need(head, &Challenge::of(head)).is_some()
 }
@@ -243,7 +243,7 @@ impl Authorizer {
         if self.server.path() == "/" && self.server.query().is_none() { text.trim_end_matches('/').to_owned() } else { text.to_owned() }
     }
 
-    /// 2026-07-28, authorization, scope selection strategy and refresh tokens. What was asked for before stays.
+    /// 2026-07-28, authorization, scope selection strategy and refresh tokens. What was requested before stays.
     fn scopes(
         &self,
         challenge: &Challenge,

@@ -1,5 +1,5 @@
 //! From a server's URL to its authorization server: protected-resource metadata (RFC 9728), then authorization-server
-//! metadata (RFC 8414, OpenID Connect Discovery), each checked against what it was asked for.
+//! metadata (RFC 8414, OpenID Connect Discovery), each checked against what it was requested.
 //! Source: 2026-07-28, authorization-server-discovery; 2025-03-26, authorization, for servers that have neither.
 
 use super::authorization_failure::AuthorizationFailure;

@@ -39,7 +39,7 @@ pub(super) struct HeldToken {
     pub(super) access: Secret,
     pub(super) refresh: Option<Secret>,
     pub(super) expires: Option<Instant>,
-    /// Everything that was ever asked for.
+    /// Everything that was ever requested.
     pub(super) scopes: BTreeSet<String>,
     pub(super) server: Arc<AuthorizationServer>,
     pub(super) client: Client,

@@ -1,4 +1,4 @@
-//! What of a token outlives this process: enough to send it and to renew it. Knows neither files nor formats.
+//! What of a token outlives this process: enough to send it and to renew it. Knows no files and no formats.
 
 use super::assertion::now;
 use super::discovery::{AuthorizationServer, Pkce};

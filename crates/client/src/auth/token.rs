@@ -1,4 +1,4 @@
-//! The token endpoint: each grant as a form, the client's authentication, and the answer.
+//! The token endpoint: each grant as a form, the client's authentication, and the response.
 //! Source: OAuth 2.1 draft 13, 3.2 and 4; RFC 7523; RFC 8707 for `resource`.
 
 use super::assertion::random_text;
@@ -21,7 +21,7 @@ const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_ASSERTION: &str = "urn:ietf:params:oauth:token-type:id-jag";
 const CLIENT_ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// What a token is asked for with.
+/// What a token is requested with.
 pub(super) enum Ticket<'a> {
     Code { code: Secret, verifier: Secret, redirect_uri: &'a str },
     Refresh(&'a Secret),
@@ -29,7 +29,7 @@ pub(super) enum Ticket<'a> {
     Assertion(&'a Secret),
 }
 
-/// Where and for what a token is asked for.
+/// Where and for what a token is requested.
 pub(super) struct Purpose<'a> {
     pub(super) server: &'a AuthorizationServer,
     pub(super) client: &'a Client,

@@ -1,4 +1,4 @@
-//! Matches answers to requests, and keeps what fits nothing as a fault. Waits for nobody.
+//! Matches responses to requests, and records what matches none as a fault. Never waits.
 
 use super::history_bounds::{BacklogSlot, MAX_WAITING, RequestBacklog};
 use super::notifications::{Notification, Notifications};
@@ -81,7 +81,7 @@ struct AwaitedRequest {
     answer: oneshot::Sender<Result<Reply<Json>, CallFailure>>,
     asked: Instant,
     request: Option<FrameId>,
-    /// Where it asked for progress.
+    /// Where it requested progress.
     progress: Option<Progressing>,
     /// Sent as it stood: the server may find no id in it, and answers without one.
     may_be_anonymous: bool,
@@ -93,12 +93,12 @@ impl AwaitedRequest {
     fn take(self, answer: Result<Json, RpcError>, anonymous: bool, frame: FrameId, head: Option<&Arc<HttpHead>>) {
         let Self { answer: waiting, asked, request: request_frame, .. } = self;
         let reply = Reply { answer, anonymous, request_frame, frame, elapsed: asked.elapsed(), http: head.cloned() };
-        // The caller may have given up this instant; the tap has the answer all the same.
+        // The caller may have given up this instant; the tap has the response all the same.
         let _ = waiting.send(Ok(reply));
     }
 }
 
-/// The request whose id stands in an answer as a text, although it is a number.
+/// The request whose id stands in a response as a text, although it is a number.
 fn meant_by_text(id: &RequestId, pending: &mut HashMap<RequestId, AwaitedRequest>) -> Option<(i64, AwaitedRequest)> {
     let RequestId::Text(text) = id else { return None };
     let number = text.parse().ok().filter(|number: &i64| number.to_string() == *text && !pending.contains_key(id))?;
@@ -113,7 +113,7 @@ struct Progressing {
     seen: watch::Sender<u64>,
 }
 
-/// A request that waits for its answer. Dropping it forgets the request: an answer then is a late one.
+/// A request that waits for its response. Dropping it forgets the request: a response then is a late one.
 pub(super) struct Waiting {
     pub(super) id: RequestId,
     pub(super) began: Instant,
@@ -143,12 +143,12 @@ impl Waiting {
         }
     }
 
-    /// Waits for the answer without a deadline, which is the caller's. Not to be asked again once it has answered.
+    /// Waits for the response without a deadline, which is the caller's. Not to be asked again once it has answered.
     pub(super) async fn reply(&mut self) -> Result<Reply<Json>, CallFailure> {
         (&mut self.answer).await.unwrap_or_else(ended)
     }
 
-    /// The answer, if it is there. Not to be asked again once it was.
+    /// The response, if it is there. Not to be asked again once it was.
     pub(super) fn reply_now(&mut self) -> Option<Result<Reply<Json>, CallFailure>> {
         match self.answer.try_recv() {
             Err(TryRecvError::Empty) => None,
@@ -156,7 +156,7 @@ impl Waiting {
         }
     }
 
-    /// Waits for the answer; `None` when `deadline` passes. Progress starts it anew, but never beyond its maximum.
+    /// Waits for the response; `None` when `deadline` passes. Progress starts it anew, but never beyond its maximum.
     pub(super) async fn answer(&mut self, deadline: Deadline) -> Option<Result<Reply<Json>, CallFailure>> {
         let end = deadline.maximum.map(|maximum| self.began + maximum);
         let mut heard = self.began;
@@ -195,7 +195,7 @@ async fn notified_of(strayed: Option<(Notified<'_>, Duration)>) {
     }
 }
 
-/// Waits for the next progress, for ever where none was asked for.
+/// Waits for the next progress, for ever where none was requested.
 async fn progressed(progress: &mut Option<watch::Receiver<u64>>) {
     if let Some(progress) = progress
         && progress.changed().await.is_ok()
@@ -288,7 +288,7 @@ impl Dispatcher {
     fn meant(&self, malformed: &Malformed, bytes: &[u8], request: Option<&RequestId>) -> Option<AwaitedRequest> {
         let mut state = self.state();
         let looks_whole = || matches!(bytes.trim_ascii(), [b'{', .., b'}']);
-        // The SDKs skip what names no request, such as a log record: then the answer may still come.
+        // The SDKs skip what names no request, such as a log record: then the response may still come.
         // What is too large to be read can be anything, and nobody waits for more of it.
         let is_out_of_bounds = matches!(malformed.flaw, jsonrpc::Flaw::TooDeep(_) | jsonrpc::Flaw::TooManyValues(_));
         let may_be_it = self.reading == Reading::Strict || is_out_of_bounds;
@@ -297,7 +297,7 @@ impl Dispatcher {
         state.pending.remove(&id)
     }
 
-    /// Takes the answers in what is no message, as far as clients take them, where nobody is strict. Whether there were any.
+    /// Takes the responses in what is no message, as far as clients take them, where nobody is strict. Whether there were any.
     fn takes(&self, bytes: &[u8], frame: FrameId, head: Option<&Arc<HttpHead>>) -> bool {
         if self.reading == Reading::Strict {
             return false;
@@ -356,7 +356,7 @@ impl Dispatcher {
         self.state().closed.clone()
     }
 
-    /// The one request that waits for an answer which may have no id.
+    /// The one request that waits for a response which may have no id.
     fn unidentified(&self) -> Option<RequestId> {
         let state = self.state();
         let mut all = state.pending.iter().filter(|(_, pending)| pending.may_be_anonymous).map(|(id, _)| id);
@@ -393,7 +393,7 @@ impl Inbox for Dispatcher {
     }
 
     fn lost(&self, frame: FrameId, kind: FaultKind, content: &[u8], request: Option<&RequestId>) {
-        // What the rest of its stream brings may still be an answer to a request that this does not name.
+        // What the rest of its stream brings may still be a response to a request that this does not name.
         if let Ok(Message::Response { id, .. }) = jsonrpc::parse_within(content, self.limits)
             && let Some(pending) = id.as_ref().or(request).and_then(|id| self.state().pending.remove(id))
         {

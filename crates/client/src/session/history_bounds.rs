@@ -59,7 +59,7 @@ pub(crate) struct BacklogSlot {
     bytes: usize,
 }
 
-/// Requests of a server that may wait for their answers at the same time. Over HTTP each answer takes a connection.
+/// Requests of a server that may wait for their responses at the same time. Over HTTP each response takes a connection.
 pub(super) const MAX_WAITING: usize = 200;
 /// Bytes of those. A single larger one is taken.
 const MAX_WAITING_BYTES: usize = 1 << 20;

@@ -88,7 +88,7 @@ impl TaskHost {
         self.waiting.iter().filter_map(over).min()
     }
 
-    /// The answers that can be given by now.
+    /// The responses that can be given by now.
     pub(super) fn release(&mut self, now: Instant) -> Vec<(RequestId, Result<Value, RpcError>)> {
         let mut ready = Vec::new();
         let tasks = &self.tasks;

@@ -58,7 +58,7 @@ pub async fn open_in_memory(
     .await
 }
 
-/// Like [`open_in_memory`], but whole messages go past the streams, where no faults are asked for.
+/// Like [`open_in_memory`], but whole messages go past the streams, where no faults are requested.
 ///
 /// # Errors
 /// As [`open_session`].
@@ -101,7 +101,7 @@ const METHOD_NOT_FOUND: i64 = -32601;
 
 pub(super) struct Opening<'a> {
     options: &'a ConnectOptions,
-    /// With what its answers let it declare.
+    /// With what its responses let it declare.
     client: ClientProfile,
     tap: &'a Tap,
     pub(super) budget: Duration,
@@ -185,8 +185,8 @@ impl<'a> Opening<'a> {
     }
 
     /// The handshake on a pair of streams, where a server may take long to start before it reads a line. So after half of the
-    /// time `initialize` follows on the same streams (2026-07-28, transports/stdio, backward compatibility: no answer within a
-    /// reasonable time means legacy), and an answer to either question counts, that to `server/discover` first: it comes late
+    /// time `initialize` follows on the same streams (2026-07-28, transports/stdio, backward compatibility: no response within a
+    /// reasonable time means legacy), and a response to either request counts, that to `server/discover` first: it comes late
     /// from a server that is only slow.
     async fn shake_hands_on_a_pipe(&self, attempt: &Attempt, transport: TransportKind) -> Result<Handshake, HandshakeError> {
         match self.era() {
@@ -452,7 +452,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Asks `server/discover`, and tells from the answer which era the server lives in.
+    /// Asks `server/discover`, and tells from the response which era the server lives in.
     async fn probe(
         &self,
         attempt: &Attempt,
@@ -536,7 +536,7 @@ impl<'a> Opening<'a> {
         loop {
             let mut offer = self.offer();
             if self.era() != EraChoice::Legacy || pauses.begun() {
-                // The probe was part of the handshake. A start that took all the time still leaves some for an answer.
+                // The probe was part of the handshake. A start that took all the time still leaves some for a response.
                 offer.budget = self.budget.saturating_sub(self.began.elapsed()).max(self.budget / 4);
             }
             match self.propose(attempt, transport, &offer).await {
@@ -650,7 +650,7 @@ impl<'a> Opening<'a> {
 impl Attempt {
     async fn discard(self, patience: Patience) {
         let Self { wire, .. } = self;
-        // A handshake that failed after its first answer leaves a session behind.
+        // A handshake that failed after its first response leaves a session behind.
         if let Connection::Http(http) = &wire.connection
             && wire.has_session()
         {

@@ -1,4 +1,4 @@
-//! Answers what the server asks of us, as the policies say. Knows no transport.
+//! Answers what the server requests of us, as the policies say. Knows no transport.
 
 use super::dispatcher::{ServerRequest, ServerRequests};
 use super::history_bounds::BacklogSlot;
@@ -102,7 +102,7 @@ fn answer(answers: &Answers, host: Option<&mut TaskHost>, request: ServerRequest
     Some(related(request, answer))
 }
 
-/// The answer to a request, which says to which task it belongs.
+/// The response to a request, which says to which task it belongs.
 fn related(request: ServerRequest, mut answer: Result<Value, RpcError>) -> Response {
     if let (Ok(result), Some(related)) = (&mut answer, request.params.get("_meta").and_then(|meta| meta.get(RELATED_TASK))) {
         relate(result, related);

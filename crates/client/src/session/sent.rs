@@ -1,4 +1,4 @@
-//! Requests that go out at once: where the answer may come before anybody waits for it, nothing is made ready for the wait.
+//! Requests that go out at once: where the response may come before anybody waits for it, nothing is made ready for the wait.
 
 use super::dispatcher::Waiting;
 use super::wire::{Connection, TOO_LATE};
@@ -15,20 +15,20 @@ enum SentState {
 }
 
 impl Session {
-    /// Whether a request is one message and its answer another, whatever they say, and goes out without waiting: so it is in memory, in the
+    /// Whether a request is one message and its response another, whatever they say, and goes out without waiting: so it is in memory, in the
     /// legacy era.
     pub fn sends_at_once(&self) -> bool {
         self.handshake.era == Era::Legacy && matches!(self.wire.connection, Connection::InMemory(_))
     }
 
-    /// Sends a request without waiting for the answer, where [`Session::sends_at_once`] says so. Of the deadline only counts here whether it
+    /// Sends a request without waiting for the response, where [`Session::sends_at_once`] says so. Of the deadline only counts here whether it
     /// has a maximum.
     pub fn send_at_once(&self, method: &str, params: Option<JsonObject>, deadline: Deadline) -> Sent {
         let begun = self.wire.begin(&self.dispatcher, self.outgoing(method, params), deadline);
         Sent(begun.map_or_else(|failure| SentState::Over(Err(failure)), SentState::Waiting))
     }
 
-    /// Waits for the answer; what is left of the deadline counts from when the request was sent.
+    /// Waits for the response; what is left of the deadline counts from when the request was sent.
     ///
     /// # Errors
     /// As [`Session::request`].
@@ -50,7 +50,7 @@ impl Sent {
         true
     }
 
-    /// The answer, if there is one; else what is to be waited for, which may have failed already.
+    /// The response, if there is one; else what is to be waited for, which may have failed already.
     pub fn into_reply(self) -> Result<Reply<Json>, Self> {
         match self.0 {
             SentState::Over(Ok(reply)) => Ok(reply),

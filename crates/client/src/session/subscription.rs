@@ -45,7 +45,7 @@ pub enum SubscriptionFailure {
 /// How a subscription ended, if not by us.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SubscriptionEnd {
-    /// By the answer to `subscriptions/listen`, which is the graceful way.
+    /// By the response to `subscriptions/listen`, which is the graceful way.
     #[error("the server ended the subscription with {}", match &.0.answer { Ok(_) => "its answer".to_owned(), Err(error) => error.to_string() })]
     Answered(Reply),
     #[error("the server canceled the subscription")]
@@ -145,7 +145,7 @@ impl Subscription {
         &self.acknowledged
     }
 
-    /// What the server agreed to send, which may be less than was asked for.
+    /// What the server agreed to send, which may be less than was requested.
     pub fn granted(&self) -> Option<&Value> {
         self.acknowledged.param("/notifications")
     }
@@ -179,8 +179,8 @@ impl Subscription {
 const CANCELED: &str = "notifications/cancelled";
 
 impl Open {
-    /// What comes first: a notification of this request, or its answer. `None` when the time is up. Not to be asked again
-    /// once it has given the answer.
+    /// What comes first: a notification of this request, or its response. `None` when the time is up. Not to be asked again
+    /// once it has given the response.
     async fn next(&mut self, position: &mut u64, end: Instant) -> Option<Result<Notification, Result<Reply, CallFailure>>> {
         let dispatcher = Arc::clone(self.waiting.dispatcher());
         let id = self.waiting.id.clone();

@@ -60,8 +60,8 @@ pub enum TaskStatus {
 pub struct TaskEnd {
     /// What the server said last. If that is no end, it gave the result too early, or forgot the task with it.
     pub status: TaskStatus,
-    /// The answer to the request that became the task, from which on it counts the time. `None` for a task that was
-    /// cancelled.
+    /// The response to the request that became the task, from which on it counts the time. `None` for a task that was
+    /// canceled.
     pub reply: Option<Reply>,
 }
 
@@ -141,7 +141,7 @@ impl TaskState {
         })
     }
 
-    /// The state of this task and no other, in the answer to `method`.
+    /// The state of this task and no other, in the response to `method`.
     fn of(id: &str, method: &'static str, value: &Value, frame: FrameId) -> Result<Self, TaskFailure> {
         let read = Self::read(value, frame).and_then(|state| match state.id == id {
             true => Ok(state),
@@ -167,7 +167,7 @@ impl Task {
     /// Asks for the state once, by `tasks/get`.
     ///
     /// # Errors
-    /// There was no answer, an error, or no task in it.
+    /// There was no response, an error, or no task in it.
     pub async fn refresh(&mut self, session: &Session, deadline: Duration) -> Result<&TaskState, TaskFailure> {
         self.get(session, deadline).await?;
         Ok(&self.state)

@@ -1,15 +1,15 @@
-//! What ends the wait for an answer: time, or somebody who does not want it any more.
+//! What ends the wait for a response: its deadline or a cancellation.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How long to wait for an answer.
+/// How long to wait for a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline {
-    /// From the request, or from the last progress, to the answer.
+    /// From the request, or from the last progress, to the response.
     pub idle: Duration,
-    /// If set, progress is asked for, and each progress notification starts `idle` anew, up to this in all.
+    /// If set, progress is requested, and each progress notification starts `idle` anew, up to this in all.
     pub maximum: Option<Duration>,
 }
 
@@ -42,7 +42,7 @@ impl From<Deadline> for Terms {
 #[derive(Debug)]
 pub struct Canceller(Arc<CancellationState>);
 
-/// Tells a wait that nobody wants its answer any more. Clones are about the same.
+/// Cancels a wait. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct Cancellation(Arc<CancellationState>);
 
@@ -66,7 +66,7 @@ impl Canceller {
 }
 
 impl Cancellation {
-    /// The reason, once there is one: never, if nobody is left who could cancel. Cancel safe.
+    /// The reason, once there is one; never resolves if every canceler is gone. Cancel safe.
     pub async fn asked(&self) -> String {
         // Told of what happens from here on, before it is looked whether it has happened.
         let requested = self.0.requested.notified();

@@ -143,7 +143,7 @@ impl Guardian {
         Ok(state.pipe().expect("a started guardian has its pipe"))
     }
 
-    /// The group has ended; the id may belong to somebody else from now on. Gives the orphans that were ended with the
+    /// The group has ended; the id may belong to somebody else from now on. Returns the orphans that were ended with the
     /// last one.
     fn forget(&self, group: i32) -> Vec<i32> {
         let mut state = self.state();
@@ -168,7 +168,7 @@ impl Group {
         self.ended
     }
 
-    /// Kills what is left of it. Gives the orphans that were ended with it.
+    /// Kills what is left of it. Returns the orphans that were ended with it.
     pub(crate) fn end(&mut self) -> Vec<i32> {
         if std::mem::replace(&mut self.ended, true) {
             return Vec::new();
@@ -237,7 +237,7 @@ impl Drop for Started {
     }
 }
 
-/// Tells the guardian of a process that is about to be started. Gives what names it until it has an id.
+/// Tells the guardian of a process that is about to be started. Returns what names it until it has an id.
 #[cfg(target_os = "linux")]
 fn expect(pipe: RawFd, stdin: &PipeReader, _command: &mut Command) -> io::Result<u64> {
     let id = nix::sys::stat::fstat(stdin)?.st_ino;
@@ -271,7 +271,7 @@ fn start() -> io::Result<Started> {
     if unsafe { libc::pipe(ends.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: both descriptors were just made and belong to nobody else.
+    // SAFETY: both descriptors were just made and belong to nothing else.
     let (read, write) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
     for end in ends {
         // SAFETY: the descriptor is open.

@@ -1,5 +1,5 @@
-//! One plain HTTP request of our own, such as a page to a pager: no MCP in it, no transcript of it. The connection is made
-//! first and the request sent later, so that whoever may have lost the right to send can look once more in between.
+//! One plain HTTP exchange, such as the delivery of a notification: no MCP, no transcript. The connection is made
+//! first and the request sent later, so that the caller can check in between whether it may still send.
 
 use super::pool::{AddressFailure, Lease, Pool};
 use super::proxy::basic;
@@ -35,14 +35,14 @@ impl ErrandAnswer {
     }
 }
 
-/// Nobody reads more of an answer than this.
+/// The rest of a longer body is not read.
 const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 
 impl Errand {
     /// Connects: name, TCP, proxy and TLS.
     ///
     /// # Errors
-    /// A sentence for people, without the URL: it may hold a secret.
+    /// A readable sentence, without the URL: it may hold a secret.
     pub async fn connect(url: &Url, network: &Network) -> Result<Self, Broken> {
         let limits = Limits { body: MAX_RESPONSE_BYTES, ..Limits::default() };
         let pool = Pool::new(url, limits, network, &Tap::new()).map_err(|failure| {
@@ -55,10 +55,10 @@ impl Errand {
         Ok(Self { pool, lease, url: url.clone() })
     }
 
-    /// Sends the request and waits for the whole answer. What the URL says of a user becomes a header.
+    /// Sends the request and waits for the whole response. User and password of the URL become a header.
     ///
     /// # Errors
-    /// A sentence for people. Whether the request arrived is not known then.
+    /// A readable sentence. Whether the request arrived is not known then.
     pub async fn send(self, method: &str, headers: &[(String, String)], body: Vec<u8>) -> Result<ErrandAnswer, Broken> {
         let unusable = |what: String| Broken::from(what);
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| unusable(format!("`{method}` is not a valid HTTP method")))?;

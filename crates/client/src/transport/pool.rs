@@ -43,7 +43,7 @@ pub(crate) struct Pool {
     spelling: Spelling,
     idle: Mutex<Vec<Single>>,
     shared: Mutex<Option<Shared>>,
-    /// Over TLS the first connection tells whether it can be shared; until then the other requests wait for it.
+    /// Over TLS the first connection shows whether it can be shared; until then the other requests wait for it.
     turn: tokio::sync::Mutex<()>,
     /// Set when a connection over TLS cannot be shared.
     one_each: AtomicBool,
@@ -166,7 +166,7 @@ impl Pool {
     /// nothing is ever sent twice.
     ///
     /// # Errors
-    /// A sentence for people: refused, reset, not trusted, or what of the response was no HTTP.
+    /// A readable sentence: refused, reset, not trusted, or what of the response was no HTTP.
     pub(crate) async fn send(&self, mut request: Request<Body>, progress: &Progress) -> Result<(Response<Incoming>, Lease), Broken> {
         loop {
             let (mut sender, age) = self.sender(progress).await?;
@@ -217,7 +217,7 @@ impl Pool {
     /// A new connection, ready for a request that is sent later, or not at all.
     ///
     /// # Errors
-    /// A sentence for people: refused, not trusted, or too slow.
+    /// A readable sentence: refused, not trusted, or too slow.
     pub(crate) async fn open(&self) -> Result<Lease, Broken> {
         Ok(Lease(self.connect(&Progress::default()).await?))
     }
@@ -373,7 +373,7 @@ impl Pool {
         });
     }
 
-    /// Gives a request the form that the way to the server asks for.
+    /// Gives a request the form that the way to the server requests.
     fn address(&self, request: &mut Request<Body>, sender: &Sender) {
         let forwarded = self.tls.is_none() && self.proxy.is_some();
         match sender {

@@ -141,7 +141,7 @@ impl SseConnection {
                 Ok(open) => {
                     let head = Arc::clone(&open.head);
                     let (bytes, broken, frame) = exchanger.body(open).await;
-                    // The answer is to come on the stream.
+                    // The response is to come on the stream.
                     if let Some(request) = envelope.purpose.request().filter(|_| (200..300).contains(&head.status)) {
                         if matches!(bytes.trim_ascii(), [b'{', .., b'}']) {
                             inbox.lost(frame, FaultKind::AnswerOffStream, &bytes, Some(request));

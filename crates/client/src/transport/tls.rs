@@ -1,4 +1,4 @@
-//! TLS: whom to trust, who we are, and what a failed handshake means in words for people. Knows no HTTP but the names
+//! TLS: whom to trust, who we are, and what a failed handshake means in words for users. Knows no HTTP but the names
 //! of its versions.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
