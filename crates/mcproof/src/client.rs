@@ -217,7 +217,8 @@ pub(crate) fn explain(failure: &ConnectFailure, target: &Target, tap: &Tap) -> F
 }
 
 pub(crate) fn endpoint(url: &str) -> Result<Endpoint, Failure> {
-    let url = Url::parse(url).map_err(|error| Failure::new(Diagnostic::error("bad-url", format!("`{url}` is not a valid URL: {error}"))))?;
+    let url =
+        Url::parse(url).map_err(|error| Failure::new(Diagnostic::error("bad-url", format!("`{url}` is not a valid URL: {error}"))))?;
     Ok(Endpoint { url, headers: Vec::new() })
 }
 

@@ -26,8 +26,9 @@ impl Client {
     /// Anything but the server's own version changed; shows all changes.
     pub async fn assert_contract(&self, lock: impl AsRef<Path>) -> Result<(), Failure> {
         let shown_path = lock.as_ref().display().to_string();
-        let wrong =
-            |reason: String| Failure::new(Diagnostic::error("bad-lock", format!("{shown_path} {reason}")).hint("create it with `mcproof lock`"));
+        let wrong = |reason: String| {
+            Failure::new(Diagnostic::error("bad-lock", format!("{shown_path} {reason}")).hint("create it with `mcproof lock`"))
+        };
         let text = std::fs::read_to_string(&lock).map_err(|error| wrong(format!("cannot be read: {error}")))?;
         let promised = contract::parse(&text).map_err(|failure| wrong(failure.to_string()))?.contracts;
         let found = match contract::of_session(self, self.timeout()).await {

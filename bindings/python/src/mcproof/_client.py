@@ -517,7 +517,7 @@ class Client:
     async def _answer(self, ident: str, params: JsonObject) -> None:
         drive = self._of_drive()
         try:
-            result = await answer(self._answers, params["method"], params.get("params") or {})
+            result = await respond(self._answers, params["method"], params.get("params") or {})
             drive.answer(ident, result)
         except Exception as error:
             self._callback_error = self._callback_error or error
