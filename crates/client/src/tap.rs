@@ -426,7 +426,7 @@ mod tests {
         assert_eq!(transcript.dropped, 90);
         let FrameBody::Note { text } = &transcript.frames[2].body else { panic!("{:?}", transcript.frames[2]) };
         let bound = 8 * (FRAME_OVERHEAD + 1);
-        assert_eq!(*text, format!("90 frames before this were counted and not kept: the newest fill the bound of {bound} bytes"));
+        assert_eq!(*text, format!("90 earlier frames were counted but not stored: the limit is {bound} bytes"));
         let small = Tap::with(TapBounds { first: 2, bytes: 1 << 20 }, vec![], None);
         for _ in 0..100 {
             small.record(Direction::FromServer, line("x"));

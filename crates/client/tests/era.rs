@@ -115,7 +115,7 @@ async fn the_answer_to_the_probe_tells_the_era() {
     check(|id| error("400 Bad Request", id, -32022, r#"{"supported":["2025-06-18"]}"#), legacy).await;
     check(
         |id| error("400 Bad Request", id, -32022, r#"{"supported":["2031-01-01"]}"#),
-        "server speaks none of our revisions, only 2031-01-01",
+        "server supports no revision that mcproof knows, only 2031-01-01",
     )
     .await;
     check(|_| http("401 Unauthorized", "text/plain", ""), "server wants authorization: status 401 for `server/discover`").await;
@@ -140,7 +140,7 @@ async fn a_stream_server_is_found_behind_its_url() {
     });
     // An endpoint on another origin would carry credentials away.
     let failure = open(respond, EraChoice::Auto).await.err().unwrap();
-    assert_eq!(failure, "HTTP+SSE: the endpoint `http://elsewhere.example/messages` is no URL of the same origin");
+    assert_eq!(failure, "HTTP+SSE: the endpoint `http://elsewhere.example/messages` is not a URL of the same origin");
 }
 
 #[tokio::test]

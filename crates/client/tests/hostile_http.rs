@@ -123,7 +123,7 @@ async fn check(attack: Attack, expected: &str) {
 /// The same where only the deadline can end it.
 async fn check_timeout(attack: Attack, expected: &str) {
     let (found, _) = asked(attack, DEADLINE).await;
-    let how_far = found.strip_prefix("no answer to `tools/list` within 400 ms: ").unwrap_or(&found);
+    let how_far = found.strip_prefix("no response to `tools/list` within 400 ms: ").unwrap_or(&found);
     assert_eq!(how_far, expected);
 }
 
@@ -213,7 +213,7 @@ async fn a_deadline_says_how_far_the_server_came() {
     check_timeout(Attack::Stays(response(json, b"")), "a response began, but nothing of its body came").await;
     check_timeout(Attack::Stays(response(json, b"{\"json")), "a response began, and 6 bytes of its body came").await;
     let (found, _) = asked(Attack::Drips(response(json, b""), vec![b' '; 500]), DEADLINE).await;
-    assert!(found.starts_with("no answer to `tools/list` within 400 ms: a response began, and "), "{found}");
+    assert!(found.starts_with("no response to `tools/list` within 400 ms: a response began, and "), "{found}");
     check_timeout(Attack::Stays(stream(b": hello\n\n")), "a response began, and 9 bytes of its body came").await;
 }
 
@@ -293,7 +293,7 @@ async fn codings_that_are_unknown_or_broken_are_named() {
     let broken = |reason: &str| format!("HTTP 200: not an MCP response, application/json, broken off ({reason})");
     let unknown = broken("its content-encoding `zstd` is none that mcproof decodes (gzip, deflate, br)");
     check(Attack::Stays(answer("content-encoding: zstd\r\n", ANSWER)), &unknown).await;
-    check(Attack::Stays(answer("content-encoding: gzip\r\n", ANSWER)), &broken("the body is no valid gzip")).await;
+    check(Attack::Stays(answer("content-encoding: gzip\r\n", ANSWER)), &broken("the body is not valid gzip")).await;
     let cut = &gzip(ANSWER)[..20];
     check(Attack::Stays(answer("content-encoding: gzip\r\n", cut)), &broken("the body ends in the middle of its gzip")).await;
 }

@@ -281,11 +281,11 @@ async fn answers_that_are_no_tasks_are_refused() {
         assert_eq!(scene.call().await.unwrap_err().to_string(), expected);
     };
     let working = || legacy_task("working");
-    check(json!({ "taskId": "t1" }), json!({}), "the answer to tools/call is no task: it has no string `status`").await;
-    check(working(), json!({ "status": "working" }), "the answer to tasks/get is no task: it has no string `taskId`").await;
+    check(json!({ "taskId": "t1" }), json!({}), "the response to tools/call is not a task: it has no string `status`").await;
+    check(working(), json!({ "status": "working" }), "the response to tasks/get is not a task: it has no string `taskId`").await;
     let other = json!({ "taskId": "t2", "status": "working" });
-    check(working(), other, "the answer to tasks/get is no task: it is about `t2`, not about `t1`").await;
-    check(working(), json!(-32602), "tasks/get was answered with JSON-RPC error -32602: no").await;
+    check(working(), other, "the response to tasks/get is not a task: it is for task `t2`, not `t1`").await;
+    check(working(), json!(-32602), "tasks/get returned JSON-RPC error -32602: no").await;
 }
 
 #[tokio::test]
@@ -336,7 +336,7 @@ async fn tasks_are_listed_over_all_pages_and_found_by_their_id() {
     let mut task = scene.session.task("t1", DEADLINE).await.unwrap();
     assert_eq!(task.refresh(&scene.session, DEADLINE).await.unwrap().status, TaskStatus::Completed);
     let other = scene.session.task("t2", DEADLINE).await.unwrap_err();
-    assert_eq!(other.to_string(), "the answer to tasks/get is no task: it is about `t1`, not about `t2`");
+    assert_eq!(other.to_string(), "the response to tasks/get is not a task: it is for task `t1`, not `t2`");
 }
 
 #[tokio::test]
@@ -399,9 +399,9 @@ async fn the_end_of_a_modern_task_is_told_as_it_came() {
     check(modern_task("task", "failed", json!({})), failed, Ok((TaskStatus::Failed, Some(Err(-32603))))).await;
     check(working(), modern_task("complete", "cancelled", json!({})), Ok((TaskStatus::Cancelled, None))).await;
     let empty = modern_task("complete", "completed", json!({}));
-    check(working(), empty, Err("the answer to tasks/get is no task: it is completed and has no `result`")).await;
+    check(working(), empty, Err("the response to tasks/get is not a task: it is completed and has no `result`")).await;
     let vague = modern_task("complete", "failed", json!({ "error": "m" }));
-    check(working(), vague, Err("the answer to tasks/get is no task: `error` is not an object")).await;
+    check(working(), vague, Err("the response to tasks/get is not a task: `error` is not an object")).await;
     let requests = json!({ "inputRequests": { "k": { "method": "sampling/createMessage", "params": {} } } });
     let asks = modern_task("complete", "input_required", requests);
     let text = "task `t1` asks for input that no policy of `answers` gives: sampling/createMessage (`k`)";
@@ -514,9 +514,9 @@ async fn a_subscription_that_does_not_begin_with_its_acknowledgement_is_refused(
     check(MODERN, |message| vec![tagged(CHANGED, &message["id"], json!({}))], DEADLINE, early, true).await;
     let never = "`subscriptions/listen` was answered, and never acknowledged";
     check(MODERN, |message| vec![answer(message, json!({}))], DEADLINE, never, false).await;
-    let refused = "`subscriptions/listen` was answered with JSON-RPC error -32601: no";
+    let refused = "`subscriptions/listen` returned JSON-RPC error -32601: no";
     check(MODERN, |message| vec![error(message, -32601)], DEADLINE, refused, false).await;
-    check(MODERN, |_| Vec::new(), SHORT, "no answer to `subscriptions/listen` within 150 ms", true).await;
+    check(MODERN, |_| Vec::new(), SHORT, "no response to `subscriptions/listen` within 150 ms", true).await;
     let legacy = "`subscriptions/listen` came with 2026-07-28; this server speaks 2025-11-25, which uses `resources/subscribe` instead";
     let failure = check(LEGACY, |_| Vec::new(), DEADLINE, legacy, false).await;
     assert!(matches!(failure, ListenFailure::NotInThisRevision { .. }));

@@ -112,7 +112,7 @@ mod tests {
             check(names_issuer, &format!("{at}?code=c&state=s&{issuer}%2F"), Err(&other("https://as.example/")));
             check(names_issuer, &format!("{at}?error=boo&state=s&iss=https://evil.example"), Err(&other("https://evil.example")));
         }
-        let missing = "the authorization response names no issuer, though https://as.example says that it always does";
+        let missing = "the authorization response names no issuer, but https://as.example declares that it always does";
         check(true, &format!("{at}?code=c&state=s"), Err(missing));
         check(true, &format!("{at}?error=access_denied&state=s"), Err(missing));
         check(false, &format!("{at}?code=c"), Err("the authorization response does not carry the `state` of the request"));

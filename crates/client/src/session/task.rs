@@ -223,7 +223,7 @@ mod tests {
         check(json!({ "taskId": "t", "status": "working", "ttl": null, "pollInterval": 5000 }), Ok((TaskStatus::Working, Some(5))));
         check(json!({ "taskId": "t", "status": "failed", "pollIntervalMs": 5000 }), Ok((TaskStatus::Failed, Some(5))));
         check(json!({ "taskId": "t", "status": "input_required", "pollInterval": -1 }), Ok((TaskStatus::InputRequired, None)));
-        check(json!({ "taskId": "t", "status": "done" }), Err("`done` is no status"));
+        check(json!({ "taskId": "t", "status": "done" }), Err("`done` is not a known status"));
         check(json!({ "taskId": "t" }), Err("it has no string `status`"));
         check(json!({ "taskId": 1, "status": "working" }), Err("it has no string `taskId`"));
         check(json!([]), Err("it has no string `status`"));

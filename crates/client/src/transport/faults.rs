@@ -358,12 +358,12 @@ mod tests {
         let injector = FaultInjector::new(vec![FaultRule { toward: Toward::Client, ..rule(Disturbance::Duplicate, Schedule::Always) }]);
         injector.read(Toward::Server, CALL);
         let answer = injector.read(Toward::Client, br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
-        assert_eq!(answer.to_string(), "the answer to `tools/call echo` (request 1)");
+        assert_eq!(answer.to_string(), "the response to `tools/call echo` (request 1)");
         assert!(!injector.is_disturbed(&answer));
         let treatment = injector.treat(Toward::Client, &answer);
         let deed = treatment.deed.unwrap();
         assert_eq!(injector.hits(), [0]);
-        assert_eq!(injector.did(deed, format!("sent {answer} twice")), "fault: sent the answer to `tools/call echo` (request 1) twice");
+        assert_eq!(injector.did(deed, format!("sent {answer} twice")), "fault: sent the response to `tools/call echo` (request 1) twice");
         assert_eq!(injector.hits(), [1]);
         assert!(injector.is_disturbed(&answer));
     }
