@@ -1,4 +1,4 @@
-// The two ways to an engine: a process of its own, and an addon inside this process. Knows lines, not what they say.
+// The two ways to an engine: a process of its own, and an addon inside this process. Knows lines, not their content.
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { createRequire } from "node:module";
 import type { Socket } from "node:net";
@@ -6,13 +6,13 @@ import type { Socket } from "node:net";
 /** Carries lines to an engine. */
 export interface Channel {
   send(line: string): void;
-  /** Keeps this process alive while an answer is awaited, and only then. */
+  /** Keeps this process alive while a response is awaited, and only then. */
   hold(alive: boolean): void;
-  /** Nothing more is said, and nothing more is wanted. */
+  /** Closes both directions. */
   finish(): void;
 }
 
-/** Who is told what comes back. */
+/** Receives what comes back. */
 export interface Reader {
   read(line: string): void;
   ended(why: string): void;

@@ -88,8 +88,8 @@ export class Client {
     const trace = options.trace ?? Boolean(process.env["MCPROOF_TRACE"]);
 
     const session = this.#drive.newSession({
-      told: (method, params) => this.#told(method, params),
-      asked: async (method, params) => this.#asked(method, params),
+      notified: (method, params) => this.#notified(method, params),
+      requested: async (method, params) => this.#requested(method, params),
     });
     this.#session = session;
     const served = "served" in resolved ? resolved.served : undefined;
@@ -147,7 +147,7 @@ export class Client {
     return this.#known.pid;
   }
 
-  /** Why the connection is over, if it is and nobody closed it. */
+  /** Why the connection ended, unless this client closed it. */
   get ended(): string | undefined {
     return this.#ended;
   }
@@ -234,7 +234,7 @@ export class Client {
     await this.#ask("notify", { method: notification.method, params: notification.params });
   }
 
-  /** Sends a message or bytes as they stand. An error that the server answers with is the answer here. */
+  /** Sends a message or bytes as they stand. An error of the server is returned, not thrown. */
   async raw(message: object | string | Uint8Array, options: { wait?: boolean; timeoutMs?: number } = {}): Promise<Partial<Answer> & { error?: RpcError }> {
     let sent: Params;
     if (typeof message === "string") {
@@ -249,7 +249,7 @@ export class Client {
     return error ? { ...given, error } : given;
   }
 
-  /** Calls `handler` with the params of each notification of this method; gives back what ends that. */
+  /** Calls `handler` with the params of each notification of this method; returns what ends that. */
   onNotification(method: string, handler: Callback): () => void {
     const handlers = this.#handlers.get(method) ?? new Set();
     this.#handlers.set(method, handlers.add(handler));
@@ -261,7 +261,7 @@ export class Client {
     return this.#ask("wait", { method, ...(options.timeoutMs === undefined ? {} : { timeout_ms: options.timeoutMs }) });
   }
 
-  /** Changes what the server is answered. */
+  /** Replaces the responses to requests of the server. */
   async setAnswers(answers: Answers): Promise<void> {
     await this.#ask("answers", { answers: this.#policies(answers) });
   }
@@ -341,7 +341,7 @@ export class Client {
     return { result: answer.result as Result, elapsedMs: answer.elapsed_ms, frame: answer.frame, http: answer.http };
   }
 
-  /** Notes which frame both the answer and the raw result in it are. */
+  /** Notes which frame both the response and the raw result in it are. */
   #noted<T extends { result: unknown }>(given: T, { frame }: RawAnswer): T {
     this.#note(given, frame);
     this.#note(given.result, frame);
@@ -365,16 +365,16 @@ export class Client {
     return Object.fromEntries(policies) as Params;
   }
 
-  async #asked(method: string, params: unknown): Promise<unknown> {
+  async #requested(method: string, params: unknown): Promise<unknown> {
     const what = { "elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots" }[method];
     const answer = what && this.#callbacks[what as keyof Answers];
     if (typeof answer !== "function") {
-      throw new Error(`no callback answers ${method}`);
+      throw new Error(`no callback for ${method}`);
     }
     return answer(params);
   }
 
-  #told(method: string, params: Params): void {
+  #notified(method: string, params: Params): void {
     if (method === "relay/write" && "message" in params) {
       this.#relay?.write(params["message"]);
     } else if (method === "relay/write") {

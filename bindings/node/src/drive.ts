@@ -6,12 +6,12 @@ import { fromDrive, McproofError, type RpcError } from "./errors.js";
 
 type Json = Record<string, unknown>;
 
-/** Who is told what `drive` says about one session. */
+/** Receives the events of one session. */
 export interface Listener {
   /** Any of the notifications, by its name without `session/` and `relay/` left in. */
-  told(method: string, params: Json): void;
+  notified(method: string, params: Json): void;
   /** The server asks. What is thrown is answered as an error. */
-  asked(method: string, params: unknown): Promise<unknown>;
+  requested(method: string, params: unknown): Promise<unknown>;
 }
 
 export interface RequestOptions {
@@ -159,7 +159,7 @@ export class Drive {
     this.#write(`"method":"${method}"`, params);
   }
 
-  /** Tells of messages of the server of a session. */
+  /** Reports messages of the server of a session. */
   receiver(session: string): (message: unknown) => void {
     const start = `{"jsonrpc":"2.0","method":"relay/received","params":{"session":${JSON.stringify(session)},"message":`;
     return (message) => this.#channel.send(`${start}${JSON.stringify(message)}}}`);
@@ -183,7 +183,7 @@ export class Drive {
     } else if (method === "session/progress") {
       this.#pending.get(params["id"] as number)?.progress?.(params);
     } else {
-      this.#listeners.get(params["session"] as string)?.told(method as string, params);
+      this.#listeners.get(params["session"] as string)?.notified(method as string, params);
     }
   }
 
@@ -209,9 +209,9 @@ export class Drive {
     const listener = this.#listeners.get(params["session"] as string);
     try {
       if (!listener) {
-        throw new Error("nobody answers for this session");
+        throw new Error("no handler for requests of this session");
       }
-      const result = await listener.asked(params["method"] as string, params["params"]);
+      const result = await listener.requested(params["method"] as string, params["params"]);
       this.#reply({ id, result });
     } catch (error) {
       const { code, message, data } = error as Partial<RpcError>;
@@ -231,7 +231,7 @@ export class Drive {
     }
     this.#pending.clear();
     for (const [session, listener] of this.#listeners) {
-      listener.told("session/ended", { session, reason: why });
+      listener.notified("session/ended", { session, reason: why });
     }
   }
 

@@ -10,7 +10,7 @@ export interface RpcError {
   data?: unknown;
 }
 
-/** What the engine says about a failure, as data. */
+/** A failure as the engine reports it, as data. */
 export interface Diagnostic {
   code: string;
   severity: string;
@@ -48,7 +48,7 @@ export class McproofError extends Error {
     this.diagnostic = details.diagnostic;
   }
 
-  /** Nothing beside the message: test runners print whatever else an error has, and the message tells it already. */
+  /** Nothing beside the message: test runners print whatever else an error has, and the message holds it already. */
   toJSON(): object {
     return {};
   }

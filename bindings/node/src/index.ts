@@ -30,7 +30,7 @@ export async function check(target: WireTarget, options: CheckOptions = {}): Pro
   const drive = Drive.shared();
   const resolved = resolve(target, drive.environment());
   if (!("wire" in resolved)) {
-    throw new McproofError("a server object cannot be explored; judge a session with it: `client.check()`", { kind: "bad-input" });
+    throw new McproofError("a server object cannot be explored: judge a session with `client.check()`", { kind: "bad-input" });
   }
   return drive.request("check", { target: resolved.wire, ...checkParams(options) });
 }

@@ -1,4 +1,4 @@
-// Matchers for any runner with `expect.extend`. The engine judges; here is only which question each of them asks.
+// Matchers for any runner with `expect.extend`. The engine judges; each matcher only builds its request.
 import { check } from "./index.js";
 import { Client } from "./client.js";
 import { Drive } from "./drive.js";
@@ -37,8 +37,8 @@ type Matchers = { [Name in keyof McproofMatchers]: (received: unknown, ...given:
 
 export const matchers: Matchers = {
   async toMatchExpectation(received, expectation) {
-    const asked = isCall(received) ? { result: rawOf(received) } : { value: received ?? null };
-    return outcome(await judge(received, asked, expectation), "to meet the expectation");
+    const actual = isCall(received) ? { result: rawOf(received) } : { value: received ?? null };
+    return outcome(await judge(received, actual, expectation), "to meet the expectation");
   },
 
   async toHaveStructuredContent(received, expectation = { $any: true }) {
@@ -61,7 +61,7 @@ export const matchers: Matchers = {
 
   async toBeRpcError(received, error = { code: { $type: "integer" } }) {
     if (!(received instanceof McproofError) || !received.error) {
-      throw new TypeError("toBeRpcError looks at the error of a refused request: `await expect(client.call(…)).rejects.toBeRpcError(…)`");
+      throw new TypeError("toBeRpcError needs the error of a failed request: `await expect(client.call(…)).rejects.toBeRpcError(…)`");
     }
     const expected = typeof error === "number" ? { code: error } : error;
     return outcome(await judge(received, { value: received.error }, expected), "to be this JSON-RPC error");
@@ -69,7 +69,7 @@ export const matchers: Matchers = {
 
   async toMatchContract(received, lock, options) {
     if (!(received instanceof Client)) {
-      throw new TypeError("toMatchContract looks at a client: `await expect(client).toMatchContract(\"mcproof.lock\")`");
+      throw new TypeError("toMatchContract needs a client: `await expect(client).toMatchContract(\"mcproof.lock\")`");
     }
     return outcome(await received.diff(lock, options), `to differ from ${lock}`, "");
   },
@@ -86,9 +86,9 @@ export const matchers: Matchers = {
   },
 };
 
-function judge(received: unknown, asked: object, expectation: Expectation): Promise<Verdict> {
+function judge(received: unknown, actual: object, expectation: Expectation): Promise<Verdict> {
   const { engine = Drive.inside(), ...wire } = originOf(received) ?? {};
-  return engine.request("expect", { ...asked, expectation: encode(expectation), ...wire });
+  return engine.request("expect", { ...actual, expectation: encode(expectation), ...wire });
 }
 
 function outcome(verdict: { ok: boolean; text?: string }, claim: string, not = "not "): Outcome {
@@ -104,7 +104,7 @@ function isCall(value: unknown): boolean {
 
 function rawOf(received: unknown): unknown {
   if (!isCall(received)) {
-    throw new TypeError("this matcher looks at the answer to a call: `await expect(await client.call(…))`");
+    throw new TypeError("this matcher needs the response to a call: `await expect(await client.call(…))`");
   }
   const { result } = received as { result?: unknown };
   return result ?? received;

@@ -1,12 +1,12 @@
-// What a client is told and what it gives back, as types. Does nothing.
+// Options and results of a client, as types.
 import type { Diagnostic } from "./errors.js";
 import type { CallToolResult, Frame } from "./types.js";
 
-/** Answers what the server asks; what it throws becomes the JSON-RPC error (`code`, `message` and `data` of it). */
+/** Responds to a request of the server; what it throws becomes the JSON-RPC error (`code`, `message` and `data` of it). */
 // The params are what the server sent.
 export type Callback = (params: any) => unknown;
 
-/** What the server may ask for. What is not named is refused, and not declared as a capability. */
+/** Responses to requests of the server. A kind without one is rejected, and not declared as a capability. */
 export interface Answers {
   roots?: string[] | Callback;
   /** Values (the schema's defaults fill in what they leave out), a word, or a function that gives the result. */
@@ -22,11 +22,11 @@ export interface ClientOptions {
   timeouts?: { connectMs?: number; requestMs?: number; callbackMs?: number };
   client?: { name?: string; version?: string; capabilities?: Record<string, unknown> };
   answers?: Answers;
-  /** What `setAnswers` will answer later: declared at the handshake, and refused until then. */
+  /** Kinds that `setAnswers` sets later: declared at the handshake, rejected until then. */
   laterAnswers?: (keyof Answers)[];
-  /** Texts that show in no answer, transcript or failure, like the credentials in headers, URLs and `env`. */
+  /** Texts that show in no response, transcript or failure, like the credentials in headers, URLs and `env`. */
   secrets?: string[];
-  /** Answers and notifications as the server sent them, with secrets in them: for tests that compare or hand on one. */
+  /** Responses and notifications as the server sent them, with secrets in them: for tests that compare or hand on one. */
   showSecrets?: boolean;
   /** Prints each frame to stderr as it is seen; so does the variable `MCPROOF_TRACE`. */
   trace?: boolean;
@@ -56,7 +56,7 @@ export interface Answer<Result = Record<string, unknown>> {
   http: { status: number; headers: [string, string][] } | undefined;
 }
 
-/** The answer to a call, with what tests look at. */
+/** The response to a call, with what tests look at. */
 // The payload is what the tool gave.
 export interface ToolAnswer<Payload = any> extends Answer<CallToolResult> {
   /** The structured content, else the one text block as JSON if it parses, else its text, else null. */
@@ -79,7 +79,7 @@ export interface CheckOptions {
   strict?: boolean;
   hosts?: boolean;
   browser?: boolean;
-  /** Tools that may be called, besides those that say they only read. */
+  /** Tools that may be called, besides those declared read-only. */
   call?: string | string[];
 }
 

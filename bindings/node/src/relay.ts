@@ -81,7 +81,7 @@ export class Relay implements Transport {
     }
   }
 
-  /** The engine wrote what is no JSON: a server object has no parser of its own, so it is told of an error. */
+  /** The engine wrote what is no JSON: a server object has no parser of its own, so it is notified of an error. */
   writeBroken(): void {
     this.onerror?.(new SyntaxError("the line is not JSON"));
   }

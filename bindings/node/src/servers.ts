@@ -14,7 +14,7 @@ export interface E2EHandle {
 export type Script = string | string[];
 
 export interface StartOptions extends ClientOptions {
-  /** Where the endpoint is: `/sse` or `/mcp` unless told. */
+  /** Where the endpoint is: `/sse` or `/mcp` by default. */
   path?: string;
   cwd?: string;
 }
@@ -24,7 +24,7 @@ export async function startStdioServer(script: Script, env: Record<string, strin
   return handle(await Client.open({ command: commandOf(script), env, ...(cwd ? { cwd } : {}) }, more));
 }
 
-/** The server is told its port in the variable `PORT`; without one here it is a free port. */
+/** The server gets its port in the variable `PORT`; without one here it is a free port. */
 export function startSseServer(script: Script, port?: number, env: Record<string, string> = {}, options: StartOptions = {}): Promise<E2EHandle> {
   return listening("sse", script, port, env, options);
 }

@@ -9,7 +9,7 @@ export interface SpawnOptions extends CommandTarget {
 
 let count = 0;
 
-/** Starts a server and answers when it takes connections; each `testClient` of it is a session of its own. */
+/** Starts a server and resolves when it accepts connections; each `testClient` of it is a session of its own. */
 export async function spawn(options: SpawnOptions): Promise<SpawnedServer> {
   const drive = Drive.shared();
   count += 1;

@@ -65,7 +65,7 @@ function one(
     let started: Pick<E2EHandle, "client" | "baseUrl" | "teardown"> | undefined;
     const running = (): NonNullable<typeof started> => {
       if (!started) {
-        throw new Error("the server is there inside of tests and hooks, not while they are described");
+        throw new Error("the server is available inside tests and hooks only, not in `describe`");
       }
       return started;
     };

@@ -72,7 +72,7 @@ const Given = function (value: object) {
   return value;
 } as unknown as new (value: object) => object;
 
-/** A field of values that nobody else sees. A weak map would do the same, but each of its entries is work for the garbage collector. */
+/** A field of values that nothing else sees. A weak map would do the same, but each of its entries is work for the garbage collector. */
 class Marked extends Given {
   #origin: Origin;
 

@@ -1,4 +1,4 @@
-"""What may be named as a server, over which transport, and what is said about what may not."""
+"""What may be named as a server, over which transport, and the errors for what may not."""
 
 from __future__ import annotations
 
@@ -126,13 +126,13 @@ def test_what_is_no_target_is_refused_with_what_is_one() -> None:
     _refuse(["a"], "http", "reached over stdio, not over http, give its `url` too")
     _refuse("http://x/", "stdio", "reached over http or sse, not over stdio")
     _refuse(["a"], "carrier-pigeon", "there are memory, stdio, http, sse")
-    _refuse({"stdio": ["a"]}, "http", "not given for http, only for stdio")
+    _refuse({"stdio": ["a"]}, "http", "no server is set for http, only for stdio")
     _refuse({"stdoi": ["a"]}, None, "not stdoi")
-    _refuse(42, None, "an int is no server|a int is no server")
-    _refuse([], None, "is no server")
+    _refuse(42, None, "an int is not a server|a int is not a server")
+    _refuse([], None, "is not a server")
     _refuse(f"{FEATURES}:nothing", None, "has no `nothing`")
-    _refuse(f"{FEATURES}:asyncio", None, "is no server object")
-    _refuse("no/such/file.py:server", None, "there is no file")
+    _refuse(f"{FEATURES}:asyncio", None, "is not a server object")
+    _refuse("no/such/file.py:server", None, "file not found")
 
 
 def test_the_binary_is_the_one_that_the_variable_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

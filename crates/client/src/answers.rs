@@ -26,7 +26,7 @@ pub struct Answers {
 /// How long what a server asks as a task is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostedTasks {
-    /// From the request to the answer, for which the server has to poll.
+    /// From the request to the response, for which the server has to poll.
     pub takes: Duration,
     /// What the server is told about how often to poll.
     pub poll_interval: Duration,
@@ -103,13 +103,13 @@ impl Answers {
         (!requests.is_empty()).then(|| json!({ "list": {}, "cancel": {}, "requests": requests }))
     }
 
-    /// What to wait for, where somebody is to be asked.
+    /// What to wait for, where a callback covers the method.
     pub(crate) fn consult(&self, method: &str, params: &Value) -> Option<Consulted> {
         let callback = self.callback.as_ref().filter(|callback| callback.covers(method))?;
         Some((callback.ask)(method.to_owned(), params.clone()))
     }
 
-    /// The answer to one request of the server, whoever gives it.
+    /// The response to one request of the server, whoever gives it.
     ///
     /// # Errors
     /// The JSON-RPC error to answer with.
@@ -120,7 +120,7 @@ impl Answers {
         }
     }
 
-    /// The answer to one request of the server, as the policies have it.
+    /// The response to one request of the server, as the policies have it.
     ///
     /// # Errors
     /// The JSON-RPC error to answer with.

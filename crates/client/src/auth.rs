@@ -1,30 +1,30 @@
-//! OAuth 2.1 as MCP asks for it: from the server's challenge to a token, over our own HTTP, so that the transcript shows
+//! OAuth 2.1 as MCP requests it: from the server's challenge to a token, over our own HTTP, so that the transcript shows
 //! each step and no secret. Knows no MCP methods.
 //! Source: 2026-07-28, basic/authorization; 2025-03-26, basic/authorization, for servers without resource metadata.
 
 mod assertion;
+mod authorization_failure;
 mod authorizer;
 mod bearer;
 mod challenge;
 mod code;
 mod discovery;
-mod failure;
-mod kept;
 mod registration;
 mod secret;
-mod sieve;
+mod secret_finder;
 mod store;
+mod stored_token;
 mod token;
 mod user_agent;
 mod web;
 
 pub use assertion::{SigningAlgorithm, SigningKey, UnreadableKey};
+pub use authorization_failure::AuthorizationFailure;
 pub use challenge::metadata_hint;
 pub use discovery::{Document, identifies, resource_locations, server_locations};
-pub use failure::AuthorizationFailure;
-pub use kept::{ClientMethod, Keeper, Kept};
 pub use secret::Secret;
 pub use store::TokenStore;
+pub use stored_token::{ClientMethod, Keeper, Kept};
 pub use user_agent::{AuthorizationPage, Headless, UserAgent, Visit};
 
 pub(crate) use assertion::random_text;
@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// How to come by a token when the server asks for one.
+/// How to come by a token when the server requests one.
 #[derive(Clone, Debug)]
 pub struct Authorization {
     pub identity: Identity,

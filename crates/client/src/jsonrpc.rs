@@ -82,7 +82,7 @@ pub struct Malformed {
 pub enum Flaw {
     #[error("not UTF-8 from byte {0} on")]
     NotUtf8(usize),
-    #[error("it begins with a byte order mark")]
+    #[error("starts with a byte order mark")]
     ByteOrderMark,
     #[error("not JSON: {0}")]
     NotJson(String),
@@ -116,7 +116,7 @@ pub fn parse_within(bytes: &[u8], limits: JsonLimits) -> Result<Message, Malform
         Some(Value::String(text)) => Ok(Id::Valid(RequestId::Text(text))),
         Some(Value::Number(number)) => match number.as_i64() {
             Some(number) => Ok(Id::Valid(RequestId::Number(number))),
-            None => Err("`id` is no integer that fits 64 bits"),
+            None => Err("`id` is not an integer that fits 64 bits"),
         },
         Some(_) => Err("`id` is neither a string nor an integer"),
     };
@@ -130,7 +130,7 @@ pub fn parse_within(bytes: &[u8], limits: JsonLimits) -> Result<Message, Malform
 
 /// The responses that clients which put up with more find in bytes that are no message: in an array, with any `jsonrpc`, with a number
 /// such as `1.0` as their id, with an `error` that is `null`.
-pub(crate) fn responses_of_the_tolerant(bytes: &[u8], limits: JsonLimits) -> Vec<(RequestId, Result<Json, RpcError>)> {
+pub(crate) fn tolerant_responses(bytes: &[u8], limits: JsonLimits) -> Vec<(RequestId, Result<Json, RpcError>)> {
     if !matches!(parse_members(bytes, limits), Ok(_) | Err(Flaw::NotAnObject(_))) {
         return Vec::new();
     }
@@ -279,7 +279,7 @@ impl<'de, const READ: bool> Visitor<'de> for WholeVisitor<READ> {
                 Name::Result if READ => members.result = Some(Json::Read(map.next_value()?)),
                 Name::Result => members.result = Some(Json::Unread(map.next_value()?)),
                 Name::Error => members.error = Some(map.next_value()?),
-                // Also what nobody asks for has to be JSON that can be read.
+                // Also what nobody requests has to be JSON that can be read.
                 Name::Other => drop(map.next_value::<Value>()?),
             }
         }
@@ -328,13 +328,13 @@ fn read(members: Members, id: Id) -> Result<Message, &'static str> {
         (None, Some(_), Some(_)) => Err("it has both `result` and `error`"),
         (None, Some(result), None) => Ok(Message::Response { id: id_of_response(id), answer: Ok(result) }),
         (None, None, Some(error)) => Ok(Message::Response { id: id_of_response(id), answer: Err(read_error(error)?) }),
-        (None, None, None) => Err("none of `method`, `result` and `error` is there"),
+        (None, None, None) => Err("`method`, `result` and `error` are all missing"),
         (Some(Value::String(method)), _, _) => match id {
             Id::Missing => Ok(Message::Notification { method, params: members.params }),
             Id::Valid(id) => Ok(Message::Request { id, method, params: members.params }),
             Id::Null => Err("a request with `id: null`"),
         },
-        (Some(_), _, _) => Err("`method` is no string"),
+        (Some(_), _, _) => Err("`method` is not a string"),
     }
 }
 
@@ -345,9 +345,9 @@ enum Id {
 }
 
 pub(crate) fn read_error(error: Value) -> Result<RpcError, &'static str> {
-    let Value::Object(mut error) = error else { return Err("`error` is no object") };
-    let code = error.get("code").and_then(Value::as_i64).ok_or("`error.code` is no integer")?;
-    let Some(Value::String(message)) = error.remove("message") else { return Err("`error.message` is no string") };
+    let Value::Object(mut error) = error else { return Err("`error` is not an object") };
+    let code = error.get("code").and_then(Value::as_i64).ok_or("`error.code` is not an integer")?;
+    let Some(Value::String(message)) = error.remove("message") else { return Err("`error.message` is not a string") };
     Ok(RpcError { code, message, data: error.remove("data") })
 }
 
@@ -437,14 +437,14 @@ mod tests {
         }
         check("{} {}", Err("not JSON: trailing characters at line 1 column 4"));
         check_no_message(r#""method":"a","jsonrpc":"1.0""#, "`jsonrpc` is not \"2.0\"");
-        check_no_message(r#""method":"a","method":1"#, "`method` is no string");
+        check_no_message(r#""method":"a","method":1"#, "`method` is not a string");
         check(r#"{"jsonrpc":"2.0","method":"a","more":"\ud800"}"#, Err("not JSON: unexpected end of hex escape at line 1 column 45"));
-        check("\u{feff}{}", Err("it begins with a byte order mark"));
+        check("\u{feff}{}", Err("starts with a byte order mark"));
         check(r#"{"id":1,"result":{}}"#, Err("neither a request, a notification nor a response: `jsonrpc` is not \"2.0\""));
-        check_no_message(r#""id":1"#, "none of `method`, `result` and `error` is there");
-        check_no_message(r#""id":1.5,"result":1"#, "`id` is no integer that fits 64 bits");
+        check_no_message(r#""id":1"#, "`method`, `result` and `error` are all missing");
+        check_no_message(r#""id":1.5,"result":1"#, "`id` is not an integer that fits 64 bits");
         check_no_message(r#""id":1,"result":1,"error":{}"#, "it has both `result` and `error`");
-        check_no_message(r#""id":1,"error":"no""#, "`error` is no object");
+        check_no_message(r#""id":1,"error":"no""#, "`error` is not an object");
         check_no_message(r#""id":null,"method":"a""#, "a request with `id: null`");
         let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
         check(&deep, Err("JSON nested deeper than 127 levels"));

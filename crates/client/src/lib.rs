@@ -1,5 +1,5 @@
-//! Talks to a server and hides nothing: transports, the tap below JSON, sessions of both eras.
-//! Knows no suites and no rules; it never repairs, drops or answers anything that its caller did not ask for.
+//! Talks to a server and records everything: transports, the tap below JSON, sessions of both eras.
+//! Knows no suites and no rules; it never repairs, drops or responds to anything unless its caller requests it.
 
 mod answers;
 pub mod auth;

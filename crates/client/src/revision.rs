@@ -65,7 +65,7 @@ pub enum TransportKind {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is none of {allowed}")]
+#[error("unknown value `{found}`: expected one of {allowed}")]
 pub struct ParseChoiceError {
     found: String,
     allowed: &'static str,

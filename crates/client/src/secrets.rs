@@ -4,7 +4,7 @@
 use crate::session::Target;
 use url::Url;
 
-/// Parts of names whose values are nobody's business.
+/// Parts of names whose values are secret.
 const TELLTALES: [&str; 8] = ["authorization", "cookie", "api-key", "apikey", "token", "secret", "password", "credential"];
 
 impl Target {

@@ -1,11 +1,10 @@
 //! One conversation with a server: handshake or discovery, requests, shutdown. Interprets messages, never bytes.
 
-mod answering;
-mod bare;
-mod bounds;
+mod bare_connection;
 mod connect_failure;
 mod dispatcher;
 mod handshake;
+mod history_bounds;
 mod hosted_tasks;
 mod listing;
 mod modern;
@@ -14,15 +13,16 @@ mod open;
 mod param_headers;
 mod raw;
 mod renew;
+mod responder;
 mod rounds;
 mod sent;
 mod subscription;
 mod target;
 mod task;
-mod terms;
+mod wait_options;
 mod wire;
 
-pub use bare::open_bare;
+pub use bare_connection::open_bare;
 pub use connect_failure::ConnectFailure;
 pub use dispatcher::Fault;
 pub use listing::{ListFailure, Listed};
@@ -35,9 +35,9 @@ pub use sent::Sent;
 pub use subscription::{ListenFailure, Subscription, SubscriptionEnd, SubscriptionFailure};
 pub use target::{ConnectOptions, Locate, Reading, Startup, Target};
 pub use task::{Called, Task, TaskEnd, TaskFailure, TaskState, TaskStatus};
-pub use terms::{Cancellation, Canceller, Deadline, Terms};
+pub use wait_options::{Cancellation, Canceller, Deadline, Terms};
 
-pub(crate) use bounds::Room;
+pub(crate) use history_bounds::BacklogSlot;
 
 use crate::Tap;
 use crate::answers::Answers;
@@ -47,12 +47,12 @@ use crate::revision::{Era, TransportKind};
 use crate::transport::{
     Closed, Endpoint, Exit, FaultKind, HttpHead, Patience, Process, Resume, ShutdownReport, Stage, StdinUse, Unanswered,
 };
-use answering::{Answering, Policies};
 use dispatcher::Dispatcher;
 use handshake::Offer;
 use mcproof_record::{FrameId, Json, JsonObject};
 use modern::mirrored;
 use param_headers::ParamHeaders;
+use responder::{Responder, ResponsePolicies};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -60,7 +60,7 @@ use task::TaskSupport;
 use tokio::process::ChildStdin;
 use wire::{Connection, Outgoing, TOO_LATE, Wire};
 
-/// What a server said of itself in the answer to `initialize` or `server/discover`.
+/// What a server said of itself in the response to `initialize` or `server/discover`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Handshake {
     pub era: Era,
@@ -76,7 +76,7 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Both eras in one form, for expectations and for people.
+    /// Both eras in one form, for expectations and for users.
     pub fn to_value(&self) -> Value {
         let mut object = json!({
             "era": self.era.to_string(),
@@ -92,15 +92,15 @@ impl Handshake {
     }
 }
 
-/// An answer, as it came.
+/// A response, as it came.
 #[derive(Clone, Debug)]
 pub struct Reply<Answer = Value> {
     pub answer: Result<Answer, RpcError>,
-    /// The answer had no id; only the HTTP exchange tells to which request it belongs.
+    /// The response had no id; only the HTTP exchange tells to which request it belongs.
     pub anonymous: bool,
     pub request_frame: Option<FrameId>,
     pub frame: FrameId,
-    /// From the request to its answer.
+    /// From the request to its response.
     pub elapsed: Duration,
     /// The head of the HTTP response that carried it.
     pub http: Option<Arc<HttpHead>>,
@@ -113,21 +113,21 @@ impl Reply<Json> {
     }
 }
 
-/// Why a request got no answer.
+/// Why a request got no response.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CallFailure {
-    #[error("no answer to `{method}` within {}{}", show(*.after), .stage.map(|stage| format!(": {stage}")).unwrap_or_default())]
+    #[error("no response to `{method}` within {}{}", show(*.after), .stage.map(|stage| format!(": {stage}")).unwrap_or_default())]
     TimedOut {
         method: String,
         after: Duration,
         /// How far its exchange had come, where HTTP carries it.
         stage: Option<Stage>,
     },
-    #[error("`{method}` was cancelled after {}, as asked for", show(*.after))]
+    #[error("`{method}` was canceled after {}, as requested", show(*.after))]
     Cancelled { method: String, after: Duration },
-    #[error("the answer is no message: {0}")]
+    #[error("the response is not a valid message: {0}")]
     NotAnAnswer(Malformed),
-    #[error("the answer came as {0}")]
+    #[error("the response is {0}")]
     Lost(FaultKind),
     #[error("server wants authorization (status {}), which failed: {failure}", .head.status)]
     Unauthorized { head: Arc<HttpHead>, failure: AuthorizationFailure },
@@ -152,7 +152,7 @@ fn describe_unanswered(why: &Unanswered) -> String {
         Unanswered::Unreachable(reason) => reason.to_string(),
         Unanswered::Response { head, excerpt, broken } => {
             let kind = head.header("content-type").unwrap_or("no content type");
-            let mut text = format!("the HTTP response has no answer in it: status {}, {kind}", head.status);
+            let mut text = format!("HTTP {}: not an MCP response, {kind}", head.status);
             if let Some(location) = head.header("location") {
                 text += &format!(", to {location}");
             }
@@ -175,11 +175,11 @@ pub struct Session {
     reached: Option<(Endpoint, TransportKind)>,
     dispatcher: Arc<Dispatcher>,
     handshake: Handshake,
-    /// Without what the answers let it declare.
+    /// Without what the responses let it declare.
     client: ClientProfile,
     /// What a legacy handshake declares.
     declared: ClientProfile,
-    policies: Policies,
+    policies: ResponsePolicies,
     offer: Offer,
     /// Modern HTTP: which arguments of which tool are mirrored into headers, as far as tools have been listed.
     param_headers: Mutex<ParamHeaders>,
@@ -187,7 +187,7 @@ pub struct Session {
     task_support: Mutex<TaskSupport>,
     tap: Tap,
     patience: Patience,
-    answering: Answering,
+    answering: Responder,
 }
 
 /// A process that listens, and its stdin.
@@ -248,11 +248,11 @@ impl Session {
         self.dispatcher.closed_because()
     }
 
-    /// Sends a request and waits for its answer. A JSON-RPC error is an answer. When the deadline passes, the server is
+    /// Sends a request and waits for its response. A JSON-RPC error is a response. When the deadline passes, the server is
     /// told so, as the protocol asks (2025-11-25, basic/lifecycle, timeouts).
     ///
     /// # Errors
-    /// No answer came: the deadline passed, the connection ended, or the HTTP response carried none.
+    /// No response came: the deadline passed, the connection ended, or the HTTP response carried none.
     pub async fn request(&self, method: &str, params: Option<Map<String, Value>>, terms: impl Into<Terms>) -> Result<Reply, CallFailure> {
         self.request_once(method, params.map(Json::from), terms.into()).await.map(Reply::read)
     }
@@ -264,7 +264,7 @@ impl Session {
             // 404 for a session id means that the session is over: a client starts a new one (2025-11-25, transports,
             // session management). The request was not taken, so it is sent again.
             (Err(CallFailure::Unanswered(Unanswered::Response { head, .. })), Some((params, terms))) if head.status == 404 => {
-                self.tap.note("the server does not know our session any more: initializing anew");
+                self.tap.note("the server no longer knows the session: initializing again");
                 let (wire, dispatcher, transport) = (&self.wire, &self.dispatcher, self.handshake.transport);
                 // Boxed, so that a request does not carry the room for what hardly any needs.
                 match Box::pin(handshake::initialize(wire, dispatcher, &self.declared, &self.offer, transport)).await {
@@ -280,7 +280,7 @@ impl Session {
     /// this `reason`.
     ///
     /// # Errors
-    /// [`CallFailure::Cancelled`] if it went as asked for; another failure, or the answer, if that came before.
+    /// [`CallFailure::Cancelled`] if it went as requested; another failure, or the response, if that came before.
     pub async fn request_and_cancel(
         &self,
         method: &str,
@@ -298,20 +298,20 @@ impl Session {
         self.wire.ask(&self.dispatcher, self.outgoing(method, params), terms, self.handshake.era, reason).await
     }
 
-    /// Sends a notification, and waits, at most that long, until an HTTP server has taken it. Nothing tells whether it did.
+    /// Sends a notification, and waits, at most that long, until an HTTP server has taken it. Nothing shows whether it did.
     pub async fn notify(&self, method: &str, params: Option<Map<String, Value>>, deadline: Duration) {
         let Outgoing { params, headers, .. } = self.outgoing(method, params.map(Json::from));
         self.wire.notify_with(method, params.map(Json::into_inner).as_ref(), headers, deadline).await;
     }
 
-    /// From here on, what the server asks is answered like this, and what this leaves out is refused. In the modern era the
+    /// From here on, what the server requests is answered like this, and what this leaves out is refused. In the modern era the
     /// requests from here on also declare it. A legacy server was told at the handshake, once and for all, what it may ask:
     /// what this adds to [`ConnectOptions::later_answers`] it will not ask for.
     pub fn answer_with(&self, answers: Answers) {
         self.policies.set(answers);
     }
 
-    /// Who we are, with what the answers of now let us declare.
+    /// Who we are, with what the responses of now let us declare.
     fn profile(&self) -> ClientProfile {
         let mut profile = self.client.clone();
         profile.capabilities.extend(self.policies.get().capabilities());

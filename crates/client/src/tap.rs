@@ -19,13 +19,13 @@ pub(crate) type FindSecrets = fn(&FrameBody) -> Vec<String>;
 /// Records frames. Clones share one transcript.
 #[derive(Clone)]
 pub struct Tap {
-    shared: Arc<Inner>,
+    shared: Arc<TapInner>,
     find_secrets: Option<FindSecrets>,
 }
 
-struct Inner {
+struct TapInner {
     start: Instant,
-    state: Mutex<State>,
+    state: Mutex<TapState>,
     /// Sees each frame as it is recorded, also those that are later dropped.
     observer: Option<Observer>,
     bounds: TapBounds,
@@ -34,7 +34,7 @@ struct Inner {
     tails: Mutex<[Tail; STREAMS]>,
     /// HTTP exchanges begun so far, on whatever connection.
     exchanges: AtomicU64,
-    excused: Mutex<Excused>,
+    excused: Mutex<ExcusedFrames>,
     /// What it took to make the first connections.
     dialed: Mutex<Vec<Dialed>>,
     /// Whether anything was ever excused: most taps never look further.
@@ -43,13 +43,13 @@ struct Inner {
 
 /// What is odd because we made it so.
 #[derive(Default)]
-struct Excused {
+struct ExcusedFrames {
     expected: Vec<Vec<u8>>,
     frames: BTreeSet<FrameId>,
 }
 
 #[derive(Default)]
-struct State {
+struct TapState {
     next: u64,
     first: Vec<Frame>,
     first_bytes: usize,
@@ -84,7 +84,7 @@ impl Tap {
 
     /// `secrets` are replaced before anything is recorded; `observer` is called for each frame.
     pub fn with(bounds: TapBounds, secrets: Vec<String>, observer: Option<Observer>) -> Self {
-        let shared = Inner {
+        let shared = TapInner {
             start: Instant::now(),
             state: Mutex::default(),
             observer,
@@ -130,7 +130,7 @@ impl Tap {
     pub(crate) fn excuse(&self, bytes: &[u8]) {
         self.shared.is_disturbed.store(true, Ordering::Relaxed);
         let mut excused = self.excused();
-        if excused.expected.len() < MOST_EXPECTED {
+        if excused.expected.len() < MAX_EXPECTED {
             excused.expected.push(bytes.to_vec());
         }
     }
@@ -159,7 +159,7 @@ impl Tap {
         found.map(|found| excused.expected.swap_remove(found)).is_some()
     }
 
-    fn excused(&self) -> MutexGuard<'_, Excused> {
+    fn excused(&self) -> MutexGuard<'_, ExcusedFrames> {
         self.shared.excused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -258,7 +258,7 @@ impl Tap {
 
     pub(crate) fn keep_dialed(&self, dialed: Dialed) {
         let mut kept = self.shared.dialed.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() < MOST_DIALED {
+        if kept.len() < MAX_CONNECTION_TIMINGS {
             kept.push(dialed);
         }
     }
@@ -292,8 +292,7 @@ impl Tap {
         let state = self.state();
         let gap = state.last.front().filter(|_| state.dropped > 0).map(|next| {
             let bound = self.shared.bounds.bytes;
-            let text =
-                format!("{} frames before this were counted and not kept: the newest fill the bound of {bound} bytes", state.dropped);
+            let text = format!("{} earlier frames were counted but not stored: the limit is {bound} bytes", state.dropped);
             // The place and the number of the last one that is missing.
             Frame { id: FrameId(next.id.0 - 1), at: next.at, direction: Direction::Local, body: FrameBody::Note { text } }
         });
@@ -301,7 +300,7 @@ impl Tap {
         Transcript { frames, dropped: state.dropped }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TapState> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -334,10 +333,10 @@ fn headers_size(headers: &[(String, String)]) -> usize {
 }
 
 /// Connections whose making is remembered: whoever asks, asks about the first.
-const MOST_DIALED: usize = 32;
+const MAX_CONNECTION_TIMINGS: usize = 32;
 
 /// Messages that were disturbed and have not come yet.
-const MOST_EXPECTED: usize = 1000;
+const MAX_EXPECTED: usize = 1000;
 
 /// Streams of lines: messages, stdout that is none, stderr.
 const STREAMS: usize = 3;
@@ -427,7 +426,7 @@ mod tests {
         assert_eq!(transcript.dropped, 90);
         let FrameBody::Note { text } = &transcript.frames[2].body else { panic!("{:?}", transcript.frames[2]) };
         let bound = 8 * (FRAME_OVERHEAD + 1);
-        assert_eq!(*text, format!("90 frames before this were counted and not kept: the newest fill the bound of {bound} bytes"));
+        assert_eq!(*text, format!("90 earlier frames were counted but not stored: the limit is {bound} bytes"));
         let small = Tap::with(TapBounds { first: 2, bytes: 1 << 20 }, vec![], None);
         for _ in 0..100 {
             small.record(Direction::FromServer, line("x"));

@@ -1,16 +1,15 @@
 //! Ways to reach a server. A transport frames and delivers bytes; it never interprets methods.
 
-mod bound;
-mod capitals;
-mod census;
 mod command;
+mod connection_timing;
 mod decode;
 mod destinations;
-mod dialed;
-mod errand;
+mod direct_channel;
 mod faults;
 mod guardian;
 mod http;
+mod http_exchange;
+mod limits;
 mod line_channel;
 mod lines;
 mod listening;
@@ -19,30 +18,31 @@ mod process;
 mod programs;
 mod progress;
 mod proxy;
-mod shortcut;
+mod resource_usage;
 mod signal;
 mod sse;
 mod sse_events;
 mod stdio;
 mod stream;
 mod tls;
+mod uppercase_headers;
 
-pub use bound::{Bound, Broken, JsonLimits, Limits};
-pub use census::Census;
 pub use command::run_command;
+pub use connection_timing::Dialed;
 pub use destinations::{Destinations, ListedHost, NoHost};
-pub use dialed::Dialed;
-pub use errand::{Errand, ErrandAnswer};
+pub use direct_channel::{Carrier, Shortcut};
 pub use faults::{Disturbance, FaultInjector, FaultRule, Schedule, Toward};
 pub use guardian::Guardian;
 pub use http::Endpoint;
+pub use http_exchange::{Errand, ErrandAnswer};
+pub use limits::{Bound, Broken, JsonLimits, Limits};
 pub use lines::{Line, LineReader};
 pub use pool::{AddressFailure, NOT_HTTP, Spelling};
 pub use process::{Exit, Launch, Patience, ShutdownReport, StartFailure, Surroundings};
 pub use programs::Program;
 pub use progress::Stage;
 pub use proxy::{Proxies, Proxy, ProxyVariables};
-pub use shortcut::{Carrier, Shortcut};
+pub use resource_usage::Census;
 pub use signal::{ProcessSignal, UnknownSignal};
 pub use sse_events::{Event, EventParser};
 pub use tls::{Tls, TlsFailure, Verification};
@@ -58,7 +58,7 @@ pub(crate) use stdio::StdioConnection;
 
 use crate::auth::wants_authorization;
 use crate::jsonrpc::{Malformed, RequestId};
-use crate::session::{Headers, Room};
+use crate::session::{BacklogSlot, Headers};
 use mcproof_record::{ExchangeId, FrameId};
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +91,7 @@ pub(crate) struct Envelope {
     pub(crate) resume: Resume,
 }
 
-/// Whether an event stream that ends before its answer is taken up again.
+/// Whether an event stream that ends before its response is taken up again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resume {
     Never,
@@ -102,14 +102,14 @@ pub(crate) enum Resume {
 /// Who wants to know what became of a message.
 #[derive(Debug)]
 pub(crate) enum Purpose {
-    /// A request: its HTTP exchange has to carry the answer.
+    /// A request: its HTTP exchange has to carry the response.
     Request(RequestId),
     /// A notification. HTTP transports tell when its exchange is over; on stdio it is out once it is queued.
     Notification(oneshot::Sender<Unanswered>),
-    /// Something that nobody waits for.
+    /// A message without a waiting caller.
     Response,
-    /// An answer to a request of the server, which makes room for the next one when it is out.
-    Answer { _room: Room },
+    /// A response to a request of the server, which makes room for the next one when it is out.
+    Answer { _room: BacklogSlot },
     /// What a test sends as it stands: no status is a fault.
     Anything(oneshot::Sender<Unanswered>),
 }
@@ -181,16 +181,16 @@ pub(crate) trait Inbox: Send + Sync + 'static {
     /// [`Inbox::message`].
     fn lost(&self, frame: FrameId, kind: FaultKind, content: &[u8], request: Option<&RequestId>);
 
-    /// Whether what one client or another takes is an answer.
+    /// Whether what one client or another takes is a response.
     fn is_tolerant(&self) -> bool;
 
     /// Something that no conforming server sends.
     fn fault(&self, frame: FrameId, kind: FaultKind);
 
-    /// Whether this request still waits for its answer.
+    /// Whether this request still waits for its response.
     fn waits_for(&self, request: &RequestId) -> bool;
 
-    /// The HTTP exchange of a request is over. Of no consequence if the answer came.
+    /// The HTTP exchange of a request is over. Of no consequence if the response came.
     fn unanswered(&self, request: &RequestId, why: Unanswered);
 
     /// Nothing more will come.
@@ -202,13 +202,13 @@ pub(crate) trait Inbox: Send + Sync + 'static {
 pub enum FaultKind {
     #[error("{0}")]
     Malformed(Malformed),
-    #[error("an answer to id {0}, which was never asked")]
+    #[error("a response with id {0}, which was never requested")]
     UnknownId(RequestId),
-    #[error("an answer to id \"{0}\", a text, where the request had the number {0}")]
+    #[error("a response with id \"{0}\", a string, where the request had the number {0}")]
     TextForNumber(i64),
-    #[error("another answer to id {0}, which was answered or given up before")]
+    #[error("another response with id {0}, whose request is complete or abandoned")]
     NotWaitedFor(RequestId),
-    #[error("an answer without an id: {0}")]
+    #[error("a response without an id: {0}")]
     NoId(String),
     #[error("a message in an event named `{0}`, which clients do not read")]
     OtherEvent(String),
@@ -226,7 +226,7 @@ pub enum FaultKind {
     UnfinishedLine,
     #[error("status {status} for a notification")]
     NotificationRefused { status: u16 },
-    #[error("a request while {most} of its requests, or 1 MiB of them, wait for it to take their answers")]
+    #[error("a request while {most} of its requests, or 1 MiB of them, wait for their responses to be read")]
     TooManyRequests { most: usize },
 }
 
@@ -260,7 +260,7 @@ fn beginning(text: String) -> String {
     }
 }
 
-/// Why an HTTP exchange brought no answer.
+/// Why an HTTP exchange brought no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unanswered {
     /// No connection could be made, or it broke before the response began.
@@ -268,7 +268,7 @@ pub enum Unanswered {
     /// There was a response, but no message in it.
     Response {
         head: Arc<HttpHead>,
-        /// The beginning of the body, for people.
+        /// The beginning of the body, for users.
         excerpt: String,
         /// Why the body broke off, if it did.
         broken: Option<Broken>,

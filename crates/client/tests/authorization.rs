@@ -117,7 +117,7 @@ async fn metadata_is_found_wherever_the_specification_lets_it_be() {
     for (index, form) in forms.into_iter().enumerate() {
         let mut expected = vec![get_path];
         expected.extend(gets[..=index].iter().map(String::as_str));
-        // A document at the root would be of another issuer: it must not even be asked for.
+        // A document at the root would be of another issuer: it must not even be requested.
         let documents = vec![(RESOURCE_MCP, tenant()), (form, server_of_tenant()), (OAUTH, server())];
         check_discovery(documents, HINT, auto, &expected).await;
     }
@@ -142,7 +142,7 @@ async fn a_server_of_2025_03_26_is_its_own_authorization_server() {
     }
     // Nothing there at all: most such servers want a key that people get elsewhere.
     let failure = steps(Wish { registration: (404, json!({})), ..Wish::default() }, &code(), EraChoice::Auto).await.unwrap_err();
-    assert!(failure.contains("{rs} says nowhere how to get a token: it has no protected-resource metadata,"), "{failure}");
+    assert!(failure.contains("{rs} does not describe how to get a token: it has no protected-resource metadata,"), "{failure}");
     // The modern revision knows no such thing.
     let failure = steps(Wish { documents: documents(), ..Wish::default() }, &code(), EraChoice::Modern).await.unwrap_err();
     assert!(failure.ends_with("{rs}/mcp has no protected-resource metadata, neither at its path nor at its root"), "{failure}");
@@ -170,7 +170,7 @@ async fn whatever_is_not_as_it_must_be_ends_the_flow() {
     .await;
     check(
         Wish { documents: vec![(OAUTH, server())], ..usual() },
-        "the protected-resource metadata at {rs}/.well-known/oauth-protected-resource/mcp is what the challenge names, but the answer is no JSON object: status 404, text/plain",
+        "the protected-resource metadata at {rs}/.well-known/oauth-protected-resource/mcp is named by the challenge, but the response is not a JSON object: status 404, text/plain",
     )
     .await;
     for issuer in ["https://attacker.example", "{as}/"] {
@@ -193,7 +193,7 @@ async fn whatever_is_not_as_it_must_be_ends_the_flow() {
     }
     check(
         usual_with(without(server(), "registration_endpoint")),
-        "no way to get a client id from {as}: it offers no registration, takes no client metadata document of ours, and knows no client of ours",
+        "no way to get a client id from {as}: it offers no dynamic registration and accepts no client metadata document, and no client id is configured",
     )
     .await;
     check(
@@ -203,12 +203,12 @@ async fn whatever_is_not_as_it_must_be_ends_the_flow() {
     .await;
     check(
         Wish { redirect: "", ..usual() },
-        "no answer from the authorization page: it does not redirect at once, but answers with status 200: a person is needed there",
+        "no response from the authorization page: HTTP 200 instead of a redirect: the page needs a person",
     )
     .await;
     check(
         Wish { redirect: "http://localhost:3000/callback?code={code}&state=other&iss={as}", ..usual() },
-        "the authorization response does not carry our `state`",
+        "the authorization response does not carry the `state` of the request",
     )
     .await;
     check(
@@ -218,22 +218,22 @@ async fn whatever_is_not_as_it_must_be_ends_the_flow() {
     .await;
     check(
         Wish { token: (400, json!({ "error": "invalid_grant", "error_description": "not {code}" })), ..usual() },
-        "the token endpoint {as}/token gave no token: `invalid_grant`: not [redacted]",
+        "the token endpoint {as}/token issued no token: `invalid_grant`: not [redacted]",
     )
     .await;
     check(
         Wish { token: (200, json!({ "access_token": "{access}", "token_type": "DPoP" })), ..usual() },
-        "the token endpoint {as}/token gave no token: its token is of the type `DPoP`, not `Bearer`",
+        "the token endpoint {as}/token issued no token: its token is of the type `DPoP`, not `Bearer`",
     )
     .await;
     check(
         Wish { token: (200, json!({ "access_token": "two words", "token_type": "Bearer" })), ..usual() },
-        "the token endpoint {as}/token gave no token: its answer has no usable `access_token`",
+        "the token endpoint {as}/token issued no token: its response has no usable `access_token`",
     )
     .await;
     check(
         Wish { token: (200, json!({ "access_token": "of-somebody-else", "token_type": "Bearer" })), ..usual() },
-        "the server refuses the token that its own authorization server gave",
+        "the server rejects the token that its own authorization server issued",
     )
     .await;
 }
@@ -254,7 +254,7 @@ async fn the_issuer_of_the_response_is_compared_as_a_string() {
     }
     let normalized = "the authorization response is of the issuer `{as}/`, not of `{as}`";
     check_refused(redirect(usual(), slash), &code(), normalized).await;
-    let missing = "the authorization response names no issuer, though {as} says that it always does";
+    let missing = "the authorization response names no issuer, but {as} declares that it always does";
     check_refused(redirect(usual(), no_issuer), &code(), missing).await;
 }
 
@@ -354,7 +354,7 @@ async fn a_scope_that_is_never_granted_is_asked_for_once() {
     let wish = Wish { needs: vec![("tools/call", "withheld"), ("tools/list", "withheld")], ..usual() };
     let world = World::new(wish).await;
     let session = world.open(Some(&code()), EraChoice::Auto).await.unwrap();
-    let refused = "server wants authorization (status 403), which failed: the server asks again for the scopes `withheld`, which it was shown to have been asked for";
+    let refused = "server wants authorization (status 403), which failed: the server requires the scopes `withheld` again, although the token was already requested with them";
     for (method, authorizations) in [("tools/call", 2), ("tools/call", 2), ("tools/list", 3)] {
         let failure = session.request(method, None, Duration::from_secs(5)).await.unwrap_err();
         assert_eq!(failure.to_string(), refused);
@@ -367,7 +367,7 @@ async fn a_server_that_always_wants_yet_another_scope_is_given_up() {
     let world = World::new(Wish { needs: vec![("tools/call", "*")], ..usual() }).await;
     let session = world.open(Some(&code()), EraChoice::Auto).await.unwrap();
     let failure = session.request("tools/call", None, Duration::from_secs(5)).await.unwrap_err();
-    let expected = "server wants authorization (status 403), which failed: the server wants more authorizations for one request than 3";
+    let expected = "server wants authorization (status 403), which failed: the server requires more than 3 authorizations for one request";
     assert_eq!(failure.to_string(), expected);
 }
 
@@ -391,7 +391,7 @@ async fn a_token_that_has_had_its_day_is_refreshed() {
 async fn a_token_that_is_known_to_have_expired_is_not_sent() {
     let token = json!({ "access_token": "{access}", "token_type": "bearer", "refresh_token": "{refresh}", "expires_in": 0 });
     let world = World::new(Wish { token: (200, token), ..usual() }).await;
-    // The handshake asks for a token; each request after that refreshes before it is sent.
+    // The handshake requests a token; each request after that refreshes before it is sent.
     let session = world.open(Some(&code()), EraChoice::Auto).await.unwrap();
     let before = (world.count("POST as/token"), world.count("POST rs/mcp"));
     session.request("tools/list", None, Duration::from_secs(5)).await.unwrap();
@@ -612,7 +612,7 @@ async fn a_kept_token_serves_later_sessions_and_is_renewed_for_them() {
     // Another scope is another token.
     let other = Authorization { scopes: Some(vec!["more".into()]), ..absent() };
     let failure = world.open(Some(&other), EraChoice::Auto).await.err().unwrap();
-    assert!(failure.ends_with("nobody is there to consent: it is late"), "{failure}");
+    assert!(failure.ends_with("no user can consent: it is late"), "{failure}");
     // Nothing was done in the name of somebody who is not there.
     assert_eq!(world.count("POST as/register"), 1);
     world.assert_secrets_are_hidden();

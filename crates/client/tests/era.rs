@@ -1,4 +1,4 @@
-//! Which era a server is taken to live in, for each answer that was seen in the wild. The servers are canned HTTP
+//! Which era a server is taken to live in, for each response that was seen in the wild. The servers are canned HTTP
 //! responses on a real socket.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -115,7 +115,7 @@ async fn the_answer_to_the_probe_tells_the_era() {
     check(|id| error("400 Bad Request", id, -32022, r#"{"supported":["2025-06-18"]}"#), legacy).await;
     check(
         |id| error("400 Bad Request", id, -32022, r#"{"supported":["2031-01-01"]}"#),
-        "server speaks none of our revisions, only 2031-01-01",
+        "server supports no revision that mcproof knows, only 2031-01-01",
     )
     .await;
     check(|_| http("401 Unauthorized", "text/plain", ""), "server wants authorization: status 401 for `server/discover`").await;
@@ -140,7 +140,7 @@ async fn a_stream_server_is_found_behind_its_url() {
     });
     // An endpoint on another origin would carry credentials away.
     let failure = open(respond, EraChoice::Auto).await.err().unwrap();
-    assert_eq!(failure, "HTTP+SSE: the endpoint `http://elsewhere.example/messages` is no URL of the same origin");
+    assert_eq!(failure, "HTTP+SSE: the endpoint `http://elsewhere.example/messages` is not a URL of the same origin");
 }
 
 #[tokio::test]
@@ -152,9 +152,9 @@ async fn a_response_without_an_answer_says_what_it_is() {
     });
     let session = open(respond, EraChoice::Legacy).await.unwrap();
     let failure = session.request("tools/list", None, Duration::from_secs(5)).await.unwrap_err();
-    assert_eq!(failure.to_string(), "the HTTP response has no answer in it: status 307, no content type, to /mcp/");
+    assert_eq!(failure.to_string(), "HTTP 307: not an MCP response, no content type, to /mcp/");
     let failure = session.request("ping", None, Duration::from_secs(5)).await.unwrap_err();
-    assert_eq!(failure.to_string(), "the HTTP response has no answer in it: status 202, text/plain");
+    assert_eq!(failure.to_string(), "HTTP 202: not an MCP response, text/plain");
 }
 
 #[tokio::test]

@@ -104,7 +104,7 @@ async fn open(attack: Attack) -> Session {
     open_session(&target, &options, &Tap::new()).await.unwrap()
 }
 
-/// Asks for the tools, and gives the answer or the failure as text, with what was recorded.
+/// Asks for the tools, and gives the response or the failure as text, with what was recorded.
 async fn asked(attack: Attack, deadline: Duration) -> (String, Transcript) {
     let session = open(attack).await;
     let started = Instant::now();
@@ -123,7 +123,7 @@ async fn check(attack: Attack, expected: &str) {
 /// The same where only the deadline can end it.
 async fn check_timeout(attack: Attack, expected: &str) {
     let (found, _) = asked(attack, DEADLINE).await;
-    let how_far = found.strip_prefix("no answer to `tools/list` within 400 ms: ").unwrap_or(&found);
+    let how_far = found.strip_prefix("no response to `tools/list` within 400 ms: ").unwrap_or(&found);
     assert_eq!(how_far, expected);
 }
 
@@ -165,7 +165,7 @@ async fn heads_are_bounded_and_checked() {
 
 #[tokio::test]
 async fn a_body_that_is_cut_off_is_no_answer() {
-    let cut = |reason: &str| format!("the HTTP response has no answer in it: status 200, application/json, broken off ({reason})");
+    let cut = |reason: &str| format!("HTTP 200: not an MCP response, application/json, broken off ({reason})");
     let short = cut("error reading a body from connection: end of file before message length reached");
     let json = "content-type: application/json\r\n";
     check(Attack::Hangs(response(&format!("{json}content-length: 500\r\n"), ANSWER)), &short).await;
@@ -213,14 +213,13 @@ async fn a_deadline_says_how_far_the_server_came() {
     check_timeout(Attack::Stays(response(json, b"")), "a response began, but nothing of its body came").await;
     check_timeout(Attack::Stays(response(json, b"{\"json")), "a response began, and 6 bytes of its body came").await;
     let (found, _) = asked(Attack::Drips(response(json, b""), vec![b' '; 500]), DEADLINE).await;
-    assert!(found.starts_with("no answer to `tools/list` within 400 ms: a response began, and "), "{found}");
+    assert!(found.starts_with("no response to `tools/list` within 400 ms: a response began, and "), "{found}");
     check_timeout(Attack::Stays(stream(b": hello\n\n")), "a response began, and 9 bytes of its body came").await;
 }
 
 #[tokio::test]
 async fn bodies_are_bounded_before_and_after_they_are_decoded() {
-    let large =
-        format!("the HTTP response has no answer in it: status 200, application/json, broken off (the body is larger than {BOUND} bytes)");
+    let large = format!("HTTP 200: not an MCP response, application/json, broken off (the body is larger than {BOUND} bytes)");
     let json = "content-type: application/json\r\n";
     check(Attack::Repeats(response(json, b""), vec![b' '; 4096]), &large).await;
     for (coding, bomb) in [("gzip", gzip(&vec![b' '; 50_000_000])), ("deflate", zlib(&vec![b' '; 50_000_000]))] {
@@ -276,7 +275,7 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
 async fn compressed_answers_are_read() {
     let mut bare = DeflateEncoder::new(Vec::new(), Compression::best());
     bare.write_all(ANSWER).unwrap();
-    // `br` by hand: the answer as one uncompressed meta-block.
+    // `br` by hand: the response as one uncompressed meta-block.
     let header = (u32::try_from(ANSWER.len()).unwrap() - 1) << 4 | 1 << 20;
     let brotli = [&header.to_le_bytes()[..3], ANSWER, &[3]].concat();
     for (coding, body) in [("gzip", gzip(ANSWER)), ("deflate", zlib(ANSWER)), ("deflate", bare.finish().unwrap()), ("br", brotli)] {
@@ -291,10 +290,10 @@ async fn compressed_answers_are_read() {
 
 #[tokio::test]
 async fn codings_that_are_unknown_or_broken_are_named() {
-    let broken = |reason: &str| format!("the HTTP response has no answer in it: status 200, application/json, broken off ({reason})");
+    let broken = |reason: &str| format!("HTTP 200: not an MCP response, application/json, broken off ({reason})");
     let unknown = broken("its content-encoding `zstd` is none that mcproof decodes (gzip, deflate, br)");
     check(Attack::Stays(answer("content-encoding: zstd\r\n", ANSWER)), &unknown).await;
-    check(Attack::Stays(answer("content-encoding: gzip\r\n", ANSWER)), &broken("the body is no valid gzip")).await;
+    check(Attack::Stays(answer("content-encoding: gzip\r\n", ANSWER)), &broken("the body is not valid gzip")).await;
     let cut = &gzip(ANSWER)[..20];
     check(Attack::Stays(answer("content-encoding: gzip\r\n", cut)), &broken("the body ends in the middle of its gzip")).await;
 }

@@ -421,7 +421,7 @@ async fn a_proxy_that_refuses_is_named() {
     };
     check("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n<html>", "it answered 407 Proxy Authentication Required").await;
     check("", "it closed the connection").await;
-    check("SSH-2.0-x\r\n\r\n", "its answer is no HTTP").await;
+    check("SSH-2.0-x\r\n\r\n", "its response is not HTTP").await;
 }
 
 #[tokio::test]

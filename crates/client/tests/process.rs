@@ -1,4 +1,4 @@
-//! Servers as processes: they are started again where the era asks for it, and nothing of them is left in any end.
+//! Servers as processes: they are started again where the era requests it, and nothing of them is left in any end.
 //! The servers are shell scripts, for no SDK misbehaves like this.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -113,7 +113,7 @@ async fn a_server_that_refuses_or_dies_of_the_second_question_is_started_again()
 
 #[tokio::test]
 async fn a_server_that_answers_neither_question_is_not_started_again() {
-    let expected = "`initialize`: no answer to `initialize` within";
+    let expected = "`initialize`: no response to `initialize` within";
     let tap = Tap::new();
     let options = ConnectOptions { timeout: Some(Duration::from_millis(600)), ..options() };
     let failure = open_session(&script("cat >&2"), &options, &tap).await.err().unwrap().to_string();

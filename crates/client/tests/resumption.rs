@@ -148,7 +148,7 @@ async fn a_resumed_stream_is_closed_after_the_answer_and_the_general_one_stays()
     let first = timeout(DEADLINE, server.left.recv()).await.expect("the resumed stream is closed").unwrap();
     assert!(first.starts_with("a."), "{first}");
     assert_eq!(session.notifications().len(), 1);
-    let closed = "the event stream is closed by us: its request has its answer";
+    let closed = "the event stream is closed: its request has its response";
     let frames = session.tap().transcript().frames;
     assert!(frames.iter().any(|frame| matches!(&frame.body, FrameBody::Note { text } if text == closed)), "{frames:?}");
     // The session goes on, and so does the stream that belongs to no request.

@@ -46,7 +46,7 @@ impl Scene {
         sent.collect()
     }
 
-    /// The methods that it sent after the handshake; an answer is a dash.
+    /// The methods that it sent after the handshake; a response is a dash.
     fn methods(&self) -> Vec<String> {
         let method = |message: &Value| message["method"].as_str().unwrap_or("-").to_owned();
         let methods = self.sent().iter().map(method).collect::<Vec<_>>();
@@ -236,10 +236,10 @@ async fn a_task_that_takes_too_long_is_cancelled() {
         assert_eq!(scene.methods()[2..], *expected);
         task.state().status
     };
-    let text = "task `t1` is still working after 150 ms, and was cancelled";
+    let text = "task `t1` is still working after 150 ms, and was canceled";
     assert_eq!(check(legacy_capabilities(), "working", &["tasks/cancel"], text).await, TaskStatus::Cancelled);
-    // The request for its result is under way, and is cancelled as well.
-    let text = "task `t1` is still input_required after 150 ms, and was cancelled";
+    // The request for its result is under way, and is canceled as well.
+    let text = "task `t1` is still input_required after 150 ms, and was canceled";
     check(legacy_capabilities(), "input_required", &["tasks/result", "notifications/cancelled", "tasks/cancel"], text).await;
     let mut capabilities = legacy_capabilities();
     capabilities["tasks"].as_object_mut().unwrap().remove("cancel");
@@ -281,11 +281,11 @@ async fn answers_that_are_no_tasks_are_refused() {
         assert_eq!(scene.call().await.unwrap_err().to_string(), expected);
     };
     let working = || legacy_task("working");
-    check(json!({ "taskId": "t1" }), json!({}), "the answer to tools/call is no task: it has no text `status`").await;
-    check(working(), json!({ "status": "working" }), "the answer to tasks/get is no task: it has no text `taskId`").await;
+    check(json!({ "taskId": "t1" }), json!({}), "the response to tools/call is not a task: it has no string `status`").await;
+    check(working(), json!({ "status": "working" }), "the response to tasks/get is not a task: it has no string `taskId`").await;
     let other = json!({ "taskId": "t2", "status": "working" });
-    check(working(), other, "the answer to tasks/get is no task: it is about `t2`, not about `t1`").await;
-    check(working(), json!(-32602), "tasks/get was answered with JSON-RPC error -32602: no").await;
+    check(working(), other, "the response to tasks/get is not a task: it is for task `t2`, not `t1`").await;
+    check(working(), json!(-32602), "tasks/get returned JSON-RPC error -32602: no").await;
 }
 
 #[tokio::test]
@@ -336,7 +336,7 @@ async fn tasks_are_listed_over_all_pages_and_found_by_their_id() {
     let mut task = scene.session.task("t1", DEADLINE).await.unwrap();
     assert_eq!(task.refresh(&scene.session, DEADLINE).await.unwrap().status, TaskStatus::Completed);
     let other = scene.session.task("t2", DEADLINE).await.unwrap_err();
-    assert_eq!(other.to_string(), "the answer to tasks/get is no task: it is about `t1`, not about `t2`");
+    assert_eq!(other.to_string(), "the response to tasks/get is not a task: it is for task `t1`, not `t2`");
 }
 
 #[tokio::test]
@@ -399,9 +399,9 @@ async fn the_end_of_a_modern_task_is_told_as_it_came() {
     check(modern_task("task", "failed", json!({})), failed, Ok((TaskStatus::Failed, Some(Err(-32603))))).await;
     check(working(), modern_task("complete", "cancelled", json!({})), Ok((TaskStatus::Cancelled, None))).await;
     let empty = modern_task("complete", "completed", json!({}));
-    check(working(), empty, Err("the answer to tasks/get is no task: it is completed and has no `result`")).await;
+    check(working(), empty, Err("the response to tasks/get is not a task: it is completed and has no `result`")).await;
     let vague = modern_task("complete", "failed", json!({ "error": "m" }));
-    check(working(), vague, Err("the answer to tasks/get is no task: `error` is no object")).await;
+    check(working(), vague, Err("the response to tasks/get is not a task: `error` is not an object")).await;
     let requests = json!({ "inputRequests": { "k": { "method": "sampling/createMessage", "params": {} } } });
     let asks = modern_task("complete", "input_required", requests);
     let text = "task `t1` asks for input that no policy of `answers` gives: sampling/createMessage (`k`)";
@@ -468,7 +468,7 @@ async fn two_subscriptions_are_told_apart_and_end_each_in_its_way() {
                 first = id.clone();
                 said.push(tagged(CHANGED, id, json!({ "number": 1 })));
             } else {
-                // Mixed with those of the first, and ended by the answer.
+                // Mixed with those of the first, and ended by the response.
                 said.push(tagged(CHANGED, &first, json!({ "number": 2 })));
                 said.push(tagged(CHANGED, id, json!({ "number": 3 })));
                 said.push(answer(message, json!({ "resultType": "complete" })));
@@ -490,7 +490,7 @@ async fn two_subscriptions_are_told_apart_and_end_each_in_its_way() {
     assert_eq!(two.next(DEADLINE).await.unwrap_err().to_string(), "the server ended the subscription with its answer");
     assert_eq!(number(one.next(DEADLINE).await.unwrap()), Some(1));
     assert_eq!(number(one.next(DEADLINE).await.unwrap()), Some(2));
-    assert_eq!(one.next(DEADLINE).await.unwrap_err().to_string(), "the server cancelled the subscription");
+    assert_eq!(one.next(DEADLINE).await.unwrap_err().to_string(), "the server canceled the subscription");
     drop((one, two));
     // Both had ended: there was nothing to cancel.
     assert_eq!(scene.methods(), ["subscriptions/listen", "subscriptions/listen"]);
@@ -514,10 +514,10 @@ async fn a_subscription_that_does_not_begin_with_its_acknowledgement_is_refused(
     check(MODERN, |message| vec![tagged(CHANGED, &message["id"], json!({}))], DEADLINE, early, true).await;
     let never = "`subscriptions/listen` was answered, and never acknowledged";
     check(MODERN, |message| vec![answer(message, json!({}))], DEADLINE, never, false).await;
-    let refused = "`subscriptions/listen` was answered with JSON-RPC error -32601: no";
+    let refused = "`subscriptions/listen` returned JSON-RPC error -32601: no";
     check(MODERN, |message| vec![error(message, -32601)], DEADLINE, refused, false).await;
-    check(MODERN, |_| Vec::new(), SHORT, "no answer to `subscriptions/listen` within 150 ms", true).await;
-    let legacy = "`subscriptions/listen` came with 2026-07-28; this server speaks 2025-11-25, where `resources/subscribe` asks for updates";
+    check(MODERN, |_| Vec::new(), SHORT, "no response to `subscriptions/listen` within 150 ms", true).await;
+    let legacy = "`subscriptions/listen` came with 2026-07-28; this server speaks 2025-11-25, which uses `resources/subscribe` instead";
     let failure = check(LEGACY, |_| Vec::new(), DEADLINE, legacy, false).await;
     assert!(matches!(failure, ListenFailure::NotInThisRevision { .. }));
 }

@@ -39,7 +39,7 @@ impl Parse for Arguments {
         let transports: Vec<Ident> = transports.ok_or_else(|| input.error("`transports = [stdio, http]` is missing"))?;
         match transports.iter().find(|transport| known(transport).is_none()) {
             Some(unknown) => Err(syn::Error::new(unknown.span(), "expected `in_memory`, `stdio`, `http` or `sse`")),
-            None if transports.is_empty() => Err(input.error("a test without transports tests nothing")),
+            None if transports.is_empty() => Err(input.error("`transports` is empty: name at least one")),
             None => Ok(Self { server, transports }),
         }
     }

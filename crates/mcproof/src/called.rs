@@ -1,4 +1,4 @@
-//! The answer to a call, and what a test says about it. Every assertion panics with the difference and the wire.
+//! The response to a call, and what a test says about it. Every assertion panics with the difference and the wire.
 
 use crate::failure::rendered;
 use mcproof_analysis::diagnosis;
@@ -102,7 +102,7 @@ impl CallResult {
         match T::deserialize(self.payload()) {
             Ok(value) => value,
             Err(error) => {
-                let message = format!("the payload of `{}` is no {}: {error}", self.tool, std::any::type_name::<T>());
+                let message = format!("the payload of `{}` is not a valid {}: {error}", self.tool, std::any::type_name::<T>());
                 self.panic(Diagnostic {
                     actual: Some(judge::pretty(&self.payload.value)),
                     ..Diagnostic::error("unexpected-value", message)
@@ -144,19 +144,19 @@ impl CallResult {
             Ok(_) => self.fail("unexpected-outcome", format!("expected that `{}` fails, but it succeeded", self.tool)),
         };
         if !said.to_lowercase().contains(&part.to_lowercase()) {
-            self.fail("unexpected-outcome", format!("the error of `{}` does not say {part:?}: {said}", self.tool));
+            self.fail("unexpected-outcome", format!("the error of `{}` does not contain {part:?}: {said}", self.tool));
         }
         self
     }
 
-    /// Expects that the answer came in time.
+    /// Expects that the response came in time.
     ///
     /// # Panics
     /// It took longer.
     #[track_caller]
     pub fn within(&self, limit: Duration) -> &Self {
         if self.elapsed > limit {
-            self.fail("too-slow", format!("the answer took {:?}, longer than {limit:?}", self.elapsed));
+            self.fail("too-slow", format!("the response took {:?}, longer than {limit:?}", self.elapsed));
         }
         self
     }

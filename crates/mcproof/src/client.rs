@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use url::Url;
 
-/// Longest wait for an answer, if the test does not say.
+/// Longest wait for a response, if the test does not say.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An open session with a server. Dropping it kills a server that it started, with its whole process group.
@@ -99,7 +99,7 @@ impl Client {
         Self { session, timeout: TIMEOUT }
     }
 
-    /// Waits no longer than this for each answer from here on.
+    /// Waits no longer than this for each response from here on.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
@@ -109,10 +109,10 @@ impl Client {
         self.timeout
     }
 
-    /// Calls a tool. An error is an answer: see [`CallResult::expect_error`].
+    /// Calls a tool. An error is a response: see [`CallResult::expect_error`].
     ///
     /// # Errors
-    /// No answer came.
+    /// No response came.
     ///
     /// # Panics
     /// The arguments are no object.
@@ -150,7 +150,7 @@ impl Client {
     /// Reads a resource: the result of `resources/read`.
     ///
     /// # Errors
-    /// No answer came, or a JSON-RPC error.
+    /// No response came, or a JSON-RPC error.
     pub async fn read(&self, uri: &str) -> Result<Value, Failure> {
         self.result("resources/read", json!({ "uri": uri })).await
     }
@@ -158,7 +158,7 @@ impl Client {
     /// Gets a prompt: the result of `prompts/get`.
     ///
     /// # Errors
-    /// No answer came, or a JSON-RPC error.
+    /// No response came, or a JSON-RPC error.
     pub async fn prompt(&self, name: &str, arguments: Value) -> Result<Value, Failure> {
         self.result("prompts/get", json!({ "name": name, "arguments": arguments })).await
     }
@@ -217,7 +217,8 @@ pub(crate) fn explain(failure: &ConnectFailure, target: &Target, tap: &Tap) -> F
 }
 
 pub(crate) fn endpoint(url: &str) -> Result<Endpoint, Failure> {
-    let url = Url::parse(url).map_err(|error| Failure::new(Diagnostic::error("bad-url", format!("`{url}` is no URL: {error}"))))?;
+    let url =
+        Url::parse(url).map_err(|error| Failure::new(Diagnostic::error("bad-url", format!("`{url}` is not a valid URL: {error}"))))?;
     Ok(Endpoint { url, headers: Vec::new() })
 }
 

@@ -26,8 +26,9 @@ impl Client {
     /// Anything but the server's own version changed; shows all changes.
     pub async fn assert_contract(&self, lock: impl AsRef<Path>) -> Result<(), Failure> {
         let shown_path = lock.as_ref().display().to_string();
-        let wrong =
-            |reason: String| Failure::new(Diagnostic::error("bad-lock", format!("{shown_path} {reason}")).hint("`mcproof lock` writes it"));
+        let wrong = |reason: String| {
+            Failure::new(Diagnostic::error("bad-lock", format!("{shown_path} {reason}")).hint("create it with `mcproof lock`"))
+        };
         let text = std::fs::read_to_string(&lock).map_err(|error| wrong(format!("cannot be read: {error}")))?;
         let promised = contract::parse(&text).map_err(|failure| wrong(failure.to_string()))?.contracts;
         let found = match contract::of_session(self, self.timeout()).await {
@@ -38,11 +39,11 @@ impl Client {
         let Some(diff) = contract::kept(&promised, &shown_path, &found, "the server") else {
             return Err(wrong("has no contract with a client of this era".into()));
         };
-        assert!(!diff.is_drift(), "the server does not keep {shown_path}\n{}", shown::terminal(&diff, &Style::default()));
+        assert!(!diff.is_drift(), "the server breaks the contract {shown_path}\n{}", shown::terminal(&diff, &Style::default()));
         Ok(())
     }
 
-    /// Asserts that what was on the wire so far breaks no rule. What nobody tried is not judged: [`assert_check`] tries it.
+    /// Asserts that what was on the wire so far breaks no rule. What was not exercised is not judged: [`assert_check`] tries it.
     ///
     /// # Panics
     /// A law was broken; shows the frames that did it.
@@ -85,7 +86,7 @@ pub async fn assert_check(target: Target, options: ConnectOptions) -> Result<(),
         // Nobody waits any more if the test has failed meanwhile.
         let _ = sender.send(runtime.map(|runtime| runtime.block_on(explore(&of_thread))));
     });
-    let resources = |error: String| Failure::new(Diagnostic::error("no-resources", format!("the system gives no resources: {error}")));
+    let resources = |error: String| Failure::new(Diagnostic::error("no-resources", format!("no system resources: {error}")));
     started.map_err(|error| resources(error.to_string()))?;
     let explored = explored.await.map_err(|error| resources(error.to_string()))?;
     let Explored { takes, unreachable } = explored.map_err(|error| resources(error.to_string()))?;

@@ -175,7 +175,7 @@ impl Server {
 
 fn free_port() -> Result<u16, Failure> {
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    address.map(|address| address.port()).map_err(|error| wrong(format!("no port is free: {error}")))
+    address.map(|address| address.port()).map_err(|error| wrong(format!("no free port: {error}")))
 }
 
 /// What the test said of a program cannot be used.

@@ -52,7 +52,7 @@ async fn faults_hit_a_server_in_memory_as_well() {
     let faults = Some(injector.clone());
     let client = open_with(ConnectOptions { era: EraChoice::Legacy, faults, ..ConnectOptions::default() }).await;
     assert_eq!(echo(&client).await, "hi");
-    // Its answer comes after the second one to the first request.
+    // Its response comes after the second one to the first request.
     assert_eq!(echo(&client).await, "hi");
     assert_eq!(injector.hits(), [1]);
     assert!(client.faults().is_empty(), "{:?}", client.faults());

@@ -8,7 +8,7 @@ use std::ptr;
 /// Text in UTF-8.
 pub struct Lines(pub Vec<u8>);
 
-/// Fits most of what is said at once: then its length need not be asked for first.
+/// Fits most of what is said at once: then its length need not be requested first.
 const USUAL: usize = 2048;
 
 impl FromNapiValue for Lines {

@@ -18,7 +18,7 @@ def find_binary() -> str:
     named = os.environ.get(VARIABLE)
     if named:
         if not os.path.isfile(named):
-            raise FileNotFoundError(f"{VARIABLE} names {named}, and there is no such file")
+            raise FileNotFoundError(f"{VARIABLE} names {named}, which does not exist")
         return named
     for candidate in _candidates():
         if candidate.is_file():
@@ -26,7 +26,7 @@ def find_binary() -> str:
     on_path = shutil.which(NAME)
     if on_path:
         return on_path
-    raise FileNotFoundError(f"the mcproof binary is not where this package was installed; install the wheel, or set {VARIABLE}")
+    raise FileNotFoundError(f"mcproof binary not found beside this package: install the wheel, or set {VARIABLE}")
 
 
 def _candidates() -> Iterator[Path]:

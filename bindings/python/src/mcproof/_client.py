@@ -10,7 +10,7 @@ import os
 from types import TracebackType
 from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Set, Type, TypeVar, Union, cast
 
-from ._answers import Elicitation, Roots, Sampling, answer, declare
+from ._client_responses import Elicitation, Roots, Sampling, declare, respond
 from ._drive import Drive, any_drive, drive_of_this_loop, running_loop
 from ._errors import BadInput, ContractBroken, DriveError, ExpectationFailed, Gone, McproofError, Refused, ToolError
 from ._relay import Endpoint, era_of
@@ -56,9 +56,9 @@ class Client:
     `target`            a server object (FastMCP, Python SDK), a command (a list, or a text of several words), a Python file, a URL,
                         the name of a server in mcp.json, an `App`, a `Server`, or a dict of these by transport
     `transport`         memory, stdio, http or sse, where the target leaves a choice
-    `era`               auto, legacy or modern; `protocol_version` asks for one revision
+    `era`               auto, legacy or modern; `protocol_version` requests one revision
     `timeout`, `connect_timeout`, `callback_timeout`
-                        in seconds: of a request, of the opening, of an answer of yours to the server
+                        in seconds: of a request, of the opening, of a response of yours to the server
     `url`, `port_from`  with a command that serves HTTP: where, with `${port}` for a free port; how it prints the port it chose
     `env`, `cwd`        of the command; `headers` of HTTP; `config`, the file of a server's name
     `client_info`, `capabilities`
@@ -68,7 +68,7 @@ class Client:
                         `later_answers` are declared, and refused until `set_answers`
     `on_progress`, `on_notification`, `on_log`
                         functions, plain or coroutines; what they raise is raised when the client is closed
-    `secrets`           texts that show in no answer, transcript or failure, like the credentials in `env`, `headers` and URLs;
+    `secrets`           texts that show in no response, transcript or failure, like the credentials in `env`, `headers` and URLs;
                         with `show_secrets`, answers and notifications are as the server sent them
     """
 
@@ -287,7 +287,7 @@ class Client:
 
     @property
     def ended(self) -> Optional[JsonObject]:
-        """`reason` and `exit`, if the connection ended and nobody asked for it."""
+        """`reason` and `exit`, if the connection ended unexpectedly."""
         return self._ended
 
     # Asking
@@ -374,8 +374,8 @@ class Client:
     ) -> Answer:
         """Any request. Raises `Refused` if the server answers with a JSON-RPC error."""
         __tracebackhide__ = True
-        asked = _without_none({"method": method, "params": params})
-        return Answer(self, await self._request("request", asked, timeout, max_time, meta, progress))
+        fields = _without_none({"method": method, "params": params})
+        return Answer(self, await self._request("request", fields, timeout, max_time, meta, progress))
 
     async def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
         __tracebackhide__ = True
@@ -384,7 +384,7 @@ class Client:
     async def raw(
         self, message: Union[Mapping[str, Any], str, bytes], *, wait: Optional[bool] = None, timeout: Optional[float] = None
     ) -> Optional[RawAnswer]:
-        """Sends a message as it stands, right or wrong, or bytes. The answer, if one is waited for, may hold the server's `error`."""
+        """Sends a message as it stands, right or wrong, or bytes. The response, if one is waited for, may hold the server's `error`."""
         __tracebackhide__ = True
         params = _without_none({"wait": wait})
         if isinstance(message, bytes):
@@ -434,7 +434,7 @@ class Client:
             params["target"] = self._open_params["target"]
             return CheckReport(await (await self._ready()).request("check", params))
         if explore:
-            raise BadInput("a server object of this process cannot be explored in sessions of their own: give its App, over stdio")
+            raise BadInput("a server object in memory cannot be explored: pass its `App`, over stdio")
         return CheckReport(await self._request("check", params))
 
     async def contract(self) -> JsonObject:
@@ -517,7 +517,7 @@ class Client:
     async def _answer(self, ident: str, params: JsonObject) -> None:
         drive = self._of_drive()
         try:
-            result = await answer(self._answers, params["method"], params.get("params") or {})
+            result = await respond(self._answers, params["method"], params.get("params") or {})
             drive.answer(ident, result)
         except Exception as error:
             self._callback_error = self._callback_error or error

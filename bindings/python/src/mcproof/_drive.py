@@ -31,7 +31,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=
 
 
 class Session(Protocol):
-    """Who is told about one session."""
+    """Receives the events of one session."""
 
     def on_message(self, method: str, params: Dict[str, Any]) -> None: ...
 
@@ -41,7 +41,7 @@ class Session(Protocol):
 
 
 class _Answer:
-    """The answer to a request that is waited for without a loop."""
+    """The response to a request that is waited for without a loop."""
 
     def __init__(self) -> None:
         self.message: Optional[Dict[str, Any]] = None
@@ -107,7 +107,7 @@ class Drive:
             loop.add_writer(self._in, self._on_writable)
 
     async def request(self, method: str, params: Mapping[str, Any]) -> Any:
-        """The result of a request; cancelling the wait cancels the request."""
+        """The result of a request; canceling the wait cancels the request."""
         assert self.loop is not None
         waiter: asyncio.Future[Any] = self.loop.create_future()
         ident = self._request(method, params, waiter)
@@ -128,7 +128,7 @@ class Drive:
             return self._pumped(method, params, seconds)
 
     def abandon(self, session: str) -> None:
-        """Closes a session that nobody waits for any more."""
+        """Closes an abandoned session."""
         if self._gone is None:
             self._request("close", {"session": session, "patience": "short"}, None)
 
@@ -211,7 +211,7 @@ class Drive:
             left = deadline - time.monotonic()
             if left <= 0:
                 self._waiters[ident] = None
-                raise DriveError(f"mcproof drive did not answer `{method}` within {seconds:.0f} s")
+                raise DriveError(f"mcproof drive sent no response to `{method}` within {seconds:.0f} s")
             _wait(self._out, self._in if self._unsent else None, left)
             self._flush()
             for message in self._read():

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class McproofError(Exception):
-    """Something that a test asked for did not happen. `str()` is the diagnosis with the wire around it."""
+    """A request of a test failed. `str()` is the diagnosis with the wire around it."""
 
     def __init__(self, text: str, data: Optional[Mapping[str, Any]] = None) -> None:
         super().__init__(text.rstrip("\n"))
@@ -23,11 +23,11 @@ class McproofError(Exception):
 
 
 class DriveError(McproofError):
-    """`mcproof drive` itself could not be started, or ended, or did not understand: our bug, or a wrong binary."""
+    """`mcproof drive` itself could not be started, or ended, or rejected a message: a bug of this package, or the wrong binary."""
 
 
 class BadInput(McproofError, ValueError):
-    """What was asked cannot be used: a misspelt option, a mistake in an expectation, an unknown target."""
+    """The request is not valid: a misspelled option, a mistake in an expectation, an unknown target."""
 
 
 class OpenError(McproofError, ConnectionError):
@@ -35,11 +35,11 @@ class OpenError(McproofError, ConnectionError):
 
 
 class Unanswered(McproofError, TimeoutError):
-    """No answer came: a timeout, a crash, a closed connection."""
+    """No response came: a timeout, a crash, a closed connection."""
 
 
 class Refused(McproofError):
-    """The server answered with a JSON-RPC error."""
+    """The server returned a JSON-RPC error."""
 
     @property
     def error(self) -> Dict[str, Any]:
@@ -54,7 +54,7 @@ class Refused(McproofError):
 
 
 class ToolError(McproofError):
-    """A tool answered with `isError`; raised by `call_tool`, never by `call`."""
+    """A tool returned `isError`; raised by `call_tool`, never by `call`."""
 
     def __init__(self, text: str, result: "CallResult", data: Optional[Mapping[str, Any]] = None) -> None:
         super().__init__(text, data)
@@ -62,7 +62,7 @@ class ToolError(McproofError):
 
 
 class RequestCancelled(McproofError):
-    """The request was cancelled before its answer came."""
+    """The request was canceled before its response came."""
 
 
 class Gone(McproofError):
@@ -79,7 +79,7 @@ class ExpectationFailed(AssertionError):
 
 
 class ContractBroken(AssertionError):
-    """The server promises something else than its lock file; `str()` is the difference."""
+    """The server's contract differs from its lock file; `str()` is the difference."""
 
     def __init__(self, text: str, diff: Optional[Dict[str, Any]] = None) -> None:
         super().__init__(text.rstrip("\n"))
@@ -91,11 +91,11 @@ _CODES = {-32602: BadInput, 1: OpenError, 2: Unanswered, 3: Refused, 4: RequestC
 
 
 def from_wire(error: Mapping[str, Any]) -> McproofError:
-    """The exception for an error answer of `mcproof drive`."""
+    """The exception for an error response of `mcproof drive`."""
     data = error.get("data")
     data = data if isinstance(data, dict) else {}
     text = data.get("text")
     if not isinstance(text, str) or not text.strip():
-        text = str(error.get("message", "mcproof drive gave no reason"))
+        text = str(error.get("message", "mcproof drive reported no reason"))
     kind = _KINDS.get(str(data.get("kind"))) or _CODES.get(error.get("code", 0)) or DriveError
     return kind(text, data)

@@ -26,7 +26,7 @@ def is_server_object(target: object) -> bool:
 
 
 def era_of(era: str) -> str:
-    """`auto` would make SDK 1 wait for an answer to `server/discover`, and it speaks one era only."""
+    """`auto` would make SDK 1 wait for a response to `server/discover`, and it speaks one era only."""
     return "legacy" if era == "auto" and _sdk_generation() < 2 else era
 
 

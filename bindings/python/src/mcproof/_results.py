@@ -1,4 +1,4 @@
-"""What servers answer, with names that read well. The raw answer is always there, as `.raw`."""
+"""Responses of servers, with Python names. The raw response is always there, as `.raw`."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Listing(List[ItemT], Generic[ItemT]):
 
 
 class Answer:
-    """The answer to a request. `raw` is the result as it came, `frame` its place in the transcript, `elapsed` is in seconds."""
+    """The response to a request. `raw` is the result as it came, `frame` its place in the transcript, `elapsed` is in seconds."""
 
     def __init__(self, client: "Client", answer: Mapping[str, Any]) -> None:
         self._client = client
@@ -189,7 +189,7 @@ class Answer:
     def expect(self: SelfT, expectation: Any, *, variables: Optional[Mapping[str, Any]] = None) -> SelfT:
         """Holds the payload against an expectation in the language of the suites.
 
-        Raises `ExpectationFailed` with a diff and the wire. Gives itself back, so that expectations can follow one another.
+        Raises `ExpectationFailed` with a diff and the wire. Returns itself, so that expectations can be chained.
         """
         __tracebackhide__ = True
         self._client._expect({"value": self.payload}, expectation, variables, self.frame)
@@ -200,7 +200,7 @@ class Answer:
 
 
 class CallResult(Answer):
-    """What a tool answered."""
+    """The response to a tool call."""
 
     def __init__(self, client: "Client", answer: Mapping[str, Any]) -> None:
         super().__init__(client, answer)
@@ -242,7 +242,7 @@ class CallResult(Answer):
     def expect(self: SelfT, expectation: Any, *, variables: Optional[Mapping[str, Any]] = None) -> SelfT:
         """Holds the payload, and with `$text` the text, against an expectation in the language of the suites.
 
-        Raises `ExpectationFailed` with a diff and the wire. Gives itself back, so that expectations can follow one another.
+        Raises `ExpectationFailed` with a diff and the wire. Returns itself, so that expectations can be chained.
         """
         __tracebackhide__ = True
         self._client._expect({"result": self.raw}, expectation, variables, self.frame)
@@ -255,7 +255,7 @@ class CallResult(Answer):
         return self
 
     def expect_error(self: SelfT, text: Any = None) -> SelfT:
-        """Expects `isError`, and if `text` is given (a text, `/a pattern/i` or matchers) that the text of the answer matches it."""
+        """Expects `isError`, and if `text` is given (a text, `/a pattern/i` or matchers) that the text of the response matches it."""
         __tracebackhide__ = True
         self._client._expect({"value": self.raw}, {"isError": True}, None, self.frame)
         if text is not None:
@@ -303,7 +303,7 @@ class Completion(Answer):
 
 
 class RawAnswer(Answer):
-    """The answer to a raw message: `error` is the JSON-RPC error, where the server refused."""
+    """The response to a raw message: `error` is the JSON-RPC error, where the server refused."""
 
     def __init__(self, client: "Client", answer: Mapping[str, Any]) -> None:
         super().__init__(client, answer)
@@ -311,7 +311,7 @@ class RawAnswer(Answer):
 
 
 class Notification(Item):
-    """Something that the server said unasked."""
+    """A notification of the server."""
 
     @property
     def method(self) -> str:

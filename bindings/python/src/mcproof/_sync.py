@@ -7,7 +7,7 @@ import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Coroutine, List, Mapping, Optional, Sequence, Type, TypeVar, Union
 
-from ._answers import Elicitation, Roots, Sampling
+from ._client_responses import Elicitation, Roots, Sampling
 from ._client import Client, FilePath, OnProgress
 from ._results import (
     Answer,

@@ -54,7 +54,7 @@ class App:
         if not is_server_object(found) and callable(found):
             found = found(*self.args)
         if not is_server_object(found):
-            raise BadInput(f"`{self.place}` is no server object of the Python SDK or FastMCP, but a {type(found).__name__}")
+            raise BadInput(f"`{self.place}` is not a server object of the Python SDK or FastMCP: found a {type(found).__name__}")
         return found
 
     def target_over(self, transport: str) -> Dict[str, Any]:
@@ -89,7 +89,7 @@ def resolve(
     port_from: Optional[str] = None,
 ) -> Resolved:
     if transport is not None and transport not in TRANSPORTS:
-        raise BadInput(f"there is no transport `{transport}`; there are {', '.join(TRANSPORTS)}")
+        raise BadInput(f"unknown transport `{transport}`: expected one of {', '.join(TRANSPORTS)}")
     if isinstance(target, Mapping) and not _is_engines(target):
         target, transport = _of_transport(target, transport)
     if isinstance(target, str) and _APP.fullmatch(target):
@@ -139,7 +139,7 @@ def _of_transport(targets: Mapping[str, Any], transport: Optional[str]) -> "tupl
         raise BadInput(f"a server by transport has the keys {', '.join(TRANSPORTS)}, not {', '.join(map(str, unknown)) or 'none'}")
     chosen = transport or next(iter(targets))
     if chosen not in targets:
-        raise BadInput(f"this server is not given for {chosen}, only for {', '.join(targets)}")
+        raise BadInput(f"no server is set for {chosen}, only for {', '.join(targets)}")
     return targets[chosen], chosen
 
 
@@ -164,7 +164,7 @@ def _engine_target(target: Any, url: Optional[str]) -> Dict[str, Any]:
         command = [os.fspath(word) for word in target]
     if command is None:
         raise BadInput(
-            f"a {type(target).__name__} is no server: give a server object of the Python SDK or FastMCP, a command, a URL, "
+            f"a {type(target).__name__} is not a server: give a server object of the Python SDK or FastMCP, a command, a URL, "
             'a name of mcp.json, or `mcproof.App("servers.py:server")`'
         )
     return {"command": command} if url is None else {"command": command, "url": url}
@@ -182,7 +182,7 @@ def _refuse_other_transport(found: Mapping[str, Any], transport: Optional[str]) 
 def _import_file(path: Path) -> Any:
     path = path.resolve()
     if not path.is_file():
-        raise BadInput(f"there is no file {path}")
+        raise BadInput(f"file not found: {path}")
     name = f"_mcproof_app_{path.stem}_{abs(hash(str(path)))}"
     if name in sys.modules:
         return sys.modules[name]

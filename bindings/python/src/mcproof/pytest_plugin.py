@@ -174,7 +174,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") 
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """With `--mcp-trace` also what passed is told; the report has come from a worker, where there are any."""
+    """With `--mcp-trace`, passed tests are reported too; the report has come from a worker, where there are any."""
     reporter = _terminal()
     if reporter is None or report.when != "call" or report.failed or not _trace_is_on():
         return

@@ -35,7 +35,7 @@ def _serve_stdio(server: Any) -> None:
 
     lowlevel = _lowlevel_of(server)
     if lowlevel is not server:
-        # FastMCP says hello on stderr, unless it is told not to.
+        # FastMCP says hello on stderr, unless this is set.
         run = server.run_stdio_async
         asyncio.run(run(show_banner=False) if "show_banner" in _parameters(run) else run())
         return

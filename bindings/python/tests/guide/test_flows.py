@@ -46,7 +46,7 @@ async def test_concurrent_operations(serve: Serve) -> None:
 
         assert len(results) == 10
         assert all(r.content[0].text.startswith("Complete") for r in results)
-        # Beyond the guide: each call got its own answer.
+        # Beyond the guide: each call got its own response.
         assert [r.content[0].text for r in results] == [f"Complete: {i}" for i in range(10)]
 
         ids = [r.meta["operation_id"] for r in results]

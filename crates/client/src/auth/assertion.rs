@@ -54,11 +54,11 @@ enum Key {
 /// Why a private key cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnreadableKey {
-    #[error("no PKCS#8 private key in PEM (`-----BEGIN PRIVATE KEY-----`)")]
+    #[error("not a PKCS#8 private key in PEM (`-----BEGIN PRIVATE KEY-----`)")]
     NoPem,
-    #[error("no private key for {algorithm}: {reason}", algorithm = .0.name(), reason = .1)]
+    #[error("not a private key for {algorithm}: {reason}", algorithm = .0.name(), reason = .1)]
     OtherKind(SigningAlgorithm, String),
-    #[error("no private key of a kind that can sign here (EC P-256 or P-384, Ed25519, RSA): {0}")]
+    #[error("unsupported private key (supported: EC P-256 or P-384, Ed25519, RSA): {0}")]
     UnknownKind(String),
 }
 
@@ -124,7 +124,7 @@ impl SigningKey {
         let encode = |value: &serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let signed = format!("{}.{}", encode(&header), encode(claims));
         let random = SystemRandom::new();
-        let failed = |_| "ring refuses to sign".to_owned();
+        let failed = |_| "signing failed".to_owned();
         let signature = match &*self.key {
             Key::Ecdsa(pair) => pair.sign(&random, signed.as_bytes()).map_err(failed)?.as_ref().to_vec(),
             Key::Ed25519(pair) => pair.sign(signed.as_bytes()).as_ref().to_vec(),
@@ -151,7 +151,7 @@ impl fmt::Debug for SigningKey {
 /// 256 random bits, in characters that are safe in a URL and in a PKCE verifier (RFC 7636, 4.1).
 pub(crate) fn random_text() -> Result<String, String> {
     let mut bytes = [0; 32];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| "the machine gives no random numbers".to_owned())?;
+    SystemRandom::new().fill(&mut bytes).map_err(|_| "no random numbers are available from the system".to_owned())?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 

@@ -1,13 +1,13 @@
 //! Answers a server's challenge: finds its authorization server, gets or renews a token, and knows when to give up. One for
 //! each session; sessions that share a store share their tokens.
 
+use super::authorization_failure::AuthorizationFailure;
 use super::bearer::Bearer;
 use super::challenge::Challenge;
 use super::discovery::{self, AuthorizationServer, Fallback};
-use super::failure::AuthorizationFailure;
 use super::registration::{self, Client};
 use super::secret::Secret;
-use super::store::Held;
+use super::store::HeldToken;
 use super::token::{self, Purpose, Ticket, Tokens};
 use super::web::Web;
 use super::{Authorization, Grant, code};
@@ -47,7 +47,7 @@ enum Obtained {
     Authorized,
 }
 
-/// What a challenge asks for.
+/// What a challenge requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
     /// 401: a token, or another one.
@@ -58,13 +58,13 @@ enum Need {
 
 /// Tokens tried for one request, wherever they came from: sessions that refresh one store for a server that is never
 /// content would hand each other new tokens for ever.
-const MOST_ROUNDS: usize = 8;
+const MAX_ROUNDS: usize = 8;
 /// Full authorizations for one request: to get a token at all, and to step up.
-const MOST_AUTHORIZATIONS: usize = 3;
+const MAX_AUTHORIZATIONS: usize = 3;
 const INSUFFICIENT_SCOPE: &str = "insufficient_scope";
 const OFFLINE_ACCESS: &str = "offline_access";
 
-/// Whether a response asks for a token, or for a better one (RFC 6750, 3.1).
+/// Whether a response requires a token, or one with more scopes (RFC 6750, 3.1).
 pub(crate) fn wants_authorization(head: &HttpHead) -> bool {
     need(head, &Challenge::of(head)).is_some()
 }
@@ -151,11 +151,11 @@ impl Authorizer {
         refused: Option<&Secret>,
         attempts: &Attempts,
     ) -> Result<Obtained, AuthorizationFailure> {
-        if need == Need::Token && (attempts.last == Some(Obtained::Authorized) || attempts.rounds >= MOST_ROUNDS) {
+        if need == Need::Token && (attempts.last == Some(Obtained::Authorized) || attempts.rounds >= MAX_ROUNDS) {
             return Err(AuthorizationFailure::TokenRefused);
         }
-        if attempts.authorizations >= MOST_AUTHORIZATIONS {
-            return Err(AuthorizationFailure::TooMany { limit: MOST_AUTHORIZATIONS });
+        if attempts.authorizations >= MAX_AUTHORIZATIONS {
+            return Err(AuthorizationFailure::TooMany { limit: MAX_AUTHORIZATIONS });
         }
         let _gate = self.options.store.gate().lock().await;
         let Authorization { identity, grant, store, .. } = &self.options;
@@ -215,7 +215,7 @@ impl Authorizer {
     async fn discover(
         &self,
         challenge: &Challenge,
-        held: Option<&Held>,
+        held: Option<&HeldToken>,
     ) -> Result<(AuthorizationServer, String, Option<Vec<String>>), AuthorizationFailure> {
         let Some(resource) = discovery::protected_resource(&self.web, &self.server, challenge).await? else {
             return match self.fallback {
@@ -243,7 +243,7 @@ impl Authorizer {
         if self.server.path() == "/" && self.server.query().is_none() { text.trim_end_matches('/').to_owned() } else { text.to_owned() }
     }
 
-    /// 2026-07-28, authorization, scope selection strategy and refresh tokens. What was asked for before stays.
+    /// 2026-07-28, authorization, scope selection strategy and refresh tokens. What was requested before stays.
     fn scopes(
         &self,
         challenge: &Challenge,
@@ -269,8 +269,8 @@ impl Authorizer {
         scopes
     }
 
-    async fn refresh(&self, held: Held) -> Result<(), AuthorizationFailure> {
-        let Held { refresh, scopes, server, client, resource, .. } = held;
+    async fn refresh(&self, held: HeldToken) -> Result<(), AuthorizationFailure> {
+        let HeldToken { refresh, scopes, server, client, resource, .. } = held;
         let Some(refresh) = refresh else { return Err(AuthorizationFailure::TokenRefused) };
         let purpose = Purpose { server: &server, client: &client, resource: &resource, scopes: &scopes };
         let tokens = token::redeem(&self.web, &purpose, Ticket::Refresh(&refresh)).await?;
@@ -289,7 +289,7 @@ impl Authorizer {
         resource: String,
     ) {
         let Tokens { access, refresh: newer, expires } = tokens;
-        let held = Held { access: access.clone(), refresh: newer.or(refresh), expires, scopes, server, client, resource };
+        let held = HeldToken { access: access.clone(), refresh: newer.or(refresh), expires, scopes, server, client, resource };
         self.options.store.hold(&self.server, held, &self.options.identity);
         self.take(&access);
     }

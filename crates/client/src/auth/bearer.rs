@@ -35,7 +35,7 @@ impl Bearer {
 }
 
 impl Renewal {
-    /// Waits until there is another token; for ever, if there will be none. Loses nothing when cancelled.
+    /// Waits until there is another token; for ever, if there will be none. Loses nothing when canceled.
     pub(crate) async fn renewed(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending().await

@@ -1,8 +1,8 @@
 //! The authorization code grant: the page that the user is sent to, what comes back from it, and PKCE.
 //! Source: 2026-07-28, authorization, authorization response validation, and security-considerations; RFC 7636; RFC 9207.
 
+use super::authorization_failure::AuthorizationFailure;
 use super::discovery::{AuthorizationServer, Pkce};
-use super::failure::AuthorizationFailure;
 use super::secret::Secret;
 use super::token::{self, Purpose, Ticket, Tokens};
 use super::user_agent::{AuthorizationPage, UserAgent};
@@ -49,17 +49,17 @@ fn challenge_of(verifier: &Secret) -> String {
 fn code_of(back: &Url, redirect_uri: &Url, state: &Secret, server: &AuthorizationServer) -> Result<Secret, AuthorizationFailure> {
     let bad = |reason: String| AuthorizationFailure::BadResponse(reason);
     if plain(back) != plain(redirect_uri) {
-        return Err(bad(format!("leads to {}, not to our redirect URI {redirect_uri}", plain(back))));
+        return Err(bad(format!("leads to {}, not to the redirect URI {redirect_uri}", plain(back))));
     }
     let find = |wanted: &str| back.query_pairs().find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned());
     // Before anything else, errors included; compared as strings (RFC 9207, 2.4).
     match find("iss") {
         Some(issuer) if issuer != server.issuer => return Err(bad(format!("is of the issuer `{issuer}`, not of `{}`", server.issuer))),
-        None if server.names_issuer => return Err(bad(format!("names no issuer, though {} says that it always does", server.issuer))),
+        None if server.names_issuer => return Err(bad(format!("names no issuer, but {} declares that it always does", server.issuer))),
         _ => {}
     }
     if find("state").as_deref() != Some(state.expose()) {
-        return Err(bad("does not carry our `state`".into()));
+        return Err(bad("does not carry the `state` of the request".into()));
     }
     if let Some(error) = find("error") {
         let description = find("error_description").map(|description| format!(": {description}")).unwrap_or_default();
@@ -112,11 +112,11 @@ mod tests {
             check(names_issuer, &format!("{at}?code=c&state=s&{issuer}%2F"), Err(&other("https://as.example/")));
             check(names_issuer, &format!("{at}?error=boo&state=s&iss=https://evil.example"), Err(&other("https://evil.example")));
         }
-        let missing = "the authorization response names no issuer, though https://as.example says that it always does";
+        let missing = "the authorization response names no issuer, but https://as.example declares that it always does";
         check(true, &format!("{at}?code=c&state=s"), Err(missing));
         check(true, &format!("{at}?error=access_denied&state=s"), Err(missing));
-        check(false, &format!("{at}?code=c"), Err("the authorization response does not carry our `state`"));
-        check(false, &format!("{at}?code=c&state=S"), Err("the authorization response does not carry our `state`"));
+        check(false, &format!("{at}?code=c"), Err("the authorization response does not carry the `state` of the request"));
+        check(false, &format!("{at}?code=c&state=S"), Err("the authorization response does not carry the `state` of the request"));
         check(false, &format!("{at}?state=s"), Err("the authorization response has neither a code nor an error"));
         check(
             false,

@@ -1,9 +1,9 @@
 //! From a server's URL to its authorization server: protected-resource metadata (RFC 9728), then authorization-server
-//! metadata (RFC 8414, OpenID Connect Discovery), each checked against what it was asked for.
+//! metadata (RFC 8414, OpenID Connect Discovery), each checked against what it was requested.
 //! Source: 2026-07-28, authorization-server-discovery; 2025-03-26, authorization, for servers that have neither.
 
+use super::authorization_failure::AuthorizationFailure;
 use super::challenge::Challenge;
-use super::failure::AuthorizationFailure;
 use super::web::Web;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -81,14 +81,15 @@ pub(super) async fn protected_resource(
 ) -> Result<Option<ProtectedResource>, AuthorizationFailure> {
     if let Some(hint) = &challenge.resource_metadata {
         let bad = |url: &Url, reason: String| bad(Document::ProtectedResource, url, reason);
-        let url = Url::parse(hint).map_err(|_| bad(server, format!("is said to be at `{hint}`, which is no URL")))?;
+        let url = Url::parse(hint).map_err(|_| bad(server, format!("is named as `{hint}`, which is not a valid URL")))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(bad(&url, "is not to be had over HTTP".into()));
+            return Err(bad(&url, "cannot be fetched over HTTP".into()));
         }
         let answer = web.metadata(&url).await?;
         let document = answer.object().filter(|_| answer.status() == 200);
-        let document = document
-            .ok_or_else(|| bad(&url, format!("is what the challenge names, but the answer is no JSON object: {}", answer.complaint())))?;
+        let document = document.ok_or_else(|| {
+            bad(&url, format!("is named by the challenge, but the response is not a JSON object: {}", answer.complaint()))
+        })?;
         return read_resource(&url, &document, server).map(Some);
     }
     for url in resource_locations(server) {
@@ -104,7 +105,7 @@ pub(super) async fn protected_resource(
 /// The metadata of an issuer, from the first place that has it.
 pub(super) async fn authorization_server(web: &Web, issuer: &str, server: &Url) -> Result<AuthorizationServer, AuthorizationFailure> {
     let Some(base) = Url::parse(issuer).ok().filter(|url| matches!(url.scheme(), "http" | "https")) else {
-        return Err(bad(Document::ProtectedResource, server, format!("names an authorization server that is no URL: `{issuer}`")));
+        return Err(bad(Document::ProtectedResource, server, format!("names an authorization server that is not a valid URL: `{issuer}`")));
     };
     for url in server_locations(&base) {
         let answer = web.metadata(&url).await?;
@@ -125,7 +126,7 @@ pub(super) async fn own_authorization_server(web: &Web, server: &Url) -> Result<
         // We made this identifier out of a URL ourselves, so either spelling of the empty path is identical to it.
         return read_server(&url, &document, &[&base, &format!("{base}/")], server);
     }
-    web.note("the server has no authorization metadata at all: trying the default endpoints of 2025-03-26");
+    web.note("the server has no authorization metadata: trying the default endpoints of 2025-03-26");
     Ok(AuthorizationServer {
         issuer: base,
         authorization_endpoint: Some(at(server, "/authorize")),
@@ -217,7 +218,7 @@ fn read_server(
         None | Some(Value::Null) => Ok(None),
         Some(value) => {
             let endpoint = value.as_str().and_then(|text| Url::parse(text).ok());
-            let endpoint = endpoint.ok_or_else(|| bad(format!("has no URL as `{name}`")))?;
+            let endpoint = endpoint.ok_or_else(|| bad(format!("has a `{name}` that is not a valid URL")))?;
             match is_safe(&endpoint, server) {
                 true => Ok(Some(endpoint)),
                 false => Err(bad(format!("has an `{name}` that is not served over https: {endpoint}"))),

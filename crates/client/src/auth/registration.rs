@@ -2,8 +2,8 @@
 //! itself.
 //! Source: 2026-07-28, client-registration; RFC 7591.
 
+use super::authorization_failure::AuthorizationFailure;
 use super::discovery::{AuthorizationServer, Pkce};
-use super::failure::AuthorizationFailure;
 use super::secret::Secret;
 use super::store::TokenStore;
 use super::web::Web;
@@ -58,8 +58,8 @@ pub(super) async fn identify(
             store.keep_client(&server.issuer, &client);
             Ok(client)
         }
-        (Some(_), DynamicRegistration::Never) => Err(none("no client is registered there, and we are not to register one")),
-        (None, _) => Err(none("it offers no registration, takes no client metadata document of ours, and knows no client of ours")),
+        (Some(_), DynamicRegistration::Never) => Err(none("no client is registered with it, and dynamic registration is off")),
+        (None, _) => Err(none("it offers no dynamic registration and accepts no client metadata document, and no client id is configured")),
     }
 }
 
@@ -109,7 +109,7 @@ async fn register(
     }
     let document = answer.object().filter(|_| matches!(answer.status(), 200 | 201)).ok_or_else(|| refused(answer.complaint()))?;
     let text = |name: &str| document.get(name).and_then(Value::as_str);
-    let id = text("client_id").ok_or_else(|| refused("its answer has no `client_id`".into()))?.to_owned();
+    let id = text("client_id").ok_or_else(|| refused("its response has no `client_id`".into()))?.to_owned();
     let authentication = match text("client_secret") {
         Some(secret) => with_secret(&Secret::new(secret), text("token_endpoint_auth_method"), server),
         None => Authentication::None,

@@ -3,9 +3,9 @@
 
 use super::Identity;
 use super::discovery::AuthorizationServer;
-use super::kept::{Keeper, Kept};
 use super::registration::Client;
 use super::secret::Secret;
+use super::stored_token::{Keeper, Kept};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -14,19 +14,19 @@ use url::Url;
 
 /// Tokens and registrations. Clones share them.
 #[derive(Clone, Default)]
-pub struct TokenStore(Arc<Inner>);
+pub struct TokenStore(Arc<TokenStoreInner>);
 
 #[derive(Default)]
-struct Inner {
-    /// Held during an authorization: sessions that start at once need one consent, not one each.
+struct TokenStoreInner {
+    /// HeldToken during an authorization: sessions that start at once need one consent, not one each.
     gate: Gate<()>,
-    state: Mutex<State>,
+    state: Mutex<TokenStoreState>,
     keeper: Option<Box<dyn Keeper>>,
 }
 
 #[derive(Default)]
-struct State {
-    tokens: HashMap<Url, Held>,
+struct TokenStoreState {
+    tokens: HashMap<Url, HeldToken>,
     /// By issuer: an id is worth nothing elsewhere (2026-07-28, client registration, authorization server binding).
     clients: HashMap<String, Client>,
     /// The issuer with which a registered client was first used.
@@ -35,11 +35,11 @@ struct State {
 
 /// A token, and what is needed to renew it.
 #[derive(Clone)]
-pub(super) struct Held {
+pub(super) struct HeldToken {
     pub(super) access: Secret,
     pub(super) refresh: Option<Secret>,
     pub(super) expires: Option<Instant>,
-    /// Everything that was ever asked for.
+    /// Everything that was ever requested.
     pub(super) scopes: BTreeSet<String>,
     pub(super) server: Arc<AuthorizationServer>,
     pub(super) client: Client,
@@ -47,7 +47,7 @@ pub(super) struct Held {
     pub(super) resource: String,
 }
 
-impl Held {
+impl HeldToken {
     pub(super) fn is_expired(&self) -> bool {
         self.expires.is_some_and(|expires| expires <= Instant::now())
     }
@@ -56,7 +56,7 @@ impl Held {
 impl TokenStore {
     /// A store whose tokens outlive this process.
     pub fn kept_by(keeper: impl Keeper + 'static) -> Self {
-        Self(Arc::new(Inner { keeper: Some(Box::new(keeper)), ..Inner::default() }))
+        Self(Arc::new(TokenStoreInner { keeper: Some(Box::new(keeper)), ..TokenStoreInner::default() }))
     }
 
     /// Takes over the token that the keeper has, if it is not the one that is held: another process may have renewed it.
@@ -75,16 +75,16 @@ impl TokenStore {
         &self.0.gate
     }
 
-    pub(super) fn held(&self, server: &Url) -> Option<Held> {
+    pub(super) fn held(&self, server: &Url) -> Option<HeldToken> {
         self.state().tokens.get(server).cloned()
     }
 
     /// Whether there is a token that its own account says is over.
     pub(super) fn is_expired(&self, server: &Url) -> bool {
-        self.state().tokens.get(server).is_some_and(Held::is_expired)
+        self.state().tokens.get(server).is_some_and(HeldToken::is_expired)
     }
 
-    pub(super) fn hold(&self, server: &Url, held: Held, identity: &Identity) {
+    pub(super) fn hold(&self, server: &Url, held: HeldToken, identity: &Identity) {
         if let Some(keeper) = &self.0.keeper {
             keeper.keep(&Kept::of(server, &held, identity));
         }
@@ -104,7 +104,7 @@ impl TokenStore {
         self.state().bound.entry(client.to_owned()).or_insert_with(|| issuer.to_owned()).clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TokenStoreState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,9 +1,9 @@
-//! The token endpoint: each grant as a form, the client's authentication, and the answer.
+//! The token endpoint: each grant as a form, the client's authentication, and the response.
 //! Source: OAuth 2.1 draft 13, 3.2 and 4; RFC 7523; RFC 8707 for `resource`.
 
 use super::assertion::random_text;
+use super::authorization_failure::AuthorizationFailure;
 use super::discovery::AuthorizationServer;
-use super::failure::AuthorizationFailure;
 use super::registration::{Authentication, Client};
 use super::secret::Secret;
 use super::web::{Form, Web};
@@ -21,7 +21,7 @@ const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_ASSERTION: &str = "urn:ietf:params:oauth:token-type:id-jag";
 const CLIENT_ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// What a token is asked for with.
+/// What a token is requested with.
 pub(super) enum Ticket<'a> {
     Code { code: Secret, verifier: Secret, redirect_uri: &'a str },
     Refresh(&'a Secret),
@@ -29,7 +29,7 @@ pub(super) enum Ticket<'a> {
     Assertion(&'a Secret),
 }
 
-/// Where and for what a token is asked for.
+/// Where and for what a token is requested.
 pub(super) struct Purpose<'a> {
     pub(super) server: &'a AuthorizationServer,
     pub(super) client: &'a Client,
@@ -79,11 +79,11 @@ pub(super) async fn redeem(web: &Web, purpose: &Purpose<'_>, ticket: Ticket<'_>)
     let document = answer.object().filter(|_| answer.status() == 200).ok_or_else(|| refused(answer.complaint()))?;
     let text = |name: &str| document.get(name).and_then(Value::as_str);
     let access = text("access_token").filter(|token| is_token(token));
-    let access = access.ok_or_else(|| refused("its answer has no usable `access_token`".into()))?;
+    let access = access.ok_or_else(|| refused("its response has no usable `access_token`".into()))?;
     match text("token_type") {
         Some(kind) if kind.eq_ignore_ascii_case("bearer") => {}
         Some(kind) => return Err(refused(format!("its token is of the type `{kind}`, not `Bearer`"))),
-        None => return Err(refused("its answer has no `token_type`".into())),
+        None => return Err(refused("its response has no `token_type`".into())),
     }
     let lifetime = document.get("expires_in").and_then(Value::as_u64).map(Duration::from_secs);
     let tokens = Tokens {
@@ -125,8 +125,8 @@ pub(super) async fn vouch(web: &Web, provider: &IdentityProvider, purpose: &Purp
     let text = |name: &str| document.get(name).and_then(Value::as_str);
     match (text("issued_token_type"), text("access_token")) {
         (Some(ID_ASSERTION), Some(assertion)) => Ok(Secret::new(assertion)),
-        (Some(ID_ASSERTION), None) => Err(refused("its answer has no `access_token`".into())),
-        (kind, _) => Err(refused(format!("it issued `{}`, not `{ID_ASSERTION}`", kind.unwrap_or("nothing that it names")))),
+        (Some(ID_ASSERTION), None) => Err(refused("its response has no `access_token`".into())),
+        (kind, _) => Err(refused(format!("it issued `{}`, not `{ID_ASSERTION}`", kind.unwrap_or("a token of unknown type")))),
     }
 }
 

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use url::Url;
 
-/// What a user agent gives back: the URL to which the authorization server redirected, or why there is none.
+/// What a user agent returns: the URL to which the authorization server redirected, or why there is none.
 pub type Visit<'a> = Pin<Box<dyn Future<Output = Result<Url, String>> + Send + 'a>>;
 
 /// Takes a user to an authorization page and brings back the redirect. A browser with a listener on loopback is one.
@@ -13,7 +13,7 @@ pub trait UserAgent: Send + Sync {
     /// Says why there is no user who could consent, where that is so. Asked before anything is done in their name.
     ///
     /// # Errors
-    /// A reason for people, as a fragment.
+    /// A reason for users, as a fragment.
     fn is_there(&self) -> Result<(), String> {
         Ok(())
     }
@@ -40,14 +40,14 @@ impl AuthorizationPage<'_> {
     /// Requests the page without any user, and gives the URL to which it redirects.
     ///
     /// # Errors
-    /// It cannot be reached, or is a page for people.
+    /// It cannot be reached, or is a page for users.
     pub async fn redirected(&self) -> Result<Url, String> {
         let answer = self.web.page(self.url).await.map_err(|failure| failure.to_string())?;
         match answer.head.header("location") {
             Some(location) if (300..400).contains(&answer.status()) => {
-                self.url.join(location).map_err(|error| format!("the redirect leads to no URL: {error}"))
+                self.url.join(location).map_err(|error| format!("the redirect location is not a valid URL: {error}"))
             }
-            _ => Err(format!("it does not redirect at once, but answers with status {}: a person is needed there", answer.status())),
+            _ => Err(format!("HTTP {} instead of a redirect: the page needs a person", answer.status())),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! HTTP exchanges with whatever origins a flow leads to: through the tap, one after another, with no redirect followed.
 
-use super::failure::AuthorizationFailure;
-use super::sieve;
+use super::authorization_failure::AuthorizationFailure;
+use super::secret_finder;
 use crate::Tap;
 use crate::session::Headers;
 use crate::transport::{Endpoint, Exchanger, HttpHead, Limits, Network};
@@ -21,7 +21,7 @@ pub(super) struct Web {
 }
 
 /// A response, read to its end.
-pub(super) struct Answer {
+pub(super) struct WebResponse {
     pub(super) head: Arc<HttpHead>,
     body: Vec<u8>,
 }
@@ -31,29 +31,29 @@ pub(super) type Form = Vec<(&'static str, String)>;
 
 impl Web {
     pub(super) fn new(limits: Limits, network: Network, tap: &Tap, version: String) -> Self {
-        Self { limits, network, tap: tap.finding(sieve::secrets), version, exchangers: Mutex::default() }
+        Self { limits, network, tap: tap.finding(secret_finder::secrets), version, exchangers: Mutex::default() }
     }
 
     /// Fetches a metadata document.
-    pub(super) async fn metadata(&self, url: &Url) -> Result<Answer, AuthorizationFailure> {
+    pub(super) async fn metadata(&self, url: &Url) -> Result<WebResponse, AuthorizationFailure> {
         let headers = vec![("accept".to_owned(), "application/json".to_owned()), ("mcp-protocol-version".to_owned(), self.version.clone())];
         self.exchange(Method::GET, url, headers, Vec::new()).await
     }
 
     /// Opens a page as a browser would.
-    pub(super) async fn page(&self, url: &Url) -> Result<Answer, AuthorizationFailure> {
+    pub(super) async fn page(&self, url: &Url) -> Result<WebResponse, AuthorizationFailure> {
         let headers = vec![("accept".to_owned(), "text/html, */*".to_owned())];
         self.exchange(Method::GET, url, headers, Vec::new()).await
     }
 
-    pub(super) async fn post_form(&self, url: &Url, mut headers: Headers, form: &Form) -> Result<Answer, AuthorizationFailure> {
+    pub(super) async fn post_form(&self, url: &Url, mut headers: Headers, form: &Form) -> Result<WebResponse, AuthorizationFailure> {
         headers.push(("accept".to_owned(), "application/json".to_owned()));
         headers.push(("content-type".to_owned(), "application/x-www-form-urlencoded".to_owned()));
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
         self.exchange(Method::POST, url, headers, body.into_bytes()).await
     }
 
-    pub(super) async fn post_json(&self, url: &Url, document: &Value) -> Result<Answer, AuthorizationFailure> {
+    pub(super) async fn post_json(&self, url: &Url, document: &Value) -> Result<WebResponse, AuthorizationFailure> {
         let json = "application/json".to_owned();
         let headers = vec![("accept".to_owned(), json.clone()), ("content-type".to_owned(), json)];
         self.exchange(Method::POST, url, headers, document.to_string().into_bytes()).await
@@ -73,7 +73,7 @@ impl Web {
         self.tap.note(text);
     }
 
-    async fn exchange(&self, method: Method, url: &Url, headers: Headers, body: Vec<u8>) -> Result<Answer, AuthorizationFailure> {
+    async fn exchange(&self, method: Method, url: &Url, headers: Headers, body: Vec<u8>) -> Result<WebResponse, AuthorizationFailure> {
         let unreachable = |reason: String| AuthorizationFailure::Unreachable { url: Box::new(plain(url)), reason };
         let exchanger = self.exchanger(url).map_err(unreachable)?;
         let (exchange, _, prepared) = exchanger.prepare(method, url, &headers, body);
@@ -81,7 +81,7 @@ impl Web {
         let open = opened.map_err(|broken| unreachable(broken.to_string()))?;
         let head = Arc::clone(&open.head);
         match exchanger.body(open).await {
-            (body, None, _) => Ok(Answer { head, body }),
+            (body, None, _) => Ok(WebResponse { head, body }),
             (_, Some(broken), _) => Err(unreachable(format!("the response broke off: {broken}"))),
         }
     }
@@ -99,7 +99,7 @@ impl Web {
     }
 }
 
-impl Answer {
+impl WebResponse {
     pub(super) fn status(&self) -> u16 {
         self.head.status
     }

@@ -18,9 +18,9 @@ pub enum ConnectFailure {
     Exited { exit: Exit, stage: String },
     #[error("{}", not_listening(.url, *.after, .elsewhere))]
     NotListening { url: String, after: Duration, elsewhere: Vec<SocketAddr> },
-    #[error("something listens at {url} already, before the server is started")]
+    #[error("another process already listens at {url}: stop it, or use another port")]
     AddressTaken { url: String },
-    #[error("no line that the server printed within {} told its port", show(*.after))]
+    #[error("the server printed no line with its port within {}", show(*.after))]
     NotLocated { after: Duration },
     #[error("`{method}`: {failure}")]
     Unanswered {
@@ -33,17 +33,17 @@ pub enum ConnectFailure {
     Unauthorized { method: &'static str, head: Arc<HttpHead> },
     #[error("server refused `{method}`: {error}")]
     Refused { method: &'static str, error: RpcError },
-    #[error("the answer to `{method}` {reason}")]
+    #[error("the response to `{method}` {reason}")]
     BadResult { method: &'static str, reason: String },
-    #[error("server speaks revision {found}, not {wanted} as asked for")]
+    #[error("server speaks revision {found}, not the requested {wanted}")]
     OtherVersion { wanted: String, found: String },
-    #[error("server negotiated {found:?}, which is no revision that this client knows")]
+    #[error("server negotiated {found:?}, which is not a known revision")]
     UnknownVersion { found: String },
-    #[error("server speaks none of our revisions, only {}", .supported.join(", "))]
+    #[error("server supports no revision that mcproof knows, only {}", .supported.join(", "))]
     NoCommonVersion { supported: Vec<String> },
     #[error("HTTP+SSE: {0}")]
     Sse(#[from] SseFailure),
-    #[error("HTTP+SSE belongs to the legacy era; the modern one was asked for")]
+    #[error("HTTP+SSE belongs to the legacy era, but the modern era was requested")]
     NoModernSse,
     #[error("no HTTP+SSE stream with an `endpoint` event within {}{}", show(*.after), .faults.first().map(|fault| format!("; the server sent {}", fault.kind)).unwrap_or_default())]
     SseTimedOut {

@@ -1,6 +1,6 @@
-//! Matches answers to requests, and keeps what fits nothing as a fault. Waits for nobody.
+//! Matches responses to requests, and records what matches none as a fault. Never waits.
 
-use super::bounds::{Backlog, MOST_WAITING, Room};
+use super::history_bounds::{BacklogSlot, MAX_WAITING, RequestBacklog};
 use super::notifications::{Notification, Notifications};
 use super::{CallFailure, ConnectOptions, Deadline, Reading, Reply};
 use crate::Tap;
@@ -32,17 +32,17 @@ pub(super) struct ServerRequest {
 }
 
 /// A request of the server, and the room that it takes until it is answered.
-pub(super) type ServerRequests = mpsc::UnboundedReceiver<(ServerRequest, Room)>;
+pub(super) type ServerRequests = mpsc::UnboundedReceiver<(ServerRequest, BacklogSlot)>;
 
 /// Faults kept; a flood of them is counted by the tap, not here.
-const MOST_KEPT: usize = 1000;
+const MAX_STORED: usize = 1000;
 
 pub(super) struct Dispatcher {
     pub(super) notifications: Notifications,
-    state: Mutex<State>,
+    state: Mutex<DispatcherState>,
     /// Bounded by the backlog.
-    requests: mpsc::UnboundedSender<(ServerRequest, Room)>,
-    backlog: Backlog,
+    requests: mpsc::UnboundedSender<(ServerRequest, BacklogSlot)>,
+    backlog: RequestBacklog,
     tap: Tap,
     limits: JsonLimits,
     reading: Reading,
@@ -53,9 +53,9 @@ pub(super) struct Dispatcher {
 }
 
 #[derive(Default)]
-struct State {
+struct DispatcherState {
     next: i64,
-    pending: HashMap<RequestId, Pending>,
+    pending: HashMap<RequestId, AwaitedRequest>,
     closed: Option<Closed>,
     faults: Vec<Fault>,
     /// A line that has begun and not ended: a fault only as long as that is so.
@@ -77,11 +77,11 @@ struct Unawaited {
     anonymous: bool,
 }
 
-struct Pending {
+struct AwaitedRequest {
     answer: oneshot::Sender<Result<Reply<Json>, CallFailure>>,
     asked: Instant,
     request: Option<FrameId>,
-    /// Where it asked for progress.
+    /// Where it requested progress.
     progress: Option<Progressing>,
     /// Sent as it stood: the server may find no id in it, and answers without one.
     may_be_anonymous: bool,
@@ -89,17 +89,17 @@ struct Pending {
     strays: usize,
 }
 
-impl Pending {
+impl AwaitedRequest {
     fn take(self, answer: Result<Json, RpcError>, anonymous: bool, frame: FrameId, head: Option<&Arc<HttpHead>>) {
         let Self { answer: waiting, asked, request: request_frame, .. } = self;
         let reply = Reply { answer, anonymous, request_frame, frame, elapsed: asked.elapsed(), http: head.cloned() };
-        // The caller may have given up this instant; the tap has the answer all the same.
+        // The caller may have given up this instant; the tap has the response all the same.
         let _ = waiting.send(Ok(reply));
     }
 }
 
-/// The request whose id stands in an answer as a text, although it is a number.
-fn meant_by_text(id: &RequestId, pending: &mut HashMap<RequestId, Pending>) -> Option<(i64, Pending)> {
+/// The request whose id stands in a response as a text, although it is a number.
+fn meant_by_text(id: &RequestId, pending: &mut HashMap<RequestId, AwaitedRequest>) -> Option<(i64, AwaitedRequest)> {
     let RequestId::Text(text) = id else { return None };
     let number = text.parse().ok().filter(|number: &i64| number.to_string() == *text && !pending.contains_key(id))?;
     Some((number, pending.remove(&RequestId::Number(number))?))
@@ -113,7 +113,7 @@ struct Progressing {
     seen: watch::Sender<u64>,
 }
 
-/// A request that waits for its answer. Dropping it forgets the request: an answer then is a late one.
+/// A request that waits for its response. Dropping it forgets the request: a response then is a late one.
 pub(super) struct Waiting {
     pub(super) id: RequestId,
     pub(super) began: Instant,
@@ -143,12 +143,12 @@ impl Waiting {
         }
     }
 
-    /// Waits for the answer without a deadline, which is the caller's. Not to be asked again once it has answered.
+    /// Waits for the response without a deadline, which is the caller's. Not to be asked again once it has answered.
     pub(super) async fn reply(&mut self) -> Result<Reply<Json>, CallFailure> {
         (&mut self.answer).await.unwrap_or_else(ended)
     }
 
-    /// The answer, if it is there. Not to be asked again once it was.
+    /// The response, if it is there. Not to be asked again once it was.
     pub(super) fn reply_now(&mut self) -> Option<Result<Reply<Json>, CallFailure>> {
         match self.answer.try_recv() {
             Err(TryRecvError::Empty) => None,
@@ -156,7 +156,7 @@ impl Waiting {
         }
     }
 
-    /// Waits for the answer; `None` when `deadline` passes. Progress starts it anew, but never beyond its maximum.
+    /// Waits for the response; `None` when `deadline` passes. Progress starts it anew, but never beyond its maximum.
     pub(super) async fn answer(&mut self, deadline: Deadline) -> Option<Result<Reply<Json>, CallFailure>> {
         let end = deadline.maximum.map(|maximum| self.began + maximum);
         let mut heard = self.began;
@@ -175,7 +175,7 @@ impl Waiting {
                 biased;
                 answer = &mut self.answer => return Some(answer.unwrap_or_else(ended)),
                 () = progressed(&mut self.progress), if end.is_some() => heard = Instant::now(),
-                () = told_of(strayed) => {}
+                () = notified_of(strayed) => {}
                 () = sleep_until(next.into()) => return None,
             }
         }
@@ -188,14 +188,14 @@ fn ended<E, T>(_: E) -> Result<T, CallFailure> {
 }
 
 /// Waits for the next response that fits no request, for ever where that makes no difference.
-async fn told_of(strayed: Option<(Notified<'_>, Duration)>) {
+async fn notified_of(strayed: Option<(Notified<'_>, Duration)>) {
     match strayed {
         Some((strayed, _)) => strayed.await,
         None => std::future::pending().await,
     }
 }
 
-/// Waits for the next progress, for ever where none was asked for.
+/// Waits for the next progress, for ever where none was requested.
 async fn progressed(progress: &mut Option<watch::Receiver<u64>>) {
     if let Some(progress) = progress
         && progress.changed().await.is_ok()
@@ -220,7 +220,7 @@ impl Drop for Waiting {
 impl Dispatcher {
     pub(super) fn new(tap: &Tap, options: &ConnectOptions) -> (Arc<Self>, ServerRequests) {
         let (requests, queue) = mpsc::unbounded_channel();
-        let (notifications, backlog) = (Notifications::new(), Backlog::default());
+        let (notifications, backlog) = (Notifications::new(), RequestBacklog::default());
         let (state, strayed) = (Mutex::default(), Notify::new());
         let ConnectOptions { reading, misled, limits: Limits { json: limits, .. }, .. } = *options;
         (Arc::new(Self { notifications, state, requests, backlog, tap: tap.clone(), limits, reading, misled, strayed }), queue)
@@ -228,7 +228,7 @@ impl Dispatcher {
 
     /// # Errors
     /// The connection has ended already.
-    pub(super) fn expect_answer(self: &Arc<Self>) -> Result<Waiting, CallFailure> {
+    pub(super) fn expect_response(self: &Arc<Self>) -> Result<Waiting, CallFailure> {
         let mut state = self.state();
         if let Some(closed) = &state.closed {
             return Err(CallFailure::Closed(closed.clone()));
@@ -242,7 +242,7 @@ impl Dispatcher {
     ///
     /// # Errors
     /// The connection has ended already.
-    pub(super) fn expect_answer_to(self: &Arc<Self>, id: Option<RequestId>) -> Result<Waiting, CallFailure> {
+    pub(super) fn expect_response_to(self: &Arc<Self>, id: Option<RequestId>) -> Result<Waiting, CallFailure> {
         let mut state = self.state();
         if let Some(closed) = &state.closed {
             return Err(CallFailure::Closed(closed.clone()));
@@ -263,16 +263,16 @@ impl Dispatcher {
     }
 
     /// Answers to what waits for one now are of no consequence from here on.
-    pub(super) fn forgo_answers(&self) {
+    pub(super) fn forgo_responses(&self) {
         let mut state = self.state();
-        let State { pending, unawaited, .. } = &mut *state;
+        let DispatcherState { pending, unawaited, .. } = &mut *state;
         unawaited.ids.extend(pending.keys().cloned());
     }
 
-    fn wait(self: &Arc<Self>, state: &mut State, id: RequestId, may_be_anonymous: bool) -> Waiting {
+    fn wait(self: &Arc<Self>, state: &mut DispatcherState, id: RequestId, may_be_anonymous: bool) -> Waiting {
         let (sender, answer) = oneshot::channel();
         let began = Instant::now();
-        let pending = Pending { answer: sender, asked: began, request: None, progress: None, may_be_anonymous, strays: 0 };
+        let pending = AwaitedRequest { answer: sender, asked: began, request: None, progress: None, may_be_anonymous, strays: 0 };
         state.pending.insert(id.clone(), pending);
         Waiting { id, began, dispatcher: Arc::clone(self), answer, progress: None }
     }
@@ -285,10 +285,10 @@ impl Dispatcher {
 
     /// The request that some malformed bytes were meant to answer: they say so, or the HTTP exchange does, or they look
     /// like a whole message while only one answer is missing.
-    fn meant(&self, malformed: &Malformed, bytes: &[u8], request: Option<&RequestId>) -> Option<Pending> {
+    fn meant(&self, malformed: &Malformed, bytes: &[u8], request: Option<&RequestId>) -> Option<AwaitedRequest> {
         let mut state = self.state();
         let looks_whole = || matches!(bytes.trim_ascii(), [b'{', .., b'}']);
-        // The SDKs skip what names no request, such as a log record: then the answer may still come.
+        // The SDKs skip what names no request, such as a log record: then the response may still come.
         // What is too large to be read can be anything, and nobody waits for more of it.
         let is_out_of_bounds = matches!(malformed.flaw, jsonrpc::Flaw::TooDeep(_) | jsonrpc::Flaw::TooManyValues(_));
         let may_be_it = self.reading == Reading::Strict || is_out_of_bounds;
@@ -297,7 +297,7 @@ impl Dispatcher {
         state.pending.remove(&id)
     }
 
-    /// Takes the answers in what is no message, as far as clients take them, where nobody is strict. Whether there were any.
+    /// Takes the responses in what is no message, as far as clients take them, where nobody is strict. Whether there were any.
     fn takes(&self, bytes: &[u8], frame: FrameId, head: Option<&Arc<HttpHead>>) -> bool {
         if self.reading == Reading::Strict {
             return false;
@@ -305,7 +305,7 @@ impl Dispatcher {
         // Whoever decodes a body as the Fetch standard has it drops the mark.
         let bytes = if head.is_some() { bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes) } else { bytes };
         let mut is_any = false;
-        for (id, answer) in jsonrpc::responses_of_the_tolerant(bytes, self.limits) {
+        for (id, answer) in jsonrpc::tolerant_responses(bytes, self.limits) {
             let pending = self.state().pending.remove(&id);
             if let Some(pending) = pending {
                 pending.take(answer, false, frame, head);
@@ -316,7 +316,7 @@ impl Dispatcher {
     }
 
     /// A response came that fits no request that is open.
-    fn stray(&self, state: &mut State, id: &RequestId) {
+    fn stray(&self, state: &mut DispatcherState, id: &RequestId) {
         if self.misled.is_none() || state.given_up.remove(id) {
             return;
         }
@@ -356,14 +356,14 @@ impl Dispatcher {
         self.state().closed.clone()
     }
 
-    /// The one request that waits for an answer which may have no id.
+    /// The one request that waits for a response which may have no id.
     fn unidentified(&self) -> Option<RequestId> {
         let state = self.state();
         let mut all = state.pending.iter().filter(|(_, pending)| pending.may_be_anonymous).map(|(id, _)| id);
         all.next().filter(|_| all.next().is_none()).cloned()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DispatcherState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -380,7 +380,7 @@ impl Inbox for Dispatcher {
 
     fn event_begun(&self, exchange: ExchangeId, note: &dyn Fn() -> (FrameId, FaultKind)) {
         let mut state = self.state();
-        if state.open_events.len() < MOST_KEPT {
+        if state.open_events.len() < MAX_STORED {
             state.open_events.entry(exchange).or_insert_with(|| {
                 let (frame, kind) = note();
                 Fault { frame, kind: kind.shortened() }
@@ -393,7 +393,7 @@ impl Inbox for Dispatcher {
     }
 
     fn lost(&self, frame: FrameId, kind: FaultKind, content: &[u8], request: Option<&RequestId>) {
-        // What the rest of its stream brings may still be an answer to a request that this does not name.
+        // What the rest of its stream brings may still be a response to a request that this does not name.
         if let Ok(Message::Response { id, .. }) = jsonrpc::parse_within(content, self.limits)
             && let Some(pending) = id.as_ref().or(request).and_then(|id| self.state().pending.remove(id))
         {
@@ -420,7 +420,7 @@ impl Inbox for Dispatcher {
             }
             Ok(Message::Request { id, method, params }) => {
                 let Some(room) = self.backlog.admit(bytes.len()) else {
-                    return self.fault(frame, FaultKind::TooManyRequests { most: MOST_WAITING });
+                    return self.fault(frame, FaultKind::TooManyRequests { most: MAX_WAITING });
                 };
                 // The receiver lives as long as the session; after that nobody has to answer.
                 let _ = self.requests.send((ServerRequest { id, method, params: params.unwrap_or_default() }, room));
@@ -466,7 +466,7 @@ impl Inbox for Dispatcher {
 
     fn fault(&self, frame: FrameId, kind: FaultKind) {
         let mut state = self.state();
-        if state.faults.len() < MOST_KEPT {
+        if state.faults.len() < MAX_STORED {
             state.faults.push(Fault { frame, kind: kind.shortened() });
         }
     }

@@ -1,4 +1,4 @@
-//! The handshakes of both eras as messages: what `initialize` offers, and what its answer and that of `server/discover` say.
+//! The handshakes of both eras as messages: what `initialize` offers, and what its response and that of `server/discover` say.
 
 use super::dispatcher::Dispatcher;
 use super::wire::{Connection, Outgoing, TOO_LATE, Wire, refusal};
@@ -58,14 +58,14 @@ pub(super) async fn initialize(
         }
         Err(failure) => return Err(ConnectFailure::Unanswered { method: INITIALIZE, failure, faults: dispatcher.faults() }),
     };
-    // Kept before anything is found wrong with the answer: a session that was begun has to be ended.
+    // Kept before anything is found wrong with the response: a session that was begun has to be ended.
     let session = reply.http.as_ref().and_then(|head| head.header(SESSION_HEADER)).map(|id| (SESSION_HEADER.to_owned(), id.to_owned()));
     wire.set_headers(session.iter().cloned().collect());
     let answered = reply.frame;
     let result = reply.answer.map_err(|error| ConnectFailure::Refused { method: INITIALIZE, error })?;
     let bad = |reason: &str| ConnectFailure::BadResult { method: INITIALIZE, reason: reason.to_owned() };
     let version = result.get("protocolVersion").and_then(Value::as_str).ok_or_else(|| bad("has no `protocolVersion`"))?.to_owned();
-    // All legacy revisions require both; SDK clients refuse an answer without them.
+    // All legacy revisions require both; SDK clients refuse a response without them.
     if !result.get("capabilities").is_some_and(Value::is_object) {
         return Err(bad("has no object `capabilities`"));
     }

@@ -2,8 +2,8 @@
 //! sent from here.
 //! Source: 2025-11-25, basic/utilities/tasks, where we are the receiver. Later revisions have no such tasks.
 
-use super::answering::relate;
 use super::dispatcher::ServerRequest;
+use super::responder::relate;
 use crate::answers::{Answers, HostedTasks, METHOD_NOT_FOUND};
 use crate::auth::random_text;
 use crate::jsonrpc::{RequestId, RpcError};
@@ -13,21 +13,21 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
 /// More than a server needs at a time: a bound against one that never stops.
-const MOST_TASKS: usize = 100;
+const MAX_TASKS: usize = 100;
 /// Longer than any session, and short enough to be added to a time.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 const INVALID_PARAMS: i64 = -32602;
 const INTERNAL_ERROR: i64 = -32603;
 
 #[derive(Clone, Copy)]
-pub(super) struct Now {
+pub(super) struct CurrentTime {
     pub(super) instant: Instant,
     pub(super) time_of_day: SystemTime,
 }
 
 /// What became of a request.
 #[derive(Debug, PartialEq)]
-pub(super) enum Answered {
+pub(super) enum HostedResponse {
     Now(Result<Value, RpcError>),
     /// Once its task is over, by [`Host::release`].
     Later,
@@ -35,7 +35,7 @@ pub(super) enum Answered {
     Elsewhere,
 }
 
-pub(super) struct Host {
+pub(super) struct TaskHost {
     policy: HostedTasks,
     tasks: Vec<Hosted>,
     /// Requests of `tasks/result`, and the task that each waits for.
@@ -44,41 +44,41 @@ pub(super) struct Host {
 
 struct Hosted {
     id: String,
-    created: Now,
+    created: CurrentTime,
     takes: Duration,
     ttl: Option<Duration>,
     outcome: Result<Value, RpcError>,
-    cancelled: Option<Now>,
+    cancelled: Option<CurrentTime>,
 }
 
-impl Host {
+impl TaskHost {
     pub(super) fn new(policy: HostedTasks) -> Self {
         Self { policy: bounded(policy), tasks: Vec::new(), waiting: Vec::new() }
     }
 
-    pub(super) fn receive(&mut self, request: &ServerRequest, answers: &Answers, now: Now) -> Answered {
+    pub(super) fn receive(&mut self, request: &ServerRequest, answers: &Answers, now: CurrentTime) -> HostedResponse {
         self.forget_expired(now.instant);
         self.policy = answers.tasks.map_or(self.policy, bounded);
         let ServerRequest { id, method, params } = request;
         match (method.as_str(), params.get("task")) {
             ("sampling/createMessage" | "elicitation/create", Some(task)) => match answers.answer(method, params) {
                 // Not declared, so that it is no task either.
-                Err(error) if error.code == METHOD_NOT_FOUND => Answered::Now(Err(error)),
-                outcome => Answered::Now(self.create(task, outcome, now)),
+                Err(error) if error.code == METHOD_NOT_FOUND => HostedResponse::Now(Err(error)),
+                outcome => HostedResponse::Now(self.create(task, outcome, now)),
             },
-            ("tasks/list", _) => Answered::Now(self.list(params, now)),
-            ("tasks/get", _) => Answered::Now(self.find(params).map(|task| Value::Object(task.state(&self.policy, now.instant)))),
-            ("tasks/cancel", _) => Answered::Now(self.cancel(params, now)),
+            ("tasks/list", _) => HostedResponse::Now(self.list(params, now)),
+            ("tasks/get", _) => HostedResponse::Now(self.find(params).map(|task| Value::Object(task.state(&self.policy, now.instant)))),
+            ("tasks/cancel", _) => HostedResponse::Now(self.cancel(params, now)),
             ("tasks/result", _) => match self.find(params) {
-                Err(error) => Answered::Now(Err(error)),
-                Ok(_) if self.waiting.len() >= MOST_TASKS => Answered::Now(Err(refusal(INTERNAL_ERROR, "too many results are waited for"))),
+                Err(error) => HostedResponse::Now(Err(error)),
+                Ok(_) if self.waiting.len() >= MAX_TASKS => HostedResponse::Now(Err(refusal(INTERNAL_ERROR, "too many pending results"))),
                 Ok(task) => {
                     let wanted = (id.clone(), task.id.clone());
                     self.waiting.push(wanted);
-                    Answered::Later
+                    HostedResponse::Later
                 }
             },
-            _ => Answered::Elsewhere,
+            _ => HostedResponse::Elsewhere,
         }
     }
 
@@ -88,7 +88,7 @@ impl Host {
         self.waiting.iter().filter_map(over).min()
     }
 
-    /// The answers that can be given by now.
+    /// The responses that can be given by now.
     pub(super) fn release(&mut self, now: Instant) -> Vec<(RequestId, Result<Value, RpcError>)> {
         let mut ready = Vec::new();
         let tasks = &self.tasks;
@@ -104,8 +104,8 @@ impl Host {
         ready
     }
 
-    fn create(&mut self, task: &Value, outcome: Result<Value, RpcError>, now: Now) -> Result<Value, RpcError> {
-        if self.tasks.len() >= MOST_TASKS {
+    fn create(&mut self, task: &Value, outcome: Result<Value, RpcError>, now: CurrentTime) -> Result<Value, RpcError> {
+        if self.tasks.len() >= MAX_TASKS {
             return Err(refusal(INTERNAL_ERROR, "this client has too many tasks already"));
         }
         let id = random_text().map_err(|reason| refusal(INTERNAL_ERROR, &reason))?;
@@ -123,7 +123,7 @@ impl Host {
         self.tasks.iter().find(|task| task.id == id).ok_or_else(|| unknown(id))
     }
 
-    fn cancel(&mut self, params: &Value, now: Now) -> Result<Value, RpcError> {
+    fn cancel(&mut self, params: &Value, now: CurrentTime) -> Result<Value, RpcError> {
         let id = self.find(params)?.id.clone();
         let task = self.tasks.iter_mut().find(|task| task.id == id).ok_or_else(|| unknown(&id))?;
         let status = task.status(now.instant);
@@ -135,9 +135,9 @@ impl Host {
     }
 
     /// All on one page, so that no cursor was ever handed out.
-    fn list(&self, params: &Value, now: Now) -> Result<Value, RpcError> {
+    fn list(&self, params: &Value, now: CurrentTime) -> Result<Value, RpcError> {
         if params.get("cursor").is_some() {
-            return Err(refusal(INVALID_PARAMS, "this cursor was never given"));
+            return Err(refusal(INVALID_PARAMS, "unknown cursor"));
         }
         let tasks: Vec<_> = self.tasks.iter().map(|task| task.state(&self.policy, now.instant)).collect();
         Ok(json!({ "tasks": tasks }))
@@ -185,7 +185,7 @@ impl Hosted {
 
     fn result(&self) -> Result<Value, RpcError> {
         if self.cancelled.is_some() {
-            return Err(refusal(INVALID_PARAMS, "the task was cancelled and has no result"));
+            return Err(refusal(INVALID_PARAMS, "the task was canceled and has no result"));
         }
         let mut result = self.outcome.clone()?;
         relate(&mut result, &json!({ "taskId": self.id }));
@@ -218,12 +218,12 @@ fn unknown(id: &str) -> RpcError {
 mod tests {
     use super::*;
     use crate::answers::{Elicitation, Sampling};
-    use crate::session::answering::RELATED_TASK;
+    use crate::session::responder::RELATED_TASK;
 
     const TAKES: Duration = Duration::from_secs(5);
 
     struct Scene {
-        host: Host,
+        host: TaskHost,
         answers: Answers,
         start: Instant,
     }
@@ -232,15 +232,15 @@ mod tests {
         fn new(sampling: Sampling) -> Self {
             let policy = HostedTasks { takes: TAKES, poll_interval: Duration::from_millis(200) };
             let answers = Answers { sampling: Some(sampling), tasks: Some(policy), ..Answers::default() };
-            Self { host: Host::new(policy), answers, start: Instant::now() }
+            Self { host: TaskHost::new(policy), answers, start: Instant::now() }
         }
 
-        fn at(&self, seconds: u64) -> Now {
+        fn at(&self, seconds: u64) -> CurrentTime {
             let passed = Duration::from_secs(seconds);
-            Now { instant: self.start + passed, time_of_day: SystemTime::UNIX_EPOCH + passed }
+            CurrentTime { instant: self.start + passed, time_of_day: SystemTime::UNIX_EPOCH + passed }
         }
 
-        fn ask(&mut self, seconds: u64, method: &str, params: Value) -> Answered {
+        fn ask(&mut self, seconds: u64, method: &str, params: Value) -> HostedResponse {
             let now = self.at(seconds);
             let request = ServerRequest { id: RequestId::Number(1), method: method.into(), params };
             self.host.receive(&request, &self.answers, now)
@@ -248,14 +248,14 @@ mod tests {
 
         fn result(&mut self, seconds: u64, method: &str, params: Value) -> Value {
             match self.ask(seconds, method, params) {
-                Answered::Now(Ok(result)) => result,
+                HostedResponse::Now(Ok(result)) => result,
                 other => panic!("{method}: {other:?}"),
             }
         }
 
         fn code(&mut self, seconds: u64, method: &str, params: Value) -> i64 {
             match self.ask(seconds, method, params) {
-                Answered::Now(Err(error)) => error.code,
+                HostedResponse::Now(Err(error)) => error.code,
                 other => panic!("{method}: {other:?}"),
             }
         }
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(created["task"], expected("working", "1970-01-01T00:00:00Z"));
         let named = json!({ "taskId": id });
         assert_eq!(scene.result(4, "tasks/get", named.clone())["status"], "working");
-        assert_eq!(scene.ask(4, "tasks/result", named.clone()), Answered::Later);
+        assert_eq!(scene.ask(4, "tasks/result", named.clone()), HostedResponse::Later);
         assert_eq!(scene.host.due(), Some(scene.at(5).instant));
         assert!(scene.host.release(scene.at(4).instant).is_empty());
         let released = scene.host.release(scene.at(5).instant);
@@ -323,7 +323,7 @@ mod tests {
         let mut scene = Scene::new(Sampling::Reject);
         let named = scene.create(0);
         assert_eq!(scene.result(9, "tasks/get", named.clone())["statusMessage"], "user rejected sampling request");
-        assert_eq!(scene.ask(9, "tasks/result", named), Answered::Later);
+        assert_eq!(scene.ask(9, "tasks/result", named), HostedResponse::Later);
         assert_eq!(scene.host.release(scene.at(9).instant)[0].1.clone().unwrap_err().code, -1);
     }
 
@@ -331,7 +331,7 @@ mod tests {
     fn a_cancelled_task_stays_cancelled_and_lets_go_of_who_waits() {
         let mut scene = Scene::new(Sampling::Text("hi".into()));
         let named = scene.create(0);
-        assert_eq!(scene.ask(1, "tasks/result", named.clone()), Answered::Later);
+        assert_eq!(scene.ask(1, "tasks/result", named.clone()), HostedResponse::Later);
         assert_eq!(scene.result(2, "tasks/cancel", named.clone())["status"], "cancelled");
         assert_eq!(scene.host.release(scene.at(2).instant)[0].1.clone().unwrap_err().code, INVALID_PARAMS);
         assert_eq!(scene.result(9, "tasks/get", named)["lastUpdatedAt"], "1970-01-01T00:00:02Z");
@@ -340,8 +340,8 @@ mod tests {
     #[test]
     fn what_is_no_task_is_answered_elsewhere_or_refused() {
         let mut scene = Scene::new(Sampling::Text("hi".into()));
-        assert_eq!(scene.ask(0, "sampling/createMessage", json!({})), Answered::Elsewhere);
-        assert_eq!(scene.ask(0, "ping", json!({ "task": {} })), Answered::Elsewhere);
+        assert_eq!(scene.ask(0, "sampling/createMessage", json!({})), HostedResponse::Elsewhere);
+        assert_eq!(scene.ask(0, "ping", json!({ "task": {} })), HostedResponse::Elsewhere);
         assert_eq!(scene.code(0, "elicitation/create", json!({ "task": {} })), METHOD_NOT_FOUND);
         scene.answers.elicitation = Some(Elicitation::Decline);
         assert_eq!(scene.result(0, "elicitation/create", json!({ "task": {} }))["task"]["status"], "working");
@@ -349,7 +349,7 @@ mod tests {
             assert_eq!(scene.code(0, method, json!({ "taskId": "none" })), INVALID_PARAMS);
             assert_eq!(scene.code(0, method, json!({})), INVALID_PARAMS);
         }
-        for _ in 1..MOST_TASKS {
+        for _ in 1..MAX_TASKS {
             scene.create(0);
         }
         assert_eq!(scene.code(0, "sampling/createMessage", json!({ "task": {} })), INTERNAL_ERROR);

@@ -26,18 +26,18 @@ pub struct Listed {
 pub enum ListFailure {
     #[error(transparent)]
     Call(#[from] CallFailure),
-    #[error("{method} was answered with {error}")]
+    #[error("{method} returned {error}")]
     Rpc { method: String, error: RpcError, frame: FrameId },
     #[error("the result of {method} has no array `{key}`")]
     NoArray { method: String, key: String, frame: FrameId },
-    #[error("{method} gave the cursor {cursor:?} a second time: its pages never end")]
+    #[error("{method} returned the cursor {cursor:?} twice: its pages never end")]
     RepeatedCursor { method: String, cursor: String, frame: FrameId },
-    #[error("{method} has more than {MOST_PAGES} pages")]
+    #[error("{method} has more than {MAX_PAGES} pages")]
     TooManyPages { method: String, frame: FrameId },
 }
 
 /// Far above any real server: a bound against one whose cursors never repeat and never end.
-const MOST_PAGES: usize = 10_000;
+const MAX_PAGES: usize = 10_000;
 
 impl Session {
     /// All items of `tools/list` and its like: `key` names the array in each page.
@@ -49,7 +49,7 @@ impl Session {
         let mut items = Vec::new();
         let mut seen = HashSet::new();
         let mut params: Option<Map<String, Value>> = None;
-        for pages in 1..=MOST_PAGES {
+        for pages in 1..=MAX_PAGES {
             let left = deadline.saturating_sub(started.elapsed());
             let Reply { answer, frame, .. } = self.request(method, params.take(), left).await.map_err(|failure| match failure {
                 // The pages share one deadline.
@@ -70,7 +70,7 @@ impl Session {
             if !seen.insert(cursor.clone()) {
                 return Err(ListFailure::RepeatedCursor { method: named(), cursor, frame });
             }
-            if pages == MOST_PAGES {
+            if pages == MAX_PAGES {
                 return Err(ListFailure::TooManyPages { method: named(), frame });
             }
             params = json!({ "cursor": cursor }).as_object().cloned();

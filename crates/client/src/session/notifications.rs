@@ -1,6 +1,6 @@
 //! What the server says unasked, in order, and how to wait for it. Knows messages that were parsed, not who sent for them.
 
-use super::bounds::Newest;
+use super::history_bounds::BoundedHistory;
 use super::{Session, show};
 use crate::jsonrpc::RequestId;
 use crate::transport::Closed;
@@ -69,14 +69,14 @@ impl Session {
 }
 
 pub(super) struct Notifications {
-    kept: Mutex<Kept>,
+    kept: Mutex<StoredNotifications>,
     /// Told of each arrival, and of the end.
     arrived: watch::Sender<()>,
 }
 
 #[derive(Default)]
-struct Kept {
-    newest: Newest<Notification>,
+struct StoredNotifications {
+    newest: BoundedHistory<Notification>,
     /// How many came before the first of these.
     forgotten: u64,
     ended: bool,
@@ -136,7 +136,7 @@ impl Notifications {
         .await
     }
 
-    async fn when(&self, mut look: impl FnMut(&mut Kept) -> Option<Notification>) -> Option<Notification> {
+    async fn when(&self, mut look: impl FnMut(&mut StoredNotifications) -> Option<Notification>) -> Option<Notification> {
         // What arrives between a look and the wait counts as a change.
         let mut arrived = self.arrived.subscribe();
         loop {
@@ -152,12 +152,12 @@ impl Notifications {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, StoredNotifications> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl StoredNotifications {
     fn find(&self, position: &mut u64, wanted: impl Fn(&Notification) -> bool) -> Option<Notification> {
         let start = usize::try_from(position.saturating_sub(self.forgotten)).unwrap_or(usize::MAX);
         let found = self.newest.iter().enumerate().skip(start).find(|(_, notification)| wanted(notification));
@@ -170,7 +170,7 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::bounds::MOST_KEPT;
+    use crate::session::history_bounds::MAX_STORED;
 
     fn notification(method: &str, frame: u64) -> Notification {
         Notification { frame: FrameId(frame), method: method.to_owned(), params: None, carried_by: None }
@@ -200,11 +200,11 @@ mod tests {
     async fn a_flood_is_forgotten_from_its_beginning() {
         let notifications = Notifications::new();
         let mut position = notifications.position();
-        let flood = MOST_KEPT as u64 + 7;
+        let flood = MAX_STORED as u64 + 7;
         for frame in 0..flood {
             notifications.keep(notification("a", frame), 1);
         }
-        assert_eq!(notifications.all().len(), MOST_KEPT);
+        assert_eq!(notifications.all().len(), MAX_STORED);
         assert_eq!(notifications.next(&mut position, |_| true).await, Some(notification("a", 7)));
         assert_eq!(position, 8);
         assert_eq!(notifications.position(), flood);

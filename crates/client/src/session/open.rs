@@ -1,10 +1,10 @@
 //! Opens a session: starts or finds the server, finds out its era, does the handshake.
 //! Source of the era rules: 2026-07-28, basic/versioning and basic/transports, "backward compatibility".
 
-use super::answering::{Answering, Policies};
 use super::dispatcher::{Dispatcher, ServerRequests};
 use super::handshake::{Offer, discovered, initialize, names};
 use super::modern::mirrored;
+use super::responder::{Responder, ResponsePolicies};
 use super::wire::{Connection, Outgoing, TOO_LATE, Wire, refusal};
 use super::{CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Handshake, Locate, Reply, Session, Spawned, Startup, Target};
 use crate::Tap;
@@ -27,7 +27,7 @@ use url::Url;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Lines of a server that is starting after which it is looked whether it listens by now.
-const MOST_HEARD: usize = 20;
+const MAX_HEARD: usize = 20;
 
 /// Opens a session. Whatever happens on the way is in the tap, also when it fails; then nothing is left running.
 ///
@@ -58,7 +58,7 @@ pub async fn open_in_memory(
     .await
 }
 
-/// Like [`open_in_memory`], but whole messages go past the streams, where no faults are asked for.
+/// Like [`open_in_memory`], but whole messages go past the streams, where no faults are requested.
 ///
 /// # Errors
 /// As [`open_session`].
@@ -86,9 +86,9 @@ async fn open_channel(
     let attempt = opening.attempt(Connection::InMemory(channel), None, dispatcher, queue);
     let handshake = match opening.shake_hands_on_a_pipe(&attempt, TransportKind::InMemory).await {
         Ok(handshake) => handshake,
-        Err(Setback::Lasting(failure) | Setback::Probed(Some(failure))) => return Err(failure),
+        Err(HandshakeError::Lasting(failure) | HandshakeError::ProbeOutcome(Some(failure))) => return Err(failure),
         // Nothing is there to be started again.
-        Err(Setback::Probed(None)) => opening.initialize(&attempt, TransportKind::InMemory, None).await?,
+        Err(HandshakeError::ProbeOutcome(None)) => opening.initialize(&attempt, TransportKind::InMemory, None).await?,
     };
     Ok(opening.session(attempt, None, handshake))
 }
@@ -101,7 +101,7 @@ const METHOD_NOT_FOUND: i64 = -32601;
 
 pub(super) struct Opening<'a> {
     options: &'a ConnectOptions,
-    /// With what its answers let it declare.
+    /// With what its responses let it declare.
     client: ClientProfile,
     tap: &'a Tap,
     pub(super) budget: Duration,
@@ -112,12 +112,12 @@ pub(super) struct Opening<'a> {
 pub(super) struct Attempt {
     pub(super) wire: Arc<Wire>,
     pub(super) dispatcher: Arc<Dispatcher>,
-    pub(super) policies: Policies,
-    pub(super) answering: Answering,
+    pub(super) policies: ResponsePolicies,
+    pub(super) answering: Responder,
 }
 
 /// What a probe with `server/discover` told.
-enum Probed {
+enum ProbeOutcome {
     Modern(Box<Handshake>),
     /// Legacy; the same connection may go on.
     Legacy,
@@ -126,14 +126,14 @@ enum Probed {
 }
 
 /// Why there was no handshake on a pair of streams.
-enum Setback {
+enum HandshakeError {
     /// For a reason that will not go away.
     Lasting(ConnectFailure),
     /// The question for the era may be to blame. What `initialize` failed with, if it was tried.
-    Probed(Option<ConnectFailure>),
+    ProbeOutcome(Option<ConnectFailure>),
 }
 
-impl From<ConnectFailure> for Setback {
+impl From<ConnectFailure> for HandshakeError {
     fn from(failure: ConnectFailure) -> Self {
         Self::Lasting(failure)
     }
@@ -172,10 +172,10 @@ impl<'a> Opening<'a> {
         let attempt = self.start_stdio(launch).await?;
         match self.shake_hands_on_a_pipe(&attempt, TransportKind::Stdio).await {
             Ok(handshake) => return Ok(self.session(attempt, None, handshake)),
-            Err(Setback::Lasting(failure)) => return Err(self.failed(attempt, None, failure).await),
-            Err(Setback::Probed(_)) => {}
+            Err(HandshakeError::Lasting(failure)) => return Err(self.failed(attempt, None, failure).await),
+            Err(HandshakeError::ProbeOutcome(_)) => {}
         }
-        self.tap.note("the server is started again, to try `initialize` on a process that was not probed");
+        self.tap.note("the server is restarted, to try `initialize` on a process that was not probed");
         attempt.discard(self.options.patience).await;
         let attempt = self.start_stdio(launch).await?;
         match self.initialize(&attempt, TransportKind::Stdio, None).await {
@@ -185,10 +185,10 @@ impl<'a> Opening<'a> {
     }
 
     /// The handshake on a pair of streams, where a server may take long to start before it reads a line. So after half of the
-    /// time `initialize` follows on the same streams (2026-07-28, transports/stdio, backward compatibility: no answer within a
-    /// reasonable time means legacy), and an answer to either question counts, that to `server/discover` first: it comes late
+    /// time `initialize` follows on the same streams (2026-07-28, transports/stdio, backward compatibility: no response within a
+    /// reasonable time means legacy), and a response to either request counts, that to `server/discover` first: it comes late
     /// from a server that is only slow.
-    async fn shake_hands_on_a_pipe(&self, attempt: &Attempt, transport: TransportKind) -> Result<Handshake, Setback> {
+    async fn shake_hands_on_a_pipe(&self, attempt: &Attempt, transport: TransportKind) -> Result<Handshake, HandshakeError> {
         match self.era() {
             EraChoice::Legacy => return Ok(self.initialize(attempt, transport, None).await?),
             EraChoice::Modern => return Ok(self.discover(attempt, transport, None).await?),
@@ -196,36 +196,36 @@ impl<'a> Opening<'a> {
         }
         let mut probe = pin!(self.probe(attempt, transport, None, self.budget));
         match timeout(self.budget / 2, &mut probe).await {
-            Ok(Ok(Probed::Modern(handshake))) => return Ok(*handshake),
-            Ok(Ok(Probed::Legacy)) => return Ok(self.initialize(attempt, transport, None).await?),
-            Ok(Ok(Probed::Silent)) => return Err(Setback::Probed(None)),
+            Ok(Ok(ProbeOutcome::Modern(handshake))) => return Ok(*handshake),
+            Ok(Ok(ProbeOutcome::Legacy)) => return Ok(self.initialize(attempt, transport, None).await?),
+            Ok(Ok(ProbeOutcome::Silent)) => return Err(HandshakeError::ProbeOutcome(None)),
             Ok(Err(failure)) => return Err(failure.into()),
-            Err(_) => drop(self.tap.note("no answer to `server/discover` so far: `initialize` follows, and either answer counts")),
+            Err(_) => drop(self.tap.note("no response to `server/discover` so far: `initialize` follows, and either response counts")),
         }
         let mut initialize = pin!(self.initialize(attempt, transport, None));
         let initialized = tokio::select! {
             biased;
             probed = &mut probe => match probed {
-                Ok(Probed::Modern(handshake)) => {
-                    attempt.dispatcher.forgo_answers();
+                Ok(ProbeOutcome::Modern(handshake)) => {
+                    attempt.dispatcher.forgo_responses();
                     return Ok(*handshake);
                 }
                 _ => initialize.await,
             },
             initialized = &mut initialize => match initialized {
                 Err(failure) if attempt.dispatcher.closed_because().is_none() => match probe.await {
-                    Ok(Probed::Modern(handshake)) => return Ok(*handshake),
+                    Ok(ProbeOutcome::Modern(handshake)) => return Ok(*handshake),
                     _ => Err(failure),
                 },
                 initialized => initialized,
             },
         };
-        attempt.dispatcher.forgo_answers();
+        attempt.dispatcher.forgo_responses();
         initialized.map_err(|failure| match failure {
             ConnectFailure::Refused { .. } | ConnectFailure::Unanswered { failure: CallFailure::Closed(_), .. } => {
-                Setback::Probed(Some(failure))
+                HandshakeError::ProbeOutcome(Some(failure))
             }
-            _ => Setback::Lasting(failure),
+            _ => HandshakeError::Lasting(failure),
         })
     }
 
@@ -295,8 +295,8 @@ impl<'a> Opening<'a> {
         let attempt = self.attempt(Connection::Http(connection), authorizer.clone(), dispatcher, queue);
         if self.era() != EraChoice::Legacy {
             match self.probe(&attempt, TransportKind::Http, spawned.as_ref(), self.probe_budget()).await {
-                Ok(Probed::Modern(handshake)) => return Ok(self.session(attempt, spawned, *handshake)),
-                Ok(Probed::Legacy | Probed::Silent) => {}
+                Ok(ProbeOutcome::Modern(handshake)) => return Ok(self.session(attempt, spawned, *handshake)),
+                Ok(ProbeOutcome::Legacy | ProbeOutcome::Silent) => {}
                 Err(failure) => return Err(self.failed(attempt, spawned, failure).await),
             }
         }
@@ -330,14 +330,14 @@ impl<'a> Opening<'a> {
         let bearer = authorizer.as_ref().map(|authorizer| authorizer.bearer());
         let mut attempts = Attempts::default();
         let deadline = Instant::now() + self.budget;
-        let mut pauses = Pauses::default();
+        let mut pauses = RetryPauses::default();
         let opened = loop {
             let token = bearer.and_then(Bearer::token);
             let inbox = Arc::clone(&dispatcher) as _;
             let opening =
                 SseConnection::open(endpoint, self.options.limits, &network, bearer, self.options.faults.as_ref(), self.tap, inbox);
             match (timeout_at(deadline, opening).await, &authorizer) {
-                (Ok(Err(failure)), _) if self.is_starting(spawned.as_ref(), Trouble::of_stream(&failure)) => pauses.next().await,
+                (Ok(Err(failure)), _) if self.is_starting(spawned.as_ref(), StartupError::of_stream(&failure)) => pauses.next().await,
                 (Ok(Err(SseFailure::NoStream(head))), Some(authorizer)) if wants_authorization(&head) => {
                     let answered = authorizer.answer("the event stream", &head, token.as_ref(), &mut attempts).await;
                     if let Err(failure) = answered {
@@ -403,7 +403,7 @@ impl<'a> Opening<'a> {
                 // as soon as they listen, though others never stop.
                 let pause = sleep((started.elapsed() / 4).clamp(Duration::from_millis(2), Duration::from_millis(50)));
                 tokio::select! {
-                    () = spoke.notified(), if heard < MOST_HEARD => heard += 1,
+                    () = spoke.notified(), if heard < MAX_HEARD => heard += 1,
                     () = pause => {}
                 }
                 if exchanger.accepts().await.is_ok() {
@@ -445,25 +445,25 @@ impl<'a> Opening<'a> {
         spawned: Option<&Spawned>,
     ) -> Result<Handshake, ConnectFailure> {
         match self.probe(attempt, transport, spawned, self.probe_budget()).await? {
-            Probed::Modern(handshake) => Ok(*handshake),
-            Probed::Legacy | Probed::Silent => {
-                Err(ConnectFailure::BadResult { method: DISCOVER, reason: "is not that of a modern server".into() })
+            ProbeOutcome::Modern(handshake) => Ok(*handshake),
+            ProbeOutcome::Legacy | ProbeOutcome::Silent => {
+                Err(ConnectFailure::BadResult { method: DISCOVER, reason: "is not a modern server's".into() })
             }
         }
     }
 
-    /// Asks `server/discover`, and tells from the answer which era the server lives in.
+    /// Asks `server/discover`, and tells from the response which era the server lives in.
     async fn probe(
         &self,
         attempt: &Attempt,
         transport: TransportKind,
         spawned: Option<&Spawned>,
         budget: Duration,
-    ) -> Result<Probed, ConnectFailure> {
+    ) -> Result<ProbeOutcome, ConnectFailure> {
         let deadline = Instant::now() + budget;
         let pinned = self.era() == EraChoice::Modern;
         let mut retried = false;
-        let mut pauses = Pauses::default();
+        let mut pauses = RetryPauses::default();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let (params, headers) = mirrored(&self.client, MODERN, DISCOVER, None);
@@ -478,7 +478,7 @@ impl<'a> Opening<'a> {
                     CallFailure::Unanswered(Unanswered::Response { head, .. }) if matches!(head.status, 401 | 403) => {
                         return Err(ConnectFailure::Unauthorized { method: DISCOVER, head: Arc::clone(head) });
                     }
-                    CallFailure::Unanswered(why) if self.is_starting(spawned, Trouble::of_request(why)) && !left.is_zero() => {
+                    CallFailure::Unanswered(why) if self.is_starting(spawned, StartupError::of_request(why)) && !left.is_zero() => {
                         pauses.next().await;
                         continue;
                     }
@@ -491,8 +491,10 @@ impl<'a> Opening<'a> {
                     _ if pinned => {
                         return Err(ConnectFailure::Unanswered { method: DISCOVER, failure, faults: attempt.dispatcher.faults() });
                     }
-                    CallFailure::Unanswered(_) | CallFailure::NotAnAnswer(_) | CallFailure::Lost(_) => return Ok(Probed::Legacy),
-                    CallFailure::TimedOut { .. } | CallFailure::Cancelled { .. } | CallFailure::Closed(_) => return Ok(Probed::Silent),
+                    CallFailure::Unanswered(_) | CallFailure::NotAnAnswer(_) | CallFailure::Lost(_) => return Ok(ProbeOutcome::Legacy),
+                    CallFailure::TimedOut { .. } | CallFailure::Cancelled { .. } | CallFailure::Closed(_) => {
+                        return Ok(ProbeOutcome::Silent);
+                    }
                 },
             };
             let supported = match &answer {
@@ -501,17 +503,17 @@ impl<'a> Opening<'a> {
             };
             let offers = |version: &str| supported.iter().any(|known| known == version);
             return match answer {
-                Ok(result) if offers(MODERN) => Ok(Probed::Modern(Box::new(discovered(result, transport)))),
+                Ok(result) if offers(MODERN) => Ok(ProbeOutcome::Modern(Box::new(discovered(result, transport)))),
                 Err(error) if MODERN_ERRORS.contains(&error.code) && offers(MODERN) && !retried => {
                     retried = true;
                     continue;
                 }
                 Err(error) if http.as_ref().is_some_and(|head| head.status == 404) && error.code == METHOD_NOT_FOUND => {
                     // A modern server without discovery. It must have it; but a client may do without.
-                    Ok(Probed::Modern(Box::new(discovered(json!({}), transport))))
+                    Ok(ProbeOutcome::Modern(Box::new(discovered(json!({}), transport))))
                 }
                 // Modern, or at least a reader of our `_meta`, but of other revisions; the handshake is the way to the legacy ones.
-                Ok(_) | Err(RpcError { .. }) if !pinned && LEGACY.iter().any(|version| offers(version)) => Ok(Probed::Silent),
+                Ok(_) | Err(RpcError { .. }) if !pinned && LEGACY.iter().any(|version| offers(version)) => Ok(ProbeOutcome::Silent),
                 Err(error) if MODERN_ERRORS.contains(&error.code) => match supported.is_empty() {
                     true => Err(ConnectFailure::Refused { method: DISCOVER, error }),
                     false => Err(ConnectFailure::NoCommonVersion { supported }),
@@ -519,7 +521,7 @@ impl<'a> Opening<'a> {
                 Ok(_) if !supported.is_empty() => Err(ConnectFailure::NoCommonVersion { supported }),
                 Ok(_) if pinned => Err(ConnectFailure::BadResult { method: DISCOVER, reason: "has no `supportedVersions`".into() }),
                 Err(error) if pinned => Err(ConnectFailure::Refused { method: DISCOVER, error }),
-                Ok(_) | Err(_) => Ok(Probed::Legacy),
+                Ok(_) | Err(_) => Ok(ProbeOutcome::Legacy),
             };
         }
     }
@@ -530,16 +532,16 @@ impl<'a> Opening<'a> {
         transport: TransportKind,
         spawned: Option<&Spawned>,
     ) -> Result<Handshake, ConnectFailure> {
-        let mut pauses = Pauses::default();
+        let mut pauses = RetryPauses::default();
         loop {
             let mut offer = self.offer();
             if self.era() != EraChoice::Legacy || pauses.begun() {
-                // The probe was part of the handshake. A start that took all the time still leaves some for an answer.
+                // The probe was part of the handshake. A start that took all the time still leaves some for a response.
                 offer.budget = self.budget.saturating_sub(self.began.elapsed()).max(self.budget / 4);
             }
             match self.propose(attempt, transport, &offer).await {
                 Err(ConnectFailure::Unanswered { failure: CallFailure::Unanswered(why), .. })
-                    if self.is_starting(spawned, Trouble::of_request(&why)) =>
+                    if self.is_starting(spawned, StartupError::of_request(&why)) =>
                 {
                     pauses.next().await;
                 }
@@ -549,7 +551,7 @@ impl<'a> Opening<'a> {
     }
 
     /// Whether to ask again, because a server that accepts connections may not answer yet: ready is who has answered.
-    fn is_starting(&self, spawned: Option<&Spawned>, trouble: Trouble) -> bool {
+    fn is_starting(&self, spawned: Option<&Spawned>, trouble: StartupError) -> bool {
         let patience = match (spawned, self.options.startup) {
             (Some(spawned), _) if spawned.process.exit().is_some() => return false,
             (Some(_), _) => self.budget,
@@ -557,7 +559,7 @@ impl<'a> Opening<'a> {
             (None, Startup::Over) => return false,
         };
         // What we do to the messages ourselves passes with no waiting.
-        trouble == Trouble::Passing && self.options.faults.is_none() && self.began.elapsed() < patience
+        trouble == StartupError::Passing && self.options.faults.is_none() && self.began.elapsed() < patience
     }
 
     pub(super) async fn propose(&self, attempt: &Attempt, transport: TransportKind, offer: &Offer) -> Result<Handshake, ConnectFailure> {
@@ -573,7 +575,7 @@ impl<'a> Opening<'a> {
     fn authorizer(&self, endpoint: &Endpoint) -> Option<Arc<Authorizer>> {
         let options = self.options.authorization.as_ref()?;
         if endpoint.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
-            self.tap.note("no authorization is sought: the `Authorization` header is given");
+            self.tap.note("no token is requested: the `Authorization` header is set");
             return None;
         }
         let (fallback, version) = match self.era() {
@@ -593,8 +595,8 @@ impl<'a> Opening<'a> {
         queue: ServerRequests,
     ) -> Attempt {
         let wire = Arc::new(Wire::new(connection, authorizer));
-        let policies = Policies::new(self.options.answers.clone());
-        let answering = Answering::start(queue, &wire, policies.clone(), self.options.all_answers().tasks);
+        let policies = ResponsePolicies::new(self.options.answers.clone());
+        let answering = Responder::start(queue, &wire, policies.clone(), self.options.all_answers().tasks);
         Attempt { wire, dispatcher, policies, answering }
     }
 
@@ -648,7 +650,7 @@ impl<'a> Opening<'a> {
 impl Attempt {
     async fn discard(self, patience: Patience) {
         let Self { wire, .. } = self;
-        // A handshake that failed after its first answer leaves a session behind.
+        // A handshake that failed after its first response leaves a session behind.
         if let Connection::Http(http) = &wire.connection
             && wire.has_session()
         {
@@ -662,13 +664,13 @@ impl Attempt {
 
 /// What a server does that does not answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Trouble {
+enum StartupError {
     /// What those do that have not quite started: connections are refused or reset, or a gateway says so.
     Passing,
     Lasting,
 }
 
-impl Trouble {
+impl StartupError {
     fn of_request(why: &Unanswered) -> Self {
         match why {
             Unanswered::Unreachable(broken) if broken.bound.is_none() => Self::Passing,
@@ -693,9 +695,9 @@ fn is_gateway(status: u16) -> bool {
 
 /// Between attempts at a server that is about to start: growing, since each of them costs both sides.
 #[derive(Default)]
-struct Pauses(u32);
+struct RetryPauses(u32);
 
-impl Pauses {
+impl RetryPauses {
     async fn next(&mut self) {
         const FIRST: Duration = Duration::from_millis(50);
         const LONGEST: Duration = Duration::from_millis(500);

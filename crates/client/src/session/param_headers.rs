@@ -87,15 +87,15 @@ fn collect(schema: &Value, path: &mut Vec<String>, reach: Reach, into: &mut Vec<
     if let Some(name) = object.get(KEYWORD) {
         let place = path.join(".");
         let wrong = |reason: &str| Err(format!("{KEYWORD} of `{place}` {reason}"));
-        let Some(name) = name.as_str() else { return wrong("is no text") };
+        let Some(name) = name.as_str() else { return wrong("is not a string") };
         if name.is_empty() || !name.bytes().all(is_token) {
-            return wrong("is no header name");
+            return wrong("is not a valid header name");
         }
         if reach == Reach::Dynamic || path.is_empty() {
-            return wrong("is not reached through `properties` alone");
+            return wrong("is not reachable through `properties` alone");
         }
         if !matches!(object.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
-            return wrong("is on a parameter that is no string, integer or boolean");
+            return wrong("is on a parameter that is not a string, integer or boolean");
         }
         into.push(Mirror { header: format!("mcp-param-{}", name.to_ascii_lowercase()), path: path.clone() });
     }
@@ -163,16 +163,16 @@ mod tests {
             assert_eq!(ParamHeaders::default().learn(&tool(properties)).unwrap_err(), expected);
         };
         let string = |name: &str| json!({ "type": "string", "x-mcp-header": name });
-        check(json!({ "a": string("") }), "x-mcp-header of `a` is no header name");
-        check(json!({ "a": string("A B") }), "x-mcp-header of `a` is no header name");
-        check(json!({ "a": string("A\r\nB") }), "x-mcp-header of `a` is no header name");
+        check(json!({ "a": string("") }), "x-mcp-header of `a` is not a valid header name");
+        check(json!({ "a": string("A B") }), "x-mcp-header of `a` is not a valid header name");
+        check(json!({ "a": string("A\r\nB") }), "x-mcp-header of `a` is not a valid header name");
         check(
             json!({ "a": { "type": "number", "x-mcp-header": "A" } }),
-            "x-mcp-header of `a` is on a parameter that is no string, integer or boolean",
+            "x-mcp-header of `a` is on a parameter that is not a string, integer or boolean",
         );
         check(json!({ "a": string("A"), "b": string("a") }), "two parameters share the header mcp-param-a");
-        check(json!({ "a": { "type": "array", "items": string("A") } }), "x-mcp-header of `a` is not reached through `properties` alone");
-        check(json!({ "a": { "anyOf": [string("A")] } }), "x-mcp-header of `a` is not reached through `properties` alone");
+        check(json!({ "a": { "type": "array", "items": string("A") } }), "x-mcp-header of `a` is not reachable through `properties` alone");
+        check(json!({ "a": { "anyOf": [string("A")] } }), "x-mcp-header of `a` is not reachable through `properties` alone");
     }
 
     #[test]

@@ -16,10 +16,10 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use url::Url;
 
-/// Whether an answer is expected of what is sent.
+/// Whether a response is expected of what is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitFor {
-    /// An answer that comes all the same is of no consequence.
+    /// A response that comes all the same is of no consequence.
     Nothing,
     Answer,
 }
@@ -59,7 +59,7 @@ pub struct HttpAnswer {
 }
 
 impl Session {
-    /// Sends a message as it stands. A request waits for its answer; anything else gives `None` once an HTTP server has
+    /// Sends a message as it stands. A request waits for its response; anything else gives `None` once an HTTP server has
     /// taken it.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Session {
         let body = Value::Object(message.clone()).to_string().into_bytes();
         let is_request = message.contains_key("id") && message.contains_key("method");
         if is_request {
-            let mut waiting = self.dispatcher.expect_answer_to(id_of(message))?;
+            let mut waiting = self.dispatcher.expect_response_to(id_of(message))?;
             let purpose = Purpose::Request(waiting.id.clone());
             waiting.sent(self.wire.connection.send(Envelope { body, purpose, headers, resume: Resume::Never }));
             return waiting
@@ -89,7 +89,7 @@ impl Session {
     /// Sends bytes as they stand: to stdin, or as the body of a POST.
     ///
     /// # Errors
-    /// As [`Session::request`], where an answer is waited for.
+    /// As [`Session::request`], where a response is waited for.
     pub async fn send_bytes(&self, bytes: Vec<u8>, wait_for: WaitFor, deadline: Duration) -> Result<Option<Reply>, CallFailure> {
         let mut messages: Vec<Map<String, Value>> =
             bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
@@ -102,7 +102,7 @@ impl Session {
             let _ = timeout(deadline, taken).await;
             return Ok(None);
         }
-        let mut waiting = self.dispatcher.expect_answer_to(awaited.as_ref().and_then(id_of))?;
+        let mut waiting = self.dispatcher.expect_response_to(awaited.as_ref().and_then(id_of))?;
         waiting.sent(self.deliver(bytes, Purpose::Request(waiting.id.clone()), headers));
         waiting.answer(deadline.into()).await.unwrap_or_else(|| Err(silent("the bytes", deadline))).map(|reply| Some(reply.read()))
     }
@@ -155,7 +155,7 @@ impl Session {
         self.exchange(question, spelling, Way::Any, deadline).await
     }
 
-    /// Sends a request on a new connection, and if that succeeds a second one on the same connection. Gives what came of the
+    /// Sends a request on a new connection, and if that succeeds a second one on the same connection. Returns what came of the
     /// last one that was sent; `None` if the server is not reached over HTTP.
     ///
     /// # Errors
@@ -192,7 +192,7 @@ impl Session {
         let url = match path.map(|path| endpoint.join(path)) {
             None => endpoint.clone(),
             Some(Ok(url)) if url.origin() == endpoint.origin() => url,
-            Some(_) => return Some(Err(unreachable(format!("`{}` is no path", path.map_or("", String::as_str)).into()))),
+            Some(_) => return Some(Err(unreachable(format!("`{}` is not a valid path", path.map_or("", String::as_str)).into()))),
         };
         let mut all = if question.in_session { self.headers_of(None) } else { Headers::new() };
         all.extend(question.headers.iter().cloned());

@@ -20,7 +20,7 @@ pub enum Farewell {
     NotTaken(u16),
     /// DELETE was taken, and a request with the old id as well (status).
     StillKnown(u16),
-    /// No answer came in time.
+    /// No response came in time.
     Silent,
 }
 

@@ -1,4 +1,4 @@
-//! Multi round-trip requests: a modern server asks for input in its result, and the request goes out again with it.
+//! Multi round-trip requests: a modern server requests input in its result, and the request goes out again with it.
 //! Source: 2026-07-28, basic/patterns/mrtr.
 
 use super::{CallFailure, Reply, Session, Terms};
@@ -7,14 +7,14 @@ use crate::revision::Era;
 use mcproof_record::{Json, JsonObject};
 use serde_json::{Map, Value};
 
-/// More rounds than any sane dialogue: a bound against a server that asks for ever.
-const MOST_ROUNDS: usize = 16;
+/// More rounds than any sane dialogue: a bound against a server that requests ever.
+const MAX_ROUNDS: usize = 16;
 
 const INPUT_REQUIRED: &str = "input_required";
 
 impl Session {
-    /// Like [`Session::request`], but gives the input that the server asks for, as the session's answers say, until the
-    /// result is complete. A result that asks for something without a policy is given back as it is. The deadline counts
+    /// Like [`Session::request`], but gives the input that the server requests, as the session's answers say, until the
+    /// result is complete. A result that requests something without a policy is given back as it is. The deadline counts
     /// for each round.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Session {
 
     async fn modern_rounds(&self, method: &str, original: Map<String, Value>, terms: Terms) -> Result<Reply<Json>, CallFailure> {
         let mut reply = self.request_once(method, Some(original.clone().into()), terms.clone()).await?;
-        for _ in 1..MOST_ROUNDS {
+        for _ in 1..MAX_ROUNDS {
             let Ok(result) = &reply.answer else { break };
             if matches!(result, Json::Unread(text) if !text.get().contains(INPUT_REQUIRED)) {
                 break;

@@ -1,4 +1,4 @@
-//! Requests that go out at once: where the answer may come before anybody waits for it, nothing is made ready for the wait.
+//! Requests that go out at once: where the response may come before anybody waits for it, nothing is made ready for the wait.
 
 use super::dispatcher::Waiting;
 use super::wire::{Connection, TOO_LATE};
@@ -7,35 +7,35 @@ use crate::revision::Era;
 use mcproof_record::{Json, JsonObject};
 
 /// A request that was sent.
-pub struct Sent(State);
+pub struct Sent(SentState);
 
-enum State {
+enum SentState {
     Waiting(Waiting),
     Over(Result<Reply<Json>, CallFailure>),
 }
 
 impl Session {
-    /// Whether a request is one message and its answer another, whatever they say, and goes out without waiting: so it is in memory, in the
+    /// Whether a request is one message and its response another, whatever they say, and goes out without waiting: so it is in memory, in the
     /// legacy era.
     pub fn sends_at_once(&self) -> bool {
         self.handshake.era == Era::Legacy && matches!(self.wire.connection, Connection::InMemory(_))
     }
 
-    /// Sends a request without waiting for the answer, where [`Session::sends_at_once`] says so. Of the deadline only counts here whether it
+    /// Sends a request without waiting for the response, where [`Session::sends_at_once`] says so. Of the deadline only counts here whether it
     /// has a maximum.
     pub fn send_at_once(&self, method: &str, params: Option<JsonObject>, deadline: Deadline) -> Sent {
         let begun = self.wire.begin(&self.dispatcher, self.outgoing(method, params), deadline);
-        Sent(begun.map_or_else(|failure| State::Over(Err(failure)), State::Waiting))
+        Sent(begun.map_or_else(|failure| SentState::Over(Err(failure)), SentState::Waiting))
     }
 
-    /// Waits for the answer; what is left of the deadline counts from when the request was sent.
+    /// Waits for the response; what is left of the deadline counts from when the request was sent.
     ///
     /// # Errors
     /// As [`Session::request`].
     pub async fn wait_for(&self, sent: Sent, method: &str, terms: Terms) -> Result<Reply<Json>, CallFailure> {
         match sent.0 {
-            State::Waiting(waiting) => self.wire.wait(waiting, method, terms, self.handshake.era, TOO_LATE).await,
-            State::Over(outcome) => outcome,
+            SentState::Waiting(waiting) => self.wire.wait(waiting, method, terms, self.handshake.era, TOO_LATE).await,
+            SentState::Over(outcome) => outcome,
         }
     }
 }
@@ -43,17 +43,17 @@ impl Session {
 impl Sent {
     /// Whether the wait would be over at once.
     pub fn is_over(&mut self) -> bool {
-        if let State::Waiting(waiting) = &mut self.0 {
+        if let SentState::Waiting(waiting) = &mut self.0 {
             let Some(outcome) = waiting.reply_now() else { return false };
-            self.0 = State::Over(outcome);
+            self.0 = SentState::Over(outcome);
         }
         true
     }
 
-    /// The answer, if there is one; else what is to be waited for, which may have failed already.
+    /// The response, if there is one; else what is to be waited for, which may have failed already.
     pub fn into_reply(self) -> Result<Reply<Json>, Self> {
         match self.0 {
-            State::Over(Ok(reply)) => Ok(reply),
+            SentState::Over(Ok(reply)) => Ok(reply),
             other => Err(Self(other)),
         }
     }

@@ -21,13 +21,13 @@ const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 /// Why a subscription could not be opened.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ListenFailure {
-    #[error("`{LISTEN}` came with 2026-07-28; this server speaks {version}, where `resources/subscribe` asks for updates")]
+    #[error("`{LISTEN}` came with 2026-07-28; this server speaks {version}, which uses `resources/subscribe` instead")]
     NotInThisRevision { version: String },
     #[error(transparent)]
     Call(#[from] CallFailure),
-    #[error("`{LISTEN}` was answered with {error}")]
+    #[error("`{LISTEN}` returned {error}")]
     Rpc { error: RpcError, frame: FrameId },
-    #[error("`{LISTEN}` was answered, and never acknowledged")]
+    #[error("`{LISTEN}` returned a response without acknowledging the subscription")]
     NeverAcknowledged { frame: FrameId },
     #[error("the subscription begins with `{method}` instead of its acknowledgement")]
     NotAcknowledgedFirst { method: String, frame: FrameId },
@@ -45,10 +45,10 @@ pub enum SubscriptionFailure {
 /// How a subscription ended, if not by us.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SubscriptionEnd {
-    /// By the answer to `subscriptions/listen`, which is the graceful way.
+    /// By the response to `subscriptions/listen`, which is the graceful way.
     #[error("the server ended the subscription with {}", match &.0.answer { Ok(_) => "its answer".to_owned(), Err(error) => error.to_string() })]
     Answered(Reply),
-    #[error("the server cancelled the subscription")]
+    #[error("the server canceled the subscription")]
     Cancelled { frame: FrameId },
     #[error("the subscription broke off: {0}")]
     Broken(CallFailure),
@@ -145,7 +145,7 @@ impl Subscription {
         &self.acknowledged
     }
 
-    /// What the server agreed to send, which may be less than was asked for.
+    /// What the server agreed to send, which may be less than was requested.
     pub fn granted(&self) -> Option<&Value> {
         self.acknowledged.param("/notifications")
     }
@@ -160,7 +160,7 @@ impl Subscription {
         }
         let end = match self.request.next(&mut self.position, Instant::now() + deadline).await {
             None => return Err(SubscriptionFailure::TimedOut { after: deadline }),
-            Some(Ok(Notification { frame, method, .. })) if method == CANCELLED => SubscriptionEnd::Cancelled { frame },
+            Some(Ok(Notification { frame, method, .. })) if method == CANCELED => SubscriptionEnd::Cancelled { frame },
             Some(Ok(notification)) => return Ok(notification),
             Some(Err(Ok(reply))) => SubscriptionEnd::Answered(reply),
             Some(Err(Err(failure))) => SubscriptionEnd::Broken(failure),
@@ -176,11 +176,11 @@ impl Subscription {
 }
 
 /// By which a server ends a subscription that it does not answer (2026-07-28, basic/patterns/cancellation).
-const CANCELLED: &str = "notifications/cancelled";
+const CANCELED: &str = "notifications/cancelled";
 
 impl Open {
-    /// What comes first: a notification of this request, or its answer. `None` when the time is up. Not to be asked again
-    /// once it has given the answer.
+    /// What comes first: a notification of this request, or its response. `None` when the time is up. Not to be asked again
+    /// once it has given the response.
     async fn next(&mut self, position: &mut u64, end: Instant) -> Option<Result<Notification, Result<Reply, CallFailure>>> {
         let dispatcher = Arc::clone(self.waiting.dispatcher());
         let id = self.waiting.id.clone();
@@ -214,7 +214,7 @@ impl std::fmt::Debug for Open {
 /// By its tag; over HTTP also by the response that carried it, if it has none.
 fn belongs(notification: &Notification, id: &RequestId) -> bool {
     let tag = match notification.method.as_str() {
-        CANCELLED => notification.param("/requestId"),
+        CANCELED => notification.param("/requestId"),
         _ => notification.param("/_meta/io.modelcontextprotocol~1subscriptionId"),
     };
     match tag {

@@ -44,20 +44,20 @@ impl Target {
 /// What a server at a URL is taken for that refuses or resets connections, or answers 502 to 504.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Startup {
-    /// For one that is out of order.
+    /// As out of order.
     #[default]
     Over,
     /// For so long, for one that is about to start. One that we start ourselves always is, until its time is over.
     Awaited(Duration),
 }
 
-/// What becomes of an answer that no conforming server sends. It is kept as a fault either way.
+/// What becomes of a response that no conforming server sends. It is kept as a fault either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reading {
     /// It fails its request: whoever tests a server wants to know.
     #[default]
     Strict,
-    /// It is taken where one of the clients that many people use takes it: whoever uses a server wants its answer.
+    /// It is taken where one of the clients that many people use takes it: whoever uses a server wants its response.
     Tolerant,
 }
 
@@ -75,7 +75,7 @@ pub struct ConnectOptions {
     pub limits: Limits,
     /// Proxies and TLS.
     pub network: Network,
-    /// How to get a token when an HTTP server asks for one. Without it a server that does is a failure.
+    /// How to get a token when an HTTP server requests one. Without it a server that does is a failure.
     pub authorization: Option<Authorization>,
     pub patience: Patience,
     pub client: ClientProfile,

@@ -60,8 +60,8 @@ pub enum TaskStatus {
 pub struct TaskEnd {
     /// What the server said last. If that is no end, it gave the result too early, or forgot the task with it.
     pub status: TaskStatus,
-    /// The answer to the request that became the task, from which on it counts the time. `None` for a task that was
-    /// cancelled.
+    /// The response to the request that became the task, from which on it counts the time. `None` for a task that was
+    /// canceled.
     pub reply: Option<Reply>,
 }
 
@@ -78,20 +78,20 @@ pub enum TaskFailure {
     Call(#[from] CallFailure),
     #[error(transparent)]
     List(#[from] ListFailure),
-    #[error("{method} was answered with {error}")]
+    #[error("{method} returned {error}")]
     Rpc { method: &'static str, error: RpcError, frame: FrameId },
-    #[error("the answer to {method} is no task: {reason}")]
+    #[error("the response to {method} is not a task: {reason}")]
     NotATask { method: &'static str, reason: String, frame: FrameId },
-    #[error("task `{id}` asks for input that no policy of `answers` gives: {}", .wanted.join(", "))]
+    #[error("task `{id}` requests input that no client response covers: {}", .wanted.join(", "))]
     NoInput { id: String, wanted: Vec<String>, frame: FrameId },
-    #[error("task `{id}` is still {status} after {}, {}", show(*.after), describe_cancelling(.cancelled))]
+    #[error("task `{id}` is still {status} after {}, {}", show(*.after), describe_canceling(.cancelled))]
     TimedOut { id: String, status: TaskStatus, after: Duration, cancelled: Result<(), Box<Self>> },
 }
 
-fn describe_cancelling(cancelled: &Result<(), Box<TaskFailure>>) -> String {
+fn describe_canceling(cancelled: &Result<(), Box<TaskFailure>>) -> String {
     match cancelled {
-        Ok(()) => "and was cancelled".to_owned(),
-        Err(failure) => format!("and could not be cancelled: {failure}"),
+        Ok(()) => "and was canceled".to_owned(),
+        Err(failure) => format!("and could not be canceled: {failure}"),
     }
 }
 
@@ -128,12 +128,12 @@ impl TaskState {
     /// Why this is no task.
     fn read(value: &Value, frame: FrameId) -> Result<Self, String> {
         let text = |key: &str| value.get(key).and_then(Value::as_str);
-        let status = text("status").ok_or("it has no text `status`")?;
+        let status = text("status").ok_or("it has no string `status`")?;
         // The extension put the unit into the name.
         let interval = value.get("pollInterval").or_else(|| value.get("pollIntervalMs"));
         Ok(Self {
-            id: text("taskId").ok_or("it has no text `taskId`")?.to_owned(),
-            status: TaskStatus::named(status).ok_or_else(|| format!("`{status}` is no status"))?,
+            id: text("taskId").ok_or("it has no string `taskId`")?.to_owned(),
+            status: TaskStatus::named(status).ok_or_else(|| format!("`{status}` is not a known status"))?,
             message: text("statusMessage").map(str::to_owned),
             poll_interval: interval.and_then(Value::as_u64).map(Duration::from_millis),
             value: value.clone(),
@@ -141,11 +141,11 @@ impl TaskState {
         })
     }
 
-    /// The state of this task and no other, in the answer to `method`.
+    /// The state of this task and no other, in the response to `method`.
     fn of(id: &str, method: &'static str, value: &Value, frame: FrameId) -> Result<Self, TaskFailure> {
         let read = Self::read(value, frame).and_then(|state| match state.id == id {
             true => Ok(state),
-            false => Err(format!("it is about `{}`, not about `{id}`", state.id)),
+            false => Err(format!("it is for task `{}`, not `{id}`", state.id)),
         });
         read.map_err(|reason| TaskFailure::NotATask { method, reason, frame })
     }
@@ -167,7 +167,7 @@ impl Task {
     /// Asks for the state once, by `tasks/get`.
     ///
     /// # Errors
-    /// There was no answer, an error, or no task in it.
+    /// There was no response, an error, or no task in it.
     pub async fn refresh(&mut self, session: &Session, deadline: Duration) -> Result<&TaskState, TaskFailure> {
         self.get(session, deadline).await?;
         Ok(&self.state)
@@ -175,7 +175,7 @@ impl Task {
 
     async fn get(&mut self, session: &Session, deadline: Duration) -> Result<Reply, TaskFailure> {
         const METHOD: &str = "tasks/get";
-        let reply = session.ask_of_task(METHOD, self.id(), Map::new(), deadline).await?;
+        let reply = session.request_of_task(METHOD, self.id(), Map::new(), deadline).await?;
         let result = succeeded(METHOD, &reply)?;
         self.adopt(METHOD, result, reply.frame)?;
         Ok(reply)
@@ -188,7 +188,7 @@ impl Task {
     pub async fn cancel(&mut self, session: &Session, deadline: Duration) -> Result<(), TaskFailure> {
         const METHOD: &str = "tasks/cancel";
         session.needs_legacy("/tasks/cancel", "the capability `tasks.cancel`")?;
-        let reply = session.ask_of_task(METHOD, self.id(), Map::new(), deadline).await?;
+        let reply = session.request_of_task(METHOD, self.id(), Map::new(), deadline).await?;
         let result = succeeded(METHOD, &reply)?;
         match session.handshake.era {
             Era::Legacy => self.adopt(METHOD, result, reply.frame),
@@ -223,9 +223,9 @@ mod tests {
         check(json!({ "taskId": "t", "status": "working", "ttl": null, "pollInterval": 5000 }), Ok((TaskStatus::Working, Some(5))));
         check(json!({ "taskId": "t", "status": "failed", "pollIntervalMs": 5000 }), Ok((TaskStatus::Failed, Some(5))));
         check(json!({ "taskId": "t", "status": "input_required", "pollInterval": -1 }), Ok((TaskStatus::InputRequired, None)));
-        check(json!({ "taskId": "t", "status": "done" }), Err("`done` is no status"));
-        check(json!({ "taskId": "t" }), Err("it has no text `status`"));
-        check(json!({ "taskId": 1, "status": "working" }), Err("it has no text `taskId`"));
-        check(json!([]), Err("it has no text `status`"));
+        check(json!({ "taskId": "t", "status": "done" }), Err("`done` is not a known status"));
+        check(json!({ "taskId": "t" }), Err("it has no string `status`"));
+        check(json!({ "taskId": 1, "status": "working" }), Err("it has no string `taskId`"));
+        check(json!([]), Err("it has no string `status`"));
     }
 }

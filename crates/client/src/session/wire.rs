@@ -13,8 +13,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// Why a request is cancelled that nobody asked to cancel.
-pub(super) const TOO_LATE: &str = "no answer in time";
+/// The reason of a cancellation after a timeout.
+pub(super) const TOO_LATE: &str = "no response in time";
 
 /// The connection, shared with the task that answers the server's requests.
 pub(super) struct Wire {
@@ -59,7 +59,7 @@ impl Wire {
         self.headers.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|(name, _)| name == SESSION_HEADER)
     }
 
-    /// Sends a request and waits for its answer. When the deadline passes, the request is cancelled, for this `reason`. A
+    /// Sends a request and waits for its response. When the deadline passes, the request is canceled, for this `reason`. A
     /// request that is refused for want of authorization was not taken: with a token it goes out anew, with a deadline of its own.
     pub(super) async fn ask(
         &self,
@@ -89,15 +89,15 @@ impl Wire {
         Some(Permission { authorizer, operation: operation(outgoing), token: None, attempts: Attempts::default() })
     }
 
-    /// Sends a request; whoever holds what is given waits for its answer. With a maximum, progress is asked for.
+    /// Sends a request; whoever holds what is given waits for its response. With a maximum, progress is requested.
     ///
     /// # Errors
     /// The connection has ended already.
     pub(super) fn begin(&self, dispatcher: &Arc<Dispatcher>, outgoing: Outgoing<'_>, deadline: Deadline) -> Result<Waiting, CallFailure> {
         let Outgoing { method, mut params, headers, resume } = outgoing;
-        let mut waiting = dispatcher.expect_answer()?;
+        let mut waiting = dispatcher.expect_response()?;
         if deadline.maximum.is_some() {
-            let token = ask_for_progress(params.get_or_insert_default().get_mut(), &waiting.id);
+            let token = request_progress(params.get_or_insert_default().get_mut(), &waiting.id);
             waiting.expect_progress_of(token);
         }
         let body = jsonrpc::request(&waiting.id, method, params.as_ref());
@@ -118,7 +118,7 @@ impl Wire {
         self.wait(waiting, method, terms, era, reason).await
     }
 
-    /// Waits for the answer to a request that has begun.
+    /// Waits for the response to a request that has begun.
     pub(super) async fn wait(
         &self,
         mut waiting: Waiting,
@@ -149,7 +149,7 @@ impl Wire {
                     Connection::Http(http) => http.stage(&waiting.id),
                     _ => None,
                 };
-                // `initialize` must not be cancelled, and a probe is not worth it.
+                // `initialize` must not be canceled, and a probe is not worth it.
                 if !matches!(method, "initialize" | "server/discover") {
                     self.cancel(&waiting.id, era, reason);
                 }
@@ -226,7 +226,7 @@ impl Permission<'_> {
     }
 }
 
-/// The response by which a server asks for authorization; some put a JSON-RPC error into it.
+/// The response by which a server requests authorization; some put a JSON-RPC error into it.
 pub(super) fn refusal<A>(outcome: &Result<Reply<A>, CallFailure>) -> Option<Arc<HttpHead>> {
     let head = match outcome {
         Ok(reply) => reply.http.as_ref(),
@@ -243,8 +243,8 @@ fn operation(outgoing: &Outgoing<'_>) -> String {
     about.map_or_else(|| outgoing.method.to_owned(), |about| format!("{} {about}", outgoing.method))
 }
 
-/// The id serves as the token, unless there is one: both are unique among the requests in flight. Gives the token.
-fn ask_for_progress(params: &mut Map<String, Value>, id: &RequestId) -> Option<Value> {
+/// The id serves as the token, unless there is one: both are unique among the requests in flight. Returns the token.
+fn request_progress(params: &mut Map<String, Value>, id: &RequestId) -> Option<Value> {
     let meta = params.entry("_meta").or_insert_with(|| json!({})).as_object_mut()?;
     Some(meta.entry("progressToken").or_insert_with(|| json!(id)).clone())
 }

@@ -24,7 +24,7 @@ pub(super) enum DecodeFailure {
     /// More than the given room came out; nothing of the surplus was kept.
     #[error("more than there is room for")]
     TooLarge,
-    #[error("the body is no valid {0}")]
+    #[error("the body is not valid {0}")]
     Invalid(&'static str),
     #[error("the body ends in the middle of its {0}")]
     CutOff(&'static str),
@@ -48,7 +48,7 @@ impl Coding {
             "gzip" | "x-gzip" => ("gzip", Inner::Gzip(MultiGzDecoder::new(Bounded::default()))),
             "deflate" => ("deflate", Inner::Undecided),
             "br" => ("brotli", Inner::Brotli(Box::new(brotli()))),
-            _ => return Self::Unknown(format!("its content-encoding `{name}` is none that mcproof decodes (gzip, deflate, br)")),
+            _ => return Self::Unknown(format!("unsupported content-encoding `{name}` (supported: gzip, deflate, br)")),
         };
         Self::Compressed(Box::new(Decoder { name, inner }))
     }

@@ -1,4 +1,4 @@
-//! Which addresses a connection may have. A URL that somebody else chose must not reach what only this machine, or this network,
+//! Which addresses a connection may have. A URL of untrusted origin must not reach what only this machine, or this network,
 //! can reach: not by its address, and not by a name that is looked up to one. Or it must not reach any host but those that are listed.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use url::Url;
 pub enum Destinations {
     #[default]
     Any,
-    /// Only those of the public internet, whatever name was looked up to them: for URLs that somebody else chose. Behind a proxy, names
+    /// Only those of the public internet, whatever name was looked up to them: for URLs of untrusted origin. Behind a proxy, names
     /// are the proxy's to look up.
     Public,
     /// Only hosts that are listed, by the names that URLs have for them, behind a proxy as well.

@@ -1,6 +1,6 @@
-//! Faults that a plan asks for, injected between the tap and the server: what a bad network or a tired server does. The
+//! Faults that a plan requests, injected between the tap and the server: what a bad network or a tired server does. The
 //! tap shows what our client really sent and got; a note says what was done to it. The one part of the transports that
-//! looks at methods, and it is there only when somebody asks for faults.
+//! looks at methods, and it is active only when faults are requested.
 
 mod body;
 mod lines;
@@ -24,9 +24,9 @@ use tokio::sync::watch;
 pub struct FaultRule {
     pub disturbance: Disturbance,
     pub toward: Toward,
-    /// Only requests of this method and their answers, or notifications of it. Without it the handshake is spared.
+    /// Only requests of this method and their responses, or notifications of it. Without it the handshake is spared.
     pub method: Option<String>,
-    /// Only calls of this tool and their answers.
+    /// Only calls of this tool and their responses.
     pub tool: Option<String>,
     pub schedule: Schedule,
     /// Of the dice for jitter and probability.
@@ -119,7 +119,7 @@ pub(super) struct Treatment {
     pub(super) deed: Option<Deed>,
 }
 
-/// A disturbance of which a message suffers at most one, with the rule that asks for it.
+/// A disturbance of which a message suffers at most one, with the rule that requests it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deed {
     pub(super) disturbance: Disturbance,
@@ -172,7 +172,7 @@ impl FaultInjector {
                 Disturbance::Status { .. } => Toward::Server,
                 _ => rule.toward,
             };
-            // A status answers a request; nothing else has an answer.
+            // A status answers a request; nothing else has a response.
             let fits = !matches!(rule.disturbance, Disturbance::Status { .. }) || matches!(subject, Subject::Request { .. });
             if way != toward || !fits || !subject.is_named_by(rule) {
                 continue;
@@ -208,7 +208,7 @@ impl FaultInjector {
         treatment
     }
 
-    /// Reads a message on its way. Requests are remembered, so that their answers are known.
+    /// Reads a message on its way. Requests are remembered, so that their responses are known.
     pub(super) fn read(&self, toward: Toward, bytes: &[u8]) -> Subject {
         self.state().asked.read(toward, bytes)
     }
@@ -358,12 +358,12 @@ mod tests {
         let injector = FaultInjector::new(vec![FaultRule { toward: Toward::Client, ..rule(Disturbance::Duplicate, Schedule::Always) }]);
         injector.read(Toward::Server, CALL);
         let answer = injector.read(Toward::Client, br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
-        assert_eq!(answer.to_string(), "the answer to `tools/call echo` (request 1)");
+        assert_eq!(answer.to_string(), "the response to `tools/call echo` (request 1)");
         assert!(!injector.is_disturbed(&answer));
         let treatment = injector.treat(Toward::Client, &answer);
         let deed = treatment.deed.unwrap();
         assert_eq!(injector.hits(), [0]);
-        assert_eq!(injector.did(deed, format!("sent {answer} twice")), "fault: sent the answer to `tools/call echo` (request 1) twice");
+        assert_eq!(injector.did(deed, format!("sent {answer} twice")), "fault: sent the response to `tools/call echo` (request 1) twice");
         assert_eq!(injector.hits(), [1]);
         assert!(injector.is_disturbed(&answer));
     }

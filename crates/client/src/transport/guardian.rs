@@ -9,9 +9,9 @@
 //! registers the process between fork and exec would keep the standard library from `posix_spawn`, and the copy of our
 //! page tables that a real fork makes costs more than everything else about a start. Elsewhere it is that closure.
 
-#[cfg(target_os = "linux")]
-mod holders;
 mod record;
+#[cfg(target_os = "linux")]
+mod stdin_processes;
 
 use super::process::is_alive;
 use nix::libc;
@@ -143,7 +143,7 @@ impl Guardian {
         Ok(state.pipe().expect("a started guardian has its pipe"))
     }
 
-    /// The group has ended; the id may belong to somebody else from now on. Gives the orphans that were ended with the
+    /// The group has ended; the id may belong to somebody else from now on. Returns the orphans that were ended with the
     /// last one.
     fn forget(&self, group: i32) -> Vec<i32> {
         let mut state = self.state();
@@ -168,7 +168,7 @@ impl Group {
         self.ended
     }
 
-    /// Kills what is left of it. Gives the orphans that were ended with it.
+    /// Kills what is left of it. Returns the orphans that were ended with it.
     pub(crate) fn end(&mut self) -> Vec<i32> {
         if std::mem::replace(&mut self.ended, true) {
             return Vec::new();
@@ -237,7 +237,7 @@ impl Drop for Started {
     }
 }
 
-/// Tells the guardian of a process that is about to be started. Gives what names it until it has an id.
+/// Tells the guardian of a process that is about to be started. Returns what names it until it has an id.
 #[cfg(target_os = "linux")]
 fn expect(pipe: RawFd, stdin: &PipeReader, _command: &mut Command) -> io::Result<u64> {
     let id = nix::sys::stat::fstat(stdin)?.st_ino;
@@ -271,7 +271,7 @@ fn start() -> io::Result<Started> {
     if unsafe { libc::pipe(ends.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: both descriptors were just made and belong to nobody else.
+    // SAFETY: both descriptors were just made and belong to nothing else.
     let (read, write) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
     for end in ends {
         // SAFETY: the descriptor is open.
@@ -324,9 +324,9 @@ fn guard(pipe: RawFd, mut watched: Vec<Watched>) -> ! {
             Some(group) => end(group),
             // A process between fork and exec would still hold our pipe, so that this search comes too early for none.
             #[cfg(target_os = "linux")]
-            None => holders::of_stdin(stdin, end),
+            None => stdin_processes::of_stdin(stdin, end),
             #[cfg(not(target_os = "linux"))]
-            None => unreachable!("{stdin} is not expected: processes register themselves"),
+            None => unreachable!("unexpected {stdin}: processes register themselves"),
         }
     }
     // SAFETY: ends this process without running what the parent registered for its exit.

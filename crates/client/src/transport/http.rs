@@ -99,7 +99,7 @@ impl Exchanger {
         let mut all: Vec<(String, String)> = vec![("host".into(), authority(url))];
         all.extend(headers.iter().cloned());
         all.extend(self.bearer.as_ref().and_then(Bearer::header));
-        // What the user asks for replaces what we would send.
+        // What the user requests replaces what we would send.
         replace(&mut all, &self.headers);
         self.record(method, url, all, body)
     }
@@ -137,7 +137,7 @@ impl Exchanger {
     /// first event is read, since it may never end.
     pub(crate) async fn ask(&self, question: &HttpQuestion, url: &Url, way: Way) -> Result<(Arc<HttpHead>, Vec<u8>), Broken> {
         let HttpQuestion { method, headers, body, is_anonymous, reads, .. } = question;
-        let method = Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is no HTTP method"))?;
+        let method = Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is not a valid HTTP method"))?;
         let mut all: Vec<(String, String)> = vec![("host".into(), authority(url))];
         if !is_anonymous {
             all.extend(self.bearer.as_ref().and_then(Bearer::header));
@@ -243,7 +243,7 @@ impl Exchanger {
     /// A response that no server sent.
     fn made_up(&self, exchange: ExchangeId, status: u16, retry_after: Option<Duration>, progress: Arc<Progress>) -> OpenExchange {
         let mut headers = vec![("content-type".to_owned(), "text/plain".to_owned())];
-        // Whole seconds, and never earlier than asked for (RFC 9110, 10.2.3).
+        // Whole seconds, and never earlier than requested (RFC 9110, 10.2.3).
         headers.extend(retry_after.map(|after| ("retry-after".to_owned(), after.as_millis().div_ceil(1000).to_string())));
         let frame = self.tap.record(Direction::FromServer, FrameBody::HttpResponse { exchange, status, headers: headers.clone() });
         self.tap.excuse_frame(frame);
@@ -260,7 +260,7 @@ impl Exchanger {
         (Arc::new(HttpHead { exchange, frame, status, headers }), body)
     }
 
-    /// Reads the whole body and undoes its content-encoding. Gives what came before it broke, and why it did.
+    /// Reads the whole body and undoes its content-encoding. Returns what came before it broke, and why it did.
     pub(crate) async fn body(&self, open: OpenExchange) -> (Vec<u8>, Option<Broken>, FrameId) {
         let OpenExchange { head, mut body, lease, progress } = open;
         let mut coding = Coding::of(&head);
@@ -316,7 +316,7 @@ impl Exchanger {
         (bytes, broken, frame)
     }
 
-    /// Reads an event stream to its end, calling `deliver` for each event, or closes it when that says so. `inbox` is told of an
+    /// Reads an event stream to its end, calling `deliver` for each event, or closes it when that says so. `inbox` is notified of an
     /// event that does not end. Gives why it broke, if it did.
     pub(crate) async fn events(
         &self,
@@ -335,7 +335,7 @@ impl Exchanger {
         let mut enough = false;
         let mut record = |mut event: Event| {
             let data = event.data.as_deref().map(Into::into);
-            // Nobody behind this asks for the raw bytes: a large event is not to be there more often than needed.
+            // Nobody behind this requests the raw bytes: a large event is not to be there more often than needed.
             let bytes = std::mem::take(&mut event.raw).into();
             let seen = FrameBody::SseEvent { exchange, bytes, event: event.name.clone(), id: event.id.clone(), data };
             let frame = self.tap.record(Direction::FromServer, seen);
@@ -398,7 +398,7 @@ impl Exchanger {
             }
             if enough {
                 parser.finish();
-                self.tap.note("the event stream is closed by us: its request has its answer");
+                self.tap.note("the event stream is closed: its request has its response");
                 self.end(exchange, None);
                 return None;
             }
@@ -609,7 +609,7 @@ impl HttpConnection {
         let underway = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).requests.remove(request);
         if let Some(Underway { task, .. }) = underway {
             task.abort();
-            self.shared.exchanger.tap.note(format!("the HTTP exchange of request {request} is closed by us"));
+            self.shared.exchanger.tap.note(format!("the HTTP exchange of request {request} is closed by the client"));
         }
     }
 
@@ -629,13 +629,13 @@ impl HttpConnection {
         self.shared.exchanger.accepts().await.is_ok()
     }
 
-    /// Asks the server to end the session (2025-03-26 and later, session management), and waits shortly for the answer;
+    /// Asks the server to end the session (2025-03-26 and later, session management), and waits shortly for the response;
     /// gives its status.
     pub(crate) async fn delete(&self, headers: &Headers, patience: Duration) -> Option<u16> {
         self.status(Method::DELETE, headers, Vec::new(), patience).await
     }
 
-    /// The status of the answer to a ping with these headers.
+    /// The status of the response to a ping with these headers.
     pub(crate) async fn ask_with(&self, headers: &Headers, patience: Duration) -> Option<u16> {
         let mut all = vec![
             ("content-type".to_owned(), "application/json".to_owned()),
@@ -663,7 +663,7 @@ impl HttpConnection {
 /// For how long an event stream is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stays {
-    /// Until the server ends it: what it says after its answer is evidence.
+    /// Until the server ends it: what it says after its response is evidence.
     Open,
     UntilAnswered,
 }
@@ -728,7 +728,7 @@ impl Shared {
         self.exchanger.events(open, Some(&*self.inbox), seen).await
     }
 
-    /// Opens a stream by GET, again and again, until the server offers none, or `request` has its answer. `answered` is
+    /// Opens a stream by GET, again and again, until the server offers none, or `request` has its response. `answered` is
     /// dropped when the server has answered for the first time.
     async fn follow(
         &self,
@@ -759,7 +759,7 @@ impl Shared {
                     }
                     continue;
                 }
-                // For a request this is a stream that we opened for its answer alone.
+                // For a request this is a stream that we opened for its response alone.
                 self.read(open, request, &mut position, Stays::UntilAnswered).await;
             }
             if request.is_some_and(|request| !self.inbox.waits_for(request)) {
@@ -795,7 +795,7 @@ pub(crate) fn fault_of(flaw: &EventFlaw) -> FaultKind {
     }
 }
 
-/// The beginning of a body, for people.
+/// The beginning of a body, for users.
 pub(crate) fn excerpt(bytes: &[u8]) -> String {
     const MOST: usize = 300;
     String::from_utf8_lossy(&bytes[..bytes.len().min(MOST)]).into_owned()

@@ -33,7 +33,7 @@ pub(crate) struct LineChannel {
     shortcut: Option<Arc<Shortcut>>,
     writer: JoinHandle<()>,
     reader: JoinHandle<()>,
-    /// Between the channel and the peer, where faults are asked for.
+    /// Between the channel and the peer, where faults are requested.
     relay: Option<Relay>,
     tap: Tap,
 }
@@ -82,7 +82,7 @@ impl LineChannel {
         tap: &Tap,
         inbox: Arc<dyn Inbox>,
     ) -> Self {
-        // Bounded by the requests in flight, ours and the server's: a caller waits for its answer, or gives up, before it sends
+        // Bounded by the requests in flight, ours and the server's: a caller waits for its response, or gives up, before it sends
         // the next, and the server's have their own bound.
         let (outgoing, queue) = mpsc::unbounded_channel();
         let writer = tokio::spawn(write_lines(output, queue, tap.clone()));

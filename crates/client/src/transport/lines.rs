@@ -14,7 +14,7 @@ pub enum Line<'a> {
     End,
 }
 
-/// Reads lines of at most `limit` bytes. `next` may be cancelled at any time: bytes that were read stay in the reader.
+/// Reads lines of at most `limit` bytes. `next` may be canceled at any time: bytes that were read stay in the reader.
 pub struct LineReader<R> {
     source: R,
     buffer: Vec<u8>,

@@ -1,5 +1,5 @@
 //! Finds out where a process group listens, to tell "listens elsewhere" from "does not listen". Linux only; elsewhere
-//! the answer is empty, and a diagnosis says less.
+//! the response is empty, and a diagnosis says less.
 
 use std::collections::HashSet;
 use std::fs;

@@ -1,12 +1,12 @@
 //! Connections to one origin: made when needed, kept while the server keeps them. Over TLS, HTTP/2 where the server
 //! chooses it: then one connection serves all requests. Knows HTTP, not MCP.
 
-use super::capitals::Capitals;
-use super::dialed::Dialing;
+use super::connection_timing::ConnectionTimer;
 use super::progress::{Progress, Stage};
 use super::proxy::{self, Proxy};
 use super::stream::{Stream, Trouble};
 use super::tls::{self, Tls, Verification};
+use super::uppercase_headers::UppercaseHeaders;
 use super::{Bound, Broken, Destinations, Limits, Network};
 use crate::Tap;
 use crate::session::show;
@@ -43,7 +43,7 @@ pub(crate) struct Pool {
     spelling: Spelling,
     idle: Mutex<Vec<Single>>,
     shared: Mutex<Option<Shared>>,
-    /// Over TLS the first connection tells whether it can be shared; until then the other requests wait for it.
+    /// Over TLS the first connection shows whether it can be shared; until then the other requests wait for it.
     turn: tokio::sync::Mutex<()>,
     /// Set when a connection over TLS cannot be shared.
     one_each: AtomicBool,
@@ -101,14 +101,14 @@ enum Age {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressFailure {
-    #[error("`{0}` is no http:// or https:// URL")]
+    #[error("`{0}` is not an http:// or https:// URL")]
     Scheme(String),
     #[error("the URL names no host")]
     NoHost,
     #[error("the proxy cannot be used: {0}")]
     Proxy(String),
     /// See [`Destinations::Listed`].
-    #[error("{0} may not be reached: it is not among the hosts of --allow-host")]
+    #[error("{0} is not an allowed host: add it with --allow-host")]
     NotListed(String),
 }
 
@@ -166,7 +166,7 @@ impl Pool {
     /// nothing is ever sent twice.
     ///
     /// # Errors
-    /// A sentence for people: refused, reset, not trusted, or what of the response was no HTTP.
+    /// A readable sentence: refused, reset, not trusted, or what of the response was no HTTP.
     pub(crate) async fn send(&self, mut request: Request<Body>, progress: &Progress) -> Result<(Response<Incoming>, Lease), Broken> {
         loop {
             let (mut sender, age) = self.sender(progress).await?;
@@ -174,7 +174,7 @@ impl Pool {
             progress.enter(Stage::Asked);
             match sender.send(request).await {
                 Ok(response) => {
-                    progress.enter(Stage::Answering { bytes: 0 });
+                    progress.enter(Stage::Responder { bytes: 0 });
                     return Ok((response, Lease(sender)));
                 }
                 Err(mut error) => match error.take_message() {
@@ -217,7 +217,7 @@ impl Pool {
     /// A new connection, ready for a request that is sent later, or not at all.
     ///
     /// # Errors
-    /// A sentence for people: refused, not trusted, or too slow.
+    /// A readable sentence: refused, not trusted, or too slow.
     pub(crate) async fn open(&self) -> Result<Lease, Broken> {
         Ok(Lease(self.connect(&Progress::default()).await?))
     }
@@ -295,7 +295,7 @@ impl Pool {
         let (host, port) = self.proxy.as_ref().map_or((self.host.as_str(), self.port), |proxy| (proxy.host.as_str(), proxy.port));
         // The proxy is the user's own, wherever it is; where it goes is for it to decide.
         let destinations = if self.proxy.is_some() { &Destinations::Any } else { &self.destinations };
-        let mut dialing = Dialing::begin(&self.tap);
+        let mut dialing = ConnectionTimer::begin(&self.tap);
         let mut stream = reach(host, port, destinations, &mut dialing).await.map_err(|error| {
             dialing.refused(&error);
             let whom = self.proxy.as_ref().map_or_else(|| self.authority(), |proxy| format!("the proxy {}", proxy.address()));
@@ -345,7 +345,7 @@ impl Pool {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(buffer).title_case_headers(self.spelling == Spelling::Title);
         if self.spelling == Spelling::Capitals {
-            let (sender, connection) = builder.handshake(Capitals::new(stream)).await.map_err(|error| describe(&error))?;
+            let (sender, connection) = builder.handshake(UppercaseHeaders::new(stream)).await.map_err(|error| describe(&error))?;
             self.keep(connection);
             return Ok(sender);
         }
@@ -368,12 +368,12 @@ impl Pool {
         tokio::spawn(async move {
             // Errors that concern an exchange are told there; this is what came between two of them.
             if let Err(error) = connection.await {
-                tap.note(format!("a connection to {server} is given up: {}", describe(&error)));
+                tap.note(format!("connection to {server} abandoned: {}", describe(&error)));
             }
         });
     }
 
-    /// Gives a request the form that the way to the server asks for.
+    /// Gives a request the form that the way to the server requests.
     fn address(&self, request: &mut Request<Body>, sender: &Sender) {
         let forwarded = self.tls.is_none() && self.proxy.is_some();
         match sender {
@@ -427,7 +427,7 @@ impl Pool {
             Some(trouble) => trouble.clone().into(),
             None if error.is_parse_too_large() => Broken::at(
                 Bound::Head,
-                format!("the head of the response is larger than {} bytes, or has more than {MOST_HEADERS} headers", self.head_limit),
+                format!("the head of the response is larger than {} bytes, or has more than {MAX_HEADERS} headers", self.head_limit),
             ),
             None => match std::error::Error::source(error).and_then(|source| source.downcast_ref::<h2::Error>()) {
                 Some(error) => self.explain_http2(error),
@@ -456,10 +456,10 @@ pub const NOT_HTTP: &str = "the response is not valid HTTP";
 
 /// hyper's own bounds: it reads no head into less, and no more headers.
 const LEAST_BUFFER: usize = 8192;
-const MOST_HEADERS: usize = 100;
+const MAX_HEADERS: usize = 100;
 
 /// The name is looked up first, and by itself, because how long each of the two takes is another story.
-async fn reach(host: &str, port: u16, destinations: &Destinations, dialing: &mut Dialing<'_>) -> io::Result<TcpStream> {
+async fn reach(host: &str, port: u16, destinations: &Destinations, dialing: &mut ConnectionTimer<'_>) -> io::Result<TcpStream> {
     let addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
         Ok(address) => vec![(address, port).into()],
         Err(_) => {
@@ -470,7 +470,7 @@ async fn reach(host: &str, port: u16, destinations: &Destinations, dialing: &mut
     };
     // All of them: one that leads inside is reason enough not to trust the others.
     if let Some(inside) = addresses.iter().find(|address| !destinations.allow(address.ip())) {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} is no public address", inside.ip())));
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} is not a public address", inside.ip())));
     }
     let stream = TcpStream::connect(addresses.as_slice()).await?;
     dialing.connected();

@@ -169,7 +169,7 @@ impl Process {
         let pid = child.id().expect("a child that was not waited for has an id");
         tap.record(Direction::Local, FrameBody::Spawned { pid, command: launch.command.clone() });
         let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
-            unreachable!("both streams were asked to be pipes");
+            unreachable!("both streams were requested as pipes");
         };
         let (mark_drained, drained) = watch::channel(false);
         let stderr_tap = tap.clone();

@@ -14,7 +14,7 @@ pub enum Stage {
     /// The request is out; nothing of a response has come.
     Asked,
     /// The response has begun, and these bytes of its body came.
-    Answering {
+    Responder {
         bytes: u64,
     },
 }
@@ -26,9 +26,9 @@ impl fmt::Display for Stage {
             Self::Tunnelling => formatter.write_str("the proxy opened no tunnel"),
             Self::Securing => formatter.write_str("the TLS handshake was not finished"),
             Self::Asked => formatter.write_str("no response began"),
-            Self::Answering { bytes: 0 } => formatter.write_str("a response began, but nothing of its body came"),
-            Self::Answering { bytes: 1 } => formatter.write_str("a response began, and 1 byte of its body came"),
-            Self::Answering { bytes } => write!(formatter, "a response began, and {bytes} bytes of its body came"),
+            Self::Responder { bytes: 0 } => formatter.write_str("a response began, but nothing of its body came"),
+            Self::Responder { bytes: 1 } => formatter.write_str("a response began, and 1 byte of its body came"),
+            Self::Responder { bytes } => write!(formatter, "a response began, and {bytes} bytes of its body came"),
         }
     }
 }
@@ -48,7 +48,7 @@ impl Progress {
             Stage::Tunnelling => 1,
             Stage::Securing => 2,
             Stage::Asked => 3,
-            Stage::Answering { .. } => 4,
+            Stage::Responder { .. } => 4,
         };
         self.stage.store(number, Ordering::Relaxed);
     }
@@ -63,7 +63,7 @@ impl Progress {
             1 => Stage::Tunnelling,
             2 => Stage::Securing,
             3 => Stage::Asked,
-            _ => Stage::Answering { bytes: self.bytes.load(Ordering::Relaxed) },
+            _ => Stage::Responder { bytes: self.bytes.load(Ordering::Relaxed) },
         }
     }
 }

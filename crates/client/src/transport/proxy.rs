@@ -183,7 +183,7 @@ fn in_network(address: IpAddr, network: &str, bits: &str) -> bool {
 }
 
 /// The longest answer of a proxy to CONNECT that is read.
-const LONGEST_HEAD: usize = 16 << 10;
+const MAX_HEAD_BYTES: usize = 16 << 10;
 
 /// Asks the proxy at the other end of `stream` for a tunnel (RFC 9110, 9.3.6); the caller sets the deadline.
 pub(super) async fn open_tunnel(stream: &mut TcpStream, proxy: &Proxy, target: &str) -> Result<(), String> {
@@ -201,16 +201,16 @@ pub(super) async fn open_tunnel(stream: &mut TcpStream, proxy: &Proxy, target: &
         if count == 0 {
             return Err(broken(&"it closed the connection"));
         }
-        if head.len() > LONGEST_HEAD {
-            return Err(broken(&format!("the head of its answer is larger than {LONGEST_HEAD} bytes")));
+        if head.len() > MAX_HEAD_BYTES {
+            return Err(broken(&format!("the head of its response is larger than {MAX_HEAD_BYTES} bytes")));
         }
     }
     let first = String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
     let status = first.strip_prefix("HTTP/1.").and_then(|rest| rest.split_once(' ')).map(|(_, status)| status.trim());
     match status {
         Some(status) if status.starts_with('2') => Ok(()),
-        Some(status) => Err(broken(&format!("it answered {status}"))),
-        None => Err(broken(&"its answer is no HTTP")),
+        Some(status) => Err(broken(&format!("HTTP {status}"))),
+        None => Err(broken(&"its response is not HTTP")),
     }
 }
 

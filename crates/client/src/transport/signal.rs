@@ -9,7 +9,7 @@ pub struct ProcessSignal(Signal);
 
 /// A name that is no signal's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no signal is called `{0}`")]
+#[error("unknown signal `{0}`")]
 pub struct UnknownSignal(pub String);
 
 impl ProcessSignal {

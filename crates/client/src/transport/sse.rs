@@ -36,7 +36,7 @@ pub enum SseFailure {
     Address(#[from] AddressFailure),
     #[error("{0}")]
     Unreachable(Broken),
-    #[error("GET was answered with status {} and `{}`, not with an event stream", .0.status, .0.header("content-type").unwrap_or("no content type"))]
+    #[error("GET returned status {} and `{}`, not an event stream", .0.status, .0.header("content-type").unwrap_or("no content type"))]
     NoStream(Arc<HttpHead>),
     #[error("server wants authorization (status {}), which failed: {failure}", .head.status)]
     Unauthorized { head: Arc<HttpHead>, failure: AuthorizationFailure },
@@ -46,7 +46,7 @@ pub enum SseFailure {
     Flawed(FaultKind),
     #[error("the first event is `{0}`, not `endpoint`")]
     OtherEvent(String),
-    #[error("the endpoint `{0}` is no URL of the same origin")]
+    #[error("the endpoint `{0}` is not a URL of the same origin")]
     BadEndpoint(String),
 }
 
@@ -141,7 +141,7 @@ impl SseConnection {
                 Ok(open) => {
                     let head = Arc::clone(&open.head);
                     let (bytes, broken, frame) = exchanger.body(open).await;
-                    // The answer is to come on the stream.
+                    // The response is to come on the stream.
                     if let Some(request) = envelope.purpose.request().filter(|_| (200..300).contains(&head.status)) {
                         if matches!(bytes.trim_ascii(), [b'{', .., b'}']) {
                             inbox.lost(frame, FaultKind::AnswerOffStream, &bytes, Some(request));

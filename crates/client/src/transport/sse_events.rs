@@ -102,7 +102,7 @@ impl EventParser {
         self.event.raw.len()
     }
 
-    /// Reads the open line, which lasts up to `end`. Gives the event that it ends by being blank.
+    /// Reads the open line, which lasts up to `end`. Returns the event that it ends by being blank.
     fn end_line(&mut self, end: usize) -> Option<Event> {
         let raw = std::mem::take(&mut self.event.raw);
         let line = &raw[self.line_start..end];

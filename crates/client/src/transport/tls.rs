@@ -1,4 +1,4 @@
-//! TLS: whom to trust, who we are, and what a failed handshake means in words for people. Knows no HTTP but the names
+//! TLS: whom to trust, who we are, and what a failed handshake means in words for users. Knows no HTTP but the names
 //! of its versions.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -155,14 +155,14 @@ impl Tls {
         roots.add_parsable_certificates(self.authorities.iter().cloned());
         if roots.is_empty() {
             let reason = found.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
-            return Err(format!("no certificate authority is known on this machine, so that no server can be trusted{reason}"));
+            return Err(format!("no certificate authorities found on this machine: no server can be trusted{reason}"));
         }
         Ok(roots)
     }
 
     /// Makes a connection secure; the caller sets the deadline. `address` is how people know the server.
     pub(super) async fn secure(&self, stream: TcpStream, host: &str, address: &str) -> Result<TlsStream<TcpStream>, String> {
-        let name = ServerName::try_from(host.to_owned()).map_err(|_| format!("`{host}` is no name that a certificate can have"))?;
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| format!("`{host}` is not a valid name for a certificate"))?;
         let connector = TlsConnector::from(self.config()?);
         connector.connect(name, stream).await.map_err(|error| match tls_error(&error) {
             Some(error) => explain(error, host, address),
@@ -227,15 +227,15 @@ fn explain(error: &Error, host: &str, address: &str) -> String {
         Error::InvalidCertificate(error) => explain_certificate(error, host, address),
         Error::AlertReceived(Alert::CertificateRequired) => format!("{address} wants a client certificate"),
         Error::AlertReceived(Alert::UnknownCA | Alert::BadCertificate | Alert::CertificateUnknown | Alert::AccessDenied) => {
-            format!("{address} does not accept our client certificate ({error})")
+            format!("{address} does not accept the client certificate ({error})")
         }
-        Error::AlertReceived(Alert::CertificateExpired) => format!("{address} refuses our client certificate: it has expired"),
+        Error::AlertReceived(Alert::CertificateExpired) => format!("{address} rejects the client certificate: it has expired"),
         Error::AlertReceived(Alert::UnrecognisedName) => format!("{address} has no certificate for `{host}`"),
         Error::AlertReceived(Alert::ProtocolVersion) => format!("{address} speaks neither TLS 1.2 nor TLS 1.3"),
         Error::AlertReceived(Alert::NoApplicationProtocol) => format!("{address} speaks neither HTTP/2 nor HTTP/1.1 over TLS"),
         Error::AlertReceived(alert) => format!("{address} broke off TLS with the alert {alert:?}"),
-        Error::InvalidMessage(_) => format!("what answers at {address} is not TLS; an http:// server, maybe"),
-        Error::PeerIncompatible(why) => format!("{address} offers no TLS that mcproof speaks: {why:?}"),
+        Error::InvalidMessage(_) => format!("{address} does not speak TLS: if it is an http:// server, use an http:// URL"),
+        Error::PeerIncompatible(why) => format!("{address} offers no TLS parameters that mcproof supports: {why:?}"),
         other => format!("TLS with {address} failed: {other}"),
     }
 }
@@ -255,7 +255,7 @@ fn explain_certificate(error: &CertificateError, host: &str, address: &str) -> S
         }
         E::NotValidForName | E::NotValidForNameContext { .. } => format!("{what} is not for `{host}`; it names no host"),
         E::UnknownIssuer => format!("{what} is from an authority that this machine does not trust"),
-        E::BadSignature => format!("{what} was not signed by the authority that it names, but maybe by a namesake of it"),
+        E::BadSignature => format!("{what} was not signed by the authority that it names, perhaps by another one of the same name"),
         E::Revoked => format!("{what} was revoked"),
         E::InvalidPurpose | E::InvalidPurposeContext { .. } => format!("{what} is not meant for servers"),
         E::Other(other) if is_authoritys_own(other) => {

@@ -53,7 +53,7 @@ impl Session {
     /// ask for input first, and the deadline counts for each round of that.
     ///
     /// # Errors
-    /// The server does not offer tasks, there was no answer, or it is neither a task nor a result.
+    /// The server does not offer tasks, there was no response, or it is neither a task nor a result.
     pub async fn call_as_task(&self, params: Map<String, Value>, ttl: Option<Duration>, deadline: Duration) -> Result<Called, TaskFailure> {
         let (asked, position) = (Instant::now(), self.dispatcher.notifications.position());
         let (reply, task) = match self.handshake.era {
@@ -105,11 +105,11 @@ impl Session {
     /// A task of which only the id is known, such as one that was created in another session.
     ///
     /// # Errors
-    /// There was no answer, an error, or no task in it.
+    /// There was no response, an error, or no task in it.
     pub async fn task(&self, id: &str, deadline: Duration) -> Result<Task, TaskFailure> {
         const METHOD: &str = "tasks/get";
         let (asked, position) = (Instant::now(), self.dispatcher.notifications.position());
-        let reply = self.ask_of_task(METHOD, id, Map::new(), deadline).await?;
+        let reply = self.request_of_task(METHOD, id, Map::new(), deadline).await?;
         let state = TaskState::of(id, METHOD, succeeded(METHOD, &reply)?, reply.frame)?;
         Ok(Task::new(state, None, asked, position))
     }
@@ -127,7 +127,7 @@ impl Session {
     }
 
     /// Sends a request about a task, in the modern era with the declaration that it needs.
-    pub(super) async fn ask_of_task(
+    pub(super) async fn request_of_task(
         &self,
         method: &str,
         id: &str,

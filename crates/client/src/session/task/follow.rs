@@ -15,19 +15,19 @@ const POLL: Duration = Duration::from_secs(1);
 /// The bounds of what it may say.
 const SHORTEST_POLL: Duration = Duration::from_millis(20);
 const LONGEST_POLL: Duration = Duration::from_secs(60);
-/// How long to wait for the answer to the cancellation of a task that took too long.
-const CANCELLING: Duration = Duration::from_secs(2);
-/// Far above what a task asks for: a bound against one that asks for ever.
-const MOST_INPUTS: usize = 1000;
+/// How long to wait for the response to the cancellation of a task that took too long.
+const CANCELING: Duration = Duration::from_secs(2);
+/// Far above what a task requests: a bound against one that requests ever.
+const MAX_INPUTS: usize = 1000;
 
 type Asking<'a> = Pin<Box<dyn Future<Output = Result<Reply, CallFailure>> + Send + 'a>>;
 
 impl Task {
-    /// Follows the task to its end, giving the input that it asks for as the session's answers say. A task that has not
-    /// ended by the deadline is cancelled.
+    /// Follows the task to its end, giving the input that it requests as the session's answers say. A task that has not
+    /// ended by the deadline is canceled.
     ///
     /// # Errors
-    /// The deadline passed, a request about the task failed, or it asks for what no policy gives; in that case it still
+    /// The deadline passed, a request about the task failed, or it requests what no policy gives; in that case it still
     /// runs.
     pub async fn finish(&mut self, session: &Session, deadline: Duration) -> Result<TaskEnd, TaskFailure> {
         let end = Instant::now() + deadline;
@@ -39,22 +39,22 @@ impl Task {
             // Whatever request the deadline met.
             Err(TaskFailure::Call(CallFailure::TimedOut { .. })) if !self.state.status.is_terminal() => {
                 let (id, status) = (self.id().to_owned(), self.state.status);
-                let cancelled = self.cancel(session, CANCELLING).await.map_err(Box::new);
+                let cancelled = self.cancel(session, CANCELING).await.map_err(Box::new);
                 Err(TaskFailure::TimedOut { id, status, after: deadline, cancelled })
             }
             other => other,
         }
     }
 
-    /// The result has a method of its own, which also carries what the server asks meanwhile (2025-11-25, tasks, input
+    /// The result has a method of its own, which also carries what the server requests meanwhile (2025-11-25, tasks, input
     /// required status).
     async fn finish_legacy(&mut self, session: &Session, end: Instant) -> Result<TaskEnd, TaskFailure> {
         let mut asking = None;
         let outcome = self.follow_legacy(session, end, &mut asking).await;
         if let Some(asking) = asking {
-            // Left alone by a failure: its answer must not come to nobody. It has the same deadline, and is cancelled when it
+            // Left alone by a failure: its response must not come to nobody. It has the same deadline, and is canceled when it
             // meets it.
-            let _ = timeout(CANCELLING, asking).await;
+            let _ = timeout(CANCELING, asking).await;
         }
         outcome
     }
@@ -68,7 +68,7 @@ impl Task {
         let id = self.id().to_owned();
         let ask = || -> Asking<'a> {
             let id = id.clone();
-            Box::pin(async move { session.ask_of_task("tasks/result", &id, Map::new(), remaining(end)).await })
+            Box::pin(async move { session.request_of_task("tasks/result", &id, Map::new(), remaining(end)).await })
         };
         let mut came = None;
         while !self.state.status.is_terminal() {
@@ -107,9 +107,9 @@ impl Task {
         Ok(self.ended(reply))
     }
 
-    /// The task itself carries its result, and what the server asks meanwhile.
+    /// The task itself carries its result, and what the server requests meanwhile.
     async fn finish_modern(&mut self, session: &Session, end: Instant) -> Result<TaskEnd, TaskFailure> {
-        // Neither a result nor a question comes with the answer that creates a task.
+        // Neither a result nor a question comes with the response that creates a task.
         let mut reply = match self.state.status {
             TaskStatus::Working => None,
             _ => Some(self.get(session, remaining(end)).await?),
@@ -171,7 +171,7 @@ impl Task {
         }
     }
 
-    /// Answers what is asked and was not answered before: a server goes on asking until it has seen the answer.
+    /// Answers what is asked and was not answered before: a server goes on asking until it has seen the response.
     async fn give_input(&mut self, session: &Session, end: Instant) -> Result<(), TaskFailure> {
         const METHOD: &str = "tasks/update";
         let answers = session.policies.get();
@@ -191,12 +191,12 @@ impl Task {
         if !responses.is_empty() {
             self.given.extend(responses.keys().cloned());
             let params = Map::from_iter([("inputResponses".to_owned(), Value::Object(responses))]);
-            let reply = session.ask_of_task(METHOD, self.id(), params, remaining(end)).await?;
+            let reply = session.request_of_task(METHOD, self.id(), params, remaining(end)).await?;
             succeeded(METHOD, &reply)?;
         }
         let frame = self.state.frame;
-        if self.given.len() > MOST_INPUTS {
-            let reason = format!("it asks for input more than {MOST_INPUTS} times");
+        if self.given.len() > MAX_INPUTS {
+            let reason = format!("it requests input more than {MAX_INPUTS} times");
             return Err(TaskFailure::NotATask { method: "tasks/get", reason, frame });
         }
         match wanted.is_empty() {

@@ -258,7 +258,7 @@ impl DisturbedBody {
                 Disturbance::Drop => {
                     self.did(deed, format!("dropped {subject}"));
                     if subject == self.request.answer() {
-                        // What follows an answer is only the end, and that would tell too much.
+                        // What follows a response is only the end, and that would tell too much.
                         self.state = State::Lost;
                     }
                     return;
@@ -337,7 +337,7 @@ async fn overtaken(held: Option<&mut Held>) {
     }
 }
 
-/// An end that no server asked for, told as one.
+/// An end that no server requested, told as one.
 fn broken_by_us(words: &str) -> Broken {
     format!("{words} (an injected fault)").into()
 }

@@ -25,7 +25,7 @@ const QUEUE: usize = 1024;
 const BUFFER: usize = 64 << 10;
 
 impl Relay {
-    /// Gives the streams to use in place of `input` and `output`. Lines longer than `limit` arrive longer than it, too.
+    /// Returns the streams to use in place of `input` and `output`. Lines longer than `limit` arrive longer than it, too.
     pub(in crate::transport) fn start(
         input: impl AsyncRead + Send + Unpin + 'static,
         output: impl AsyncWrite + Send + Unpin + 'static,

@@ -12,12 +12,12 @@ use tokio::time::sleep;
 
 /// What becomes of a request.
 pub(in crate::transport) enum Admission {
-    /// It goes out, and `subject` says what its answer answers.
+    /// It goes out, and `subject` says what its response answers.
     Sent {
         request: Request<Full<Bytes>>,
         subject: Subject,
     },
-    /// It goes out twice; the first answer is thrown away.
+    /// It goes out twice; the first response is thrown away.
     SentTwice {
         request: Request<Full<Bytes>>,
         subject: Subject,

@@ -11,11 +11,11 @@ use std::fmt;
 pub(in crate::transport) enum Subject {
     /// A request of ours.
     Request { id: RequestId, about: About },
-    /// An answer to a request of ours.
+    /// A response to a request of ours.
     Answer { id: RequestId, about: About },
     /// A request of the server, our answer to one, or a notification of either side.
     Other { what: &'static str, about: About },
-    /// No message, or an answer to nothing.
+    /// No message, or a response to nothing.
     Unknown,
 }
 
@@ -48,7 +48,7 @@ impl Subject {
         by_method && rule.tool.as_ref().is_none_or(|tool| about.tool.as_ref() == Some(tool))
     }
 
-    /// The answer to this request, where its own bytes do not tell.
+    /// The response to this request, where its own bytes do not tell.
     pub(in crate::transport) fn answer(&self) -> Self {
         match self {
             Self::Request { id, about } => Self::Answer { id: id.clone(), about: about.clone() },
@@ -68,9 +68,9 @@ impl fmt::Display for Subject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Request { id, about } => write!(formatter, "the request {about} ({id})"),
-            Self::Answer { id, about } => write!(formatter, "the answer to {about} (request {id})"),
+            Self::Answer { id, about } => write!(formatter, "the response to {about} (request {id})"),
             Self::Other { what, about } => write!(formatter, "{what} {about}"),
-            Self::Unknown => formatter.write_str("what is no message"),
+            Self::Unknown => formatter.write_str("data that is not a message"),
         }
     }
 }

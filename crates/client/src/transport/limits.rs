@@ -55,7 +55,7 @@ pub enum Bound {
     Values,
 }
 
-/// Why something on the wire broke off: in words for people, and which bound was hit, if one was.
+/// Why something on the wire broke off: in words for users, and which bound was hit, if one was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     pub bound: Option<Bound>,

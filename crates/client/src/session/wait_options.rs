@@ -1,15 +1,15 @@
-//! What ends the wait for an answer: time, or somebody who does not want it any more.
+//! What ends the wait for a response: its deadline or a cancellation.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How long to wait for an answer.
+/// How long to wait for a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline {
-    /// From the request, or from the last progress, to the answer.
+    /// From the request, or from the last progress, to the response.
     pub idle: Duration,
-    /// If set, progress is asked for, and each progress notification starts `idle` anew, up to this in all.
+    /// If set, progress is requested, and each progress notification starts `idle` anew, up to this in all.
     pub maximum: Option<Duration>,
 }
 
@@ -40,41 +40,41 @@ impl From<Deadline> for Terms {
 
 /// Ends the waits that were given its [`Cancellation`].
 #[derive(Debug)]
-pub struct Canceller(Arc<Wish>);
+pub struct Canceller(Arc<CancellationState>);
 
-/// Tells a wait that nobody wants its answer any more. Clones are about the same.
+/// Cancels a wait. Clones share one state.
 #[derive(Clone, Debug)]
-pub struct Cancellation(Arc<Wish>);
+pub struct Cancellation(Arc<CancellationState>);
 
 #[derive(Debug, Default)]
-struct Wish {
+struct CancellationState {
     reason: Mutex<Option<String>>,
-    told: Notify,
+    requested: Notify,
 }
 
 impl Canceller {
     pub fn new() -> (Self, Cancellation) {
-        let wish = Arc::new(Wish::default());
-        (Self(Arc::clone(&wish)), Cancellation(wish))
+        let state = Arc::new(CancellationState::default());
+        (Self(Arc::clone(&state)), Cancellation(state))
     }
 
-    /// Cancels what waits now, and what begins to wait later. The server is told this reason.
+    /// Cancels what waits now, and what begins to wait later. The server is requested this reason.
     pub fn cancel(&self, reason: String) {
         self.0.reason.lock().unwrap_or_else(PoisonError::into_inner).replace(reason);
-        self.0.told.notify_waiters();
+        self.0.requested.notify_waiters();
     }
 }
 
 impl Cancellation {
-    /// The reason, once there is one: never, if nobody is left who could cancel. Cancel safe.
+    /// The reason, once there is one; never resolves if every canceler is gone. Cancel safe.
     pub async fn asked(&self) -> String {
         // Told of what happens from here on, before it is looked whether it has happened.
-        let told = self.0.told.notified();
+        let requested = self.0.requested.notified();
         if let Some(reason) = self.reason() {
             return reason;
         }
-        told.await;
-        self.reason().expect("there is a reason before anybody is told")
+        requested.await;
+        self.reason().expect("there is a reason before anybody is requested")
     }
 
     fn reason(&self) -> Option<String> {

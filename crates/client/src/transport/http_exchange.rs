@@ -1,5 +1,5 @@
-//! One plain HTTP request of our own, such as a page to a pager: no MCP in it, no transcript of it. The connection is made
-//! first and the request sent later, so that whoever may have lost the right to send can look once more in between.
+//! One plain HTTP exchange, such as the delivery of a notification: no MCP, no transcript. The connection is made
+//! first and the request sent later, so that the caller can check in between whether it may still send.
 
 use super::pool::{AddressFailure, Lease, Pool};
 use super::proxy::basic;
@@ -35,19 +35,19 @@ impl ErrandAnswer {
     }
 }
 
-/// Nobody reads more of an answer than this.
-const LONGEST_ANSWER: usize = 256 * 1024;
+/// The rest of a longer body is not read.
+const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 
 impl Errand {
     /// Connects: name, TCP, proxy and TLS.
     ///
     /// # Errors
-    /// A sentence for people, without the URL: it may hold a secret.
+    /// A readable sentence, without the URL: it may hold a secret.
     pub async fn connect(url: &Url, network: &Network) -> Result<Self, Broken> {
-        let limits = Limits { body: LONGEST_ANSWER, ..Limits::default() };
+        let limits = Limits { body: MAX_RESPONSE_BYTES, ..Limits::default() };
         let pool = Pool::new(url, limits, network, &Tap::new()).map_err(|failure| {
             Broken::from(match failure {
-                AddressFailure::Scheme(_) => "this is no http:// or https:// URL".to_owned(),
+                AddressFailure::Scheme(_) => "not an http:// or https:// URL".to_owned(),
                 other => other.to_string(),
             })
         })?;
@@ -55,13 +55,13 @@ impl Errand {
         Ok(Self { pool, lease, url: url.clone() })
     }
 
-    /// Sends the request and waits for the whole answer. What the URL says of a user becomes a header.
+    /// Sends the request and waits for the whole response. User and password of the URL become a header.
     ///
     /// # Errors
-    /// A sentence for people. Whether the request arrived is not known then.
+    /// A readable sentence. Whether the request arrived is not known then.
     pub async fn send(self, method: &str, headers: &[(String, String)], body: Vec<u8>) -> Result<ErrandAnswer, Broken> {
         let unusable = |what: String| Broken::from(what);
-        let method = Method::from_bytes(method.as_bytes()).map_err(|_| unusable(format!("`{method}` is no method")))?;
+        let method = Method::from_bytes(method.as_bytes()).map_err(|_| unusable(format!("`{method}` is not a valid HTTP method")))?;
         let length = body.len();
         let path = &self.url[url::Position::BeforePath..url::Position::AfterQuery];
         let mut request = Request::new(Full::new(Bytes::from(body)));
@@ -88,7 +88,7 @@ impl Errand {
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let headers = parts.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
         // The status tells enough where the body is too long or breaks off.
-        let body = Limited::new(body, LONGEST_ANSWER).collect().await.map(|body| body.to_bytes().to_vec()).unwrap_or_default();
+        let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await.map(|body| body.to_bytes().to_vec()).unwrap_or_default();
         drop(lease);
         Ok(ErrandAnswer { status: parts.status.as_u16(), headers, body })
     }

@@ -32,13 +32,13 @@ pub struct Dialed {
 }
 
 /// A connection that is being made. When this is dropped, finished or not, the tap has its facts.
-pub(super) struct Dialing<'a> {
+pub(super) struct ConnectionTimer<'a> {
     tap: &'a Tap,
     facts: Dialed,
     last: Instant,
 }
 
-impl<'a> Dialing<'a> {
+impl<'a> ConnectionTimer<'a> {
     pub(super) fn begin(tap: &'a Tap) -> Self {
         Self { tap, facts: Dialed { began: tap.elapsed(), ..Dialed::default() }, last: Instant::now() }
     }
@@ -79,7 +79,7 @@ impl<'a> Dialing<'a> {
     }
 }
 
-impl Drop for Dialing<'_> {
+impl Drop for ConnectionTimer<'_> {
     fn drop(&mut self) {
         self.tap.keep_dialed(std::mem::take(&mut self.facts));
     }

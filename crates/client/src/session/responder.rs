@@ -1,8 +1,8 @@
-//! Answers what the server asks of us, as the policies say. Knows no transport.
+//! Answers what the server requests of us, as the policies say. Knows no transport.
 
-use super::bounds::Room;
 use super::dispatcher::{ServerRequest, ServerRequests};
-use super::hosted_tasks::{Answered, Host, Now};
+use super::history_bounds::BacklogSlot;
+use super::hosted_tasks::{CurrentTime, HostedResponse, TaskHost};
 use super::wire::Wire;
 use crate::answers::{Answers, HostedTasks};
 use crate::jsonrpc::{self, RequestId, RpcError};
@@ -19,9 +19,9 @@ pub(super) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 /// The policies of a session as they are now; the session and the task that answers share them.
 #[derive(Clone)]
-pub(super) struct Policies(Arc<RwLock<Answers>>);
+pub(super) struct ResponsePolicies(Arc<RwLock<Answers>>);
 
-impl Policies {
+impl ResponsePolicies {
     pub(super) fn new(answers: Answers) -> Self {
         Self(Arc::new(RwLock::new(answers)))
     }
@@ -36,11 +36,11 @@ impl Policies {
 }
 
 /// The task that answers the server's requests. Ends with its session.
-pub(super) struct Answering(JoinHandle<()>);
+pub(super) struct Responder(JoinHandle<()>);
 
-impl Answering {
-    pub(super) fn start(queue: ServerRequests, wire: &Arc<Wire>, policies: Policies, tasks: Option<HostedTasks>) -> Self {
-        Self(tokio::spawn(answer_requests(queue, Arc::downgrade(wire), policies, tasks.map(Host::new))))
+impl Responder {
+    pub(super) fn start(queue: ServerRequests, wire: &Arc<Wire>, policies: ResponsePolicies, tasks: Option<HostedTasks>) -> Self {
+        Self(tokio::spawn(respond_to_requests(queue, Arc::downgrade(wire), policies, tasks.map(TaskHost::new))))
     }
 
     /// Ends the task and waits until it has let go of the connection.
@@ -50,18 +50,18 @@ impl Answering {
     }
 }
 
-impl Drop for Answering {
+impl Drop for Responder {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-async fn answer_requests(mut queue: ServerRequests, wire: Weak<Wire>, policies: Policies, mut host: Option<Host>) {
-    let mut rooms: HashMap<RequestId, Room> = HashMap::new();
+async fn respond_to_requests(mut queue: ServerRequests, wire: Weak<Wire>, policies: ResponsePolicies, mut host: Option<TaskHost>) {
+    let mut rooms: HashMap<RequestId, BacklogSlot> = HashMap::new();
     // Whoever is asked may take their time: the others are answered meanwhile.
     let mut consulted: JoinSet<Response> = JoinSet::new();
     loop {
-        let due = host.as_ref().and_then(Host::due);
+        let due = host.as_ref().and_then(TaskHost::due);
         let mut outgoing = Vec::new();
         tokio::select! {
             request = queue.recv() => {
@@ -92,17 +92,17 @@ async fn answer_requests(mut queue: ServerRequests, wire: Weak<Wire>, policies: 
 type Response = (RequestId, Result<Value, RpcError>);
 
 /// `None` for what is answered later.
-fn answer(answers: &Answers, host: Option<&mut Host>, request: ServerRequest) -> Option<Response> {
-    let hosted = host.map_or(Answered::Elsewhere, |host| host.receive(&request, answers, now()));
+fn answer(answers: &Answers, host: Option<&mut TaskHost>, request: ServerRequest) -> Option<Response> {
+    let hosted = host.map_or(HostedResponse::Elsewhere, |host| host.receive(&request, answers, now()));
     let answer = match hosted {
-        Answered::Now(answer) => answer,
-        Answered::Later => return None,
-        Answered::Elsewhere => answers.answer(&request.method, &request.params),
+        HostedResponse::Now(answer) => answer,
+        HostedResponse::Later => return None,
+        HostedResponse::Elsewhere => answers.answer(&request.method, &request.params),
     };
     Some(related(request, answer))
 }
 
-/// The answer to a request, which says to which task it belongs.
+/// The response to a request, which says to which task it belongs.
 fn related(request: ServerRequest, mut answer: Result<Value, RpcError>) -> Response {
     if let (Ok(result), Some(related)) = (&mut answer, request.params.get("_meta").and_then(|meta| meta.get(RELATED_TASK))) {
         relate(result, related);
@@ -119,8 +119,8 @@ pub(super) fn relate(result: &mut Value, related: &Value) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a task tells the server at which time of day it was created and changed")]
-fn now() -> Now {
-    Now { instant: Instant::now(), time_of_day: SystemTime::now() }
+fn now() -> CurrentTime {
+    CurrentTime { instant: Instant::now(), time_of_day: SystemTime::now() }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub enum AuthorizationFailure {
     #[error("{server} has no protected-resource metadata, neither at its path nor at its root")]
     NoResourceMetadata { server: Box<Url> },
     #[error(
-        "{issuer} says nowhere how to get a token: it has no protected-resource metadata, no authorization-server metadata, and nothing at \
+        "{issuer} does not describe how to get a token: it has no protected-resource metadata, no authorization-server metadata, and nothing at \
          the default endpoints of 2025-03-26"
     )]
     NoMetadata { issuer: String },
@@ -26,7 +26,7 @@ pub enum AuthorizationFailure {
     OtherIssuer { url: Box<Url>, found: String, expected: String },
     #[error("the metadata of the authorization server {issuer} has no `{name}`")]
     NoEndpoint { issuer: String, name: &'static str },
-    #[error("the metadata of the authorization server {issuer} does not say that it supports PKCE with S256")]
+    #[error("the metadata of the authorization server {issuer} does not declare support for PKCE with S256")]
     NoPkce { issuer: String },
     #[error("no way to get a client id from {issuer}: {reason}")]
     NoClient { issuer: String, reason: &'static str },
@@ -34,23 +34,23 @@ pub enum AuthorizationFailure {
     OtherAuthorizationServer { expected: String, found: String },
     #[error("{url} refused to register the client: {reason}")]
     NotRegistered { url: Box<Url>, reason: String },
-    #[error("nobody is there to consent: {0}")]
+    #[error("no user can consent: {0}")]
     NoUser(String),
-    #[error("no answer from the authorization page: {0}")]
+    #[error("no response from the authorization page: {0}")]
     NoRedirect(String),
     #[error("the authorization response {0}")]
     BadResponse(String),
     #[error("the authorization server refused: {0}")]
     Refused(String),
-    #[error("the token endpoint {url} gave no token: {reason}")]
+    #[error("the token endpoint {url} issued no token: {reason}")]
     NoToken { url: Box<Url>, reason: String },
-    #[error("the client's key cannot sign: {0}")]
+    #[error("cannot sign with the client's key: {0}")]
     Unsigned(String),
-    #[error("the server refuses the token that its own authorization server gave")]
+    #[error("the server rejects the token that its own authorization server issued")]
     TokenRefused,
-    #[error("the server asks again for the scopes `{scopes}`, which it was shown to have been asked for")]
+    #[error("the server requires the scopes `{scopes}` again, although the token was already requested with them")]
     ScopesRefused { scopes: String },
-    #[error("the server wants more authorizations for one request than {limit}")]
+    #[error("the server requires more than {limit} authorizations for one request")]
     TooMany { limit: usize },
     #[error("authorization took longer than {}", crate::session::show(*.after))]
     TimedOut { after: Duration },

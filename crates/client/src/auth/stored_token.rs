@@ -1,10 +1,10 @@
-//! What of a token outlives this process: enough to send it and to renew it. Knows neither files nor formats.
+//! What of a token outlives this process: enough to send it and to renew it. Knows no files and no formats.
 
 use super::assertion::now;
 use super::discovery::{AuthorizationServer, Pkce};
 use super::registration::{Authentication, Client};
 use super::secret::Secret;
-use super::store::Held;
+use super::store::HeldToken;
 use super::{Credential, Identity};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -49,8 +49,8 @@ pub enum ClientMethod {
 }
 
 impl Kept {
-    pub(super) fn of(server: &Url, held: &Held, identity: &Identity) -> Self {
-        let Held { access, refresh, expires, scopes, server: issuer, client, resource } = held;
+    pub(super) fn of(server: &Url, held: &HeldToken, identity: &Identity) -> Self {
+        let HeldToken { access, refresh, expires, scopes, server: issuer, client, resource } = held;
         let given = identity.registered.as_ref().is_some_and(|registered| registered.id == client.id);
         let (method, secret) = match &client.authentication {
             Authentication::None => (ClientMethod::None, None),
@@ -75,7 +75,7 @@ impl Kept {
     }
 
     /// Without what proves who the client is, the token is good but cannot be renewed.
-    pub(super) fn into_held(self, identity: &Identity) -> Held {
+    pub(super) fn into_held(self, identity: &Identity) -> HeldToken {
         let given = identity.registered.as_ref().filter(|registered| registered.id == self.client).map(|registered| &registered.credential);
         let secret = self.client_secret.or_else(|| match given {
             Some(Credential::Secret(secret)) => Some(secret.clone()),
@@ -89,7 +89,7 @@ impl Kept {
             _ => None,
         };
         let left = |expires: SystemTime| expires.duration_since(now()).unwrap_or(Duration::ZERO);
-        Held {
+        HeldToken {
             access: self.access,
             refresh: self.refresh.filter(|_| authentication.is_some()),
             expires: self.expires.and_then(|expires| Instant::now().checked_add(left(expires))),

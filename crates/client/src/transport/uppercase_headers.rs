@@ -6,14 +6,14 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-pub(super) struct Capitals<S> {
+pub(super) struct UppercaseHeaders<S> {
     inner: S,
-    place: Place,
+    place: HeadPosition,
 }
 
 /// Where in a request the next byte belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum HeadPosition {
     /// Up to the end of the line: the first line, or the value of a header.
     Rest,
     Start,
@@ -22,7 +22,7 @@ enum Place {
     Body,
 }
 
-impl Place {
+impl HeadPosition {
     /// The byte as it goes out, and the place after it.
     fn write(self, byte: u8) -> (u8, Self) {
         match (self, byte) {
@@ -45,21 +45,21 @@ impl Place {
     }
 }
 
-impl<S> Capitals<S> {
+impl<S> UppercaseHeaders<S> {
     pub(super) fn new(inner: S) -> Self {
-        Self { inner, place: Place::Rest }
+        Self { inner, place: HeadPosition::Rest }
     }
 }
 
-impl<S: Read + Unpin> Read for Capitals<S> {
+impl<S: Read + Unpin> Read for UppercaseHeaders<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_read(context, into)
     }
 }
 
-impl<S: Write + Unpin> Write for Capitals<S> {
+impl<S: Write + Unpin> Write for UppercaseHeaders<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.place == Place::Body {
+        if self.place == HeadPosition::Body {
             return Pin::new(&mut self.inner).poll_write(context, bytes);
         }
         let mut place = self.place;
@@ -88,7 +88,7 @@ mod tests {
         let whole = "POST /mcp HTTP/1.1\r\nhost: Here:80\r\nmcp-method: tools/list\r\nempty:\r\n\r\n{\"a\": \"b\"}\r\nmore: x\r\n\r\n";
         let expected = "POST /mcp HTTP/1.1\r\nHOST: Here:80\r\nMCP-METHOD: tools/list\r\nEMPTY:\r\n\r\n{\"a\": \"b\"}\r\nmore: x\r\n\r\n";
         for split in 0..whole.len() {
-            let mut place = Place::Rest;
+            let mut place = HeadPosition::Rest;
             let mut written = place.write_all(&whole.as_bytes()[..split]);
             written.extend(place.write_all(&whole.as_bytes()[split..]));
             assert_eq!(String::from_utf8_lossy(&written), expected, "split at {split}");
