@@ -1,4 +1,4 @@
-//! The flags that say how we are let in: a token, a client of our own, or a person in a browser. Knows no requests.
+//! The flags of authorization: a token, a registered client, or a user in a browser. Knows no requests.
 
 mod browser;
 mod callback;
@@ -25,57 +25,58 @@ const IN_A_BROWSER: Duration = Duration::from_secs(5 * 60);
 /// How often to look for a token that another mcproof is to store.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Shared by every command that talks to a server.
+/// The flags of authorization, of every command that connects to a server.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Authorization")]
 pub(crate) struct AuthArgs {
-    /// How to get a token when the server asks for one [default: auto; for suites none, unless a flag below is given]
-    #[arg(long, value_name = "HOW", conflicts_with = "bearer")]
+    /// How to obtain an access token if the server requires one [default: auto; for suites, none unless another authorization flag is
+    /// given]
+    #[arg(long, value_name = "METHOD", conflicts_with = "bearer")]
     auth: Option<How>,
-    /// Send this token: env:NAME or file:PATH, or the token itself, which others can see
+    /// Send this access token: env:NAME, file:PATH, or the token itself, which is visible to other processes
     #[arg(long, value_name = "SECRET", value_parser = secret_source::parse, conflicts_with_all = OAUTH)]
     bearer: Option<SecretSource>,
-    /// Be this client to the authorization server, instead of registering
-    #[arg(long, value_name = "ID")]
+    /// Use this registered OAuth client instead of dynamic registration
+    #[arg(long, value_name = "ID", hide_short_help = true)]
     client_id: Option<String>,
-    /// The client's secret: env:NAME or file:PATH, or the secret itself, which others can see
-    #[arg(long, value_name = "SECRET", value_parser = secret_source::parse, requires = "client_id", conflicts_with = "client_key")]
+    /// Client secret: env:NAME, file:PATH, or the secret itself, which is visible to other processes
+    #[arg(long, value_name = "SECRET", value_parser = secret_source::parse, requires = "client_id", conflicts_with = "client_key", hide_short_help = true)]
     client_secret: Option<SecretSource>,
-    /// The client's private key in this PEM file, with which it signs who it is (private_key_jwt)
-    #[arg(long, value_name = "FILE", requires = "client_id")]
+    /// Private key of the client, as a PEM file, for private_key_jwt
+    #[arg(long, value_name = "FILE", requires = "client_id", hide_short_help = true)]
     client_key: Option<PathBuf>,
-    /// How the key signs: ES256, ES384, EdDSA, RS256 or PS256 [default: by the kind of the key]
-    #[arg(long, value_name = "NAME", requires = "client_key", value_parser = parse_algorithm)]
+    /// Signing algorithm of --client-key: ES256, ES384, EdDSA, RS256 or PS256 [default: from the key type]
+    #[arg(long, value_name = "ALGORITHM", requires = "client_key", value_parser = parse_algorithm, hide_short_help = true)]
     client_key_algorithm: Option<SigningAlgorithm>,
-    /// Be the client that the document at this https URL describes, where the authorization server takes such
-    #[arg(long, value_name = "URL", value_parser = parse_metadata_url)]
+    /// Use the client ID metadata document at this https URL, if the authorization server supports it
+    #[arg(long, value_name = "URL", value_parser = parse_metadata_url, hide_short_help = true)]
     client_metadata_url: Option<Url>,
-    /// Show the client of --client-id to this authorization server only [default: to the first that is met]
-    #[arg(long, value_name = "URL", requires = "client_id")]
+    /// Use --client-id only with this authorization server [default: the first one that is used]
+    #[arg(long, value_name = "URL", requires = "client_id", hide_short_help = true)]
     issuer: Option<String>,
-    /// Ask for these scopes instead of those that the server names; separate several with spaces
-    #[arg(long, value_name = "SCOPES", value_parser = parse_scopes)]
+    /// Request these scopes, separated by spaces [default: the scopes that the server names]
+    #[arg(long, value_name = "SCOPES", value_parser = parse_scopes, hide_short_help = true)]
     scope: Option<Scopes>,
-    /// Where the browser comes back to, if the client is registered with one address [default: any port of 127.0.0.1]
-    #[arg(long, value_name = "URL", value_parser = callback::parse)]
+    /// Redirect URI of the client [default: any free port of 127.0.0.1]
+    #[arg(long, value_name = "URL", value_parser = callback::parse, hide_short_help = true)]
     callback_url: Option<Url>,
-    /// Longest wait for a token [default: 5m in a browser, else 30s]
-    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    /// Timeout for obtaining a token [default: 5m in a browser, 30s otherwise]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, hide_short_help = true)]
     auth_timeout: Option<Duration>,
-    /// Use the stored token of this server, and fail at once if there is none
-    #[arg(long)]
+    /// Use the stored token of this server, and fail if there is none
+    #[arg(long, hide_short_help = true)]
     use_stored_auth: bool,
-    /// Never open a browser: use the stored token of this server, if there is one
-    #[arg(long)]
+    /// Use the stored token of this server if there is one, and never open a browser
+    #[arg(long, hide_short_help = true)]
     stored_auth_only: bool,
-    /// Forget the stored token of this server, and sign in again if the server asks for it
-    #[arg(long, conflicts_with_all = ["use_stored_auth", "stored_auth_only", "wait_for_auth"])]
+    /// Discard the stored token of this server and sign in again if the server requires it
+    #[arg(long, conflicts_with_all = ["use_stored_auth", "stored_auth_only", "wait_for_auth"], hide_short_help = true)]
     relogin: bool,
-    /// Wait so many seconds until there is a stored token of this server, from another mcproof
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    /// Wait up to this many seconds for another mcproof process to store a token for this server
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400), hide_short_help = true)]
     wait_for_auth: Option<u32>,
-    /// List what is stored, without any token, and ask no server
-    #[arg(long, conflicts_with_all = ["use_stored_auth", "stored_auth_only", "relogin", "wait_for_auth"])]
+    /// List the stored authorizations, without tokens, and exit
+    #[arg(long, conflicts_with_all = ["use_stored_auth", "stored_auth_only", "relogin", "wait_for_auth"], hide_short_help = true)]
     pub(crate) list_stored_auth: bool,
 }
 
@@ -95,13 +96,13 @@ const OAUTH: [&str; 10] = [
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum How {
-    /// A stored token, or else a browser, if somebody is there
+    /// A stored token, or else a browser if interactive
     Auto,
-    /// The same, and an error if nobody is there
+    /// Like auto, but fail if not interactive
     Code,
-    /// For the client itself, as CI does: needs --client-id with --client-secret or --client-key
+    /// Client credentials, for CI; requires --client-id with --client-secret or --client-key
     ClientCredentials,
-    /// Not at all: a server that asks is a failure
+    /// No token; fail if the server requires one
     None,
 }
 

@@ -18,16 +18,16 @@ use std::path::Path;
 
 pub(crate) type Contracts = BTreeMap<String, Contract>;
 
-/// The flags that say which kinds of clients to be.
+/// The flags that select the client kinds.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Clients")]
 pub(crate) struct VisitorArgs {
-    /// Kinds of clients to be: legacy, modern, full, minimal, roots, sampling, elicitation, or both as in legacy/minimal; with
-    /// commas [default: full, in each era that the server speaks]
+    /// Client kinds: legacy, modern, full, minimal, roots, sampling, elicitation, or a combination such as legacy/minimal; separate with
+    /// commas [default: full, in each era of the server]
     #[arg(long = "as", value_name = "CLIENTS", value_delimiter = ',', value_parser = parse_visitors)]
     pub(crate) clients: Vec<Visitors>,
-    /// Name of the credentials that are used: what a server offers to others is another contract
-    #[arg(long, value_name = "NAME", value_parser = parse_identity)]
+    /// Name of the credentials in use; the contract of each identity is locked separately
+    #[arg(long, value_name = "NAME", value_parser = parse_identity, hide_short_help = true)]
     pub(crate) identity: Option<String>,
 }
 

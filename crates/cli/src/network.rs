@@ -9,48 +9,48 @@ use mcproof_engine::suite::{parse_head_size, parse_size};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Shared by every command that talks to a server.
+/// The network flags of every command that connects to a server.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Network")]
 pub(crate) struct NetworkArgs {
-    /// Trust the certificates in this PEM file, in addition to the machine's authorities
-    #[arg(long, value_name = "FILE")]
+    /// Trust the certificates in this PEM file, in addition to those of the system
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     cacert: Option<PathBuf>,
-    /// Show this PEM certificate (and what follows it in the file) to a server that asks for one
-    #[arg(long, value_name = "FILE")]
+    /// Client certificate, as a PEM file
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     cert: Option<PathBuf>,
-    /// The PEM private key of --cert, if it is not in the same file
-    #[arg(long, value_name = "FILE", requires = "cert")]
+    /// Private key of --cert, as a PEM file, if it is not in the same file
+    #[arg(long, value_name = "FILE", requires = "cert", hide_short_help = true)]
     key: Option<PathBuf>,
-    /// Do not check certificates: anybody may pass for the server
+    /// Accept any TLS certificate; the server may be an impostor
     #[arg(long)]
     insecure: bool,
-    /// Reach every URL through this HTTP proxy (default: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY; never for loopback)
+    /// Use this HTTP proxy for all URLs [default: from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY; loopback is never proxied]
     #[arg(long, value_name = "URL")]
     proxy: Option<String>,
-    /// Use no proxy, whatever the environment says
-    #[arg(long, conflicts_with = "proxy")]
+    /// Use no proxy, and ignore the proxy variables of the environment
+    #[arg(long, conflicts_with = "proxy", hide_short_help = true)]
     no_proxy: bool,
-    /// Longest line that a stdio server may write [default: 16MiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    /// Limit for a line from a stdio server [default: 16MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     max_line: Option<usize>,
-    /// Largest HTTP body, also after it is decompressed [default: 16MiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    /// Limit for an HTTP body, before and after decompression [default: 16MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     max_body: Option<usize>,
-    /// Largest server-sent event [default: 16MiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    /// Limit for a server-sent event [default: 16MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     max_event: Option<usize>,
-    /// Largest head of an HTTP response [default: 64KiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_head_size)]
+    /// Limit for the head of an HTTP response [default: 64KiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_head_size, hide_short_help = true)]
     max_head: Option<usize>,
-    /// Deepest nesting of JSON in a message, at most 127 [default: 127]
-    #[arg(long, value_name = "LEVELS", value_parser = parse_depth)]
+    /// Limit for the nesting of JSON in a message, at most 127 [default: 127]
+    #[arg(long, value_name = "LEVELS", value_parser = parse_depth, hide_short_help = true)]
     max_depth: Option<usize>,
-    /// Most JSON values in a message [default: 250000]
-    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
+    /// Limit for the number of JSON values in a message [default: 250000]
+    #[arg(long, value_name = "COUNT", value_parser = parse_count, hide_short_help = true)]
     max_values: Option<usize>,
-    /// Newest traffic of a session that is kept as evidence; the rest is counted [default: 16MiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    /// Limit for the recorded traffic of a session; older traffic is dropped and counted [default: 16MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     max_transcript: Option<usize>,
 }
 

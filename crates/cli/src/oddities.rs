@@ -16,7 +16,9 @@ const KINDS_TOLD: usize = 5;
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct StrictArgs {
-    /// Treat messages that some clients reject as errors instead of warnings
+    /// Treat warnings as failures
+    ///
+    /// A warning is a message that clients tolerate although it violates the specification.
     #[arg(long)]
     strict: bool,
 }

@@ -13,17 +13,17 @@ use mcproof_report::{diagnostic, escape_json};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// The flags that say what becomes of the result.
+/// The flags that control how the result is printed.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
-    /// Print the result as JSON, as it does anyway when stdout is no terminal
+    /// Print the result as JSON [default if stdout is not a terminal]
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// text: as without this flag; json: {"result": …} on one line of stdout, {"error": …} on stderr
-    #[arg(long, value_name = "FORMAT")]
+    /// Output format: text, or json for {"result": …} on stdout and {"error": …} on stderr, on one line each
+    #[arg(long, value_name = "FORMAT", hide_short_help = true)]
     format: Option<Format>,
-    /// No warnings, only the result or the error
+    /// Print no warnings
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
@@ -31,8 +31,8 @@ pub(crate) struct OutputArgs {
     /// Write the result to this file instead of stdout
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What of the result goes to the file: all of it as json, or its text or one decoded image, audio or blob (raw)
-    #[arg(long, value_name = "FORMAT", requires = "output")]
+    /// Content of --output: json for the whole result, raw for its text or one decoded image, audio or blob
+    #[arg(long, value_name = "FORMAT", requires = "output", hide_short_help = true)]
     output_format: Option<FileFormat>,
 }
 

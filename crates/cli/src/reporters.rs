@@ -21,18 +21,20 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// The flags that say how a run is reported.
+/// The flags that select the reporters.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Reports")]
 pub(crate) struct ReporterArgs {
-    /// How to report, and to which file instead of stdout (repeat): terminal, agent, json, junit, tap, github, html; of a check
-    /// sarif, too. Where none of them writes to stdout, terminal does
+    /// Reporter, and the file for its output [default: terminal on stdout]; may be repeated
+    ///
+    /// Reporters: terminal, agent, json, junit, tap, github, html, and for `check` also sarif. The terminal reporter is added if no other
+    /// reporter writes to stdout.
     #[arg(long = "reporter", value_name = "NAME[=FILE]", value_parser = parse)]
     reporters: Vec<Wanted>,
-    /// JSON on stdout: events of a run, one a line, or the whole of a check; the same as --reporter json
+    /// Print JSON on stdout, as --reporter json: one event per line, or one document for `check`
     #[arg(long)]
     json: bool,
-    /// Only failures and the summary
+    /// Print only failures and the summary
     #[arg(short, long)]
     quiet: bool,
 }

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 /// Columns where no terminal tells its own.
 pub(crate) const WIDTH: usize = 100;
 
-/// When to use colours.
+/// When to use colors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ColorWhen {
     /// On a terminal, unless NO_COLOR is set

@@ -20,32 +20,32 @@ use std::sync::Arc;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SuiteArgs {
-    /// Suite files, or folders to search for `*.mcproof.yaml` and `mcproof.yaml`; FILE::NAME or FILE:LINE takes one test
+    /// Suite files, or directories to search for `*.mcproof.yaml` and `mcproof.yaml`; FILE::NAME or FILE:LINE selects one test
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
-    /// Only these transports (repeat, or separate with commas)
+    /// Run only on these transports; separate with commas, or repeat
     #[arg(long, value_name = "stdio|http|sse", value_delimiter = ',', value_parser = parse_transport)]
     pub(crate) transport: Vec<TransportKind>,
-    /// Set a variable of the suites: NAME=TEXT, or NAME:=JSON
+    /// Set a suite variable: NAME=TEXT or NAME:=JSON; may be repeated
     #[arg(long = "var", value_name = "NAME=VALUE")]
     variables: Vec<String>,
-    /// The profile of the suites to test against, such as `staging`
+    /// Use this profile of the suites, such as `staging`
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Test the server at this URL instead of the suite's own; with a command, `${port}` in it is a free port
-    #[arg(long, value_name = "URL")]
+    /// Test the server at this URL instead of the suite's; with a command, `${port}` is a free port
+    #[arg(long, value_name = "URL", help_heading = "Target")]
     url: Option<String>,
-    /// A header for --url
-    #[arg(long = "header", value_name = "NAME: VALUE")]
+    /// Send this HTTP header to --url; may be repeated
+    #[arg(long = "header", value_name = "NAME: VALUE", help_heading = "Target")]
     headers: Vec<String>,
-    /// An environment variable for the command after `--`
-    #[arg(short = 'e', long = "env", value_name = "NAME=VALUE")]
+    /// Set an environment variable for the command after `--`; may be repeated
+    #[arg(short = 'e', long = "env", value_name = "NAME=VALUE", help_heading = "Target")]
     env: Vec<String>,
-    /// Working folder for the command after `--`
-    #[arg(long, value_name = "FOLDER")]
+    /// Start the command after `--` in this directory
+    #[arg(long, value_name = "DIR", help_heading = "Target")]
     cwd: Option<PathBuf>,
-    /// Test the server that this command starts instead of the suite's own
-    #[arg(last = true, value_name = "COMMAND")]
+    /// Command that starts the server to test instead of the suite's
+    #[arg(last = true, value_name = "COMMAND", help_heading = None::<clap::builder::Str>)]
     command: Vec<String>,
     #[command(flatten)]
     restriction: RestrictionArgs,

@@ -35,60 +35,60 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a server that nobody starts may refuse before it is down: a slip in a URL must not cost a minute.
 pub(crate) const STARTUP: Duration = Duration::from_secs(2);
 
-/// The flags that every command shares which talks to a server.
+/// The flags of every command that connects to a server.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Server")]
+#[command(next_help_heading = "Target")]
 pub(crate) struct TargetArgs {
-    /// Start this command and talk to it over stdio
-    #[arg(last = true, value_name = "COMMAND")]
+    /// Command that starts the server; without a URL, it is reached over stdio
+    #[arg(last = true, value_name = "COMMAND", help_heading = None::<clap::builder::Str>)]
     pub(crate) command: Vec<String>,
-    /// Take the server of this name from the configuration file
+    /// Use the server with this name in the configuration file
     #[arg(long, value_name = "NAME")]
     pub(crate) server: Option<String>,
-    /// Talk to the server at this URL
-    #[arg(long, value_name = "URL")]
+    /// URL of the server, as TARGET
+    #[arg(long, value_name = "URL", hide_short_help = true)]
     pub(crate) server_url: Option<String>,
-    /// Read servers from this file (default: .mcp.json, mcp.json or .vscode/mcp.json here or in a folder above)
+    /// Read server names from this file [default: the nearest .mcp.json, mcp.json or .vscode/mcp.json]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// How to reach the server: auto, stdio, http (Streamable HTTP) or sse (HTTP+SSE)
-    #[arg(long, value_name = "KIND", default_value = "auto", value_parser = parse_transport)]
+    /// Transport: auto, stdio, http (Streamable HTTP) or sse (HTTP+SSE)
+    #[arg(long, value_name = "TRANSPORT", default_value = "auto", value_parser = parse_transport, help_heading = "Connection")]
     pub(crate) transport: Transport,
-    /// Era of the protocol: auto, legacy (`initialize`) or modern (2026-07-28)
-    #[arg(long, alias = "protocol-era", value_name = "ERA", default_value = "auto", value_parser = parse_era)]
+    /// Protocol era: auto, legacy (with `initialize`) or modern (2026-07-28)
+    #[arg(long, alias = "protocol-era", value_name = "ERA", default_value = "auto", value_parser = parse_era, hide_short_help = true, help_heading = "Connection")]
     pub(crate) era: EraChoice,
-    /// Offer this revision of the protocol and take no other; with --era legacy it may be any text
-    #[arg(long, value_name = "DATE")]
+    /// Offer only this protocol revision, such as 2025-11-25; with --era legacy, any text is sent
+    #[arg(long, value_name = "REVISION", hide_short_help = true, help_heading = "Connection")]
     pub(crate) protocol_version: Option<String>,
-    /// Client capabilities to declare, as a JSON object: some servers offer more to a client that has them
-    #[arg(long, value_name = "JSON", value_parser = parse_capabilities)]
+    /// Declare these client capabilities, as a JSON object
+    #[arg(long, value_name = "JSON", value_parser = parse_capabilities, hide_short_help = true, help_heading = "Connection")]
     pub(crate) capabilities: Option<Capabilities>,
-    /// Offer this root to the server, and answer `roots/list` with it; may be repeated
-    #[arg(long, value_name = "URI")]
+    /// Offer this root to the server and return it for `roots/list`; may be repeated
+    #[arg(long, value_name = "URI", hide_short_help = true, help_heading = "Connection")]
     pub(crate) root: Vec<String>,
-    /// Set a variable in the server's environment; may be repeated
+    /// Set an environment variable for the server; may be repeated
     #[arg(short, value_name = "KEY=VALUE", value_parser = parse_variable)]
     pub(crate) env: Vec<(String, String)>,
-    /// Start the server in this folder
-    #[arg(long, value_name = "FOLDER")]
+    /// Start the server in this directory
+    #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
-    /// How to start a command: from this shell, or as a desktop host does
-    #[arg(long, value_name = "STYLE", default_value = "shell", hide_default_value = true)]
+    /// Start the server with the environment of this shell, or with that of a desktop host
+    #[arg(long, value_name = "STYLE", default_value = "shell", hide_default_value = true, hide_short_help = true)]
     pub(crate) launch: host::Style,
-    /// Send this header with each HTTP request; may be repeated
-    #[arg(long, value_name = "NAME: VALUE", value_parser = parse_header)]
+    /// Send this HTTP header with every request; may be repeated
+    #[arg(long, value_name = "NAME: VALUE", value_parser = parse_header, help_heading = "Connection")]
     pub(crate) header: Vec<(String, String)>,
-    /// Longest wait for an answer: 5s, 200ms, or milliseconds
-    #[arg(long, value_name = "TIME", default_value = REQUEST_TIMEOUT, value_parser = duration::parse)]
+    /// Timeout of each request, such as 5s or 200ms; a bare number is milliseconds
+    #[arg(long, value_name = "DURATION", default_value = REQUEST_TIMEOUT, value_parser = duration::parse, help_heading = "Connection")]
     pub(crate) timeout: Duration,
-    /// Longest wait for the start of the server and its handshake [default: 30s]
+    /// Timeout of the server's start and handshake [default: 30s]
     ///
-    /// A server that refuses or resets connections, or answers 502 to 504, is asked again until then; at a URL alone for 2 s, unless
-    /// this flag says how long.
-    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    /// Until then, the connection is retried when it is refused or reset, or when the response is HTTP 502, 503 or 504. At a URL without
+    /// a command, it is retried for 2 s unless this flag is given.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, hide_short_help = true, help_heading = "Connection")]
     pub(crate) connect_timeout: Option<Duration>,
-    /// Write everything that was on the wire to this file, as JSON
-    #[arg(long, value_name = "FILE")]
+    /// Write all traffic to this file, as JSON
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]
     network: NetworkArgs,

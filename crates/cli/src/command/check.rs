@@ -20,13 +20,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// Find out what is wrong with a server
+/// Check a server against the MCP specification
 ///
-/// Behaves like every kind of client, and judges what happened by rules: protocol, transport, quality, security. Tools are
-/// called only if they say that they change nothing, or with `--call`.
+/// Connects as every kind of client and judges the traffic by rules of protocol, transport, quality and security. Only tools that declare
+/// themselves read-only are called, and those of --call.
 ///
-/// Known defects of SDK versions are reported last, under the SDK, with the version that fixes them. They fail the check like any other
-/// finding; a defect that no version fixes is one severity lower.
+/// Known defects of SDK versions are reported last, with the version that fixes them. They fail the check like any other finding; the
+/// severity of a defect without a fixed version is lowered by one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof check -- node server.js
@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     typed: Typed,
     /// URL, or name of a server in .mcp.json; a command comes last, after `--`
     ///
-    /// A command beside a URL starts the server that listens there; `${port}` in both is a free port.
+    /// With a URL and a command, the command starts the server at the URL, and `${port}` in both is a free port.
     target: Option<String>,
     #[command(flatten)]
     rules: RuleArgs,
@@ -53,39 +53,41 @@ pub(crate) struct Arguments {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Rules")]
 struct RuleArgs {
-    /// Judge these rules only: ids, areas, or globs such as `cors-*`; with commas, or repeated
+    /// Judge only these rules: ids, areas, or globs such as `cors-*`; separate with commas, or repeat
     #[arg(long, value_name = "RULES")]
     only: Vec<String>,
-    /// Leave these rules out
+    /// Skip these rules; as for --only
     #[arg(long, value_name = "RULES")]
     skip: Vec<String>,
-    /// Fail on warnings and stale acceptances as well, and grade nothing down: every broken MUST is a failure, however common it is and
-    /// even if no version of the SDK fixes it
+    /// Treat warnings as failures
+    ///
+    /// Stale entries of the baseline fail as well, and no severity is lowered: every violated MUST is a failure, even if it is common or
+    /// no version of the SDK fixes it.
     #[arg(long)]
     strict: bool,
-    /// Tools that may be called besides read-only ones: names with commas, or `all` but the destructive ones
+    /// Also call these tools: names separated by commas, or `all` for every tool that is not destructive [default: only read-only tools]
     #[arg(long, value_name = "TOOLS", value_parser = |text: &str| text.parse::<Permission>())]
     call: Option<Permission>,
-    /// Longest time for the whole check: what there was no time for is told as not tested
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration::parse)]
+    /// Time limit of the whole check; what is not reached is reported as not tested
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration::parse)]
     deadline: Duration,
-    /// Judge as a browser would, CORS included
+    /// Also check what browsers need, such as CORS
     #[arg(long)]
     browser: bool,
-    /// Judge what known hosts would refuse as well, and estimate what the tools cost in tokens
+    /// Also check what known hosts reject, and estimate the token cost of the tools
     #[arg(long)]
     hosts: bool,
-    /// Another instance of the same server, without affinity; may be repeated
-    #[arg(long, value_name = "URL")]
+    /// URL of another instance of the same server, without session affinity; may be repeated
+    #[arg(long, value_name = "URL", hide_short_help = true)]
     replica: Vec<Url>,
     /// Accept the findings that this file lists
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
-    /// Write all findings of now to that file
+    /// Write all current findings to the --baseline file
     #[arg(long, requires = "baseline")]
     update_baseline: bool,
-    /// Judge what --trace or --reporter json saved of an earlier check, without talking to a server
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "replica"])]
+    /// Judge the conversations of an earlier check, saved with --trace or --reporter json, without a server
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "replica"], hide_short_help = true)]
     replay: Option<PathBuf>,
 }
 

@@ -14,13 +14,13 @@ use mcproof_record::{ChangeLevel, ContractDiff, Diagnostic};
 use mcproof_report::contract;
 use std::path::Path;
 
-/// Tell what changed between two servers, locks or traces, and what it breaks
+/// Compare the contracts of two servers, locks or traces
 ///
-/// Each change is breaking, compatible or cosmetic for those who call the server. The exit code is that of `lock --verify`: 1 if
-/// anything changed but the server's own version, or with --deny what that says.
+/// Each change is breaking, compatible or cosmetic for callers of the server. As with `lock --verify`, the exit code is 1 if anything
+/// except the server's version changed, or if a change matches --deny.
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "mcproof diff OLD NEW [FLAGS]\n       mcproof diff OLD [FLAGS] -- COMMAND [ARGUMENT]...\n       mcproof diff OLD URL [FLAGS] -- COMMAND [ARGUMENT]...",
+    override_usage = "mcproof diff [OPTIONS] OLD NEW\n       mcproof diff [OPTIONS] OLD -- COMMAND [ARGUMENT]...\n       mcproof diff [OPTIONS] OLD URL -- COMMAND [ARGUMENT]...",
     after_help = "Examples:
   mcproof diff mcproof.lock -- node server.js
   mcproof diff mcproof.lock https://example.com/mcp --deny breaking
@@ -29,17 +29,19 @@ use std::path::Path;
   mcproof diff old.lock trace.json"
 )]
 pub(crate) struct Arguments {
-    /// The sides: lock files, traces (--trace of another command, or of a check), URLs, or names of servers in .mcp.json. The new one may
-    /// be a command after `--`, which beside a URL starts the server that listens there; `${port}` in both is a free port
+    /// Lock files, traces (from --trace), URLs, or names of servers in .mcp.json
+    ///
+    /// The new side may be a command after `--`. With a URL and a command, the command starts the server at the URL, and `${port}` in
+    /// both is a free port.
     #[arg(value_name = "OLD NEW", num_args = 0..=2)]
     sides: Vec<String>,
-    /// The old side, which may be a command with its arguments in one word
+    /// Old side; a command with its arguments is one quoted word
     #[arg(long, value_name = "SIDE")]
     old: Option<String>,
-    /// The new side, which may be a command with its arguments in one word
+    /// New side; a command with its arguments is one quoted word
     #[arg(long, value_name = "SIDE")]
     new: Option<String>,
-    /// Which changes fail
+    /// Changes that fail
     #[arg(long, value_name = "LEVEL", default_value = "any")]
     deny: Deny,
     #[command(flatten)]
@@ -54,15 +56,15 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Deny {
-    /// Changes that break callers, and texts that speak to models behind the back of users
+    /// Changes that break callers, and hidden text that addresses models
     Breaking,
-    /// Any change but that of the server's own version
+    /// Any change except that of the server's version
     Any,
-    /// None: the exit code says only whether there was anything to compare
+    /// No change; fail only if the comparison is impossible
     None,
 }
 
-/// In which form a diff is printed.
+/// The output format of a diff.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct FormatArgs {

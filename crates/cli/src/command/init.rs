@@ -25,10 +25,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Write a first suite, and what CI needs to run it, from a live server
+/// Create a first suite and CI configuration from a running server
 ///
-/// Tools are called if they say that they change nothing, or with `--call`: twice, so that what differs is matched by its type.
-/// All others are held against the list. What should be looked at says `review`.
+/// Read-only tools, and those of --call, are called twice: values that differ are matched by type. All other tools are only checked for
+/// being listed. Parts of the suite that need a decision are marked `review`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof init -- node server.js
@@ -37,13 +37,13 @@ use std::time::Duration;
 pub(crate) struct Arguments {
     /// URL, or name of a server in .mcp.json; a command comes last, after `--`
     target: Option<String>,
-    /// Where to write: the top of a repository
-    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    /// Directory to write to, usually the root of the repository
+    #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// Overwrite files that are there already
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
-    /// Tools that may be called besides read-only ones: names with commas, or `all` but the destructive ones
+    /// Also call these tools: names separated by commas, or `all` for every tool that is not destructive [default: only read-only tools]
     #[arg(long, value_name = "TOOLS", value_parser = |text: &str| text.parse::<Permission>())]
     call: Option<Permission>,
     #[command(flatten)]

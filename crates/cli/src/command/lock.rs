@@ -18,32 +18,33 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Write down what a server promises, or verify that it still does
+/// Lock the contract of a server, or verify it
 ///
-/// The file holds tools with their schemas and annotations, prompts, resources, templates, capabilities, instructions and
-/// revisions, and two hashes of them, for each kind of client. It is not touched when nothing changed; a change that breaks
-/// callers is shown, and written down only with --update.
+/// The lock holds tools with their schemas and annotations, prompts, resources, templates, capabilities, instructions, revisions and
+/// two hashes, for each client kind. It is not modified if nothing changed. A breaking change is shown, and written only with --update.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof lock -- node server.js
-  mcproof lock --update -- node server.js                  also where the server breaks what the lock promises
+  mcproof lock --update -- node server.js                  accept breaking changes
   mcproof lock --verify
   mcproof lock --verify https://example.com/mcp --deny breaking --markdown
   mcproof lock --as full,minimal --identity admin --header 'Authorization: Bearer …' https://example.com/mcp")]
 pub(crate) struct Arguments {
-    /// URL, or name of a server in .mcp.json; a command comes last, after `--`. A command beside a URL starts the server that
-    /// listens there; `${port}` in both is a free port. With --verify: as the lock says, by default
+    /// URL, or name of a server in .mcp.json [default with --verify: from the lock]
+    ///
+    /// A command comes last, after `--`. With a URL and a command, the command starts the server at the URL, and `${port}` in both is a
+    /// free port.
     target: Option<String>,
-    /// Compare the server with the lock, and fail if it keeps less than that
+    /// Compare the server with the lock, and fail if they differ
     #[arg(long)]
     verify: bool,
-    /// Write the lock although the server breaks what it promises so far
+    /// Write the lock even if the server has breaking changes
     #[arg(long, alias = "force", conflicts_with = "verify")]
     update: bool,
-    /// The lock
+    /// Path of the lock
     #[arg(long, alias = "lock", value_name = "FILE", default_value = "mcproof.lock")]
     output: PathBuf,
-    /// With --verify: which changes fail
+    /// With --verify, the changes that fail
     #[arg(long, value_name = "LEVEL", default_value = "any", requires = "verify")]
     deny: Deny,
     #[command(flatten)]

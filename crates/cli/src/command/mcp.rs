@@ -18,12 +18,12 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use server::Server;
 use std::io::ErrorKind;
 
-/// Serve these commands to a coding agent, as an MCP server over stdio
+/// Serve these commands to coding agents, as an MCP server over stdio
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example, as .mcp.json has it:
+#[command(after_help = "Example for .mcp.json:
   { \"mcpServers\": { \"mcproof\": { \"command\": \"mcproof\", \"args\": [\"mcp\"] } } }
 
-An agent that reads what strangers wrote is kept to this project by
+To restrict an agent that reads untrusted content to this project, use
   \"args\": [\"mcp\", \"--folder\", \".\", \"--allow-command\", \"node server.js*\"]")]
 pub(crate) struct Arguments {
     #[command(flatten)]

@@ -11,14 +11,14 @@ use crate::target::Words;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "mcproof prompt TARGET NAME [KEY=VALUE]... [FLAGS]\n       mcproof prompt NAME [KEY=VALUE]... [FLAGS] -- COMMAND [ARGUMENT]...",
+    override_usage = "mcproof prompt [OPTIONS] TARGET NAME [KEY=VALUE]...\n       mcproof prompt [OPTIONS] NAME [KEY=VALUE]... -- COMMAND [ARGUMENT]...",
     after_help = "Examples:
   mcproof prompt http://127.0.0.1:3000/mcp greet name=Ada
   mcproof prompt greet name=Ada -- python server.py
 "
 )]
 pub(crate) struct Arguments {
-    /// The server (URL or name), unless a command follows after `--`; then the prompt and its arguments
+    /// URL or name of the server, unless a command follows `--`; then the prompt and its arguments
     #[arg(value_name = "TARGET NAME KEY=VALUE", required = true, num_args = 1..)]
     words: Vec<String>,
     #[command(flatten)]

@@ -11,18 +11,18 @@ use mcproof_report::diagnostic;
 use std::io::{self, BufRead};
 use std::path::PathBuf;
 
-/// Look at snapshots that are new or differ, and accept or reject them
+/// Review new and changed snapshots
 ///
-/// On a terminal it asks for each one. Elsewhere it lists them, and exits with 1 if any waits.
+/// On a terminal, prompts to accept or reject each snapshot. Otherwise, lists the snapshots and exits with 1 if any is pending.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Suite files, or folders to search for them
+    /// Suite files, or directories to search for them
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
-    /// Accept all of them
+    /// Accept all snapshots
     #[arg(long, conflicts_with = "reject")]
     accept: bool,
-    /// Reject all of them
+    /// Reject all snapshots
     #[arg(long)]
     reject: bool,
     #[command(flatten)]

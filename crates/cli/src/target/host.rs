@@ -17,10 +17,10 @@ use std::sync::Arc;
 /// How a command is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Style {
-    /// As from this shell
+    /// The environment and directory of this shell
     #[default]
     Shell,
-    /// As by a desktop host: minimal PATH and variables, and in `/`
+    /// The environment of a desktop host: a minimal PATH, few variables, and the directory `/`
     Host,
 }
 

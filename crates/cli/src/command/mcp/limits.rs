@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct LimitArgs {
-    /// Start only commands like this one, with * for any text, such as 'node server.js *'; may be repeated
+    /// Start only commands that match this glob, such as 'node server.js *'; may be repeated
     #[arg(long, value_name = "GLOB", conflicts_with = "no_spawn")]
     allow_command: Vec<String>,
-    /// With --allow-command or --no-spawn: an environment variable that may be set and read, or * for all; may be repeated
+    /// With --allow-command or --no-spawn, allow this environment variable to be read and set, or * for all; may be repeated
     #[arg(long, value_name = "NAME")]
     allow_env: Vec<String>,
-    /// Start no command at all, whoever asks for it: only servers at URLs are tested
+    /// Start no commands: test only servers at URLs
     #[arg(long)]
     no_spawn: bool,
-    /// Work in this folder, and read and write no file outside of it
-    #[arg(long, value_name = "FOLDER")]
+    /// Work in this directory, and read and write no file outside it
+    #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 }
 
