@@ -24,7 +24,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Vec<Argument>, Failure> {
     for word in words {
         let argument = parse_one(word)?;
         if arguments.iter().any(|known| known.name == argument.name) {
-            let message = format!("the argument `{}` is given twice", argument.name);
+            let message = format!("argument `{}` is given twice", argument.name);
             return Err(Failure::bad_input("bad-argument", message).hint("for a list, write it as JSON: name:='[1, 2]'"));
         }
         arguments.push(argument);
@@ -35,20 +35,20 @@ pub(crate) fn parse(words: &[String]) -> Result<Vec<Argument>, Failure> {
 fn parse_one(word: &str) -> Result<Argument, Failure> {
     let wrong = |message| Failure::bad_input("bad-argument", message);
     let hint = match word.starts_with('{') {
-        true => "an object that holds all arguments is given with --args, to `inspect` with --tool-args-json",
-        false => "write name=value, or name:=JSON to say the type",
+        true => "to pass all arguments as one object, use --args, or --tool-args-json with `inspect`",
+        false => "write name=value, or name:=JSON for a JSON value",
     };
-    let (name, value) = word.split_once('=').ok_or_else(|| wrong(format!("`{word}` is no argument")).hint(hint))?;
+    let (name, value) = word.split_once('=').ok_or_else(|| wrong(format!("`{word}` is not a valid argument")).hint(hint))?;
     let (name, value) = match name.strip_suffix(':') {
         Some(name) => {
             let parsed = serde_json::from_str(value)
-                .map_err(|error| wrong(format!("the value of `{name}` is no JSON: {error}")).hint("write name=value for plain text"))?;
+                .map_err(|error| wrong(format!("value of `{name}` is not valid JSON: {error}")).hint("write name=value for plain text"))?;
             (name, Typed::Json(parsed))
         }
         None => (name, Typed::Text(value.to_owned())),
     };
     if name.is_empty() {
-        return Err(wrong(format!("`{word}` has no name before its `=`")).hint(hint));
+        return Err(wrong(format!("`{word}` has no name before the `=`")).hint(hint));
     }
     Ok(Argument { name: name.to_owned(), value })
 }
@@ -57,8 +57,8 @@ fn parse_one(word: &str) -> Result<Argument, Failure> {
 pub(crate) fn parse_object(flag: &str, text: &str) -> Result<Map<String, Value>, Failure> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(Failure::bad_input("bad-argument", format!("{flag} takes a JSON object"))),
-        Err(error) => Err(Failure::bad_input("bad-argument", format!("{flag} is no JSON: {error}"))),
+        Ok(_) => Err(Failure::bad_input("bad-argument", format!("{flag} requires a JSON object"))),
+        Err(error) => Err(Failure::bad_input("bad-argument", format!("{flag} is not valid JSON: {error}"))),
     }
 }
 
@@ -221,9 +221,9 @@ mod tests {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             assert_eq!(parse(&words).unwrap_err().diagnostic.message, expected, "{words:?}");
         };
-        check(&["text"], "`text` is no argument");
-        check(&["=1"], "`=1` has no name before its `=`");
-        check(&["k:=nope"], "the value of `k` is no JSON: expected ident at line 1 column 2");
+        check(&["text"], "`text` is not a valid argument");
+        check(&["=1"], "`=1` has no name before the `=`");
+        check(&["k:=nope"], "value of `k` is not valid JSON: expected ident at line 1 column 2");
         check(&["k=1", "k=2"], "the argument `k` is given twice");
     }
 }

@@ -117,7 +117,7 @@ impl AuthArgs {
         let Target::Http { endpoint, .. } = target else {
             return match self.first_flag() {
                 Some(flag) => {
-                    Err(Failure::bad_input("transport-mismatch", format!("`{flag}` needs a URL; a command is reached over stdio"))
+                    Err(Failure::bad_input("transport-mismatch", format!("`{flag}` requires a URL, but a command is reached over stdio"))
                         .hint("pass credentials in the server's environment: -e KEY=VALUE"))
                 }
                 None => Ok(None),
@@ -125,7 +125,7 @@ impl AuthArgs {
         };
         if endpoint.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
             return match self.first_flag() {
-                Some(flag) => Err(Failure::bad_input("bad-flag", format!("`{flag}` and an `Authorization` header exclude each other"))),
+                Some(flag) => Err(Failure::bad_input("bad-flag", format!("`{flag}` cannot be used with an `Authorization` header"))),
                 None => Ok(None),
             };
         }
@@ -149,7 +149,7 @@ impl AuthArgs {
     /// What is asked for, for servers that are met only later: those of suites.
     pub(crate) fn for_suites(&self, guardian: &Guardian) -> Result<Option<Authorization>, Failure> {
         if let Some(flag) = self.of_one_server() {
-            return Err(Failure::bad_input("bad-flag", format!("`{flag}` needs --url: a suite may have many servers")));
+            return Err(Failure::bad_input("bad-flag", format!("`{flag}` requires --url, because a suite may have several servers")));
         }
         match self.auth {
             Some(How::None) => Ok(None),
@@ -196,7 +196,7 @@ impl AuthArgs {
         let Some(source) = &self.bearer else { return Ok(None) };
         let token = source.read("--bearer")?;
         if !token.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(Failure::bad_input("bad-flag", "--bearer: a token has no spaces and no characters beyond ASCII"));
+            return Err(Failure::bad_input("bad-flag", "--bearer: token contains spaces or non-ASCII characters"));
         }
         Ok(Some(("Authorization".into(), format!("Bearer {}", token.expose()))))
     }
@@ -261,7 +261,7 @@ impl AuthArgs {
     fn client_credentials(&self) -> Result<Authorization, Failure> {
         let registered = self.registered()?.filter(|registered| !matches!(registered.credential, Credential::None));
         let registered = registered.ok_or_else(|| {
-            Failure::bad_input("bad-flag", "--auth client-credentials needs a client and its proof")
+            Failure::bad_input("bad-flag", "--auth client-credentials requires a client and its credentials")
                 .hint("add --client-id ID with --client-secret env:NAME, or with --client-key FILE")
         })?;
         for (flag, given) in [
@@ -273,7 +273,7 @@ impl AuthArgs {
             ("--wait-for-auth", self.wait_for_auth.is_some()),
         ] {
             if given {
-                return Err(Failure::bad_input("bad-flag", format!("`{flag}` means nothing with --auth client-credentials")));
+                return Err(Failure::bad_input("bad-flag", format!("`{flag}` cannot be used with --auth client-credentials")));
             }
         }
         let identity = Identity { registered: Some(registered), metadata_document: None, dynamic: DynamicRegistration::Never };
@@ -289,14 +289,14 @@ impl AuthArgs {
                 let shown = path.display();
                 let pem = std::fs::read_to_string(path)
                     .map(Secret::new)
-                    .map_err(|error| Failure::bad_input("cannot-read", format!("--client-key: {shown} cannot be read: {error}")))?;
+                    .map_err(|error| Failure::bad_input("cannot-read", format!("--client-key: cannot read {shown}: {error}")))?;
                 let key = match self.client_key_algorithm {
                     Some(algorithm) => SigningKey::from_pem(pem.expose(), algorithm),
                     None => SigningKey::of_any_kind(pem.expose()),
                 };
                 Credential::Key(key.map_err(|unreadable| {
-                    Failure::bad_input("bad-key", format!("--client-key: {shown} cannot be used: {unreadable}"))
-                        .hint("openssl pkcs8 -topk8 -nocrypt -in KEY writes a key in that form")
+                    Failure::bad_input("bad-key", format!("--client-key: cannot use {shown}: {unreadable}"))
+                        .hint("convert the key: openssl pkcs8 -topk8 -nocrypt -in KEY")
                 })?)
             }
             (None, None) => Credential::None,
@@ -313,12 +313,12 @@ fn no_stored_token(server: &Url, after: &str) -> Failure {
     let mut shown = server.clone();
     // A key may stand there.
     shown.set_query(None);
-    Failure::bad_input("no-stored-auth", format!("no token for {shown} is stored{after}"))
-        .hint("sign in once on a terminal, by the same command without this flag; --list-stored-auth shows what is stored")
+    Failure::bad_input("no-stored-auth", format!("no stored token for {shown}{after}"))
+        .hint("sign in once on a terminal, with the same command without this flag; --list-stored-auth lists stored authorizations")
 }
 
 fn parse_algorithm(text: &str) -> Result<SigningAlgorithm, String> {
-    SigningAlgorithm::named(text).ok_or_else(|| "one of ES256, ES384, EdDSA, RS256, PS256".into())
+    SigningAlgorithm::named(text).ok_or_else(|| "expected one of ES256, ES384, EdDSA, RS256, PS256".into())
 }
 
 fn parse_metadata_url(text: &str) -> Result<Url, String> {
@@ -326,7 +326,7 @@ fn parse_metadata_url(text: &str) -> Result<Url, String> {
     match (url.scheme(), url.path()) {
         // 2026-07-28, client registration, client ID metadata documents.
         ("https", path) if path != "/" => Ok(url),
-        _ => Err("it has to be https:// and to have a path".into()),
+        _ => Err("expected an https:// URL with a path".into()),
     }
 }
 

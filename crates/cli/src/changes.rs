@@ -141,9 +141,9 @@ fn watch(watcher: &mut Debouncer<RecommendedWatcher, NoCache>, folder: &Path) ->
 }
 
 fn cannot_watch(error: &notify::Error) -> Failure {
-    let failure = Failure::bad_input("cannot-watch", format!("the files cannot be watched: {error}"));
+    let failure = Failure::bad_input("cannot-watch", format!("cannot watch files: {error}"));
     match error.kind {
-        notify::ErrorKind::MaxFilesWatch => failure.hint("exclude folders with .gitignore, or raise fs.inotify.max_user_watches"),
+        notify::ErrorKind::MaxFilesWatch => failure.hint("exclude directories with .gitignore, or increase fs.inotify.max_user_watches"),
         _ => failure,
     }
 }

@@ -61,7 +61,7 @@ fn parse_visitors(word: &str) -> Result<Visitors, String> {
 
 fn parse_identity(name: &str) -> Result<String, String> {
     let is_plain = !name.is_empty() && name.chars().all(|character| character.is_alphanumeric() || "-_.@/".contains(character));
-    if is_plain { Ok(name.to_owned()) } else { Err("a name of letters, digits and any of - _ . @ /".into()) }
+    if is_plain { Ok(name.to_owned()) } else { Err("expected letters, digits and - _ . @ /".into()) }
 }
 
 impl VisitorArgs {
@@ -74,7 +74,7 @@ impl VisitorArgs {
                 visitors.iter_mut().for_each(|visitor| visitor.profile = Profile::Own);
             }
         } else if target.capabilities.is_some() {
-            return Err(Failure::bad_input("two-clients", "`--as` and `--capabilities` both say what the client can do"));
+            return Err(Failure::bad_input("two-clients", "`--as` cannot be used with `--capabilities`"));
         }
         let pinned = match target.era {
             EraChoice::Auto => target.protocol_version.as_deref().and_then(Era::of),
@@ -89,7 +89,7 @@ impl VisitorArgs {
             }
         });
         match once.is_empty() {
-            true => Err(Failure::bad_input("no-client", "no kind of client is left: `--as` and the era exclude each other")),
+            true => Err(Failure::bad_input("no-client", "no client kind is left: `--as` selects none of this era")),
             false => Ok(once),
         }
     }
@@ -208,7 +208,7 @@ async fn captured(session: &Session, versions: &[String], resolved: &Resolved) -
         }
         Err(failure @ CaptureFailure::Restless) => {
             let diagnostic = Diagnostic::error("restless-lists", failure.to_string());
-            Err(Failure::new(Exit::Failed, diagnostic.hint("look at its list_changed notifications with --verbose")))
+            Err(Failure::new(Exit::Failed, diagnostic.hint("inspect the list_changed notifications with --verbose")))
         }
     }
 }
@@ -223,9 +223,9 @@ pub(crate) enum Saved {
 pub(crate) fn read(path: &Path) -> Result<Saved, Failure> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")).hint("`mcproof lock TARGET` writes mcproof.lock")
+        Failure::bad_input("cannot-read", format!("cannot read {shown}: {error}")).hint("`mcproof lock TARGET` writes mcproof.lock")
     })?;
-    let wrong = |reason: String| Failure::bad_input("bad-trace", format!("the trace {shown} {reason}"));
+    let wrong = |reason: String| Failure::bad_input("bad-trace", format!("trace {shown} {reason}"));
     let damaged = |error: serde_json::Error| wrong(format!("is damaged: {error}"));
     let document: Option<serde_json::Value> = serde_json::from_str(&text).ok();
     let contracts = match document {
@@ -247,7 +247,7 @@ pub(crate) fn read_lock(path: &Path, text: &str) -> Result<ContractLock, Failure
     contract::parse(text).map_err(|failure| {
         let hint = match failure {
             contract::LockFailure::Newer { .. } => "update mcproof",
-            _ => "restore it from version control, or remove it and lock anew",
+            _ => "restore it from version control, or remove it and run `mcproof lock` again",
         };
         Failure::bad_input("bad-lock", format!("{} {failure}", path.display())).hint(hint)
     })

@@ -43,7 +43,7 @@ pub(crate) fn hold(
 
 /// Runs a future on a runtime of its own, without waiting afterwards for a read of stdin that never ends.
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
-    let failed = |error| Failure::bad_input("no-runtime", format!("the system gives no resources: {error}"));
+    let failed = |error| Failure::bad_input("no-runtime", format!("cannot start the async runtime: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let outcome = runtime.block_on(future);
     runtime.shutdown_background();
@@ -68,7 +68,7 @@ const UNSEEN: Duration = Duration::from_secs(1);
 impl Interrupts {
     pub(crate) fn new() -> Result<Self, Failure> {
         static OVERSEER: Once = Once::new();
-        let signals = Signals::new().map_err(|error| Failure::bad_input("no-signals", format!("signals cannot be watched: {error}")))?;
+        let signals = Signals::new().map_err(|error| Failure::bad_input("no-signals", format!("cannot listen for signals: {error}")))?;
         // Without it, which is possible where there are too many threads, only what waits for signals obeys them.
         OVERSEER.call_once(|| drop(thread::Builder::new().name("signals".into()).spawn(end_unseen)));
         Ok(Self(signals))
@@ -155,5 +155,5 @@ pub(crate) fn write_trace(file: File, tap: &Tap) -> Result<(), Failure> {
     let mut file = BufWriter::new(file);
     let written = serde_json::to_writer_pretty(&mut file, &document).map_err(io::Error::from);
     let written = written.and_then(|()| file.write_all(b"\n")).and_then(|()| file.flush());
-    written.map_err(|error| Failure::bad_input("cannot-write", format!("the trace cannot be written: {error}")))
+    written.map_err(|error| Failure::bad_input("cannot-write", format!("cannot write the trace: {error}")))
 }

@@ -166,7 +166,7 @@ impl Drive {
             "cancel" => {
                 let CancelParams { id, reason } = read(params)?;
                 if let Some(canceller) = self.running.borrow().get(&id) {
-                    canceller.cancel(reason.unwrap_or_else(|| "the test does not want it any more".into()));
+                    canceller.cancel(reason.unwrap_or_else(|| "canceled by the test".into()));
                 }
                 Ok(())
             }
@@ -280,7 +280,7 @@ fn tell_people(method: &str, outcome: Result<(), Trouble>) {
 fn read<'a, T: Deserialize<'a>>(params: &'a str) -> Result<T, Trouble> {
     // serde would take an array for the members in their order.
     if !params.starts_with('{') {
-        return Err(Trouble::bad("bad-params", "`params` has to be an object"));
+        return Err(Trouble::bad("bad-params", "`params` must be an object"));
     }
     serde_json::from_str(params).map_err(|error| Trouble::bad_params(&error))
 }

@@ -28,7 +28,7 @@ impl Failure {
     pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Self {
         // What wraps the system's words adds the name of a file that only we know.
         let reason = error.get_ref().and_then(|inner| inner.source()).map_or_else(|| error.to_string(), ToString::to_string);
-        Self::bad_input("cannot-write", format!("{} cannot be written: {reason}", path.display()))
+        Self::bad_input("cannot-write", format!("cannot write {}: {reason}", path.display()))
     }
 
     /// A flag, a method or a scheme that a later version will know.

@@ -80,14 +80,14 @@ impl NetworkArgs {
             let key = read(flag, key_path)?;
             tls.identify(&chain, &key).map_err(|failure| match failure {
                 TlsFailure::NoKey if self.key.is_none() => {
-                    unusable("--cert", path, &failure).hint("name the file that holds the private key: --key FILE")
+                    unusable("--cert", path, &failure).hint("pass the private key with --key FILE")
                 }
                 TlsFailure::NoKey | TlsFailure::BadKey(_) | TlsFailure::OtherKey => unusable(flag, key_path, &failure),
                 TlsFailure::NoCertificate | TlsFailure::BadCertificate(_) => unusable("--cert", path, &failure),
             })?;
         }
         if self.insecure {
-            output::talk("warning: --insecure: certificates are not checked, so that anybody may pass for the server\n");
+            output::talk("warning: --insecure: certificates are not verified, so the server may be an impostor\n");
             tls.set_verification(Verification::Off);
         }
         Ok(Network { proxies: self.proxies()?, tls, ..Network::default() })
@@ -111,12 +111,12 @@ pub(crate) fn of_environment() -> Proxies {
 }
 
 fn parse_count(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "a whole number from 1 on".into())
+    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "expected a whole number of at least 1".into())
 }
 
 fn parse_depth(text: &str) -> Result<usize, String> {
     let most = JsonLimits::DEEPEST;
-    parse_count(text).ok().filter(|depth| *depth <= most).ok_or_else(|| format!("a whole number from 1 to {most}"))
+    parse_count(text).ok().filter(|depth| *depth <= most).ok_or_else(|| format!("expected a whole number from 1 to {most}"))
 }
 
 /// The small spelling comes first, as in curl.
@@ -129,11 +129,11 @@ fn variables(variable: impl Fn(&str) -> Option<String>) -> ProxyVariables {
 }
 
 fn read(flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path).map_err(|error| Failure::bad_input("cannot-read", format!("{flag}: {} cannot be read: {error}", path.display())))
+    fs::read(path).map_err(|error| Failure::bad_input("cannot-read", format!("{flag}: cannot read {}: {error}", path.display())))
 }
 
 fn unusable(flag: &str, path: &Path, failure: &TlsFailure) -> Failure {
-    Failure::bad_input("bad-certificate", format!("{flag}: {} cannot be used: {failure}", path.display()))
+    Failure::bad_input("bad-certificate", format!("{flag}: cannot use {}: {failure}", path.display()))
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub(crate) fn tell(session: &Session) {
         output::talk(&diagnostic::render(&Diagnostic { evidence: None, ..kind }, &style));
     }
     if count > told {
-        output::talk(&format!("… and {} more that fit no conversation; --trace FILE keeps them all\n", count - told));
+        output::talk(&format!("… and {} more unexpected messages; save all with --trace FILE\n", count - told));
     }
 }
 
@@ -48,8 +48,8 @@ pub(crate) fn judge(session: &Session, oddities: Oddities) -> Result<(), Failure
     let count = if oddities == Oddities::Refused { session.faults().len() } else { 0 };
     let message = match count {
         0 => return Ok(()),
-        1 => "the server sent something that some clients reject".to_owned(),
-        count => format!("the server sent {count} things that some clients reject"),
+        1 => "the server sent a message that some clients reject".to_owned(),
+        count => format!("the server sent {count} messages that some clients reject"),
     };
     Err(Failure::new(Exit::Failed, Diagnostic::error("not-strict", message)))
 }

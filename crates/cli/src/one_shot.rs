@@ -37,7 +37,7 @@ pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, wat
                 let millis = elapsed.as_secs_f64() * 1e3;
                 let version = escape(&handshake.protocol_version);
                 output::show(&format!(
-                    "`{method}` answered in {millis:.1} ms ({}, {} era, {version})\n",
+                    "`{method}` responded in {millis:.1} ms ({}, {} era, {version})\n",
                     handshake.transport, handshake.era
                 ))?;
                 oddities::judge(session, printer.oddities).map(|()| Exit::Passed)
@@ -59,7 +59,7 @@ pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, wat
 
 /// An answer that is a JSON-RPC error.
 fn refusal(method: &str, error: &RpcError) -> Failure {
-    let mut diagnostic = Diagnostic::error("rpc-error", format!("server answered `{method}` with {error}"));
+    let mut diagnostic = Diagnostic::error("rpc-error", format!("server returned an error for `{method}`: {error}"));
     diagnostic.actual = error.data.as_ref().map(|data| format!("{data:#}"));
     let mut failure = Failure::new(Exit::Failed, diagnostic);
     failure.wire = Some(Box::new(error.to_value()));
@@ -68,5 +68,5 @@ fn refusal(method: &str, error: &RpcError) -> Failure {
 
 fn tool_error(request: &Request) -> Failure {
     let name = request.params.get("name").and_then(serde_json::Value::as_str).unwrap_or_default();
-    Failure::new(Exit::Failed, Diagnostic::error("tool_is_error", format!("tool `{name}` answered with `isError`")))
+    Failure::new(Exit::Failed, Diagnostic::error("tool_is_error", format!("tool `{name}` returned `isError`")))
 }

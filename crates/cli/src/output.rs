@@ -83,7 +83,7 @@ pub(crate) fn stderr_takes_cursor() -> bool {
 pub(crate) fn written(outcome: io::Result<()>) -> Result<(), Failure> {
     match outcome {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::bad_input("cannot-write", format!("stdout cannot be written: {error}")))
+            Err(Failure::bad_input("cannot-write", format!("cannot write to stdout: {error}")))
         }
         _ => Ok(()),
     }

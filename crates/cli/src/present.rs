@@ -50,7 +50,7 @@ fn completion(result: &Value) -> Option<String> {
     let values: Option<Vec<&str>> = completion.get("values")?.as_array()?.iter().map(Value::as_str).collect();
     let mut lines: Vec<String> = values?.into_iter().map(|value| escape(value).into_owned()).collect();
     if lines.is_empty() {
-        lines.push(format!("{DIM}nothing fits{DIM:#}"));
+        lines.push(format!("{DIM}no match{DIM:#}"));
     }
     if completion.get("hasMore") == Some(&Value::Bool(true)) {
         lines.push(format!("{DIM}and more{DIM:#}"));

@@ -119,7 +119,7 @@ pub(crate) fn tell(failure: &Failure) {
 /// The text of a result, or the bytes of its one binary part.
 fn raw(result: &Value) -> Result<Vec<u8>, Failure> {
     let failed = |why: &str| {
-        Failure::bad_input("no-raw-form", format!("the result {why}, so it has no raw form")).hint("leave out --output-format raw")
+        Failure::bad_input("no-raw-form", format!("the result {why}, so it cannot be written as raw")).hint("omit --output-format raw")
     };
     let parts = ["content", "contents"].into_iter().find_map(|key| result.get(key)?.as_array()).map_or(&[][..], Vec::as_slice);
     let parts: Vec<&Value> = parts.iter().map(|part| part.get("resource").unwrap_or(part)).collect();
@@ -130,7 +130,7 @@ fn raw(result: &Value) -> Result<Vec<u8>, Failure> {
     let binaries: Vec<&str> = parts.iter().filter_map(|part| part.get("data").or_else(|| part.get("blob"))?.as_str()).collect();
     match binaries.as_slice() {
         [] => Err(failed("has neither text nor binary content")),
-        [binary] => base64::engine::general_purpose::STANDARD.decode(binary).map_err(|_| failed("has binary content that is no base64")),
+        [binary] => base64::engine::general_purpose::STANDARD.decode(binary).map_err(|_| failed("has binary content that is not valid base64")),
         several => Err(failed(&format!("has {} binary parts and no text", several.len()))),
     }
 }
@@ -143,14 +143,14 @@ mod tests {
     fn raw_is_the_text_or_the_one_binary() {
         let check = |result: Value, expected: Result<&str, &str>| {
             let found = raw(&result).map(|bytes| String::from_utf8(bytes).unwrap()).map_err(|failure| failure.diagnostic.message);
-            assert_eq!(found, expected.map(str::to_owned).map_err(|why| format!("the result {why}, so it has no raw form")));
+            assert_eq!(found, expected.map(str::to_owned).map_err(|why| format!("the result {why}, so it cannot be written as raw")));
         };
         check(json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}), Ok("a\nb"));
         check(json!({"contents": [{"uri": "x", "blob": "aGk="}]}), Ok("hi"));
         check(json!({"content": [{"type": "image", "data": "aGk="}]}), Ok("hi"));
         check(json!({"content": [{"type": "resource", "resource": {"uri": "x", "text": "t"}}]}), Ok("t"));
         check(json!({"content": []}), Err("has neither text nor binary content"));
-        check(json!({"contents": [{"blob": "?"}]}), Err("has binary content that is no base64"));
+        check(json!({"contents": [{"blob": "?"}]}), Err("has binary content that is not valid base64"));
         check(json!({"contents": [{"blob": ""}, {"blob": ""}]}), Err("has 2 binary parts and no text"));
     }
 }

@@ -97,7 +97,7 @@ impl ReporterArgs {
         let (wanted, shares_stdout) = self.checked()?;
         if wanted.iter().any(|wanted| wanted.form == Form::Sarif) {
             return Err(
-                Failure::bad_input("bad-flag", "`sarif` reports a check, not a run").hint("mcproof check TARGET --reporter sarif=FILE")
+                Failure::bad_input("bad-flag", "`sarif` is only supported by `mcproof check`").hint("use mcproof check TARGET --reporter sarif=FILE")
             );
         }
         let open = |wanted: &Wanted| {
@@ -179,7 +179,7 @@ pub(crate) enum Written {
 
 fn parse(text: &str) -> Result<Wanted, String> {
     let (name, file) = match text.split_once('=') {
-        Some((_, "")) => return Err("a file is missing after `=`".into()),
+        Some((_, "")) => return Err("missing file after `=`".into()),
         Some((name, file)) => (name, Some(PathBuf::from(file))),
         None => (text, None),
     };
@@ -317,7 +317,7 @@ mod tests {
     fn a_mistyped_reporter_is_told_with_what_it_may_mean() {
         assert_eq!(parse("jnuit=x").unwrap_err(), "did you mean `junit`?");
         assert!(parse("xyz").unwrap_err().contains("terminal, agent"));
-        assert!(parse("html=").unwrap_err().contains("file is missing"));
+        assert!(parse("html=").unwrap_err().contains("missing file"));
         let same = [parse("tap=x").unwrap(), parse("junit=x").unwrap()];
         assert!(check(&same).unwrap_err().diagnostic.message.contains("two reporters write to x"));
     }

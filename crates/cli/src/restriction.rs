@@ -77,11 +77,11 @@ impl RestrictionArgs {
             return Ok(Folder::at(start).unwrap_or(whole));
         }
         let diagnostic =
-            Diagnostic::error("restricted-path", format!("`{}` is a link out of this folder: --restricted is on", path.display()));
+            Diagnostic::error("restricted-path", format!("`{}` links outside this directory, which --restricted does not allow", path.display()));
         Err(Failure::new(Exit::BadInput, diagnostic.hint(format!("allow it with --allow-path {}", whole.path().display()))))
     }
 }
 
 fn folder(path: &Path) -> Result<Folder, Failure> {
-    Folder::at(path).map_err(|error| Failure::bad_input("no-such-path", format!("{} cannot be found: {error}", path.display())))
+    Folder::at(path).map_err(|error| Failure::bad_input("no-such-path", format!("cannot find {}: {error}", path.display())))
 }

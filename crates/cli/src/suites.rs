@@ -45,7 +45,7 @@ pub(crate) struct SuiteArgs {
     #[arg(long, value_name = "DIR", help_heading = "Target")]
     cwd: Option<PathBuf>,
     /// Command that starts the server to test instead of the suite's
-    #[arg(last = true, value_name = "COMMAND", help_heading = None::<clap::builder::Str>)]
+    #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     command: Vec<String>,
     #[command(flatten)]
     restriction: RestrictionArgs,
@@ -68,7 +68,7 @@ struct Found {
 fn parse_transport(text: &str) -> Result<TransportKind, String> {
     match text.parse() {
         Ok(kind @ (TransportKind::Stdio | TransportKind::Http | TransportKind::Sse)) => Ok(kind),
-        _ => Err("a suite runs over stdio, http or sse".into()),
+        _ => Err("expected stdio, http or sse".into()),
     }
 }
 
@@ -94,10 +94,10 @@ impl Read {
             Self::Mistaken(mistaken) => mistaken,
         };
         output::talk(&diagnostic::render_all(&mistakes, &settings::style()));
-        let count = format!("{} {}", mistakes.len(), if mistakes.len() == 1 { "mistake" } else { "mistakes" });
+        let count = format!("{} {}", mistakes.len(), if mistakes.len() == 1 { "error" } else { "errors" });
         output::talk(&match suites == of {
-            true => format!("\n{count}, nothing was run\n"),
-            false => format!("\n{count} in {suites} of {of} suites, nothing was run: the others run if only they are named\n"),
+            true => format!("\n{count}; no tests were run\n"),
+            false => format!("\n{count} in {suites} of {of} suites; no tests were run. To run the other suites, name only them\n"),
         });
         None
     }
@@ -165,8 +165,8 @@ impl SuiteArgs {
         }
         if files.is_empty() {
             let paths: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
-            let message = format!("no suite was found in {}", paths.join(", "));
-            let diagnostic = Diagnostic::error("no-suite", message).hint("a suite is a file whose name ends with `.mcproof.yaml`");
+            let message = format!("no suites found in {}", paths.join(", "));
+            let diagnostic = Diagnostic::error("no-suite", message).hint("suite files are named `*.mcproof.yaml` or `mcproof.yaml`");
             return Err(Failure::new(Exit::NothingSelected, diagnostic));
         }
         Ok(Found { files: files.into_iter().collect(), picks })
@@ -200,8 +200,8 @@ impl SuiteArgs {
         let Self { url, headers, env, cwd, command, .. } = self;
         if url.is_none() && command.is_empty() {
             return match (headers.is_empty(), env.is_empty() && cwd.is_none()) {
-                (false, _) => Err(Failure::bad_input("bad-flag", "--header needs --url")),
-                (_, false) => Err(Failure::bad_input("bad-flag", "-e and --cwd need a command after `--`")),
+                (false, _) => Err(Failure::bad_input("bad-flag", "--header requires --url")),
+                (_, false) => Err(Failure::bad_input("bad-flag", "-e and --cwd require a command after `--`")),
                 _ => Ok(None),
             };
         }

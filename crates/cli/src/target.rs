@@ -40,7 +40,7 @@ pub(crate) const STARTUP: Duration = Duration::from_secs(2);
 #[command(next_help_heading = "Target")]
 pub(crate) struct TargetArgs {
     /// Command that starts the server; without a URL, it is reached over stdio
-    #[arg(last = true, value_name = "COMMAND", help_heading = None::<clap::builder::Str>)]
+    #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     pub(crate) command: Vec<String>,
     /// Use the server with this name in the configuration file
     #[arg(long, value_name = "NAME")]
@@ -281,7 +281,7 @@ impl TargetArgs {
             command => found.push(("the command", Named::Command(command))),
         }
         if let [(one, _), (other, _), ..] = found.as_slice() {
-            return Err(Failure::bad_input("two-servers", format!("the server is named twice: by {one} and by {other}")));
+            return Err(Failure::bad_input("two-servers", format!("the server is given twice: by {one} and by {other}")));
         }
         Ok(found.pop().map_or(Named::Nothing, |(_, named)| named))
     }
@@ -295,12 +295,12 @@ impl TargetArgs {
 
     fn stdio(&self, command: Vec<String>, mut env: Vec<(String, String)>, folder: Folder) -> Result<Target, Failure> {
         if let Transport::Only(kind @ (TransportKind::Http | TransportKind::Sse)) = self.transport {
-            let message = format!("`--transport {kind}` needs a URL; a command is reached over stdio");
-            let hint = "give its URL, too: 'http://127.0.0.1:${port}/mcp' -- COMMAND --port '${port}'";
+            let message = format!("`--transport {kind}` requires a URL, but a command is reached over stdio");
+            let hint = "add its URL: 'http://127.0.0.1:${port}/mcp' -- COMMAND --port '${port}'";
             return Err(Failure::bad_input("transport-mismatch", message).hint(hint));
         }
         if !self.header.is_empty() {
-            return Err(Failure::bad_input("transport-mismatch", "`--header` needs a URL; a command is reached over stdio")
+            return Err(Failure::bad_input("transport-mismatch", "`--header` requires a URL, but a command is reached over stdio")
                 .hint("pass credentials in the server's environment: -e KEY=VALUE"));
         }
         env.extend(self.env.iter().cloned());
@@ -330,14 +330,14 @@ impl TargetArgs {
         let kind = match self.transport {
             Transport::Auto => kind,
             Transport::Only(TransportKind::Stdio) => {
-                return Err(Failure::bad_input("transport-mismatch", "`--transport stdio` needs a command, not a URL"));
+                return Err(Failure::bad_input("transport-mismatch", "`--transport stdio` requires a command, not a URL"));
             }
             Transport::Only(kind) => Some(kind),
         };
         let is_host = self.launch == host::Style::Host;
         for (flag, given) in [("-e", !self.env.is_empty()), ("--cwd", self.cwd.is_some()), ("--launch", is_host)] {
             if given && launch.is_none() {
-                let message = format!("`{flag}` needs a command: a server at a URL is not started by mcproof");
+                let message = format!("`{flag}` requires a command: mcproof does not start a server at a URL");
                 return Err(Failure::bad_input("transport-mismatch", message));
             }
         }
@@ -373,15 +373,15 @@ fn free_port() -> Result<String, Failure> {
     let address = listener.and_then(|listener| listener.local_addr());
     address
         .map(|address| address.port().to_string())
-        .map_err(|error| Failure::bad_input("no-port", format!("no port is free: {error}")).hint("write a port in place of `${port}`"))
+        .map_err(|error| Failure::bad_input("no-port", format!("no free port: {error}")).hint("replace `${port}` with a port"))
 }
 
 fn parse_url(text: &str) -> Result<Url, Failure> {
-    let url = Url::parse(text).map_err(|error| Failure::bad_input("bad-url", format!("`{text}` is no URL: {error}")))?;
+    let url = Url::parse(text).map_err(|error| Failure::bad_input("bad-url", format!("`{text}` is not a valid URL: {error}")))?;
     match url.scheme() {
         "http" | "https" => Ok(url),
         other => {
-            Err(Failure::bad_input("bad-url", format!("`{other}://` is no way to reach a server")).hint("write http://HOST:PORT/PATH"))
+            Err(Failure::bad_input("bad-url", format!("unsupported URL scheme `{other}://`")).hint("use http://HOST:PORT/PATH"))
         }
     }
 }
@@ -407,20 +407,20 @@ pub(crate) fn check_offer(version: Option<&str>, era: EraChoice) -> Result<(), F
 }
 
 fn parse_capabilities(text: &str) -> Result<Capabilities, String> {
-    serde_json::from_str(text).map(Capabilities).map_err(|error| format!("no JSON object: {error}"))
+    serde_json::from_str(text).map(Capabilities).map_err(|error| format!("not a JSON object: {error}"))
 }
 
 fn choices(typed: &str, allowed: &[&str]) -> String {
     match suggest::did_you_mean(typed, allowed.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("one of {}", allowed.join(", ")),
+        None => format!("expected one of {}", allowed.join(", ")),
     }
 }
 
 pub(crate) fn parse_variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write it as KEY=VALUE".into()),
+        _ => Err("expected KEY=VALUE".into()),
     }
 }
 
@@ -430,6 +430,6 @@ pub(crate) fn parse_header(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() && name.bytes().all(is_token) && !value.contains(['\r', '\n', '\0']) => {
             Ok((name.to_owned(), value.trim().to_owned()))
         }
-        _ => Err("write it as 'Name: value'".into()),
+        _ => Err("expected 'Name: value'".into()),
     }
 }

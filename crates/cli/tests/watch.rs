@@ -589,7 +589,7 @@ fn a_saved_probe_is_judged_again_without_its_server() {
     let ran = run(folder.path(), &["probe", "--replay", "evidence.json"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stdout);
     assert!(ran.stdout.starts_with("unreachable: "), "{}", ran.stdout);
-    for (text, why) in [("[]", "no saved probe"), ("{\"version\": 99, \"frames\": []}", "a newer mcproof wrote")] {
+    for (text, why) in [("[]", "not a saved probe"), ("{\"version\": 99, \"frames\": []}", "requires a newer mcproof")] {
         std::fs::write(folder.path().join("bad.json"), text).unwrap();
         let ran = run(folder.path(), &["probe", "--replay", "bad.json"]);
         assert!(ran.code == Some(2) && ran.stderr.contains(why), "{text}: {}", ran.stderr);

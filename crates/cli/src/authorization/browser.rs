@@ -26,8 +26,8 @@ impl Person {
     pub(super) fn found() -> Self {
         match (output::stderr_is_terminal(), settings::is_ci()) {
             (true, false) => Self::Present,
-            (_, true) => Self::Absent("the variable CI is set"),
-            (false, false) => Self::Absent("stderr is no terminal"),
+            (_, true) => Self::Absent("CI is set"),
+            (false, false) => Self::Absent("stderr is not a terminal"),
         }
     }
 }
@@ -54,7 +54,7 @@ impl UserAgent for Browser {
     fn is_there(&self) -> Result<(), String> {
         match self.person {
             Person::Present => self.callback().map(drop),
-            Person::Unwanted(flag) => Err(format!("{flag} rules a browser out, and no stored token was taken")),
+            Person::Unwanted(flag) => Err(format!("{flag} prevents a browser login, and no stored token was accepted")),
             Person::Absent(why) => Err(why.to_owned()),
         }
     }
@@ -72,15 +72,15 @@ impl UserAgent for Browser {
             let state = page.url().query_pairs().find(|(name, _)| name == "state").map(|(_, value)| value.into_owned());
             let state = state.ok_or("the page was asked for without a state")?;
             let commands = settings::browsers();
-            let how = if commands.is_empty() { "Open this page" } else { "If no browser opens, go there yourself" };
+            let how = if commands.is_empty() { "Open this page" } else { "If no browser opens, open this page" };
             output::talk(&format!(
-                "The server wants you to sign in. {how}:\n\n  {}\n\nWaiting until you come back to {} (Ctrl-C gives up)\n",
+                "The server requires authorization. {how}:\n\n  {}\n\nWaiting for the redirect to {} (Ctrl-C to cancel)\n",
                 escape(page.url().as_str()),
                 callback.url
             ));
             let opening = async {
                 if !commands.is_empty() && !open(page.url(), commands, &self.guardian).await {
-                    output::talk("No browser could be started: open the page yourself\n");
+                    output::talk("Cannot start a browser: open the page manually\n");
                 }
                 std::future::pending::<()>().await;
             };

@@ -47,8 +47,8 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     printer.settle((|| {
         let (target, rest) = arguments.shared.part(&arguments.words);
         let Some((tool, given)) = rest.split_first() else {
-            return Err(Failure::bad_input("bad-arguments", "no tool is named")
-                .hint("mcproof call TARGET TOOL key=value, or with a command: mcproof call TOOL key=value -- COMMAND"));
+            return Err(Failure::bad_input("bad-arguments", "missing tool name")
+                .hint("usage: mcproof call TARGET TOOL key=value, or mcproof call TOOL key=value -- COMMAND"));
         };
         let mut request = Request::new("tools/call").with("name", tool.as_str());
         request.arguments = arguments::parse(given)?;
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
 }
 
 fn read_arguments(text: &str) -> Result<Map<String, Value>, Failure> {
-    let unreadable = |error: std::io::Error| Failure::bad_input("cannot-read", format!("--args {text} cannot be read: {error}"));
+    let unreadable = |error: std::io::Error| Failure::bad_input("cannot-read", format!("cannot read --args {text}: {error}"));
     let text = match text.strip_prefix('@') {
         Some(path) => std::fs::read_to_string(path).map_err(unreadable)?,
         None if text == "-" => {

@@ -138,8 +138,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         output::talk(&told(&cost));
     }
     for acceptance in &stale {
-        let message = format!("the baseline accepts a finding that is gone: {}, {}", acceptance.rule, acceptance.message);
-        let diagnostic = Diagnostic::warning("stale-acceptance", message).hint("take it out, or run with --update-baseline");
+        let message = format!("baseline accepts a finding that no longer exists: {}, {}", acceptance.rule, acceptance.message);
+        let diagnostic = Diagnostic::warning("stale-acceptance", message).hint("remove it, or use --update-baseline");
         output::talk(&diagnostic::render(&diagnostic, &settings::style()));
     }
     Ok(match (conclusion, written) {
@@ -200,7 +200,7 @@ pub(crate) fn unknown_rule(unknown: UnknownRule) -> Failure {
     let failure = Failure::bad_input("unknown-rule", unknown.to_string());
     match unknown.near {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
-        None => failure.hint("`mcproof explain` lists all rules"),
+        None => failure.hint("list all rules with `mcproof explain`"),
     }
 }
 
@@ -210,7 +210,7 @@ fn told(cost: &hosts::Cost) -> String {
         cost.dearest.as_ref().map(|(name, _)| format!("; most for `{}`, {}", escape(name), cost.dearest_tokens())).unwrap_or_default();
     let hosts::Cost { tools, characters, .. } = cost;
     format!(
-        "the {tools} tools cost about {} tokens in every conversation (estimate: {characters} characters / 4){dearest}\n",
+        "the {tools} tools use about {} tokens in every conversation (estimate: {characters} characters / 4){dearest}\n",
         cost.tokens()
     )
 }
@@ -219,12 +219,12 @@ fn read_baseline(path: &Path, may_be_missing: bool) -> Result<Baseline, Failure>
     if may_be_missing && !path.exists() {
         return Ok(Baseline { version: FORMAT_VERSION, accepted: Vec::new() });
     }
-    let failure = |failure: Failure| failure.hint("--update-baseline writes the file");
+    let failure = |failure: Failure| failure.hint("create the file with --update-baseline");
     read(path).map_err(failure)
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
-    let cannot = |reason: String| Failure::bad_input("cannot-read", format!("{} cannot be read: {reason}", path.display()));
+    let cannot = |reason: String| Failure::bad_input("cannot-read", format!("cannot read {}: {reason}", path.display()));
     let bytes = fs::read(path).map_err(|error| cannot(error.to_string()))?;
     serde_json::from_slice(&bytes).map_err(|error| cannot(error.to_string()))
 }

@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             // The client is gone, which is how it ends a server.
             Err(DemoError::Transport(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Passed),
             Err(error @ DemoError::Bind { .. }) => {
-                Err(Failure::bad_input("cannot-listen", error.to_string()).hint("choose another --port, or 0 for a free one"))
+                Err(Failure::bad_input("cannot-listen", error.to_string()).hint("use another --port, or 0 for a free port"))
             }
             Err(error) => Err(Failure::new(Exit::Failed, Diagnostic::error("demo-failed", error.to_string()))),
         }

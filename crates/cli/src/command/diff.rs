@@ -133,7 +133,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
 pub(super) fn judge(found: &ContractDiff, deny: Deny, format: &FormatArgs) -> Result<Exit, Failure> {
     if found.keys.is_empty() && found.changes.is_empty() {
         let reason = found.not_compared.join("; ");
-        let diagnostic = Diagnostic::error("nothing-in-common", format!("nothing can be compared: {reason}"));
+        let diagnostic = Diagnostic::error("nothing-in-common", format!("nothing to compare: {reason}"));
         return Err(Failure::new(Exit::NothingSelected, diagnostic));
     }
     match (format.json, format.markdown) {
@@ -159,13 +159,13 @@ impl Arguments {
     fn sides(&self) -> Result<(Typed, Typed), Failure> {
         let mut words = self.sides.iter();
         let mut flagged = |flag: &Option<String>, name: &str| match flag {
-            Some(text) => typed(text).map(Some).map_err(|failure| failure.hint(format!("{name} takes a file, a URL, a name or a command"))),
+            Some(text) => typed(text).map(Some).map_err(|failure| failure.hint(format!("{name} accepts a file, a URL, a name or a command"))),
             None => {
                 Ok(words.next().map(|word| if Path::new(word).is_file() { Typed::File(word.clone()) } else { Typed::Word(word.clone()) }))
             }
         };
         let (old, new) = (flagged(&self.old, "--old")?, flagged(&self.new, "--new")?);
-        let too_many = || Failure::bad_input("bad-arguments", "more than two sides are given");
+        let too_many = || Failure::bad_input("bad-arguments", "more than two sides to compare");
         if words.next().is_some() {
             return Err(too_many());
         }
@@ -176,8 +176,8 @@ impl Arguments {
                 Ok((old, Typed::Started(url, self.server.command.clone())))
             }
             (Some(_), Some(_), false) => Err(too_many()),
-            _ => Err(Failure::bad_input("bad-arguments", "two sides are needed")
-                .hint("mcproof diff OLD NEW, mcproof diff OLD -- COMMAND, or --old 'COMMAND' --new 'COMMAND'")),
+            _ => Err(Failure::bad_input("bad-arguments", "missing side to compare")
+                .hint("usage: mcproof diff OLD NEW, mcproof diff OLD -- COMMAND, or mcproof diff --old 'COMMAND' --new 'COMMAND'")),
         }
     }
 
@@ -193,7 +193,7 @@ impl Arguments {
         let mut server = self.server.clone();
         server.command.clear();
         let (name, words) = match side {
-            Typed::File(path) => return Err(Failure::bad_input("bad-arguments", format!("{path} is a file, no server"))),
+            Typed::File(path) => return Err(Failure::bad_input("bad-arguments", format!("{path} is a file, not a server"))),
             Typed::Word(word) => (word.clone(), vec![word.clone()]),
             Typed::Command(command) => {
                 server.command.clone_from(command);
@@ -232,9 +232,9 @@ impl Shown {
 
 /// A side in one word, as a flag takes it.
 fn typed(text: &str) -> Result<Typed, Failure> {
-    let words = shlex::split(text).ok_or_else(|| Failure::bad_input("bad-arguments", format!("`{text}` has a quote that does not end")))?;
+    let words = shlex::split(text).ok_or_else(|| Failure::bad_input("bad-arguments", format!("`{text}` has an unclosed quote")))?;
     match words.as_slice() {
-        [] => Err(Failure::bad_input("bad-arguments", "a side is empty")),
+        [] => Err(Failure::bad_input("bad-arguments", "side to compare is empty")),
         [word] if word.contains("://") => Ok(Typed::Word(word.clone())),
         // A program that lies here is one to run.
         [word] if Path::new(word).is_file() && !is_executable(Path::new(word)) => Ok(Typed::File(word.clone())),

@@ -66,12 +66,12 @@ const MOST_PATHS: usize = 4;
 
 pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     if arguments.server.capabilities.is_some() {
-        let failure = Failure::bad_input("bad-flag", "`--capabilities` cannot be written into a suite, which declares what it answers");
-        return Err(failure.hint("add `answers:` to the suite, by hand"));
+        let failure = Failure::bad_input("bad-flag", "`--capabilities` cannot be written to a suite, which declares client responses instead");
+        return Err(failure.hint("add `answers:` to the suite"));
     }
     if arguments.server.launch == host::Style::Host {
-        let failure = Failure::bad_input("bad-flag", "`--launch host` cannot be written into a suite, which is started as from a shell");
-        return Err(failure.hint("leave it out, and give it to `mcproof test`"));
+        let failure = Failure::bad_input("bad-flag", "`--launch host` cannot be written to a suite");
+        return Err(failure.hint("omit it, and pass it to `mcproof test`"));
     }
     let restriction = arguments.server.restriction()?;
     let permit = |path: &Path| {
@@ -100,42 +100,42 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     let mut suite = starter::write(&interviewed, &reaching, &surroundings, files::SCHEMA);
     suite.text = surroundings.secrets.text(&suite.text).into_owned();
     if suite.tests == 0 {
-        let diagnostic = Diagnostic::error("no-test", "no test could be written: a suite cannot reach the server as it was reached now");
+        let diagnostic = Diagnostic::error("no-test", "no test could be written: the suite cannot reach the server");
         return Err(Failure::new(
             Exit::Failed,
-            diagnostic.hint("if `${port}` stands in the URL, it has to stand in the command or in -e, too"),
+            diagnostic.hint("if the URL contains `${port}`, the command or -e must contain it as well"),
         ));
     }
     let suite_file = format!("{name}.mcproof.yaml");
     let mut planned = vec![
         Planned { path: suite_file.clone().into(), text: suite.text.clone(), about: described(&suite) },
-        Planned { path: files::SCHEMA.into(), text: format!("{:#}\n", suite_schema()), about: "the format of suites, for editors".into() },
+        Planned { path: files::SCHEMA.into(), text: format!("{:#}\n", suite_schema()), about: "schema of suites, for editors".into() },
     ];
-    output::talk("locking what it promises to each kind of client …\n");
+    output::talk("locking the contract for each client kind …\n");
     let locked = match lock(arguments, &resolved, &reaching, watching) {
         Ok(Ok(locked)) => Some(locked),
         Ok(Err(exit)) => return Ok(exit),
         Err(failure) => {
             printing::tell(&failure);
-            output::talk(&format!("{LOCK} is left out: the suite does not need it\n"));
+            output::talk(&format!("skipped {LOCK}: the suite does not need it\n"));
             None
         }
     };
     let verifies = locked.as_ref().is_some_and(|locked| locked.can_be_verified);
-    planned.extend(locked.map(|locked| Planned { path: LOCK.into(), text: locked.text, about: "what the server promises".into() }));
+    planned.extend(locked.map(|locked| Planned { path: LOCK.into(), text: locked.text, about: "contract of the server".into() }));
     planned.extend(files::scaffold(&arguments.dir, &Scaffold { suite: &suite_file, variables: &reaching.variables, verifies }));
     planned.iter().try_for_each(|file| permit(&arguments.dir.join(&file.path)))?;
     let told = files::write(&arguments.dir, &planned, arguments.force)?;
     output::show(&told)?;
     if !reaching.variables.is_empty() {
         let names = reaching.variables.join(", ");
-        output::talk(&format!("set {names} before `mcproof test`: what was given for the server stands in no file\n"));
+        output::talk(&format!("set {names} before `mcproof test`: the values are not written to any file\n"));
     }
     let folder =
         if arguments.dir == here || arguments.dir == Path::new(".") { String::new() } else { format!(" {}", arguments.dir.display()) };
-    output::talk(&format!("next: `mcproof test{folder}` runs it\n"));
+    output::talk(&format!("next: run `mcproof test{folder}`\n"));
     if suite.has_bad_lists {
-        output::talk("a list of the server has items without a name, or two with the same: no test holds it, `mcproof check` tells more\n");
+        output::talk("a list of the server has items without a name or with the same name, and is not tested; see `mcproof check`\n");
     }
     Ok(Exit::Passed)
 }
@@ -144,7 +144,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
 /// ended it. The trace is that of the first visit, which asks all that the second one asks.
 fn visit_twice(resolved: Resolved, interview: &Interview, watching: Watching) -> Result<Result<(Resolved, Interviewed), Exit>, Failure> {
     let mut said: Option<Interviewed> = None;
-    output::talk("asking the server what it offers, and for an answer of each tool that may be called …\n");
+    output::talk("exploring the server and calling allowed tools …\n");
     let mut status = Status::new(watching);
     let exit = conversation::hold(&resolved, watching, async |session| {
         let asked = starter::interview(session, interview, &mut told(&mut status)).await;
@@ -155,8 +155,8 @@ fn visit_twice(resolved: Resolved, interview: &Interview, watching: Watching) ->
                 oddities::judge(session, resolved.oddities)?;
                 session.settle().await;
                 if let Some(closed) = session.closed_because() {
-                    let message = format!("{closed} while it was asked: what it has not answered is only listed");
-                    let warning = Diagnostic::warning("server-gone", message).hint("`mcproof call` shows which tool it does not survive");
+                    let message = format!("{closed} during exploration: items without a response are only listed");
+                    let warning = Diagnostic::warning("server-gone", message).hint("find the tool that causes it with `mcproof call`");
                     let evidence = engine::evidence(&session.tap().transcript(), None);
                     output::talk(&diagnostic::render(&warning.evidence(evidence), &settings::style()));
                 }
@@ -170,7 +170,7 @@ fn visit_twice(resolved: Resolved, interview: &Interview, watching: Watching) ->
         }
     })?;
     let (Some(mut interviewed), Exit::Passed) = (said, exit) else { return Ok(Err(exit)) };
-    output::talk("asking all of it again, in a new session, to see what changes by itself …\n");
+    output::talk("repeating all requests in a new session to find values that differ …\n");
     std::thread::sleep(PAUSE);
     let resolved = Resolved { trace: None, ..resolved };
     let exit = conversation::hold(&resolved, watching, async |session| {
@@ -218,9 +218,9 @@ impl Arguments {
 
 fn described(suite: &StarterSuite) -> String {
     let StarterSuite { tests, called, listed, to_review, .. } = suite;
-    let are = if *called == 1 { "tool is" } else { "tools are" };
-    let say = if *to_review == 1 { "test says" } else { "tests say" };
-    format!("{tests} tests; {called} {are} called, {listed} only listed; {to_review} {say} `review`")
+    let are = if *called == 1 { "tool" } else { "tools" };
+    let say = if *to_review == 1 { "test" } else { "tests" };
+    format!("{tests} tests; {called} {are} called, {listed} only listed; {to_review} {say} marked `review`")
 }
 
 /// The server's own name, as a part of the names of files.

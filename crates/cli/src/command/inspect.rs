@@ -110,8 +110,8 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         if let [first, second, ..] = arguments.words.as_slice()
             && first.contains("://")
         {
-            return Err(Failure::bad_input("bad-arguments", format!("`{second}` follows a URL, which is a server by itself"))
-                .hint("put `--` before a command that starts the server at that URL"));
+            return Err(Failure::bad_input("bad-arguments", format!("unexpected `{second}` after a URL"))
+                .hint("put `--` before the command that starts the server at that URL"));
         }
         let mut resolved = arguments.shared.target.resolve(&arguments.words, Words::NameOrCommand)?;
         // Who asks for `initialize` means the era that has it.
@@ -160,16 +160,16 @@ impl Arguments {
             "logging/setLevel" => request = self.with(request, "level", "--log-level", self.log_level.as_deref())?,
             "completion/complete" => request = self.completion(request)?,
             _ if method.starts_with("notifications/") => {
-                return Err(Failure::unsupported(format!("`{method}` is a notification, which this version cannot send")));
+                return Err(Failure::unsupported(format!("`{method}` is a notification; sending notifications is not supported")));
             }
             _ if method.starts_with("servers/") => {
-                return Err(Failure::unsupported("this version has no catalog of servers").hint("name servers in .mcp.json"));
+                return Err(Failure::unsupported("server catalogs are not supported").hint("add the servers to .mcp.json"));
             }
             _ if self.params.is_none() && !METHODS.contains(&method) => {
                 // Any method may be sent; but a slip of the fingers would only earn "method not found".
                 if let Some(near) = suggest::did_you_mean(method, METHODS) {
-                    return Err(Failure::bad_input("unknown-method", format!("there is no method `{method}`"))
-                        .hint(format!("did you mean `{near}`? To send it all the same, add --params '{{}}'")));
+                    return Err(Failure::bad_input("unknown-method", format!("unknown method `{method}`"))
+                        .hint(format!("did you mean `{near}`? To send it anyway, add --params '{{}}'")));
                 }
             }
             _ => {}
@@ -186,23 +186,23 @@ impl Arguments {
             Some(value) => Ok(request.with(key, value)),
             // Whoever writes the parameters by hand may want to send wrong ones.
             None if self.params.is_some() => Ok(request),
-            None => Err(Failure::bad_input("bad-arguments", format!("{} needs {flag}", self.method()))),
+            None => Err(Failure::bad_input("bad-arguments", format!("{} requires {flag}", self.method()))),
         }
     }
 
     fn completion(&self, request: Request) -> Result<Request, Failure> {
-        let wrong = |message: &str| Failure::bad_input("bad-arguments", message).hint("--ref prompt:NAME --argument KEY=VALUE");
+        let wrong = |message: &str| Failure::bad_input("bad-arguments", message).hint("use --ref prompt:NAME --argument KEY=VALUE");
         if self.params.is_some() && self.reference.is_none() && self.argument.is_none() {
             return Ok(request);
         }
-        let reference = self.reference.as_deref().ok_or_else(|| wrong("completion/complete needs --ref"))?;
+        let reference = self.reference.as_deref().ok_or_else(|| wrong("completion/complete requires --ref"))?;
         let reference = match reference.split_once(':') {
             Some(("prompt", name)) => json!({ "type": "ref/prompt", "name": name }),
             Some(("resource", uri)) => json!({ "type": "ref/resource", "uri": uri }),
-            _ => return Err(wrong("--ref is neither prompt:NAME nor resource:URI")),
+            _ => return Err(wrong("--ref must be prompt:NAME or resource:URI")),
         };
-        let argument = self.argument.as_deref().ok_or_else(|| wrong("completion/complete needs --argument"))?;
-        let (name, value) = argument.split_once('=').ok_or_else(|| wrong("--argument has no `=`"))?;
+        let argument = self.argument.as_deref().ok_or_else(|| wrong("completion/complete requires --argument"))?;
+        let (name, value) = argument.split_once('=').ok_or_else(|| wrong("--argument must be KEY=VALUE"))?;
         Ok(request.with("ref", reference).with("argument", json!({ "name": name, "value": value })))
     }
 
@@ -216,7 +216,7 @@ impl Arguments {
         }
         match request.params.entry("_meta").or_insert_with(|| json!({})) {
             Value::Object(meta) => meta.extend(entries),
-            _ => return Err(Failure::bad_input("bad-arguments", "`_meta` in --params is no object")),
+            _ => return Err(Failure::bad_input("bad-arguments", "`_meta` in --params is not an object")),
         }
         Ok(())
     }

@@ -75,7 +75,7 @@ fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     let earlier = match fs::read_to_string(path) {
         Ok(text) => Some((contracts::read_lock(path, &text)?, text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(Failure::bad_input("cannot-read", format!("{} cannot be read: {error}", path.display()))),
+        Err(error) => return Err(Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()))),
     };
     let visitors = arguments.clients.visitors(&arguments.server)?;
     let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?.judged(arguments.strict);
@@ -96,13 +96,13 @@ fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     let text = contract::write(&lock);
     let mut told: String = taken.iter().map(|(key, contract)| described(key, contract)).collect();
     if earlier.as_ref().is_some_and(|(_, known)| *known == text) {
-        told += &format!("{} is as it should be: nothing changed\n", path.display());
+        told += &format!("{} is up to date\n", path.display());
     } else {
         replace(path, &text)?;
-        told += &format!("{} is written\n", path.display());
+        told += &format!("wrote {}\n", path.display());
     }
     if lock.target.is_none() && arguments.names_a_server() {
-        told += "it does not say how to reach the server, because that holds a secret: `lock --verify` has to be told\n";
+        told += "the lock does not record the server, because its command or URL contains a secret: pass the server to `lock --verify`\n";
     }
     output::show(&told)?;
     Ok(Exit::Passed)
@@ -122,22 +122,22 @@ fn tell_changes(arguments: &Arguments, promised: &Contracts, taken: &Contracts) 
     }
     let lost: Vec<&str> = promised.keys().filter(|key| !taken.contains_key(*key)).map(String::as_str).collect();
     let reason = match (found.reaches(ChangeLevel::Breaking), lost.as_slice()) {
-        (true, _) => "the server breaks what it promises".to_owned(),
+        (true, _) => "the server has breaking changes".to_owned(),
         (false, []) => return Ok(()),
-        (false, lost) => format!("it would no longer hold {}", lost.join(", ")),
+        (false, lost) => format!("it would lose {}", lost.join(", ")),
     };
     if arguments.update {
         return Ok(());
     }
-    let diagnostic = Diagnostic::error("lock-broken", format!("{shown} is left as it is: {reason}"));
-    Err(Failure::new(Exit::Failed, diagnostic.hint("`mcproof lock --update` writes it all the same")))
+    let diagnostic = Diagnostic::error("lock-broken", format!("{shown} was not modified: {reason}"));
+    Err(Failure::new(Exit::Failed, diagnostic.hint("write it anyway with `mcproof lock --update`")))
 }
 
 fn verify(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     let path = &arguments.output;
     let shown = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|error| {
-        Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")).hint("`mcproof lock TARGET` writes it")
+        Failure::bad_input("cannot-read", format!("cannot read {shown}: {error}")).hint("create it with `mcproof lock TARGET`")
     })?;
     let lock = contracts::read_lock(path, &text)?;
     let identity = arguments.clients.identity.as_deref();
@@ -147,8 +147,8 @@ fn verify(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
         promised.retain(|key, _| wanted.contains(key));
     }
     if promised.is_empty() {
-        let whom = identity.map_or("nobody in particular".to_owned(), |identity| format!("`{identity}`"));
-        return Err(Failure::bad_input("nothing-locked", format!("{shown} holds no such contract, for {whom}"))
+        let whom = identity.map_or("no identity".to_owned(), |identity| format!("`{identity}`"));
+        return Err(Failure::bad_input("nothing-locked", format!("{shown} has no matching contract for {whom}"))
             .hint("lock it first, with the same --as and --identity"));
     }
     let visitors = visitors_of(&promised)?;
@@ -188,7 +188,7 @@ fn place_of_target(lock: &str, text: &str) -> Place {
 pub(super) fn out_of_reach(contracts: &mut Contracts, transport: TransportKind) -> Vec<String> {
     let is_reached =
         |key: &String| transport != TransportKind::Sse || Visitor::of_key(key).is_ok_and(|(visitor, _)| visitor.era == Era::Legacy);
-    let unseen = contracts.keys().filter(|key| !is_reached(key)).map(|key| format!("HTTP+SSE shows nothing of `{key}`")).collect();
+    let unseen = contracts.keys().filter(|key| !is_reached(key)).map(|key| format!("`{key}` is not reachable over HTTP+SSE")).collect();
     contracts.retain(|key, _| is_reached(key));
     unseen
 }
@@ -272,7 +272,7 @@ impl Arguments {
             Some(locked) if !self.names_a_server() => locked,
             _ => {
                 let resolved = self.server.resolve(self.target.as_slice(), Words::Name);
-                let hint = format!("{lock} does not say how to reach the server: give a URL, or a command after `--`");
+                let hint = format!("{lock} does not record the server: pass a URL, or a command after `--`");
                 let resolved = if self.names_a_server() { resolved } else { resolved.map_err(|failure| failure.hint(hint)) };
                 return Ok((resolved?, self.name()));
             }
@@ -289,8 +289,8 @@ impl Arguments {
         for wanted in locked.variables.iter().filter(|wanted| !server.env.iter().any(|(known, _)| known == *wanted)) {
             // A variable of our own environment is the server's as well.
             if settings::variable(wanted).is_none() {
-                return Err(Failure::bad_input("variable-missing", format!("{lock} was written with the variable `{wanted}` set"))
-                    .hint(format!("set it, or give it: -e {wanted}=…")));
+                return Err(Failure::bad_input("variable-missing", format!("{lock} requires the variable `{wanted}`, which is not set"))
+                    .hint(format!("set it, or pass -e {wanted}=…")));
             }
         }
         server.cwd = server.cwd.or_else(|| locked.folder.as_ref().map(PathBuf::from));

@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let limits = arguments.limits.limits()?;
-    let binary = settings::own_binary().ok_or_else(|| Failure::bad_input("no-binary", "the system does not tell where mcproof lies"))?;
+    let binary = settings::own_binary().ok_or_else(|| Failure::bad_input("no-binary", "cannot find the mcproof executable"))?;
     conversation::run(async {
         let mut interrupts = Interrupts::new()?;
         let mut stopped = None;
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         match served {
             // A client that is gone has ended us, as clients do.
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                Err(Failure::new(Exit::Failed, Diagnostic::error("transport-failed", format!("the pipe to the client broke: {error}"))))
+                Err(Failure::new(Exit::Failed, Diagnostic::error("transport-failed", format!("connection to the client failed: {error}"))))
             }
             _ => Ok(stopped.unwrap_or(Exit::Passed)),
         }

@@ -106,11 +106,11 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
 fn promise(path: &Path, resolved: &Resolved) -> Result<Promise, Failure> {
     let shown = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")).hint("`mcproof lock TARGET` writes it")
+        Failure::bad_input("cannot-read", format!("cannot read {shown}: {error}")).hint("create it with `mcproof lock TARGET`")
     })?;
     let lock = contracts::read_lock(path, &text)?;
     Promise::choose(&shown, &lock, &resolved.target, resolved.options.era).ok_or_else(|| {
-        let failure = Failure::bad_input("nothing-locked", format!("{shown} holds no contract for this transport and era"));
+        let failure = Failure::bad_input("nothing-locked", format!("{shown} has no contract for this transport and era"));
         failure.hint("lock it first, with the same --transport and --era")
     })
 }
@@ -118,8 +118,8 @@ fn promise(path: &Path, resolved: &Resolved) -> Result<Promise, Failure> {
 impl Arguments {
     fn plan(&self, resolved: &Resolved) -> Result<ProbePlan, Failure> {
         if self.min_days.is_some() && !resolved.target.is_over_tls() {
-            let failure = Failure::bad_input("no-certificate", "--min-days needs an https:// URL: nothing else has a certificate");
-            return Err(failure.hint("leave it out"));
+            let failure = Failure::bad_input("no-certificate", "--min-days requires an https:// URL");
+            return Err(failure.hint("omit --min-days"));
         }
         let name = match (&self.target, &self.server.server, &resolved.target) {
             (Some(name), _, _) | (None, Some(name), _) => name.clone(),

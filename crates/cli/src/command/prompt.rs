@@ -36,8 +36,8 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     printer.settle((|| {
         let (target, rest) = arguments.shared.part(&arguments.words);
         let Some((name, given)) = rest.split_first() else {
-            return Err(Failure::bad_input("bad-arguments", "no prompt is named")
-                .hint("mcproof prompt TARGET NAME key=value, or with a command: mcproof prompt NAME key=value -- COMMAND"));
+            return Err(Failure::bad_input("bad-arguments", "missing prompt name")
+                .hint("usage: mcproof prompt TARGET NAME key=value, or mcproof prompt NAME key=value -- COMMAND"));
         };
         let given = arguments::to_strings(&arguments::parse(given)?);
         let mut request = Request::new("prompts/get").with("name", name.as_str());

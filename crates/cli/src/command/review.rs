@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     permit(arguments, &suites)?;
     let waiting = snapshot::waiting(&suites).map_err(|reason| Failure::bad_input("snapshot-unusable", reason))?;
     if waiting.is_empty() {
-        output::show("no snapshot waits for a review\n")?;
+        output::show("no snapshots to review\n")?;
         return Ok(Exit::Passed);
     }
     let decide: &mut dyn FnMut(&Pending) -> io::Result<Decision> = match (arguments.accept, arguments.reject) {
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         }
     }
     let left = total - accepted - rejected;
-    output::show(&format!("{accepted} accepted, {rejected} rejected, {left} waiting\n"))?;
+    output::show(&format!("{accepted} accepted, {rejected} rejected, {left} pending\n"))?;
     Ok(if left == 0 { Exit::Passed } else { Exit::Failed })
 }
 
@@ -87,8 +87,8 @@ fn permit(arguments: &Arguments, suites: &[PathBuf]) -> Result<(), Failure> {
 fn describe(pending: &Pending) -> Diagnostic {
     let file = pending.file.display();
     let message = match pending.reviewed {
-        Some(_) => format!("the snapshot {file} would change"),
-        None => format!("the snapshot {file} is new"),
+        Some(_) => format!("snapshot {file} differs"),
+        None => format!("snapshot {file} is new"),
     };
     let actual = serde_json::to_string_pretty(&pending.now).ok();
     let differences = pending.differences();

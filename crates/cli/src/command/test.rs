@@ -215,8 +215,8 @@ impl Arguments {
             Some(exit) => exit,
             // Tests that were all left out prove nothing.
             None if counts == (Counts { skipped: counts.skipped, ..Counts::default() }) && counts.skipped > 0 => {
-                let diagnostic = Diagnostic::error("nothing-tested", "every test was skipped, so that nothing was tested");
-                printing::tell(&Failure::new(Exit::NothingSelected, diagnostic.hint("look at the reasons above, and at `skip_if`")));
+                let diagnostic = Diagnostic::error("nothing-tested", "all tests were skipped, so nothing was tested");
+                printing::tell(&Failure::new(Exit::NothingSelected, diagnostic.hint("see the reasons above, and `skip_if`")));
                 Exit::NothingSelected
             }
             None if counts.failed == 0 && counts.cancelled == 0 => match written {

@@ -74,7 +74,7 @@ impl Drive {
                     let wait = if params.wait == Some(true) { WaitFor::Answer } else { WaitFor::Nothing };
                     session.send_bytes(bytes.as_bytes().to_vec(), wait, deadline).await
                 }
-                _ => return Err(Trouble::bad("bad-params", "either `message` or `bytes` has to be there")),
+                _ => return Err(Trouble::bad("bad-params", "`message` or `bytes` is required, but not both")),
             };
             match sent {
                 Ok(reply) => Ok(reply),

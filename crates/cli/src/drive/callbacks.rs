@@ -80,7 +80,7 @@ impl Callbacks {
         self.0.outlet.send(envelope::request(&id, "session/ask", &question));
         let outcome = tokio::time::timeout(patience, answer).await;
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        let silent = || RpcError { code: INTERNAL_ERROR, message: format!("the test gave no answer to {}", question.method), data: None };
+        let silent = || RpcError { code: INTERNAL_ERROR, message: format!("the test sent no response to {}", question.method), data: None };
         outcome.ok().and_then(Result::ok).unwrap_or_else(|| Err(silent()))
     }
 }
@@ -110,5 +110,5 @@ fn read_sampling(value: Value) -> Result<Sampling, Trouble> {
 }
 
 fn wrong(name: &str, expected: &str) -> Trouble {
-    Trouble::bad("bad-answers", format!("`answers.{name}` has to be {expected}, or `callback`"))
+    Trouble::bad("bad-answers", format!("`answers.{name}` must be {expected}, or `callback`"))
 }

@@ -37,7 +37,7 @@ impl Embedded {
         let idle = Arc::new(Idle::default());
         let told = Arc::clone(&idle);
         let runtime = Builder::new_current_thread().enable_time().on_thread_park(move || told.tell()).build();
-        let runtime = runtime.map_err(|error| format!("the system gives no resources: {error}"))?;
+        let runtime = runtime.map_err(|error| format!("cannot start the async runtime: {error}"))?;
         let drive = Drive { passing: Some(RefCell::default()), ..Drive::new(Outlet::kept(), Targets::relays_only()) };
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&woken));

@@ -32,7 +32,7 @@ impl Drive {
                 (seat.tap.clone(), seat.faults().await)
             }
             (None, Some(server)) => (self.servers.tap(server)?, Vec::new()),
-            _ => return Err(Trouble::bad("bad-params", "either `session` or `server` has to be there")),
+            _ => return Err(Trouble::bad("bad-params", "`session` or `server` is required, but not both")),
         };
         let mut transcript = tap.transcript();
         if let Some(since) = params.since {
@@ -58,7 +58,7 @@ impl Drive {
             (None, Some(result)) => Payload::from_call_result(result),
             // An absent value and `null` look alike.
             (None, None) => Payload::of(Value::Null),
-            _ => return Err(Trouble::bad("bad-params", "either `value` or `result` has to be there")),
+            _ => return Err(Trouble::bad("bad-params", "`value` or `result` is required, but not both")),
         };
         let what = params.what.as_deref().unwrap_or("answer");
         let found = judge::expect(&params.expectation, &payload, what, params.vars.as_ref()).map_err(Trouble::bad_input)?;
@@ -71,7 +71,7 @@ impl Drive {
             found.evidence = Some(diagnosis::evidence(&transcript, params.frame.map(FrameId)));
         }
         if found.hint.is_none() && found.differences.iter().any(|difference| difference.actual.contains(REDACTED)) {
-            found.hint = Some("a secret is redacted in what the server said: open the session with `show_secrets` to compare it".into());
+            found.hint = Some("a secret is redacted in the response: open the session with `show_secrets` to compare it".into());
         }
         let text = diagnostic::render(&found, &self.style.get());
         Ok(Expected { ok: false, differences: found.differences.clone(), diagnostic: Some(found), text: Some(text) })
@@ -103,7 +103,7 @@ impl Drive {
         let (target, takes) = match (&params.target, &params.session) {
             (Some(target), None) => (name_of(target), context.unless_cancelled(self.explore(target, &params)).await?),
             (None, Some(session)) => (session.clone(), vec![self.take(session).await?]),
-            _ => return Err(Trouble::bad("bad-params", "either `target` or `session` has to be there")),
+            _ => return Err(Trouble::bad("bad-params", "`target` or `session` is required, but not both")),
         };
         let mut report = rules::report(target, &chosen, takes, params.strict);
         let style = self.style.get();
@@ -128,7 +128,7 @@ impl Drive {
         if target.relay.is_some() {
             return Err(Trouble::bad(
                 "bad-target",
-                "a server behind a relay cannot be explored: give its `session`, whose wire is judged then",
+                "a server behind a relay cannot be explored: pass its `session` to judge its traffic",
             ));
         }
         let address = target.spawned.as_ref().map(|spawned| self.servers.address(spawned, target.path.as_deref())).transpose()?;
@@ -176,7 +176,7 @@ impl Drive {
         };
         let taken = self.contract(ContractParams { session: params.session.clone(), timeout_ms: params.timeout_ms }, context).await?;
         let Some(diff) = contract::kept(&locked, &params.lock, &(taken.key, taken.contract), &params.session) else {
-            let message = format!("{} has no contract with a client of this era", params.lock);
+            let message = format!("{} has no contract for this era", params.lock);
             return Err(Trouble::bad("nothing-locked", message));
         };
         let is_broken = match params.deny {

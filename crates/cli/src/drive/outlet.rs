@@ -65,7 +65,7 @@ impl Outlet {
             }
         };
         let started = std::thread::Builder::new().name("outlet".into()).spawn(writes);
-        started.map_err(|error| Failure::bad_input("no-thread", format!("the system gives no thread: {error}")))?;
+        started.map_err(|error| Failure::bad_input("no-thread", format!("cannot start a thread: {error}")))?;
         let outlet = Self { lines: Some(lines), state };
         tokio::spawn(outlet.clone().write_turns(output::stdout_is_pipe()));
         Ok(outlet)

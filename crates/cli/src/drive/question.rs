@@ -219,7 +219,7 @@ impl Asking {
         let Payload { value: payload, text, .. } = Payload::from_call_result(&read);
         let is_error = read.get("isError") == Some(&Value::Bool(true));
         if is_error && raises_errors {
-            let message = format!("the tool `{tool}` failed: {}", text.as_deref().unwrap_or("it says nothing"));
+            let message = format!("tool `{tool}` failed: {}", text.as_deref().unwrap_or("no text"));
             let diagnostic = Diagnostic::error("unexpected-outcome", message);
             let evidence = diagnosis::evidence(&seat.tap.transcript(), Some(frame));
             return Err(Trouble::failed_tool(diagnostic.evidence(evidence), read.into_owned()));
@@ -234,7 +234,7 @@ pub(super) async fn unanswered(failure: &CallFailure, method: &str, session: &Se
 }
 
 pub(super) fn refused(error: &RpcError, method: &str, frame: FrameId, seat: &Seat) -> Trouble {
-    let message = format!("server refused `{method}`: {error}");
+    let message = format!("server returned an error for `{method}`: {error}");
     let evidence = diagnosis::evidence(&seat.tap.transcript(), Some(frame));
     Trouble::refused(Diagnostic::error("rpc-error", message).evidence(evidence), seat.redaction.value(error.to_value()))
 }

@@ -43,7 +43,7 @@ impl Relays {
     pub(super) fn open(&self, session: &str, form: RelayForm, outlet: &Outlet, tap: &Tap) -> Result<Ends, Trouble> {
         let mut relays = self.0.borrow_mut();
         if relays.contains_key(session) {
-            return Err(Trouble::bad("name-taken", format!("the session `{session}` is being closed: wait for the answer to `close`")));
+            return Err(Trouble::bad("name-taken", format!("session `{session}` is being closed: wait for the response to `close`")));
         }
         let (bytes, received) = mpsc::unbounded_channel();
         let quoted = serde_json::to_string(session).expect("a text is JSON");
@@ -67,7 +67,7 @@ impl Relays {
                 }
                 [message.get().as_bytes(), b"\n"].concat()
             }
-            _ => return Err(Trouble::bad("bad-params", "either `data` or `message` has to be there")),
+            _ => return Err(Trouble::bad("bad-params", "`data` or `message` is required, but not both")),
         };
         let inlet = inlet?;
         // What comes later must not overtake it.
@@ -83,7 +83,7 @@ impl Relays {
         let mut relays = self.0.borrow_mut();
         let inlet = relays.get_mut(&closed.session).ok_or_else(|| Trouble::gone("session with a relay", &closed.session))?;
         if let Some(reason) = closed.reason {
-            inlet.tap.note(format!("the server hung up: {reason}"));
+            inlet.tap.note(format!("server closed the connection: {reason}"));
         }
         inlet.bytes = None;
         Ok(())

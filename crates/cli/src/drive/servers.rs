@@ -27,10 +27,10 @@ impl Servers {
             Some(Place::Running { url, .. }) => match path.map(|path| url.join(path)) {
                 None => Ok(url.to_string()),
                 Some(Ok(joined)) => Ok(joined.to_string()),
-                Some(Err(error)) => Err(Trouble::bad("bad-url", format!("`path` cannot be used: {error}"))),
+                Some(Err(error)) => Err(Trouble::bad("bad-url", format!("`path` is not valid: {error}"))),
             },
             Some(Place::Starting) => {
-                Err(Trouble::bad("not-ready", format!("the server `{name}` is being started: wait for the answer to `spawn`")))
+                Err(Trouble::bad("not-ready", format!("server `{name}` is being started: wait for the response to `spawn`")))
             }
             None => Err(Trouble::gone("server", name)),
         }
@@ -57,12 +57,12 @@ impl Drive {
     pub(super) async fn spawn(&self, params: SpawnParams) -> Result<Spawned, Trouble> {
         let SpawnParams { server, command, url, env, cwd, port_from, timeouts } = params;
         if server.is_empty() || command.is_empty() || url.is_empty() {
-            return Err(Trouble::bad("bad-params", "`spawn` needs a `server` (the name that it is to have), a `command` and a `url`"));
+            return Err(Trouble::bad("bad-params", "`spawn` requires `server` (its name), `command` and `url`"));
         }
         let wanted = DriveTarget { command, env, cwd, port_from, url: Some(url), ..DriveTarget::default() };
         let Resolved { target, options, secrets, tap: bounds, .. } = self.targets.resolve(&wanted, None, EraName::Auto, None, &timeouts)?;
         if self.servers.0.borrow().contains_key(&server) {
-            return Err(Trouble::bad("name-taken", format!("there is a server `{server}` already")));
+            return Err(Trouble::bad("name-taken", format!("server `{server}` already exists")));
         }
         self.servers.0.borrow_mut().insert(server.clone(), Place::Starting);
         let started = Instant::now();

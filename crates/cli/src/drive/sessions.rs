@@ -95,10 +95,10 @@ impl Drive {
             show_secrets,
         } = params;
         if name.is_empty() {
-            return Err(Trouble::bad("bad-params", "`session` is empty: it is the name that the session is to have"));
+            return Err(Trouble::bad("bad-params", "`session` is empty: it must be the name of the new session"));
         }
         if self.sessions.open.borrow().contains_key(&name) {
-            return Err(Trouble::bad("name-taken", format!("there is a session `{name}` already")));
+            return Err(Trouble::bad("name-taken", format!("session `{name}` already exists")));
         }
         let version = protocol_version.as_deref();
         let resolved = match (&target.spawned, target.relay) {

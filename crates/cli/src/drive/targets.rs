@@ -57,7 +57,7 @@ impl Targets {
     ) -> Result<Resolved, Trouble> {
         check_names(wanted)?;
         if self.reach == Reach::Relays {
-            return Err(Trouble::bad("bad-target", "here only a `relay` can be a target: everything else needs `mcproof drive`"));
+            return Err(Trouble::bad("bad-target", "only a `relay` can be a target here: all others require `mcproof drive`"));
         }
         let mut arguments = self.common(era, version, timeouts)?;
         arguments.cwd = wanted.cwd.as_ref().map(Into::into);
@@ -96,7 +96,7 @@ impl Targets {
             let found = locate_by(pattern, template).map_err(|reason| Trouble::bad("bad-regex", format!("`port_from`: {reason}")))?;
             match &mut resolved.target {
                 Target::Http { locate, launch: Some(_), .. } => *locate = Some(found),
-                _ => return Err(Trouble::bad("bad-target", "`port_from` needs a `command` and a `url`")),
+                _ => return Err(Trouble::bad("bad-target", "`port_from` requires `command` and `url`")),
             }
         }
         Ok(resolved)
@@ -148,7 +148,7 @@ impl Targets {
 
     /// A port that no other server of this driver was given.
     fn free_port(&self) -> Result<u16, Trouble> {
-        let failed = |error: std::io::Error| Trouble::bad("no-port", format!("no port is free: {error}"));
+        let failed = |error: std::io::Error| Trouble::bad("no-port", format!("no free port: {error}"));
         // Kept until a new one is found, so that the system does not offer the same one again.
         let mut tried = Vec::new();
         loop {
@@ -174,7 +174,7 @@ fn check_names(wanted: &DriveTarget) -> Result<(), Trouble> {
     let named: Vec<&str> = named.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect();
     if named.len() != 1 {
         let found = if named.is_empty() { "none".to_owned() } else { named.join(" and ") };
-        let message = format!("a target has one of `command`, `url`, `spawned`, `server` and `relay`; found {found}");
+        let message = format!("a target requires one of `command`, `url`, `spawned`, `server` and `relay`; found {found}");
         return Err(Trouble::bad("bad-target", message));
     }
     Ok(())
@@ -191,7 +191,7 @@ struct Filled {
 pub(super) fn duration(name: &str, milliseconds: Option<f64>, usual: Duration) -> Result<Duration, Trouble> {
     let Some(milliseconds) = milliseconds else { return Ok(usual) };
     Duration::try_from_secs_f64(milliseconds / 1e3)
-        .map_err(|_| Trouble::bad("bad-duration", format!("`{name}` has to be a number of milliseconds, found {milliseconds}")))
+        .map_err(|_| Trouble::bad("bad-duration", format!("`{name}` must be a number of milliseconds, found {milliseconds}")))
 }
 
 fn pairs(map: &BTreeMap<String, String>) -> Vec<(String, String)> {

@@ -62,11 +62,11 @@ impl Trouble {
     pub(super) fn no_method(method: &str) -> Self {
         let near = crate::suggest::did_you_mean(method, mcproof_record::drive::METHODS.iter().copied());
         let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        Self::plain(-32601, format!("there is no method `{method}`{near}"))
+        Self::plain(-32601, format!("unknown method `{method}`{near}"))
     }
 
     pub(super) fn other_protocol(wanted: u32) -> Self {
-        Self::new(Kind::OtherProtocol, format!("the driver speaks version {wanted} of the protocol, this is version {PROTOCOL}"))
+        Self::new(Kind::OtherProtocol, format!("the client requires protocol version {wanted}, but this mcproof supports version {PROTOCOL}"))
     }
 
     /// The params are not those of the method.
@@ -110,12 +110,12 @@ impl Trouble {
     pub(super) fn closed(session: &str) -> Self {
         Self::diagnosed(
             Kind::Unanswered,
-            vec![Diagnostic::error("session-closed", format!("the session `{session}` was closed meanwhile"))],
+            vec![Diagnostic::error("session-closed", format!("session `{session}` was closed during the request"))],
         )
     }
 
     pub(super) fn gone(what: &str, name: &str) -> Self {
-        let message = if name.is_empty() { format!("no {what} is named") } else { format!("there is no {what} `{name}`") };
+        let message = if name.is_empty() { format!("missing {what} name") } else { format!("unknown {what} `{name}`") };
         Self::new(Kind::Gone, message)
     }
 

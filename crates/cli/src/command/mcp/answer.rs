@@ -59,12 +59,12 @@ pub(super) fn of_job(job: &Job, ran: Ran, journal: &Journal) -> Answer {
     let ended = match end {
         End::Code(code) => format!("exit code {code}: {}", exit::meaning(code).unwrap_or("unknown")),
         End::Signal => "mcproof was killed".to_owned(),
-        End::Late => format!("not done after {} s, so it was ended with everything that it had started", job.deadline.as_secs()),
+        End::Late => format!("timed out after {} s; it was ended with all processes that it started", job.deadline.as_secs()),
     };
     let seen = match (operation.wire.lines.len(), job.wire) {
         (0, Wire::Test) if end == End::Code(0) => String::new(),
-        (0, _) => "; nothing was kept of its wire".to_owned(),
-        (lines, _) => format!("; {lines} lines of its wire: transcript {{\"operation\": {number}}}"),
+        (0, _) => "; no traffic was recorded".to_owned(),
+        (lines, _) => format!("; {lines} lines of traffic: transcript {{\"operation\": {number}}}"),
     };
     writeln!(text, "[operation {number}, {ended}{seen}]").expect("a String takes all text");
     let is_result = [Exit::Passed, Exit::Failed].iter().any(|exit| end == End::Code(i32::from(exit.code())));
@@ -92,18 +92,18 @@ pub(super) fn of_page(asked: Page, journal: &Journal) -> Answer {
     let (name, kept) = part(&operation, asked.part);
     let all = kept.lines.len();
     let from = match (asked.from, asked.last) {
-        (Some(_), Some(_)) => return Answer::error("`from` and `last` exclude each other"),
+        (Some(_), Some(_)) => return Answer::error("`from` cannot be used with `last`"),
         (Some(from), None) => from - 1,
         (None, Some(last)) => all.saturating_sub(last),
         (None, None) => 0,
     };
     if all > 0 && from >= all {
-        return Answer::error(format!("the {name} of operation {number} has {all} lines"));
+        return Answer::error(format!("{name} of operation {number} has {all} lines"));
     }
     let head = format!("[operation {number}, {tool}: {name}, {all} lines, from line {}]\n", from + 1);
     let why = match (all, asked.part, tool.as_str()) {
-        (0, Part::Wire, "check") => "nothing was kept: the wire of a check is there when it was carried to its end\n",
-        (0, Part::Wire, "test") => "nothing was kept: the wire of a run is that of the tests that failed\n",
+        (0, Part::Wire, "check") => "no traffic: that of a check is available once the check is complete\n",
+        (0, Part::Wire, "test") => "no traffic: only that of failed tests is recorded\n",
         (0, ..) => "nothing\n",
         _ => "",
     };
@@ -147,7 +147,7 @@ pub(super) fn of_rules(asked: Option<&str>) -> Answer {
         Ok(selected) => selected,
         Err(unknown) => {
             let near =
-                unknown.near.as_ref().map_or_else(|| "without `rule` all are listed".to_owned(), |near| format!("did you mean `{near}`?"));
+                unknown.near.as_ref().map_or_else(|| "omit `rule` to list all rules".to_owned(), |near| format!("did you mean `{near}`?"));
             return Answer::error(format!("{unknown}; {near}"));
         }
     };

@@ -62,7 +62,7 @@ impl Job {
     /// # Errors
     /// The process could not be started.
     pub(super) async fn run(&self, binary: &Path, guardian: &Guardian) -> Result<Ran, String> {
-        let folder = tempfile::tempdir().map_err(|error| format!("no folder for what was on the wire: {error}"))?;
+        let folder = tempfile::tempdir().map_err(|error| format!("cannot create a directory for the traffic: {error}"))?;
         let file = folder.path().join("wire");
         let mut command = vec![binary.display().to_string()];
         command.extend(self.flags(&file));

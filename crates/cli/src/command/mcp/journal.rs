@@ -82,11 +82,11 @@ impl Journal {
     /// There is none, or not any more.
     pub(super) fn find(&self, number: Option<u64>) -> Result<Arc<Operation>, String> {
         let operations = self.lock();
-        let newest = operations.kept.back().ok_or("nothing was run yet: begin with `list`")?;
+        let newest = operations.kept.back().ok_or("no operation was run yet: start with `list`")?;
         let Some(number) = number else { return Ok(newest.clone()) };
         let found = operations.kept.iter().find(|operation| operation.number == number);
         let oldest = operations.kept.front().map_or(0, |operation| operation.number);
-        found.cloned().ok_or_else(|| format!("there is no operation {number}; those from {oldest} to {} are kept", newest.number))
+        found.cloned().ok_or_else(|| format!("unknown operation {number}; operations {oldest} to {} are stored", newest.number))
     }
 
     fn lock(&self) -> MutexGuard<'_, Operations> {
@@ -111,12 +111,12 @@ mod tests {
     #[test]
     fn the_last_operations_are_found_by_their_numbers() {
         let journal = Journal::default();
-        assert!(journal.find(None).unwrap_err().contains("nothing was run yet"));
+        assert!(journal.find(None).unwrap_err().contains("no operation was run yet"));
         for _ in 0..20 {
             journal.write("list", Kept::default(), Kept::default());
         }
         assert_eq!(journal.find(None).unwrap().number, 20);
         assert_eq!(journal.find(Some(5)).unwrap().number, 5);
-        assert_eq!(journal.find(Some(4)).unwrap_err(), "there is no operation 4; those from 5 to 20 are kept");
+        assert_eq!(journal.find(Some(4)).unwrap_err(), "unknown operation 4; operations 5 to 20 are stored");
     }
 }

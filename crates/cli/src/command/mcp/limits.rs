@@ -57,13 +57,13 @@ impl LimitArgs {
             false => Some(self.allow_command.iter().map(pattern).collect::<Result<_, _>>()?),
         };
         if commands.is_none() && !self.allow_env.is_empty() {
-            return Err(Failure::bad_input("bad-flag", "--allow-env needs --allow-command or --no-spawn"));
+            return Err(Failure::bad_input("bad-flag", "--allow-env requires --allow-command or --no-spawn"));
         }
         let folder = self.folder.as_deref().map(|path| {
             let missing = |error| Failure::bad_input("no-such-folder", format!("--folder {}: {error}", path.display()));
             Folder::at(path).map_err(missing).and_then(|folder| match folder.path().is_dir() {
                 true => Ok(folder),
-                false => Err(Failure::bad_input("no-such-folder", format!("--folder {}: it is a file", path.display()))),
+                false => Err(Failure::bad_input("no-such-folder", format!("--folder {} is a file, not a directory", path.display()))),
             })
         });
         Ok(Limits { commands, variables: self.allow_env.clone(), folder: folder.transpose()? })
@@ -99,14 +99,14 @@ impl Limits {
         let mut told = String::new();
         match &self.commands {
             None => {}
-            Some(commands) if commands.is_empty() => told += "\nNo command may be started: say which server with a URL.",
+            Some(commands) if commands.is_empty() => told += "\nCommands are not allowed: name the server with a URL.",
             Some(commands) => {
                 let patterns: Vec<&str> = commands.iter().map(|(text, _)| text.as_str()).collect();
-                told += &format!("\nOnly these commands may be started (* is any text): {}.", patterns.join("; "));
+                told += &format!("\nOnly these commands are allowed (* matches any text): {}.", patterns.join("; "));
             }
         }
         if let Some(folder) = &self.folder {
-            told += &format!("\nFiles lie in {}.", folder.path().display());
+            told += &format!("\nAll files must be in {}.", folder.path().display());
         }
         told
     }
@@ -133,22 +133,22 @@ impl Limits {
         }
         let line = line(words);
         Err(match commands.is_empty() {
-            true => format!("`{line}` may not be started: `mcproof mcp` runs with --no-spawn"),
-            false => format!("`{line}` may not be started: `mcproof mcp` runs without an --allow-command for it"),
+            true => format!("command `{line}` is not allowed: `mcproof mcp` runs with --no-spawn"),
+            false => format!("command `{line}` is not allowed: `mcproof mcp` runs without a matching --allow-command"),
         })
     }
 
     fn variable(&self, name: &str) -> Result<(), String> {
         match self.variables.iter().any(|allowed| allowed == "*" || allowed == name) {
             true => Ok(()),
-            false => Err(format!("the variable `{name}` may not be set: `mcproof mcp` runs without --allow-env {name}")),
+            false => Err(format!("variable `{name}` is not allowed: `mcproof mcp` runs without --allow-env {name}")),
         }
     }
 
     fn path(&self, path: &Path, named: &str) -> Result<(), String> {
         match &self.folder {
             Some(folder) if !folder.holds(path) => {
-                Err(format!("`{named}` is not in {}, where `mcproof mcp` stays because of --folder", folder.path().display()))
+                Err(format!("`{named}` is outside {}, the --folder of `mcproof mcp`", folder.path().display()))
             }
             _ => Ok(()),
         }

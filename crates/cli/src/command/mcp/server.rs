@@ -47,7 +47,7 @@ impl Server {
         let ran = tokio::select! {
             ran = job.run(&self.binary, &self.guardian) => ran,
             () = context.ct.cancelled() => return Answer::error("cancelled"),
-            () = self.phase.closed() => return Answer::error("the client has left"),
+            () = self.phase.closed() => return Answer::error("client disconnected"),
         };
         match ran {
             Ok(ran) => answer::of_job(&job, ran, &self.journal),
@@ -123,7 +123,7 @@ impl ServerHandler for Server {
     async fn on_custom_request(&self, request: CustomRequest, _context: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
         let method = request.method.as_str();
         Err(if method == CallToolRequestMethod::VALUE {
-            ErrorData::invalid_params(format!("The parameters of {method} cannot be read"), None)
+            ErrorData::invalid_params(format!("Invalid parameters for {method}"), None)
         } else {
             ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("Method not found: {method}"), None)
         })

@@ -34,11 +34,11 @@ pub(super) async fn run(arguments: &Arguments, given: &Given, detail: Detail) ->
             Err(failure) => printing::tell(&failure),
         }
         for path in changes.end_run() {
-            output::talk(&format!("{} changes in every run, so it is no longer watched; .gitignore can exclude it\n", path.display()));
+            output::talk(&format!("{} changes in every run and is no longer watched; exclude it with .gitignore\n", path.display()));
         }
         output::talk(match commands.is_some() {
-            true => "\nwatching; Enter runs all again, f those that did not pass, q or Ctrl-C ends\n",
-            false => "\nwatching; Ctrl-C ends\n",
+            true => "\nwatching; press Enter to run all tests, f to run failed tests, q or Ctrl-C to quit\n",
+            false => "\nwatching; press Ctrl-C to quit\n",
         });
         scope = tokio::select! {
             changed = changes.next() => {
