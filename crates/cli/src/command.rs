@@ -26,9 +26,9 @@ pub(crate) use check::unknown_rule;
 
 use crate::authorization;
 use crate::conversation::Watching;
+use crate::deferred::Deferred;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::deferred::Deferred;
 use crate::printing::OutputArgs;
 use crate::target::TargetArgs;
 

@@ -37,7 +37,9 @@ fn of_subcommand(word: &str) -> Option<String> {
         "contract" | "snapshot" | "verify" => "lock a contract with `mcproof lock`, and verify it with `mcproof lock --verify`",
         "lint" | "validate" | "audit" | "conformance" | "scan" => "check a server with `mcproof check`",
         "version" => "use `mcproof --version`",
-        "ui" | "inspector" => "send a request with `mcproof inspect`, or browse the traffic of tests with `mcproof test --reporter html=FILE`",
+        "ui" | "inspector" => {
+            "send a request with `mcproof inspect`, or browse the traffic of tests with `mcproof test --reporter html=FILE`"
+        }
         _ => return None,
     };
     Some(meant.to_owned())
@@ -50,9 +52,7 @@ fn of_flag(subcommand: &str, word: &str) -> Option<String> {
             "select tests with -E, as in -E 'name(TEXT)' or -E 'tag(TEXT)'"
         }
         ("test" | "plan", "--tag" | "--tags" | "-m" | "--group") => "select tests by tag with -E 'tag(NAME)'",
-        ("test", "--list" | "--list-tests" | "--collect-only" | "--co" | "--dry-run" | "-n") => {
-            "list tests with `mcproof plan`"
-        }
+        ("test", "--list" | "--list-tests" | "--collect-only" | "--co" | "--dry-run" | "-n") => "list tests with `mcproof plan`",
         ("test", "--bail" | "--maxfail" | "--exitfirst") => "use --fail-fast, or --fail-fast=N to stop after N failures",
         ("test", "--lf" | "--last-failed" | "--only-failures") => "use --rerun-failed",
         ("test", "-u" | "--update" | "--updateSnapshot") => "use --update-snapshots",

@@ -79,9 +79,7 @@ impl NetworkArgs {
             let (flag, key_path) = self.key.as_ref().map_or(("--cert", path), |path| ("--key", path));
             let key = read(flag, key_path)?;
             tls.identify(&chain, &key).map_err(|failure| match failure {
-                TlsFailure::NoKey if self.key.is_none() => {
-                    unusable("--cert", path, &failure).hint("pass the private key with --key FILE")
-                }
+                TlsFailure::NoKey if self.key.is_none() => unusable("--cert", path, &failure).hint("pass the private key with --key FILE"),
                 TlsFailure::NoKey | TlsFailure::BadKey(_) | TlsFailure::OtherKey => unusable(flag, key_path, &failure),
                 TlsFailure::NoCertificate | TlsFailure::BadCertificate(_) => unusable("--cert", path, &failure),
             })?;

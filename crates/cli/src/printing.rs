@@ -130,7 +130,9 @@ fn raw(result: &Value) -> Result<Vec<u8>, Failure> {
     let binaries: Vec<&str> = parts.iter().filter_map(|part| part.get("data").or_else(|| part.get("blob"))?.as_str()).collect();
     match binaries.as_slice() {
         [] => Err(failed("has neither text nor binary content")),
-        [binary] => base64::engine::general_purpose::STANDARD.decode(binary).map_err(|_| failed("has binary content that is not valid base64")),
+        [binary] => {
+            base64::engine::general_purpose::STANDARD.decode(binary).map_err(|_| failed("has binary content that is not valid base64"))
+        }
         several => Err(failed(&format!("has {} binary parts and no text", several.len()))),
     }
 }

@@ -96,9 +96,8 @@ impl ReporterArgs {
     pub(crate) fn open(&self, detail: Detail, repeat: &Repeat) -> Result<Reporters, Failure> {
         let (wanted, shares_stdout) = self.checked()?;
         if wanted.iter().any(|wanted| wanted.form == Form::Sarif) {
-            return Err(
-                Failure::bad_input("bad-flag", "`sarif` is only supported by `mcproof check`").hint("use mcproof check TARGET --reporter sarif=FILE")
-            );
+            return Err(Failure::bad_input("bad-flag", "`sarif` is only supported by `mcproof check`")
+                .hint("use mcproof check TARGET --reporter sarif=FILE"));
         }
         let open = |wanted: &Wanted| {
             let destination = wanted.destination()?;

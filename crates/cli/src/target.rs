@@ -380,9 +380,7 @@ fn parse_url(text: &str) -> Result<Url, Failure> {
     let url = Url::parse(text).map_err(|error| Failure::bad_input("bad-url", format!("`{text}` is not a valid URL: {error}")))?;
     match url.scheme() {
         "http" | "https" => Ok(url),
-        other => {
-            Err(Failure::bad_input("bad-url", format!("unsupported URL scheme `{other}://`")).hint("use http://HOST:PORT/PATH"))
-        }
+        other => Err(Failure::bad_input("bad-url", format!("unsupported URL scheme `{other}://`")).hint("use http://HOST:PORT/PATH")),
     }
 }
 

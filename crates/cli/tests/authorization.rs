@@ -305,7 +305,11 @@ fn a_token_of_the_user_is_sent_and_never_shown() {
     assert!(!format!("{trace}{found:?}").contains("t0ken-of-the-user") && !String::from_utf8_lossy(&found.stderr).contains("t0ken"));
     check(&world.ping(&["--bearer", "a b"]), 2, &["--bearer: token contains spaces"]);
     check(&world.ping(&["--bearer", "env:HOME", "--client-id", "x"]), 2, &["cannot be used with"]);
-    check(&world.ping(&["--bearer", "env:HOME", "--header", "Authorization: x"]), 2, &["`--bearer` cannot be used with an `Authorization` header"]);
+    check(
+        &world.ping(&["--bearer", "env:HOME", "--header", "Authorization: x"]),
+        2,
+        &["`--bearer` cannot be used with an `Authorization` header"],
+    );
     check(&world.run(&["ping", "--bearer", "env:HOME", "--", "cat"]), 2, &["`--bearer` needs a URL"]);
 }
 

@@ -49,11 +49,7 @@ fn what_only_this_shell_finds_is_named_with_its_place() {
     let run = |arguments: &[&str]| run(folder.path(), arguments);
     check(&run(&["tools", "--", "my-runner"]), 0, &["check_inventory"]);
     let place = format!("it is at {}: use this path", runner.display());
-    check(
-        &run(&["tools", "--launch", "host", "--", "my-runner"]),
-        3,
-        &["`my-runner` is not on the PATH of a desktop host", &place],
-    );
+    check(&run(&["tools", "--launch", "host", "--", "my-runner"]), 3, &["`my-runner` is not on the PATH of a desktop host", &place]);
     check(&run(&["tools", "--launch", "host", "--", runner.to_str().unwrap()]), 0, &["check_inventory"]);
     let path = format!("PATH={}:/bin", folder.path().display());
     check(&run(&["tools", "--launch", "host", "-e", &path, "--", "my-runner"]), 0, &["check_inventory"]);

@@ -67,13 +67,8 @@ fn a_review_does_what_is_typed() {
     let (folder, snapshots) = with_pending(&["a", "b", "c", "d", "e"]);
     let mut terminal = start(folder.path(), &["review"]);
     // A key that means nothing is asked about again.
-    for (shown, typed) in [
-        ("a.json differs", "what"),
-        ("", "a"),
-        ("b.json differs", "r"),
-        ("c.json differs", "s"),
-        ("d.json differs", "Q"),
-    ] {
+    for (shown, typed) in [("a.json differs", "what"), ("", "a"), ("b.json differs", "r"), ("c.json differs", "s"), ("d.json differs", "Q")]
+    {
         shows(&mut terminal, shown);
         shows(&mut terminal, QUESTION);
         terminal.send_line(typed).unwrap();
@@ -171,7 +166,9 @@ fn a_first_suite_shows_which_tool_is_asked() {
     let mut mcproof = plain(folder.path(), &words);
     mcproof.env("TERM", "xterm").env_remove("NO_COLOR");
     let mut terminal = spawn_command(mcproof, Some(PATIENCE_MILLIS)).unwrap();
-    for line in ["exploring the server", "\r\u{1b}[2K1/2 echo", "\r\u{1b}[2K2/2 ", "\r\u{1b}[2K", "repeating", "\u{1b}[2K2/2 echo", "next: "] {
+    for line in
+        ["exploring the server", "\r\u{1b}[2K1/2 echo", "\r\u{1b}[2K2/2 ", "\r\u{1b}[2K", "repeating", "\u{1b}[2K2/2 echo", "next: "]
+    {
         shows(&mut terminal, line);
     }
     ends_with_code(&mut terminal, 0);

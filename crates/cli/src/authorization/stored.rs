@@ -179,7 +179,9 @@ impl StoredTokens {
         let at = |error: &serde_json::Error| format!("line {}, column {}", error.line(), error.column());
         match serde_json::from_slice::<Versioned>(&bytes) {
             Ok(Versioned { version: VERSION }) => {}
-            Ok(Versioned { version }) => return Err(bad(format!("format version {version} is not supported; this mcproof supports {VERSION}"))),
+            Ok(Versioned { version }) => {
+                return Err(bad(format!("format version {version} is not supported; this mcproof supports {VERSION}")));
+            }
             Err(error) if error.is_data() => return Err(bad(format!("version is missing ({})", at(&error)))),
             Err(error) => return Err(bad(format!("invalid JSON at {}", at(&error)))),
         }

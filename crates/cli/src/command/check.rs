@@ -209,10 +209,7 @@ fn told(cost: &hosts::Cost) -> String {
     let dearest =
         cost.dearest.as_ref().map(|(name, _)| format!("; most for `{}`, {}", escape(name), cost.dearest_tokens())).unwrap_or_default();
     let hosts::Cost { tools, characters, .. } = cost;
-    format!(
-        "the {tools} tools use about {} tokens in every conversation (estimate: {characters} characters / 4){dearest}\n",
-        cost.tokens()
-    )
+    format!("the {tools} tools use about {} tokens in every conversation (estimate: {characters} characters / 4){dearest}\n", cost.tokens())
 }
 
 fn read_baseline(path: &Path, may_be_missing: bool) -> Result<Baseline, Failure> {

@@ -159,7 +159,9 @@ impl Arguments {
     fn sides(&self) -> Result<(Typed, Typed), Failure> {
         let mut words = self.sides.iter();
         let mut flagged = |flag: &Option<String>, name: &str| match flag {
-            Some(text) => typed(text).map(Some).map_err(|failure| failure.hint(format!("{name} accepts a file, a URL, a name or a command"))),
+            Some(text) => {
+                typed(text).map(Some).map_err(|failure| failure.hint(format!("{name} accepts a file, a URL, a name or a command")))
+            }
             None => {
                 Ok(words.next().map(|word| if Path::new(word).is_file() { Typed::File(word.clone()) } else { Typed::Word(word.clone()) }))
             }

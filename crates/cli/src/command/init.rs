@@ -66,7 +66,8 @@ const MOST_PATHS: usize = 4;
 
 pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     if arguments.server.capabilities.is_some() {
-        let failure = Failure::bad_input("bad-flag", "`--capabilities` cannot be written to a suite, which declares client responses instead");
+        let failure =
+            Failure::bad_input("bad-flag", "`--capabilities` cannot be written to a suite, which declares client responses instead");
         return Err(failure.hint("add `answers:` to the suite"));
     }
     if arguments.server.launch == host::Style::Host {

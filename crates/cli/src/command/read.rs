@@ -35,8 +35,9 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     printer.settle((|| {
         let (target, rest) = arguments.shared.part(&arguments.words);
         let [uri] = rest else {
-            return Err(Failure::bad_input("bad-arguments", "missing URI")
-                .hint("usage: mcproof read TARGET URI, or mcproof read URI -- COMMAND"));
+            return Err(
+                Failure::bad_input("bad-arguments", "missing URI").hint("usage: mcproof read TARGET URI, or mcproof read URI -- COMMAND")
+            );
         };
         let resolved = arguments.shared.target.resolve(target, Words::Name)?;
         one_shot::run(&resolved, &Request::new("resources/read").with("uri", uri.as_str()), &printer, watching)

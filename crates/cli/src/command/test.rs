@@ -48,16 +48,16 @@ pub(crate) struct Arguments {
     protocol_version: Option<String>,
     /// Number of tests to run in parallel [default: number of cores]; with 1, servers never overlap
     // Counted where it is needed: other commands are built from this grammar, too, and to count takes 25 files.
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Execution")]
     jobs: Option<u16>,
     /// Stop after the first failure, or after N failures
-    #[arg(short = 'x', long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    #[arg(short = 'x', long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1", help_heading = "Execution")]
     fail_fast: Option<NonZeroU32>,
     /// Start each server only when its test starts, instead of ahead of time
-    #[arg(long, hide_short_help = true)]
+    #[arg(long, hide_short_help = true, help_heading = "Execution")]
     no_warm_start: bool,
     /// Run again when a suite changes, or a file below its directory that .gitignore does not exclude
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with = "json", help_heading = "Execution")]
     watch: bool,
     /// Start servers with the environment of this shell, or with that of a desktop host
     #[arg(long, value_name = "STYLE", default_value = "shell", hide_default_value = true, hide_short_help = true, help_heading = "Target")]
@@ -72,10 +72,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = "Output")]
     audit: Option<PathBuf>,
     /// Accept all new and changed snapshots without review
-    #[arg(long)]
+    #[arg(long, help_heading = "Execution")]
     update_snapshots: bool,
     /// Report the tools, arguments, error paths, prompts and resources that no test used
-    #[arg(long)]
+    #[arg(long, help_heading = "Reports")]
     coverage: bool,
     #[command(flatten)]
     reports: ReporterArgs,

@@ -126,10 +126,7 @@ impl Drive {
 
     async fn explore(&self, target: &DriveTarget, params: &CheckParams) -> Result<Vec<Take>, Trouble> {
         if target.relay.is_some() {
-            return Err(Trouble::bad(
-                "bad-target",
-                "a server behind a relay cannot be explored: pass its `session` to judge its traffic",
-            ));
+            return Err(Trouble::bad("bad-target", "a server behind a relay cannot be explored: pass its `session` to judge its traffic"));
         }
         let address = target.spawned.as_ref().map(|spawned| self.servers.address(spawned, target.path.as_deref())).transpose()?;
         let resolved = self.targets.resolve(target, address, EraName::Auto, None, &params.timeouts)?;

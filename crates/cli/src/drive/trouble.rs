@@ -66,7 +66,10 @@ impl Trouble {
     }
 
     pub(super) fn other_protocol(wanted: u32) -> Self {
-        Self::new(Kind::OtherProtocol, format!("the client requires protocol version {wanted}, but this mcproof supports version {PROTOCOL}"))
+        Self::new(
+            Kind::OtherProtocol,
+            format!("the client requires protocol version {wanted}, but this mcproof supports version {PROTOCOL}"),
+        )
     }
 
     /// The params are not those of the method.

@@ -73,7 +73,7 @@ pub(super) fn scaffold(folder: &Path, scaffold: &Scaffold<'_>) -> Vec<Planned> {
 /// Writes all files, and gives a line about each.
 pub(super) fn write(folder: &Path, planned: &[Planned], overwrite: bool) -> Result<String, Failure> {
     let cannot =
-        |path: &Path, error: std::io::Error| Failure::bad_input("cannot-write", format!("{} cannot be written: {error}", path.display()));
+        |path: &Path, error: std::io::Error| Failure::bad_input("cannot-write", format!("cannot write {}: {error}", path.display()));
     if !overwrite {
         let there: Vec<String> =
             planned.iter().filter(|file| file.is_in_the_way(folder)).map(|file| file.path.display().to_string()).collect();

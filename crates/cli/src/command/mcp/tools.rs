@@ -53,7 +53,13 @@ pub(super) fn all() -> Vec<Tool> {
     let object = |about: &str| json!({ "type": "object", "description": about });
     let number = |about: &str| json!({ "type": "integer", "minimum": 1, "description": about });
     vec![
-        starts("list", "List", "Starts a server and lists its tools, resources, templates or prompts, one per line.", of_server(json!({ "what": what })), &[]),
+        starts(
+            "list",
+            "List",
+            "Starts a server and lists its tools, resources, templates or prompts, one per line.",
+            of_server(json!({ "what": what })),
+            &[],
+        ),
         starts(
             "call",
             "Call a tool",
@@ -331,9 +337,7 @@ impl Request<'_> {
         match self.text("server") {
             Some(url) if url.contains("://") => words.push(format!("--url={url}")),
             Some(name) => {
-                return Err(format!(
-                    "`server` of `test` must be a URL, found `{name}`; omit it to test the servers of the suites"
-                ));
+                return Err(format!("`server` of `test` must be a URL, found `{name}`; omit it to test the servers of the suites"));
             }
             None => {}
         }
@@ -449,7 +453,11 @@ mod tests {
                 assert!(told.contains(part), "{part:?} is not in {told:?}");
             }
         };
-        check("list", json!({ "comand": "x", "what": "tool" }), &["`list`", "unknown argument `comand`; did you mean `command`?", "`what`: "]);
+        check(
+            "list",
+            json!({ "comand": "x", "what": "tool" }),
+            &["`list`", "unknown argument `comand`; did you mean `command`?", "`what`: "],
+        );
         check("call", json!({ "arguments": [] }), &["\"tool\" is a required property", "`arguments`: "]);
         check("list", json!({ "command": "a 'b" }), &["an unclosed quote"]);
         check("list", json!({ "command": "  " }), &["`command` is empty"]);
