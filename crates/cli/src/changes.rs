@@ -1,4 +1,4 @@
-//! Notices when files below some folders change. What `.gitignore` excludes and hidden files do not count. Knows no suites.
+//! Detects changes of files below directories, except hidden files and those that `.gitignore` excludes. Knows no suites.
 
 use crate::failure::Failure;
 use ignore::WalkBuilder;

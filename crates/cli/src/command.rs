@@ -1,4 +1,4 @@
-//! The commands, one file each. What they share lies beside this folder.
+//! The commands, one file each. Shared code is beside this directory.
 
 mod call;
 mod check;

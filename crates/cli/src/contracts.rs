@@ -1,5 +1,5 @@
-//! Takes contracts from a live server, one kind of client after the other, and reads and names what holds others: lock files
-//! and traces. Knows sessions and files, not what is done with a contract.
+//! Captures contracts from a running server, one client kind after the other, and reads contracts from lock files and traces. Knows
+//! sessions and files, not the use of a contract.
 
 use crate::conversation::{self, Interrupts, Watching};
 use crate::diagnosis;

@@ -1,5 +1,4 @@
-//! Holds a session for a command: opens it, watches the wire, obeys Ctrl-C, writes the trace, ends the server.
-//! Knows nothing of what is asked.
+//! Runs a session for a command: opens it, shows the traffic, handles Ctrl-C, writes the trace, ends the server. Knows no requests.
 
 use crate::diagnosis;
 use crate::exit::Exit;

@@ -1,5 +1,5 @@
-//! Serves a driver: reads its lines, does what they ask, and answers. `docs/drive.md` is the contract. Knows the methods, not
-//! what they mean.
+//! The driver of test libraries: reads request lines, executes them, and writes responses. `docs/drive.md` is the protocol. Knows the
+//! methods, not their meaning.
 
 mod asking;
 mod callbacks;

@@ -1,4 +1,4 @@
-//! Durations as people type them: `5s`, `200ms`, `1.5m`, and bare milliseconds.
+//! Durations on the command line: `5s`, `200ms`, `1.5m`, and bare milliseconds.
 
 use mcproof_engine::suite::{BadDuration, parse_duration};
 use std::time::Duration;

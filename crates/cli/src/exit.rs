@@ -1,4 +1,4 @@
-//! The exit codes, the same for every command, and the one text that documents them.
+//! The exit codes of all commands, and the text that documents them.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Why a command could not do what it was asked: a diagnosis and an exit code. Knows no rendering.
+//! The failure of a command: a diagnostic and an exit code. Knows no rendering.
 
 use crate::exit::Exit;
 use mcproof_client::Tap;

@@ -1,4 +1,4 @@
-//! What people type out of habit, and how it is said here: better advice than the grammar has for a word that it does not know.
+//! Hints for subcommands and flags of other tools, where clap would only report an unknown word.
 
 use crate::suggest::did_you_mean;
 use clap::builder::StyledStr;

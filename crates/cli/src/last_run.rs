@@ -1,5 +1,5 @@
-//! Keeps what earlier runs left unfinished, for `--rerun-failed`: one small file for each folder in which `mcproof test` was
-//! started, below the user's state folder, so that no project has to ignore it. Knows no suites.
+//! Stores which tests of earlier runs did not pass, for `--rerun-failed`: one small file for each directory in which `mcproof test` was
+//! started, in the state directory of the user. Knows no suites.
 
 use crate::{output, settings};
 use mcproof_engine::run::{case_key, folder_name};

@@ -1,5 +1,4 @@
-//! The flags that say how a server is reached over the network and how much it may send. Reads the files that they
-//! name; knows nothing of what is asked.
+//! The flags for TLS, proxies and limits. Reads the files that they name; knows no requests.
 
 use crate::failure::Failure;
 use crate::{output, settings};

@@ -1,4 +1,4 @@
-//! What a server sent that not every client takes: told by every command that uses one, and a failure with `--strict`.
+//! Messages of a server that only some clients accept: a warning, or a failure with `--strict`.
 
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! The course of every command that asks one thing: open a session, ask, print, warn, end. Knows no flags of a command.
+//! The course of every command that sends one request: open a session, send, print, warn, close. Knows no flags.
 
 use crate::conversation::{self, Watching};
 use crate::exit::Exit;

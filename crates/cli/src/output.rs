@@ -1,4 +1,4 @@
-//! The only place that writes to stdout and stderr. stdout is data, stderr is talk. Knows no meaning of what it writes.
+//! The only place that writes to stdout and stderr: data to stdout, messages to stderr.
 
 use crate::failure::Failure;
 use nix::errno::Errno;

@@ -1,5 +1,5 @@
-//! How results read for a person at a terminal. Everything that a server wrote is escaped here.
-//! Knows the shapes of results; what does not fit them is shown as JSON.
+//! Renders results for people on a terminal, and escapes all text from a server.
+//! Knows the shapes of results; anything else is shown as JSON.
 
 mod content;
 mod lists;

@@ -1,5 +1,5 @@
-//! In which form a result or a failure leaves the program: for people, as JSON, in an envelope, into a file.
-//! Knows flags and forms; how a result reads for people is `present`'s.
+//! Prints results and failures in the selected format: for people, as JSON, in an envelope, or to a file.
+//! Knows flags and formats; `present` renders results for people.
 
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -1,5 +1,5 @@
-//! The reporters of a run or a check: which ones the command line asks for, where each writes, and what becomes of one that
-//! cannot. Knows forms and files, not what reports say.
+//! The reporters of a run or a check: their selection, their destinations, and their failures. Knows formats and files, not the content of
+//! reports.
 
 mod checked;
 mod destination;

@@ -1,4 +1,4 @@
-//! One request, as a command asks for it, and its answer. Knows methods, neither flags nor how an answer is shown.
+//! Sends one request and returns the response. Knows methods, but neither flags nor output.
 
 use crate::arguments::{self, Argument};
 use crate::diagnosis;

@@ -1,5 +1,5 @@
-//! The flags for suites and configuration files that strangers wrote, and what they come to. Reads the environment and the file system
-//! for it; knows nothing of suites.
+//! The flags for untrusted suites and configuration files, and the resulting restriction. Reads the environment and the file system;
+//! knows nothing of suites.
 
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! The flags that say which tests of the suites are meant, how often, and in which order. Shared by `test` and `plan`.
+//! The flags that select tests, their order and repetition. Shared by `test` and `plan`.
 
 use crate::exit::Exit;
 use crate::failure::Failure;

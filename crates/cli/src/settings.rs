@@ -1,5 +1,5 @@
-//! What the surroundings say: environment variables, the terminal, the working folder, the clock. The only place that reads the
-//! environment; everything else is given what it needs.
+//! The environment: variables, the terminal, the working directory, the clock. The only place that reads them; everything else receives
+//! what it needs.
 
 use crate::output;
 use mcproof_report::{Charset, Color, Style};

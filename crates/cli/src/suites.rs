@@ -1,5 +1,4 @@
-//! Which suites a command reads, and the flags that change what is in them: variables, and the server under test.
-//! Knows files; not how they are run.
+//! The flags that name suites, their variables, and the server under test. Knows files, not how suites run.
 
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! The user's browser as the way to their consent: opens the page, and waits on loopback for the way back. Knows no tokens.
+//! Opens the user's browser for consent and waits for the redirect on loopback. Knows no tokens.
 
 use super::callback::Callback;
 use crate::{output, settings};

@@ -1,5 +1,4 @@
-//! The listener on loopback to which a browser comes back. Knows a little HTTP and the `state` that it waits for, no OAuth
-//! besides.
+//! The loopback listener for the redirect of the browser. Knows a little HTTP and the `state` that it expects, but no other OAuth.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

@@ -1,4 +1,4 @@
-//! `--list-stored-auth`: what is stored, and until when it is good. Never a token.
+//! `--list-stored-auth`: the stored authorizations and their expiry, without tokens.
 
 use super::stored::StoredTokens;
 use crate::exit::Exit;

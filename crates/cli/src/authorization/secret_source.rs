@@ -1,4 +1,4 @@
-//! Secrets on a command line: `env:NAME`, `file:PATH`, or the secret itself, which others can see.
+//! Secrets on a command line: `env:NAME`, `file:PATH`, or the secret itself, which other users can read.
 
 use crate::failure::Failure;
 use crate::{output, settings};

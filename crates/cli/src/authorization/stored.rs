@@ -1,5 +1,5 @@
-//! Tokens on disk: one file for this user, which nobody else can read. Knows its format, no OAuth.
-//! What is wrong with the file is told without quoting it: it holds secrets.
+//! Tokens on disk: one file that only this user can read. Knows its format, no OAuth.
+//! Errors about the file never quote it, because it holds secrets.
 
 use crate::failure::Failure;
 use crate::{output, settings};

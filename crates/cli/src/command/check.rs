@@ -1,4 +1,4 @@
-//! `mcproof check TARGET`: every rule that applies, judged on conversations as all kinds of clients hold them.
+//! `mcproof check TARGET`: judges conversations of all kinds of clients by every applicable rule.
 
 use crate::conversation::{self, Interrupts};
 use crate::duration;

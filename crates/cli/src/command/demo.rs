@@ -1,4 +1,4 @@
-//! `mcproof demo NAME`: the built-in servers to try things on.
+//! `mcproof demo NAME`: the demo servers.
 
 use crate::conversation::{self, Interrupts};
 use crate::duration;

@@ -1,4 +1,4 @@
-//! `mcproof diff A B`: what changed between two servers, locks, traces or checks, and what of it breaks callers.
+//! `mcproof diff OLD NEW`: the changes between two servers, locks, traces or checks, and which of them break callers.
 
 use super::lock::{out_of_reach, visitors_of};
 use crate::contracts::{self, Contracts, Effort, Saved, Taken, VisitorArgs};

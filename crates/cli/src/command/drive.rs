@@ -1,4 +1,4 @@
-//! `mcproof drive`: serves the test libraries of other languages over stdin and stdout.
+//! `mcproof drive`: the driver of test libraries for other languages, over stdin and stdout.
 
 use crate::conversation;
 use crate::drive;

@@ -1,4 +1,4 @@
-//! `mcproof explain RULE`: the law, why it matters, a bad and a good transcript, how to fix.
+//! `mcproof explain RULE`: the requirement, why it matters, a failing and a passing transcript, and the remedy.
 
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! `mcproof hash TARGET`: the hash of what a server promises, alone on a line.
+//! `mcproof hash TARGET`: prints the hash of a server's contract.
 
 use crate::contracts::{self, Effort, VisitorArgs};
 use crate::conversation::Watching;

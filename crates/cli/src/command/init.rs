@@ -1,4 +1,4 @@
-//! `mcproof init TARGET`: a first suite and what CI needs to run it, written from a live server.
+//! `mcproof init TARGET`: writes a first suite and CI configuration from a running server.
 
 mod files;
 

@@ -1,4 +1,4 @@
-//! `mcproof inspect TARGET --method M …`: any request, with the flags of MCP Inspector's CLI.
+//! `mcproof inspect TARGET --method M …`: sends any request, with the flags of the MCP Inspector CLI.
 
 mod rewrite;
 

@@ -1,4 +1,4 @@
-//! `mcproof lock TARGET` and `lock --verify`: the contract as a file, and whether the server still keeps it.
+//! `mcproof lock TARGET` and `lock --verify`: writes the contract to a file, and compares a server with it.
 
 use super::diff::{Deny, FormatArgs, judge};
 use crate::contracts::{self, Contracts, Effort, Taken, VisitorArgs};

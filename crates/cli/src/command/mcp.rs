@@ -1,4 +1,4 @@
-//! `mcproof mcp`: the verbs of the command line as an MCP server, so that a coding agent can test the server that it writes.
+//! `mcproof mcp`: the commands as an MCP server, for coding agents that test the server that they write.
 
 mod answer;
 mod job;

@@ -1,4 +1,4 @@
-//! `mcproof plan`: what `mcproof test` would run, without running it.
+//! `mcproof plan`: lists the tests that `mcproof test` would run.
 
 use crate::exit::Exit;
 use crate::failure::Failure;

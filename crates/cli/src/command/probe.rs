@@ -1,4 +1,4 @@
-//! `mcproof probe TARGET`: whether a server works, in one line and one exit code.
+//! `mcproof probe TARGET`: the health of a server, as one line and one exit code.
 
 mod replay;
 

@@ -1,4 +1,4 @@
-//! `mcproof review`: looks at snapshots that wait, one after the other, and keeps or drops them.
+//! `mcproof review`: accepts or rejects pending snapshots, one by one.
 
 use crate::exit::Exit;
 use crate::failure::Failure;

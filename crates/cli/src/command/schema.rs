@@ -1,4 +1,4 @@
-//! `mcproof schema`: the JSON Schemas of what mcproof reads and writes, generated from the code.
+//! `mcproof schema`: the JSON Schemas of input and output formats, generated from the code.
 
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! `mcproof test`: runs suites and reports.
+//! `mcproof test`: runs suites and reports the results.
 
 mod watch;
 

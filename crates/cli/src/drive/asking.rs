@@ -1,4 +1,4 @@
-//! What a driver wants of a server that is more than one question: whole lists, notifications, and what no client would send.
+//! Driver methods that are more than one request: complete lists, notifications, and raw messages.
 
 use super::question::{http, refused, unanswered};
 use super::sessions::milliseconds;

@@ -1,4 +1,4 @@
-//! What servers ask and only the driver can answer. Knows MCP's three questions by their names, and no session.
+//! Server requests that the test library handles: elicitation, sampling and roots. Knows no session.
 
 use super::envelope;
 use super::outlet::Outlet;

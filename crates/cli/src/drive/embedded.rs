@@ -1,5 +1,5 @@
-//! A drive in the process of its driver, for servers that live there as well: the lines are those of the pipe, and a turn does all
-//! that can be done without waiting. It waits for nothing itself, so whoever holds it comes again. Knows no sockets.
+//! A driver inside the process of the test library, for servers in that process: the lines are those of the pipe, and a turn does all
+//! work that needs no waiting. It never waits, so its owner must call it again. Knows no sockets.
 
 use super::outlet::Outlet;
 use super::{Drive, targets::Targets};

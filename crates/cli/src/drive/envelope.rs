@@ -1,4 +1,4 @@
-//! The lines of a driver as JSON-RPC messages, and the lines that it gets. Knows no methods.
+//! Converts between lines of the driver protocol and JSON-RPC messages. Knows no methods.
 
 use mcproof_client::jsonrpc::RpcError;
 use serde::{Deserialize, Serialize};

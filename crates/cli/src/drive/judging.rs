@@ -1,5 +1,5 @@
-//! What a driver holds against the expectations of its tests: values, transcripts, snapshots, contracts, rules. Asks servers only
-//! where a contract or a check is wanted.
+//! Driver methods that compare values, transcripts, snapshots, contracts and rules with expectations. Sends requests to servers only for
+//! contracts and checks.
 
 use super::targets::duration;
 use super::trouble::Trouble;

@@ -1,6 +1,5 @@
-//! The way to the driver: lines from anywhere in the process. The lines of one turn of the runtime go out together, at once as
-//! far as the driver takes them, the rest by a thread, so that a driver that does not read holds up nothing. Knows nothing of
-//! what lines say.
+//! Output lines of the driver, from anywhere in the process. The lines of one turn of the runtime are written together: directly as far as
+//! the reader accepts them, the rest by a thread, so a slow reader blocks nothing. Knows no content of lines.
 
 use crate::failure::Failure;
 use crate::output;

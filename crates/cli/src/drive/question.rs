@@ -1,5 +1,5 @@
-//! A question of a driver: one request to a server, and what the driver is told of the answer. Where the server lives in the same
-//! process, the request goes out at once, and often its answer is there before anything had to wait for it.
+//! A driver request that sends one request to a server and returns its response. If the server is in the same process, the request is sent
+//! at once, and often the response arrives without waiting.
 
 use super::sessions::{Seat, milliseconds};
 use super::targets::duration;

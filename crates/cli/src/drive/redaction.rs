@@ -1,5 +1,5 @@
-//! What a driver gets to see of secrets: none in what is said here (diagnostics, texts, snapshots), and none in what a server said
-//! unless the driver wants that as it was sent. Bytes that a relay carries are never touched.
+//! Redaction for test libraries: always in diagnostics, texts and snapshots, and in data from a server unless the session has
+//! `show_secrets`. Bytes of a relay are never changed.
 
 use super::Drive;
 use super::trouble::Trouble;

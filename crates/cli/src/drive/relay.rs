@@ -1,5 +1,5 @@
-//! A session whose transport is the driver: what our client writes goes out as notifications, what comes in is what the server
-//! wrote. Knows line feeds, and of messages only whether they are JSON.
+//! A session whose transport is the test library: output of the client is sent as notifications, and input is what the server wrote. Knows
+//! line feeds, and of messages only whether they are JSON.
 
 use super::envelope;
 use super::outlet::Outlet;

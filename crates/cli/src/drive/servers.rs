@@ -1,4 +1,4 @@
-//! Servers that a driver starts without a session, so that several sessions share one. Knows processes, no messages.
+//! Servers that are started without a session, so that several sessions can share one. Knows processes, no messages.
 
 use super::Drive;
 use super::sessions::{closed, milliseconds, process_id};

@@ -1,4 +1,4 @@
-//! The sessions of a driver: opened, used by many requests at once, closed. Knows nothing of what is asked over them.
+//! The sessions of the driver: open, concurrent requests, close. Knows no requests.
 
 use super::redaction::Redaction;
 use super::relay::Ends;

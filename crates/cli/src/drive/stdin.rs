@@ -1,4 +1,4 @@
-//! The lines of the driver. Knows line feeds, not what stands between them.
+//! The input lines of the driver. Knows line feeds, not the content.
 
 use crate::failure::Failure;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

@@ -1,4 +1,4 @@
-//! From the target of a driver to a server and how to reach it, as the command line has it. Starts nothing.
+//! Resolves a target of the driver to a server and its connection, as on the command line. Starts nothing.
 
 use super::trouble::Trouble;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! Why a request of the driver has no result: the kinds of `docs/drive.md`, each with its diagnosis.
+//! The errors of driver requests, by the kinds of `docs/drive.md`, each with its diagnosis.
 
 use super::envelope;
 use crate::exit::Exit;

@@ -1,4 +1,4 @@
-//! The reporters of a check. Those of runs tell it as a run; the terminal, JSON and SARIF have a form for it of their own.
+//! The reporters of a check. Most reporters of runs render it as a run; terminal, JSON and SARIF have a separate format.
 
 use super::destination::Destination;
 use super::{Form, ReporterArgs, Writer, Written, all, reporter, settle};

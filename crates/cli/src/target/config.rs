@@ -1,5 +1,5 @@
-//! Servers by name, from the files of other clients: `mcpServers`, or `servers` as VS Code has it, in JSON that may hold comments
-//! and trailing commas. Knows their format, no flags.
+//! Servers by name, from configuration files of other clients: `mcpServers`, or `servers` of VS Code, in JSON with comments and trailing
+//! commas. Knows their format, no flags.
 
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -1,5 +1,5 @@
-//! The files that stand around a suite, and how they are written: all of them or none, and nothing that is there already without
-//! being told to. Knows forms and folders, no servers.
+//! Writes the files around a suite: all of them or none, and no existing file without `--force`. Knows formats and directories, no
+//! servers.
 
 use crate::failure::Failure;
 use std::fmt::Write as _;

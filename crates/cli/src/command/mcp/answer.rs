@@ -1,4 +1,4 @@
-//! What an agent reads: short, the rest on demand, and at its end what the exit code means. Knows results, starts nothing.
+//! The tool results for an agent: short, with the rest on demand and the meaning of the exit code. Starts nothing.
 
 use super::job::{End, Job, Ran, Wire};
 use super::journal::{Journal, Kept, Operation};

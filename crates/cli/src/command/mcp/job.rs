@@ -1,5 +1,5 @@
-//! One command of ours, run in a process of its own until it is done, its time is over, or nobody waits for it any more; then it
-//! is killed with everything that it started. Knows what the process leaves, not what it means.
+//! Runs one mcproof command in a separate process until it is done, times out, or is canceled; then kills it with all processes that it
+//! started. Knows the output of the process, not its meaning.
 
 use super::journal::Kept;
 use crate::wire;

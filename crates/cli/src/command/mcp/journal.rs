@@ -1,4 +1,4 @@
-//! The last operations, by their numbers: what each said and what was on its wire, line by line, within bounds.
+//! The last operations by number: their output and traffic, line by line, within limits.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,5 @@
-//! What an agent may have done: which commands may be started, which variables they may be given, and in which folder files lie.
-//! Decides before anything is started; what suites and configuration files ask for is decided by the process that reads them, with the
-//! flags of `--restricted`.
+//! The restrictions of an agent: commands that may be started, variables that may be set, and the directory of all files. Checked before
+//! anything is started; suites and configuration files are checked by the process that reads them, with the flags of `--restricted`.
 
 use crate::failure::Failure;
 use crate::settings;

@@ -1,4 +1,4 @@
-//! The MCP server itself: which methods it has, and when a call is over. Knows the protocol; what a tool does is others'.
+//! The MCP server: its methods, and the end of a call. Knows the protocol, not the tools.
 
 use super::answer::{self, Answer};
 use super::journal::Journal;

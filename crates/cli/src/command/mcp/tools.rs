@@ -1,5 +1,4 @@
-//! What an agent may ask for: each tool with its declaration, and what its arguments mean as a command line of ours.
-//! Starts nothing.
+//! The tools: their declarations, and the translation of their arguments to a command line of mcproof. Starts nothing.
 
 use super::job::{Job, Wire};
 use super::limits::{Limits, Wish};

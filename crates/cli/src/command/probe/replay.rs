@@ -1,4 +1,4 @@
-//! `mcproof probe --replay FILE`: what a saved probe shows, by the rules of today, without the server.
+//! `mcproof probe --replay FILE`: judges a saved probe by the current rules, without the server.
 
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! `mcproof test --watch`: one run after the other, each when a file has changed or somebody asks for it.
+//! `mcproof test --watch`: runs again when a file changes or a key is pressed.
 
 use super::{Arguments, Given};
 use crate::changes::Changes;
