@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Argument {
     pub(crate) name: String,
-    pub(crate) value: Typed,
+    pub(crate) value: ArgumentValue,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Typed {
+pub(crate) enum ArgumentValue {
     /// `key=value`: what it means depends on the schema.
     Text(String),
     /// `key:=JSON`: means what it says.
@@ -43,9 +43,9 @@ fn parse_one(word: &str) -> Result<Argument, Failure> {
         Some(name) => {
             let parsed = serde_json::from_str(value)
                 .map_err(|error| wrong(format!("value of `{name}` is not valid JSON: {error}")).hint("write name=value for plain text"))?;
-            (name, Typed::Json(parsed))
+            (name, ArgumentValue::Json(parsed))
         }
-        None => (name, Typed::Text(value.to_owned())),
+        None => (name, ArgumentValue::Text(value.to_owned())),
     };
     if name.is_empty() {
         return Err(wrong(format!("`{word}` has no name before the `=`")).hint(hint));
@@ -64,14 +64,14 @@ pub(crate) fn parse_object(flag: &str, text: &str) -> Result<Map<String, Value>,
 
 /// Whether the types of some arguments depend on the tool's schema. If not, nobody has to ask for it.
 pub(crate) fn need_schema(arguments: &[Argument]) -> bool {
-    arguments.iter().any(|argument| matches!(&argument.value, Typed::Text(text) if guess(text).is_some()))
+    arguments.iter().any(|argument| matches!(&argument.value, ArgumentValue::Text(text) if guess(text).is_some()))
 }
 
 /// The arguments as JSON. `schema` is the tool's `inputSchema`, if it is known.
 pub(crate) fn to_json(arguments: &[Argument], schema: Option<&Value>) -> Map<String, Value> {
     let value = |argument: &Argument| match &argument.value {
-        Typed::Json(value) => value.clone(),
-        Typed::Text(text) => typed(text, schema.and_then(|schema| Types::of_property(schema, &argument.name))),
+        ArgumentValue::Json(value) => value.clone(),
+        ArgumentValue::Text(text) => typed(text, schema.and_then(|schema| Types::of_property(schema, &argument.name))),
     };
     arguments.iter().map(|argument| (argument.name.clone(), value(argument))).collect()
 }
@@ -79,8 +79,8 @@ pub(crate) fn to_json(arguments: &[Argument], schema: Option<&Value>) -> Map<Str
 /// The arguments as the strings that prompts and completion take.
 pub(crate) fn to_strings(arguments: &[Argument]) -> Map<String, Value> {
     let value = |argument: &Argument| match &argument.value {
-        Typed::Json(value) => value.clone(),
-        Typed::Text(text) => Value::String(text.clone()),
+        ArgumentValue::Json(value) => value.clone(),
+        ArgumentValue::Text(text) => Value::String(text.clone()),
     };
     arguments.iter().map(|argument| (argument.name.clone(), value(argument))).collect()
 }

@@ -8,7 +8,7 @@ mod stored;
 
 use crate::duration;
 use crate::failure::Failure;
-use browser::{Browser, Person};
+use browser::{Browser, UserPresence};
 use mcproof_client::auth::{
     Authorization, Credential, DynamicRegistration, Grant, Identity, Registered, Secret, SigningAlgorithm, SigningKey, TokenStore,
 };
@@ -32,7 +32,7 @@ pub(crate) struct AuthArgs {
     /// How to obtain an access token if the server requires one [default: auto; for suites, none unless another authorization flag is
     /// given]
     #[arg(long, value_name = "METHOD", conflicts_with = "bearer")]
-    auth: Option<How>,
+    auth: Option<AuthMethod>,
     /// Send this access token: env:NAME, file:PATH, or the token itself, which is visible to other processes
     #[arg(long, value_name = "SECRET", value_parser = secret_source::parse, conflicts_with_all = OAUTH)]
     bearer: Option<SecretSource>,
@@ -95,7 +95,7 @@ const OAUTH: [&str; 10] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum How {
+enum AuthMethod {
     /// A stored token, or else a browser if interactive
     Auto,
     /// Like auto, but fail if not interactive
@@ -134,13 +134,13 @@ impl AuthArgs {
             return Ok(None);
         }
         match self.auth {
-            Some(How::None) => Ok(None),
-            Some(How::ClientCredentials) => self.client_credentials().map(Some),
-            None | Some(How::Auto | How::Code) => {
+            Some(AuthMethod::None) => Ok(None),
+            Some(AuthMethod::ClientCredentials) => self.client_credentials().map(Some),
+            None | Some(AuthMethod::Auto | AuthMethod::Code) => {
                 let stored = self.stored(&endpoint.url)?;
                 let person = self.person();
                 // Nothing could be done but fail, which a plain refusal says better.
-                let hopeless = !stored && person != Person::Present && self.first_flag().is_none();
+                let hopeless = !stored && person != UserPresence::Present && self.first_flag().is_none();
                 if hopeless { Ok(None) } else { self.code(person, guardian).map(Some) }
             }
         }
@@ -152,9 +152,9 @@ impl AuthArgs {
             return Err(Failure::bad_input("bad-flag", format!("`{flag}` requires --url, because a suite may have several servers")));
         }
         match self.auth {
-            Some(How::None) => Ok(None),
-            Some(How::ClientCredentials) => self.client_credentials().map(Some),
-            None | Some(How::Auto | How::Code) => {
+            Some(AuthMethod::None) => Ok(None),
+            Some(AuthMethod::ClientCredentials) => self.client_credentials().map(Some),
+            None | Some(AuthMethod::Auto | AuthMethod::Code) => {
                 if let Some(keeper) = self.keeper()? {
                     // What is wrong with them is told now, and not by each case.
                     keeper.tokens.all()?;
@@ -166,13 +166,13 @@ impl AuthArgs {
 
     /// Whether any of the flags asks for something.
     pub(crate) fn is_asked_for(&self) -> bool {
-        self.first_flag().is_some() || self.auth == Some(How::Auto)
+        self.first_flag().is_some() || self.auth == Some(AuthMethod::Auto)
     }
 
     /// The first of the flags that were given, but those that only say what happens anyway.
     fn first_flag(&self) -> Option<&'static str> {
         let given = [
-            ("--auth", self.auth.is_some_and(|how| how != How::Auto && how != How::None)),
+            ("--auth", self.auth.is_some_and(|how| how != AuthMethod::Auto && how != AuthMethod::None)),
             ("--bearer", self.bearer.is_some()),
             ("--client-id", self.client_id.is_some()),
             ("--client-metadata-url", self.client_metadata_url.is_some()),
@@ -201,12 +201,12 @@ impl AuthArgs {
         Ok(Some(("Authorization".into(), format!("Bearer {}", token.expose()))))
     }
 
-    fn person(&self) -> Person {
+    fn person(&self) -> UserPresence {
         match (self.stored_auth_only, self.use_stored_auth, self.wait_for_auth) {
-            (true, ..) => Person::Unwanted("--stored-auth-only"),
-            (_, true, _) => Person::Unwanted("--use-stored-auth"),
-            (.., Some(_)) => Person::Unwanted("--wait-for-auth"),
-            (.., None) => Person::found(),
+            (true, ..) => UserPresence::Unwanted("--stored-auth-only"),
+            (_, true, _) => UserPresence::Unwanted("--use-stored-auth"),
+            (.., Some(_)) => UserPresence::Unwanted("--wait-for-auth"),
+            (.., None) => UserPresence::found(),
         }
     }
 
@@ -242,7 +242,7 @@ impl AuthArgs {
         Ok(Some(OfClient { tokens, client: self.client_id.clone(), issuer: self.issuer.clone() }))
     }
 
-    fn code(&self, person: Person, guardian: &Guardian) -> Result<Authorization, Failure> {
+    fn code(&self, person: UserPresence, guardian: &Guardian) -> Result<Authorization, Failure> {
         let identity = Identity {
             registered: self.registered()?,
             metadata_document: self.client_metadata_url.clone(),

@@ -63,7 +63,7 @@ pub fn main() -> ExitCode {
     let typed = match inspect::rewrite(std::env::args_os().collect(), &grammar) {
         Ok(typed) => typed,
         Err(failure) => {
-            printing::tell(&failure);
+            printing::report(&failure);
             return failure.exit.into();
         }
     };
@@ -82,7 +82,7 @@ pub fn main() -> ExitCode {
     match line.command.run(watching) {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            printing::tell(&failure);
+            printing::report(&failure);
             failure.exit.into()
         }
     }

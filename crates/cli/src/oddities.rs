@@ -30,7 +30,7 @@ impl StrictArgs {
 }
 
 /// Tells what was odd so far.
-pub(crate) fn tell(session: &Session) {
+pub(crate) fn warn(session: &Session) {
     let Odd { kinds, count } = Odd::of(session, Asker::CommandLine, Oddities::Told);
     let (style, told) = (settings::style(), kinds.len().min(KINDS_TOLD));
     for kind in kinds.into_iter().take(told) {

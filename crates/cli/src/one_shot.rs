@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::oddities;
 use crate::output;
 use crate::printing::{Form, Printer};
-use crate::request::{self, Answer, Request};
+use crate::request::{self, Request, Response};
 use crate::target::Resolved;
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_record::Diagnostic;
@@ -20,12 +20,12 @@ pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, wat
             let version = escape(&handshake.protocol_version);
             output::talk(&format!("session open: {}, {} era, revision {version}\n", handshake.transport, handshake.era));
         }
-        let asked = request::ask(session, request, resolved.timeout).await;
+        let asked = request::send(session, request, resolved.timeout).await;
         // A diagnosis of silence names the noise already.
         if asked.is_ok() && !printer.quiet {
-            oddities::tell(session);
+            oddities::warn(session);
         }
-        let Answer { method, answer, elapsed } = asked?;
+        let Response { method, answer, elapsed } = asked?;
         match answer {
             Err(error) => {
                 let mut failure = refusal(&method, &error);

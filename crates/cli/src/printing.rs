@@ -112,7 +112,7 @@ impl Printer {
 }
 
 /// Tells a person of a failure.
-pub(crate) fn tell(failure: &Failure) {
+pub(crate) fn report(failure: &Failure) {
     output::talk(&diagnostic::render(&failure.diagnostic, &settings::style()));
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Request {
 }
 
 /// What came back.
-pub(crate) struct Answer {
+pub(crate) struct Response {
     /// The method that was really asked.
     pub(crate) method: String,
     pub(crate) answer: Result<Value, RpcError>,
@@ -59,7 +59,7 @@ impl Request {
 }
 
 /// Sends the request, with those that it needs before, and waits for its answer. A JSON-RPC error is an answer.
-pub(crate) async fn ask(session: &Session, request: &Request, timeout: Duration) -> Result<Answer, Failure> {
+pub(crate) async fn send(session: &Session, request: &Request, timeout: Duration) -> Result<Response, Failure> {
     let started = Instant::now();
     let handshake = session.handshake();
     let (method, answer) = match (request.method.as_str(), handshake.era) {
@@ -72,7 +72,7 @@ pub(crate) async fn ask(session: &Session, request: &Request, timeout: Duration)
         ("initialize", Era::Modern) => ("initialize", Ok(as_initialized(session))),
         (method, _) => (method, by_method(session, request, timeout).await?),
     };
-    Ok(Answer { method: method.to_owned(), answer, elapsed: started.elapsed() })
+    Ok(Response { method: method.to_owned(), answer, elapsed: started.elapsed() })
 }
 
 /// After an error: says so if the server has no tool or prompt of the name that was asked for. One list, which may fail: the

@@ -76,10 +76,8 @@ impl RestrictionArgs {
         {
             return Ok(Folder::at(start).unwrap_or(whole));
         }
-        let diagnostic = Diagnostic::error(
-            "restricted-path",
-            format!("`{}` links outside this directory, which --restricted does not allow", path.display()),
-        );
+        let diagnostic =
+            Diagnostic::error("restricted-path", format!("`{}` is a link out of this directory: --restricted is on", path.display()));
         Err(Failure::new(Exit::BadInput, diagnostic.hint(format!("allow it with --allow-path {}", whole.path().display()))))
     }
 }

@@ -74,11 +74,11 @@ fn parse_transport(text: &str) -> Result<TransportKind, String> {
 /// Suites that were read.
 pub(crate) enum Read {
     Flawless(Loaded),
-    Mistaken(Mistaken),
+    InvalidSuites(InvalidSuites),
 }
 
 /// Suites of which none is run, because some have mistakes.
-pub(crate) struct Mistaken {
+pub(crate) struct InvalidSuites {
     mistakes: Vec<Diagnostic>,
     /// How many have any.
     suites: usize,
@@ -88,9 +88,9 @@ pub(crate) struct Mistaken {
 impl Read {
     /// What can be run; mistakes are told on stderr instead.
     pub(crate) fn or_tell(self) -> Option<Loaded> {
-        let Mistaken { mistakes, suites, of } = match self {
+        let InvalidSuites { mistakes, suites, of } = match self {
             Self::Flawless(loaded) => return Some(loaded),
-            Self::Mistaken(mistaken) => mistaken,
+            Self::InvalidSuites(mistaken) => mistaken,
         };
         output::talk(&diagnostic::render_all(&mistakes, &settings::style()));
         let count = format!("{} {}", mistakes.len(), if mistakes.len() == 1 { "error" } else { "errors" });
@@ -131,7 +131,7 @@ impl SuiteArgs {
         }
         Ok(match of - suites.len() {
             0 => Read::Flawless(Loaded { suites, picks }),
-            mistaken => Read::Mistaken(Mistaken { mistakes, suites: mistaken, of }),
+            mistaken => Read::InvalidSuites(InvalidSuites { mistakes, suites: mistaken, of }),
         })
     }
 

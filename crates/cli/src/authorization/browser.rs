@@ -14,14 +14,14 @@ use url::Url;
 
 /// Whether somebody sits there who could consent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Person {
+pub(super) enum UserPresence {
     Present,
     /// The user wants it so; this flag says it.
     Unwanted(&'static str),
     Absent(&'static str),
 }
 
-impl Person {
+impl UserPresence {
     /// By what the surroundings tell.
     pub(super) fn found() -> Self {
         match (output::stderr_is_terminal(), settings::is_ci()) {
@@ -33,7 +33,7 @@ impl Person {
 }
 
 pub(super) struct Browser {
-    person: Person,
+    person: UserPresence,
     wanted: Url,
     /// Bound when a server first asks for authorization, and kept: it is part of the client's registration.
     callback: OnceLock<Result<Callback, String>>,
@@ -41,7 +41,7 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    pub(super) fn new(person: Person, callback: Url, guardian: Guardian) -> Self {
+    pub(super) fn new(person: UserPresence, callback: Url, guardian: Guardian) -> Self {
         Self { person, wanted: callback, callback: OnceLock::new(), guardian }
     }
 
@@ -53,9 +53,9 @@ impl Browser {
 impl UserAgent for Browser {
     fn is_there(&self) -> Result<(), String> {
         match self.person {
-            Person::Present => self.callback().map(drop),
-            Person::Unwanted(flag) => Err(format!("{flag} prevents a browser login, and no stored token was accepted")),
-            Person::Absent(why) => Err(why.to_owned()),
+            UserPresence::Present => self.callback().map(drop),
+            UserPresence::Unwanted(flag) => Err(format!("{flag} prevents a browser login, and no stored token was accepted")),
+            UserPresence::Absent(why) => Err(why.to_owned()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! `mcproof hash TARGET`: prints the hash of a server's contract.
 
-use crate::contracts::{self, Effort, VisitorArgs};
+use crate::contracts::{self, CaptureExtent, ClientArgs};
 use crate::conversation::Watching;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     strict: StrictArgs,
     #[command(flatten)]
-    clients: VisitorArgs,
+    clients: ClientArgs,
     #[command(flatten)]
     server: TargetArgs,
 }
@@ -43,9 +43,9 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     let visitors = arguments.clients.visitors(&arguments.server)?;
     let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?.judged(arguments.strict);
     let effort = match (arguments.clients.clients.is_empty(), arguments.full || arguments.json) {
-        (false, _) => Effort::Whole,
-        (true, true) => Effort::FirstWhole,
-        (true, false) => Effort::FirstLists,
+        (false, _) => CaptureExtent::Whole,
+        (true, true) => CaptureExtent::FirstWhole,
+        (true, false) => CaptureExtent::FirstLists,
     };
     let taken = match contracts::take(&resolved, &visitors, arguments.clients.identity.as_deref(), effort, watching)? {
         Ok(taken) => taken,

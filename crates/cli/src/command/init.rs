@@ -2,7 +2,7 @@
 
 mod files;
 
-use crate::contracts::{self, Effort, VisitorArgs};
+use crate::contracts::{self, CaptureExtent, ClientArgs};
 use crate::conversation::{self, Watching};
 use crate::diagnosis;
 use crate::exit::Exit;
@@ -117,7 +117,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         Ok(Ok(locked)) => Some(locked),
         Ok(Err(exit)) => return Ok(exit),
         Err(failure) => {
-            printing::tell(&failure);
+            printing::report(&failure);
             output::talk(&format!("skipped {LOCK}: the suite does not need it\n"));
             None
         }
@@ -152,7 +152,7 @@ fn visit_twice(resolved: Resolved, interview: &Interview, watching: Watching) ->
         status.end();
         match asked {
             Ok(interviewed) => {
-                oddities::tell(session);
+                oddities::warn(session);
                 oddities::judge(session, resolved.oddities)?;
                 session.settle().await;
                 if let Some(closed) = session.closed_because() {
@@ -195,8 +195,8 @@ struct Locked {
 
 /// The contract with each kind of client that `mcproof lock` is by default.
 fn lock(arguments: &Arguments, resolved: &Resolved, reaching: &Reaching, watching: Watching) -> Result<Result<Locked, Exit>, Failure> {
-    let visitors = VisitorArgs::default().visitors(&arguments.server)?;
-    let taken = match contracts::take(resolved, &visitors, None, Effort::Whole, watching)? {
+    let visitors = ClientArgs::default().visitors(&arguments.server)?;
+    let taken = match contracts::take(resolved, &visitors, None, CaptureExtent::Whole, watching)? {
         Ok(taken) => taken,
         Err(exit) => return Ok(Err(exit)),
     };

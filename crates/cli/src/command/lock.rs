@@ -1,7 +1,7 @@
 //! `mcproof lock TARGET` and `lock --verify`: writes the contract to a file, and compares a server with it.
 
 use super::diff::{Deny, FormatArgs, judge};
-use crate::contracts::{self, Contracts, Effort, Taken, VisitorArgs};
+use crate::contracts::{self, CaptureExtent, CapturedContracts, ClientArgs, Contracts};
 use crate::conversation::Watching;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     strict: StrictArgs,
     #[command(flatten)]
-    clients: VisitorArgs,
+    clients: ClientArgs,
     #[command(flatten)]
     server: TargetArgs,
 }
@@ -79,7 +79,8 @@ fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     };
     let visitors = arguments.clients.visitors(&arguments.server)?;
     let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?.judged(arguments.strict);
-    let Taken { contracts: taken, .. } = match contracts::take(&resolved, &visitors, identity, Effort::Whole, watching)? {
+    let CapturedContracts { contracts: taken, .. } = match contracts::take(&resolved, &visitors, identity, CaptureExtent::Whole, watching)?
+    {
         Ok(taken) => taken,
         Err(exit) => return Ok(exit),
     };
@@ -154,10 +155,11 @@ fn verify(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     let visitors = visitors_of(&promised)?;
     let (resolved, name) = arguments.resolve(lock.target.as_ref(), &shown, &text)?;
     let resolved = resolved.judged(arguments.strict);
-    let Taken { contracts: taken, transport } = match contracts::take(&resolved, &visitors, identity, Effort::Again, watching)? {
-        Ok(taken) => taken,
-        Err(exit) => return Ok(exit),
-    };
+    let CapturedContracts { contracts: taken, transport } =
+        match contracts::take(&resolved, &visitors, identity, CaptureExtent::Again, watching)? {
+            Ok(taken) => taken,
+            Err(exit) => return Ok(exit),
+        };
     let unseen = out_of_reach(&mut promised, transport);
     let old = Side { name: &shown, contracts: &promised, extent: Extent::Whole };
     let mut found = diff(old, Side { name: &name, contracts: &taken, extent: Extent::Whole });

@@ -1,10 +1,10 @@
 //! `mcproof mcp`: the commands as an MCP server, for coding agents that test the server that they write.
 
-mod answer;
 mod job;
 mod journal;
 mod limits;
 mod server;
+mod tool_output;
 mod tools;
 
 use crate::conversation::{self, Interrupts};

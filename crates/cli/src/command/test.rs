@@ -216,7 +216,7 @@ impl Arguments {
             // Tests that were all left out prove nothing.
             None if counts == (Counts { skipped: counts.skipped, ..Counts::default() }) && counts.skipped > 0 => {
                 let diagnostic = Diagnostic::error("nothing-tested", "all tests were skipped, so nothing was tested");
-                printing::tell(&Failure::new(Exit::NothingSelected, diagnostic.hint("see the reasons above, and `skip_if`")));
+                printing::report(&Failure::new(Exit::NothingSelected, diagnostic.hint("see the reasons above, and `skip_if`")));
                 Exit::NothingSelected
             }
             None if counts.failed == 0 && counts.cancelled == 0 => match written {

@@ -1,9 +1,9 @@
 //! Server requests that the test library handles: elicitation, sampling and roots. Knows no session.
 
 use super::envelope;
+use super::error::DriveError;
 use super::outlet::Outlet;
 use super::redaction::Redaction;
-use super::trouble::Trouble;
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{Answers, Callback, Consulted, Elicitation, Sampling};
 use mcproof_record::drive::{AskedOfDriver, DriveAnswers};
@@ -45,7 +45,7 @@ impl Callbacks {
         redaction: &Redaction,
         answers: &DriveAnswers,
         patience: Duration,
-    ) -> Result<Answers, Trouble> {
+    ) -> Result<Answers, DriveError> {
         let is_callback = |answer: &Option<Value>| answer.as_ref().and_then(Value::as_str) == Some("callback");
         let told = |answer: &Option<Value>| answer.clone().filter(|_| !is_callback(answer));
         let DriveAnswers { roots, elicitation, sampling } = answers;
@@ -85,12 +85,12 @@ impl Callbacks {
     }
 }
 
-fn read_roots(value: Value) -> Result<Vec<String>, Trouble> {
+fn read_roots(value: Value) -> Result<Vec<String>, DriveError> {
     let uris = value.as_array().and_then(|uris| uris.iter().map(|uri| uri.as_str().map(str::to_owned)).collect());
     uris.ok_or_else(|| wrong("roots", "a list of URIs"))
 }
 
-fn read_elicitation(value: Value) -> Result<Elicitation, Trouble> {
+fn read_elicitation(value: Value) -> Result<Elicitation, DriveError> {
     match value {
         Value::Object(values) => Ok(Elicitation::Accept(values)),
         Value::String(word) if word == "accept" => Ok(Elicitation::Accept(Map::new())),
@@ -100,7 +100,7 @@ fn read_elicitation(value: Value) -> Result<Elicitation, Trouble> {
     }
 }
 
-fn read_sampling(value: Value) -> Result<Sampling, Trouble> {
+fn read_sampling(value: Value) -> Result<Sampling, DriveError> {
     match value {
         Value::String(word) if word == "reject" => Ok(Sampling::Reject),
         Value::String(text) => Ok(Sampling::Text(text)),
@@ -109,6 +109,6 @@ fn read_sampling(value: Value) -> Result<Sampling, Trouble> {
     }
 }
 
-fn wrong(name: &str, expected: &str) -> Trouble {
-    Trouble::bad("bad-answers", format!("`answers.{name}` must be {expected}, or `callback`"))
+fn wrong(name: &str, expected: &str) -> DriveError {
+    DriveError::bad("bad-answers", format!("`answers.{name}` must be {expected}, or `callback`"))
 }

@@ -120,10 +120,10 @@ impl Wake for Woken {
 
 /// Whether a runtime has nothing left to do but wait.
 #[derive(Default)]
-struct Idle(Mutex<State>);
+struct Idle(Mutex<IdleState>);
 
 #[derive(Default)]
-struct State {
+struct IdleState {
     is_reached: bool,
     waiting: Option<Waker>,
 }

@@ -18,11 +18,11 @@ const MOST_A_TURN: usize = 64 << 10;
 pub(super) struct Outlet {
     /// The thread; `None` where whoever holds the drive takes the lines.
     lines: Option<Sender<Lines>>,
-    state: Arc<State>,
+    state: Arc<OutletState>,
 }
 
 #[derive(Default)]
-struct State {
+struct OutletState {
     /// The lines of this turn. Held while they are written or queued, so that none overtakes another.
     turn: Mutex<Vec<u8>>,
     /// Told when a turn has its first line.
@@ -43,7 +43,7 @@ impl Outlet {
     /// Needs a runtime.
     pub(super) fn open() -> Result<Self, Failure> {
         let (lines, queue) = mpsc::channel::<Lines>();
-        let state = Arc::new(State::default());
+        let state = Arc::new(OutletState::default());
         let of_thread = Arc::clone(&state);
         let writes = move || {
             let mut bytes = Vec::new();

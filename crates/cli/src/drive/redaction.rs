@@ -2,7 +2,7 @@
 //! `show_secrets`. Bytes of a relay are never changed.
 
 use super::Drive;
-use super::trouble::Trouble;
+use super::error::DriveError;
 use mcproof_client::Tap;
 use mcproof_record::drive::Http;
 use mcproof_record::{Diagnostic, Json, Place};
@@ -57,7 +57,7 @@ impl Drive {
         diagnostic
     }
 
-    pub(super) fn redacted_trouble(&self, trouble: Trouble) -> Trouble {
+    pub(super) fn redacted_trouble(&self, trouble: DriveError) -> DriveError {
         let taps = self.taps();
         trouble.map_text(|text| taps.iter().fold(text, |text, tap| tap.redacted(text)))
     }

@@ -32,7 +32,7 @@ pub(super) struct Limits {
 }
 
 /// What an agent asks for, as far as it may be refused.
-pub(super) struct Wish<'a> {
+pub(super) struct RequestedAccess<'a> {
     /// Commands, each in its words.
     pub(super) commands: Vec<Vec<String>>,
     pub(super) variables: Vec<&'a str>,
@@ -112,17 +112,17 @@ impl Limits {
 
     /// # Errors
     /// Says what is not allowed, and which flag of this server would allow it.
-    pub(super) fn permit(&self, wish: &Wish<'_>, cwd: Option<&Path>) -> Result<(), String> {
+    pub(super) fn permit(&self, requested_access: &RequestedAccess<'_>, cwd: Option<&Path>) -> Result<(), String> {
         let here = cwd.map(Path::to_owned).or_else(|| self.folder()).unwrap_or_else(settings::current_folder);
         cwd.map_or(Ok(()), |cwd| self.path(cwd, &cwd.display().to_string()))?;
-        wish.commands.iter().try_for_each(|words| self.command(words))?;
+        requested_access.commands.iter().try_for_each(|words| self.command(words))?;
         if self.commands.is_some() {
-            wish.variables.iter().try_for_each(|name| self.variable(name))?;
+            requested_access.variables.iter().try_for_each(|name| self.variable(name))?;
         }
-        for path in &wish.paths {
+        for path in &requested_access.paths {
             self.path(&here.join(path), path)?;
         }
-        wish.sides.iter().try_for_each(|side| self.side(side, &here))
+        requested_access.sides.iter().try_for_each(|side| self.side(side, &here))
     }
 
     fn command(&self, words: &[String]) -> Result<(), String> {
@@ -190,30 +190,30 @@ mod tests {
             no_spawn: false,
             folder: Some(folder.path().to_owned()),
         });
-        let check = |wish: Wish<'_>, cwd: Option<&str>, expected: Result<(), &str>| {
-            let found = limited.permit(&wish, cwd.map(Path::new));
+        let check = |requested_access: RequestedAccess<'_>, cwd: Option<&str>, expected: Result<(), &str>| {
+            let found = limited.permit(&requested_access, cwd.map(Path::new));
             match (found, expected) {
                 (Ok(()), Ok(())) => {}
                 (Err(found), Err(part)) => assert!(found.contains(part), "{found} lacks {part}"),
                 (found, expected) => panic!("{found:?} is not {expected:?}"),
             }
         };
-        let wish = || Wish { commands: Vec::new(), variables: Vec::new(), paths: Vec::new(), sides: Vec::new() };
+        let requested_access = || RequestedAccess { commands: Vec::new(), variables: Vec::new(), paths: Vec::new(), sides: Vec::new() };
         let command = |text: &str| vec![shlex::split(text).unwrap()];
-        check(Wish { commands: command("node server.js --port 1"), ..wish() }, None, Ok(()));
-        check(Wish { commands: command("sh -c 'node server.js'"), ..wish() }, None, Err("may not be started"));
-        check(Wish { commands: command("'node server.js'"), ..wish() }, None, Err("may not be started"));
-        check(Wish { variables: vec!["KEY"], ..wish() }, None, Ok(()));
-        check(Wish { variables: vec!["LD_PRELOAD"], ..wish() }, None, Err("--allow-env LD_PRELOAD"));
-        check(Wish { paths: vec!["sub/a.mcproof.yaml".into()], ..wish() }, None, Ok(()));
-        check(Wish { paths: vec!["away/passwd".into()], ..wish() }, None, Err("--folder"));
-        check(Wish { paths: vec!["../x".into()], ..wish() }, None, Err("--folder"));
-        check(wish(), Some("/"), Err("--folder"));
-        check(Wish { sides: vec!["mcproof.lock", "http://h/mcp", "shop"], ..wish() }, None, Ok(()));
-        check(Wish { sides: vec!["sh -c evil"], ..wish() }, None, Err("may not be started"));
-        check(Wish { sides: vec!["sh"], ..wish() }, None, Err("may not be started"));
-        check(Wish { sides: vec!["/bin/sh"], ..wish() }, None, Err("may not be started"));
-        check(Wish { sides: vec!["away/passwd"], ..wish() }, None, Err("--folder"));
+        check(RequestedAccess { commands: command("node server.js --port 1"), ..requested_access() }, None, Ok(()));
+        check(RequestedAccess { commands: command("sh -c 'node server.js'"), ..requested_access() }, None, Err("is not allowed"));
+        check(RequestedAccess { commands: command("'node server.js'"), ..requested_access() }, None, Err("is not allowed"));
+        check(RequestedAccess { variables: vec!["KEY"], ..requested_access() }, None, Ok(()));
+        check(RequestedAccess { variables: vec!["LD_PRELOAD"], ..requested_access() }, None, Err("--allow-env LD_PRELOAD"));
+        check(RequestedAccess { paths: vec!["sub/a.mcproof.yaml".into()], ..requested_access() }, None, Ok(()));
+        check(RequestedAccess { paths: vec!["away/passwd".into()], ..requested_access() }, None, Err("--folder"));
+        check(RequestedAccess { paths: vec!["../x".into()], ..requested_access() }, None, Err("--folder"));
+        check(requested_access(), Some("/"), Err("--folder"));
+        check(RequestedAccess { sides: vec!["mcproof.lock", "http://h/mcp", "shop"], ..requested_access() }, None, Ok(()));
+        check(RequestedAccess { sides: vec!["sh -c evil"], ..requested_access() }, None, Err("is not allowed"));
+        check(RequestedAccess { sides: vec!["sh"], ..requested_access() }, None, Err("is not allowed"));
+        check(RequestedAccess { sides: vec!["/bin/sh"], ..requested_access() }, None, Err("is not allowed"));
+        check(RequestedAccess { sides: vec!["away/passwd"], ..requested_access() }, None, Err("--folder"));
     }
 
     #[test]

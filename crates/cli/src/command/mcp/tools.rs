@@ -1,7 +1,7 @@
 //! The tools: their declarations, and the translation of their arguments to a command line of mcproof. Starts nothing.
 
 use super::job::{Job, Wire};
-use super::limits::{Limits, Wish};
+use super::limits::{Limits, RequestedAccess};
 use crate::suggest;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// What is asked for.
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum ToolCall {
     /// Something that this binary does in a process of its own.
     Run(Job),
     Transcript(Page),
@@ -184,7 +184,7 @@ fn declared(name: &'static str, title: &str, about: &'static str, properties: Va
 }
 
 /// Reads the arguments of a tool. What is wrong with them is told whole, in the words of their schema.
-pub(super) fn read(tool: &Tool, arguments: JsonObject, limits: &Limits) -> Result<Asked, String> {
+pub(super) fn read(tool: &Tool, arguments: JsonObject, limits: &Limits) -> Result<ToolCall, String> {
     let schema = Value::Object((*tool.input_schema).clone());
     let arguments = Value::Object(arguments);
     let mistakes = mistakes(&schema, &arguments);
@@ -194,14 +194,14 @@ pub(super) fn read(tool: &Tool, arguments: JsonObject, limits: &Limits) -> Resul
     let number = |name: &str| arguments[name].as_u64();
     let lines = |name: &str| number(name).map(|number| usize::try_from(number).unwrap_or(usize::MAX));
     Ok(match &*tool.name {
-        "transcript" => Asked::Transcript(Page {
+        "transcript" => ToolCall::Transcript(Page {
             operation: number("operation"),
             part: if arguments["part"] == "output" { Part::Output } else { Part::Wire },
             from: lines("from"),
             last: lines("last"),
         }),
-        "explain" => Asked::Explain(text(&arguments, "rule").map(str::to_owned)),
-        name => Asked::Run(Request { tool: name, arguments: &arguments }.job(limits)?),
+        "explain" => ToolCall::Explain(text(&arguments, "rule").map(str::to_owned)),
+        name => ToolCall::Run(Request { tool: name, arguments: &arguments }.job(limits)?),
     })
 }
 
@@ -237,7 +237,7 @@ struct Request<'a> {
 
 impl Request<'_> {
     fn job(&self, limits: &Limits) -> Result<Job, String> {
-        limits.permit(&self.wish()?, self.text("cwd").map(Path::new))?;
+        limits.permit(&self.requested_access()?, self.text("cwd").map(Path::new))?;
         let deadline = Duration::from_secs(self.arguments["timeout"].as_u64().unwrap_or(DEADLINE));
         let (mut words, wire) = match self.tool {
             "check" => (self.check()?, Wire::Check),
@@ -259,10 +259,10 @@ impl Request<'_> {
     }
 
     /// What of it may be refused.
-    fn wish(&self) -> Result<Wish<'_>, String> {
+    fn requested_access(&self) -> Result<RequestedAccess<'_>, String> {
         let command = self.command()?.into_iter().skip(1).collect::<Vec<_>>();
         let variables = self.arguments["env"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-        Ok(Wish {
+        Ok(RequestedAccess {
             commands: if command.is_empty() { Vec::new() } else { vec![command] },
             variables,
             // A file may really be called so.
@@ -400,13 +400,13 @@ impl Request<'_> {
 mod tests {
     use super::*;
 
-    fn asked(tool: &str, arguments: Value) -> Result<Asked, String> {
+    fn asked(tool: &str, arguments: Value) -> Result<ToolCall, String> {
         let Value::Object(arguments) = arguments else { panic!("{arguments}") };
         read(all().iter().find(|known| known.name == tool).unwrap(), arguments, &Limits::default())
     }
 
     fn check(tool: &str, arguments: Value, expected: &str) {
-        let Ok(Asked::Run(job)) = asked(tool, arguments) else { panic!("{tool} is no job") };
+        let Ok(ToolCall::Run(job)) = asked(tool, arguments) else { panic!("{tool} is no job") };
         assert_eq!(job.words.join(" "), expected);
     }
 
