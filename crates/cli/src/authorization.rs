@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use stored::{OfClient, StoredTokens};
 use url::Url;
 
-/// For a person to find their password.
+/// Long enough to find a password.
 const IN_A_BROWSER: Duration = Duration::from_secs(5 * 60);
 /// How often to look for a token that another mcproof is to store.
 const LOOK: Duration = Duration::from_millis(250);
@@ -80,7 +80,7 @@ pub(crate) struct AuthArgs {
     pub(crate) list_stored_auth: bool,
 }
 
-/// What a bearer token leaves no room for.
+/// The flags that conflict with a bearer token.
 const OAUTH: [&str; 10] = [
     "client_id",
     "client_secret",
@@ -112,7 +112,7 @@ struct Scopes(Vec<String>);
 pub(crate) use listing::list;
 
 impl AuthArgs {
-    /// Adds what is asked for to the way to one server.
+    /// Adds the requested authorization to the target.
     pub(crate) fn apply(&self, target: &mut Target, guardian: &Guardian) -> Result<Option<Authorization>, Failure> {
         let Target::Http { endpoint, .. } = target else {
             return match self.first_flag() {
@@ -146,7 +146,7 @@ impl AuthArgs {
         }
     }
 
-    /// What is asked for, for servers that are met only later: those of suites.
+    /// The requested authorization for the servers of suites, which are not known yet.
     pub(crate) fn for_suites(&self, guardian: &Guardian) -> Result<Option<Authorization>, Failure> {
         if let Some(flag) = self.of_one_server() {
             return Err(Failure::bad_input("bad-flag", format!("`{flag}` requires --url, because a suite may have several servers")));
@@ -156,7 +156,7 @@ impl AuthArgs {
             Some(AuthMethod::ClientCredentials) => self.client_credentials().map(Some),
             None | Some(AuthMethod::Auto | AuthMethod::Code) => {
                 if let Some(keeper) = self.keeper()? {
-                    // What is wrong with them is told now, and not by each case.
+                    // Errors are reported now, and not by each test.
                     keeper.tokens.all()?;
                 }
                 self.code(self.person(), guardian).map(Some)
@@ -164,7 +164,7 @@ impl AuthArgs {
         }
     }
 
-    /// Whether any of the flags asks for something.
+    /// Whether any of the flags is given.
     pub(crate) fn is_asked_for(&self) -> bool {
         self.first_flag().is_some() || self.auth == Some(AuthMethod::Auto)
     }
@@ -186,7 +186,7 @@ impl AuthArgs {
         given.into_iter().find_map(|(flag, given)| given.then_some(flag))
     }
 
-    /// A flag that means one server, whose URL is known.
+    /// A flag that requires one server with a known URL.
     fn of_one_server(&self) -> Option<&'static str> {
         let given = [("--bearer", self.bearer.is_some()), ("--relogin", self.relogin), ("--wait-for-auth", self.wait_for_auth.is_some())];
         given.into_iter().find_map(|(flag, given)| given.then_some(flag))
@@ -210,7 +210,7 @@ impl AuthArgs {
         }
     }
 
-    /// Does what the flags about stored tokens ask for; says whether there is a token for this server.
+    /// Applies the flags about stored tokens; returns whether there is a token for this server.
     fn stored(&self, server: &Url) -> Result<bool, Failure> {
         let Some(keeper) = self.keeper()? else { return Ok(false) };
         if self.relogin {
@@ -231,7 +231,7 @@ impl AuthArgs {
         Ok(true)
     }
 
-    /// `None` where there is no place for tokens, and nobody asks for one.
+    /// `None` if there is no directory for tokens, and no flag requires one.
     fn keeper(&self) -> Result<Option<OfClient>, Failure> {
         let asked = self.use_stored_auth || self.stored_auth_only || self.relogin || self.wait_for_auth.is_some();
         let tokens = match StoredTokens::of_user() {
@@ -311,7 +311,7 @@ impl AuthArgs {
 
 fn no_stored_token(server: &Url, after: &str) -> Failure {
     let mut shown = server.clone();
-    // A key may stand there.
+    // It may contain a key.
     shown.set_query(None);
     Failure::bad_input("no-stored-auth", format!("no stored token for {shown}{after}"))
         .hint("sign in once on a terminal, with the same command without this flag; --list-stored-auth lists stored authorizations")

@@ -182,7 +182,7 @@ mod tests {
         check(&["", "ha", "half", "the whole"], ("the whole", 4)).await;
         check(&["half"], ("half", 1)).await;
         check(&["half", "half of it"], ("half of it", 2)).await;
-        // What changes while the tests run is told later.
+        // Changes during the run are reported afterwards.
         check(&["whole", "the whole"], ("whole", 1)).await;
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct ClientArgs {
 #[derive(Clone, Debug)]
 pub(crate) struct ClientKinds(Vec<Visitor>);
 
-/// How much is asked of a server.
+/// How much of the contract is captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaptureExtent {
     /// Everything, each legacy revision in a session of its own.

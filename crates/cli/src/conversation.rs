@@ -58,7 +58,7 @@ struct Signals {
     terminate: Signal,
 }
 
-/// How many signals somebody has waited for.
+/// Number of signals that were awaited.
 static SEEN: AtomicUsize = AtomicUsize::new(0);
 
 /// How long whoever waits for a signal may take to see it.
@@ -94,7 +94,7 @@ impl Signals {
     }
 }
 
-/// Ends the process with the first signal that nobody sees.
+/// Ends the process at the first signal that is not awaited in time.
 #[expect(clippy::exit, reason = "whoever would end it in good order is busy with something else")]
 fn end_unseen() {
     let oversee = async {

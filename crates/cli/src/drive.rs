@@ -70,7 +70,7 @@ struct Context {
     cancellation: Cancellation,
 }
 
-/// What a request asks for.
+/// The work of a request.
 enum Job {
     ServerRequest(Box<PendingRequest>, SendState),
     Open(Result<Box<Opening>, DriveError>),
@@ -78,7 +78,7 @@ enum Job {
     Other(String, String),
 }
 
-/// The line of the answer.
+/// The line of the response.
 type Done = Result<Vec<u8>, DriveError>;
 
 /// How often to look whether the parent process lives.
@@ -132,7 +132,7 @@ impl Drive {
         }
     }
 
-    /// Begins what a line asks for.
+    /// Begins the request of a line.
     fn accept(self: &Rc<Self>, line: &[u8]) {
         if let Some(received) = envelope::notification_of(line, "relay/received") {
             return tell_people("relay/received", self.relays.receive(&received));
@@ -261,7 +261,7 @@ impl Context {
     }
 
     /// Does something that knows nothing of being cancelled.
-    async fn unless_cancelled<T>(&self, work: impl Future<Output = Result<T, DriveError>>) -> Result<T, DriveError> {
+    async fn unless_canceled<T>(&self, work: impl Future<Output = Result<T, DriveError>>) -> Result<T, DriveError> {
         tokio::select! {
             biased;
             outcome = work => outcome,
@@ -270,7 +270,7 @@ impl Context {
     }
 }
 
-/// Nobody else is told what is wrong with a notification.
+/// Prints the error of a notification, which has no response.
 fn tell_people(method: &str, outcome: Result<(), DriveError>) {
     if let Err(trouble) = outcome {
         output::talk(&format!("{method}: {}\n", trouble.message()));

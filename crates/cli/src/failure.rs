@@ -20,7 +20,7 @@ impl Failure {
         Self { exit, diagnostic: Box::new(diagnostic), wire: None }
     }
 
-    /// What the user typed or wrote cannot be used.
+    /// Invalid input of the user.
     pub(crate) fn bad_input(code: &str, message: impl Into<String>) -> Self {
         Self::new(Exit::BadInput, Diagnostic::error(code, message))
     }

@@ -41,7 +41,7 @@ impl Memory {
     /// Takes in a run that is over.
     pub(crate) fn remember(&self, summary: &Summary) {
         let Some(file) = &self.file else { return };
-        // What cannot be read is worth nothing, and was told when somebody asked for it.
+        // An unreadable file is useless, and was reported when it was needed.
         let known = self.read().ok().flatten();
         let mut last = known.unwrap_or_else(|| LastRun::new(self.folder.to_string_lossy()));
         last.fold(summary, |case| case_key(case, &self.folder));

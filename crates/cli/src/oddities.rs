@@ -10,7 +10,7 @@ use mcproof_engine::oddities::{Odd, Oddities};
 use mcproof_record::Diagnostic;
 use mcproof_report::diagnostic;
 
-/// Kinds that are told; a flood of noise is counted.
+/// Number of kinds that are printed; the rest is counted.
 const KINDS_TOLD: usize = 5;
 
 #[derive(Clone, Copy, Debug, Default, clap::Args)]

@@ -12,7 +12,7 @@ use mcproof_client::jsonrpc::RpcError;
 use mcproof_record::Diagnostic;
 use mcproof_report::escape;
 
-/// Asks one thing and prints the answer. Failures come back in the form that the printer prints them in.
+/// Sends one request and prints the response. Failures are returned in the form that the printer prints.
 pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, watching: Watching) -> Result<Exit, Failure> {
     conversation::hold(resolved, watching, async |session| {
         if watching == Watching::Wire {
@@ -57,7 +57,7 @@ pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, wat
     })
 }
 
-/// An answer that is a JSON-RPC error.
+/// A response that is a JSON-RPC error.
 fn refusal(method: &str, error: &RpcError) -> Failure {
     let mut diagnostic = Diagnostic::error("rpc-error", format!("server returned an error for `{method}`: {error}"));
     diagnostic.actual = error.data.as_ref().map(|data| format!("{data:#}"));

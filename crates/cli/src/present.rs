@@ -58,7 +58,7 @@ fn completion(result: &Value) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// The answer to a handshake of either era.
+/// The result of a handshake of either era.
 fn server(result: &Value) -> Option<String> {
     let info = result.get("serverInfo").or_else(|| result.pointer("/_meta/io.modelcontextprotocol~1serverInfo"));
     let name = info.and_then(|info| text(info, "name")).unwrap_or("unnamed server");

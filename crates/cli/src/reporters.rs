@@ -69,7 +69,7 @@ const FORMS: [(&str, ReportFormat); 8] = [
     ("sarif", ReportFormat::Sarif),
 ];
 
-/// The reporters of one run. One that fails is not asked again, and stops none of the others.
+/// The reporters of one run. A failed one is not used again, and does not stop the others.
 pub(crate) struct Reporters {
     sinks: Vec<Sink>,
 }
@@ -127,7 +127,7 @@ impl ReporterArgs {
         if wanted.iter().all(|wanted| wanted.file.is_some() || wanted.form == ReportFormat::Github) {
             wanted.insert(0, on_stdout(ReportFormat::Terminal));
         }
-        // Its commands count only when nobody else writes any more.
+        // Its commands only count after all other output.
         wanted.sort_by_key(|wanted| wanted.form == ReportFormat::Github);
         wanted
     }
@@ -142,7 +142,7 @@ impl Reporters {
         }
     }
 
-    /// Puts the files where they belong, and tells of the reports that could not be written.
+    /// Moves the files into place, and reports those that could not be written.
     pub(crate) fn close(self) -> Written {
         let settled = self.sinks.into_iter().map(|Sink { name, reporter, destination, failure }| {
             drop(reporter);
@@ -152,7 +152,7 @@ impl Reporters {
     }
 }
 
-/// Tells of a report that could not be written.
+/// Reports a file that could not be written.
 fn settle(name: &str, outcome: io::Result<()>) -> Written {
     match outcome {
         // A reader that has seen enough, such as `head`, is no failure.
@@ -241,7 +241,7 @@ fn reporter(
     let writer = destination.writer()?;
     Ok(match form {
         ReportFormat::Terminal if file.is_none() => {
-            // The progress line is written over with an escape sequence, which goes where colours go.
+            // The progress line is written over with an escape sequence, which goes where colors go.
             let progress = if output::stdout_is_terminal() && output::colors_are_on() { Progress::Live } else { Progress::Off };
             Box::new(Terminal::new(anstream::stdout(), settings::style(), detail, progress))
         }

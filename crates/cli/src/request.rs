@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// What to ask.
+/// The request to send.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -23,7 +23,7 @@ pub(crate) struct Request {
 
 /// What came back.
 pub(crate) struct Response {
-    /// The method that was really asked.
+    /// The method that was sent.
     pub(crate) method: String,
     pub(crate) answer: Result<Value, RpcError>,
     pub(crate) elapsed: Duration,
@@ -58,7 +58,7 @@ impl Request {
     }
 }
 
-/// Sends the request, with those that it needs before, and waits for its answer. A JSON-RPC error is an answer.
+/// Sends the request, after the requests that it requires, and waits for the response, which may be a JSON-RPC error.
 pub(crate) async fn send(session: &Session, request: &Request, timeout: Duration) -> Result<Response, Failure> {
     let started = Instant::now();
     let handshake = session.handshake();
@@ -184,7 +184,7 @@ async fn all_pages(
     }
 }
 
-/// What a modern server said of itself, in the form in which `initialize` would have told it.
+/// The description of a modern server, in the form of an `initialize` result.
 fn as_initialized(session: &Session) -> Value {
     let handshake = session.handshake();
     let mut object = Map::new();

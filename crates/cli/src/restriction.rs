@@ -33,7 +33,7 @@ pub(crate) struct RestrictionArgs {
     allow_path: Vec<PathBuf>,
 }
 
-/// What a program needs to find its way, and tells nobody a secret.
+/// Variables that programs need and that hold no secrets.
 const INHERITED: [&str; 11] = ["HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
 
 impl RestrictionArgs {

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Columns where no terminal tells its own.
+/// Columns if the terminal width is unknown.
 pub(crate) const WIDTH: usize = 100;
 
 /// When to use colors.
@@ -125,7 +125,7 @@ pub(crate) fn github() -> Option<GithubJob> {
     Some(GithubJob { summary, folder })
 }
 
-/// Whether a person can answer.
+/// Whether a user is present.
 pub(crate) fn stdin_is_terminal() -> bool {
     std::io::stdin().is_terminal()
 }

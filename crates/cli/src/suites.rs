@@ -86,7 +86,7 @@ pub(crate) struct InvalidSuites {
 }
 
 impl Read {
-    /// What can be run; mistakes are told on stderr instead.
+    /// The suites to run; errors are printed on stderr instead.
     pub(crate) fn or_tell(self) -> Option<Loaded> {
         let InvalidSuites { mistakes, suites, of } = match self {
             Self::Flawless(loaded) => return Some(loaded),
@@ -110,7 +110,7 @@ impl SuiteArgs {
         self.read(server, tls).map(Read::or_tell)
     }
 
-    /// The same, and tells nothing.
+    /// The same, without output.
     pub(crate) fn read(&self, server: Option<Server>, tls: &Tls) -> Result<Read, Failure> {
         let Found { files, picks } = self.discover()?;
         let environment = Environment {

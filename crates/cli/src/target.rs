@@ -32,7 +32,7 @@ use url::Url;
 
 const REQUEST_TIMEOUT: &str = "30s";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a server that nobody starts may refuse before it is down: a slip in a URL must not cost a minute.
+/// How long connections to a server at a URL are retried: a typo in a URL must not cost a minute.
 pub(crate) const STARTUP: Duration = Duration::from_secs(2);
 
 /// The flags of every command that connects to a server.
@@ -98,7 +98,7 @@ pub(crate) struct TargetArgs {
     restriction: RestrictionArgs,
 }
 
-/// What we say that we can do.
+/// Client capabilities.
 #[derive(Clone, Debug)]
 pub(crate) struct Capabilities(Map<String, Value>);
 
@@ -119,7 +119,7 @@ pub(crate) struct Resolved {
     pub(crate) trace: Option<PathBuf>,
     /// What is kept of the wire.
     pub(crate) tap: TapBounds,
-    /// What becomes of what not every client takes.
+    /// How messages that only some clients accept are handled.
     pub(crate) oddities: Oddities,
 }
 
@@ -152,7 +152,7 @@ impl Resolved {
         Self { oddities: strict.oddities(), ..self }
     }
 
-    /// A check of it: what is out of order is told, not waited for; what is odd is judged, not put up with.
+    /// The options of a check: an outage is reported, not awaited, and oddities are judged, not tolerated.
     pub(crate) fn inquiry(self, calls: Permission) -> Inquiry {
         let Self { target, options, secrets, timeout, tap, .. } = self;
         Inquiry {
@@ -249,7 +249,7 @@ impl TargetArgs {
         Ok(Resolved { target, options, secrets, timeout: self.timeout, trace: self.trace.clone(), tap, oddities: Oddities::Told })
     }
 
-    /// What configuration files may ask for, if not everything.
+    /// The restriction of configuration files, if any.
     pub(crate) fn restriction(&self) -> Result<Option<Arc<Restriction>>, Failure> {
         let typed: Vec<PathBuf> = self.config.iter().filter(|path| path.exists()).cloned().chain([".".into()]).collect();
         self.restriction.restriction(&typed, [])
@@ -350,7 +350,7 @@ impl TargetArgs {
     }
 }
 
-/// Lets the server reach for nothing but what is listed: it was named by somebody who may.
+/// Restricts the destinations to the listed hosts and the host of the target.
 fn restrict(restriction: &Restriction, target: &mut Target, network: &mut Network) {
     let mut hosts = restriction.hosts.clone();
     if let Target::Http { endpoint, .. } = target {
@@ -398,7 +398,7 @@ fn parse_era(text: &str) -> Result<EraChoice, String> {
     text.parse().map_err(|_| choices(text, &["auto", "legacy", "modern"]))
 }
 
-/// Whether a session can ask for this revision.
+/// Checks that a session can offer this revision.
 pub(crate) fn check_offer(version: Option<&str>, era: EraChoice) -> Result<(), Failure> {
     let flaw = version.and_then(|version| flaw_of_offer(version, era, Asker::CommandLine));
     flaw.map_or(Ok(()), |flaw| Err(Failure::new(Exit::BadInput, flaw)))

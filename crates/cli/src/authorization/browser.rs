@@ -12,7 +12,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use url::Url;
 
-/// Whether somebody sits there who could consent.
+/// Whether a user is present to consent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UserPresence {
     Present,
@@ -22,7 +22,7 @@ pub(super) enum UserPresence {
 }
 
 impl UserPresence {
-    /// By what the surroundings tell.
+    /// Detects it from the environment.
     pub(super) fn found() -> Self {
         match (output::stderr_is_terminal(), settings::is_ci()) {
             (true, false) => Self::Present,

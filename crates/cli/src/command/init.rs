@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
 const LOCK: &str = "mcproof.lock";
 /// Between both visits, so that a clock shows.
 const PAUSE: Duration = Duration::from_millis(1_100);
-/// What is too short to be looked for in answers.
+/// The length below which values are not searched in responses.
 const SHORTEST_PRIVATE: usize = 4;
 /// Of the environment, where most values are no secrets.
 const SHORTEST_VALUE: usize = 8;
@@ -182,7 +182,7 @@ fn visit_twice(resolved: Resolved, interview: &Interview, watching: Watching) ->
     Ok(if exit == Exit::Passed { Ok((resolved, interviewed)) } else { Err(exit) })
 }
 
-/// Shows how far the questions are.
+/// Shows the progress of the exploration.
 fn told(status: &mut Status) -> impl FnMut(Stage<'_>) {
     |Stage { subject, number, of }| status.show(&format!("{number}/{of} {subject}"))
 }
@@ -267,7 +267,7 @@ fn first_file(folder: &Path) -> Option<String> {
     files.first().map(|file| file.display().to_string())
 }
 
-/// What of an answer is of this machine only, or must not be written at all.
+/// The parts of a response that depend on this machine, or must not be written.
 fn private(resolved: &Resolved, environment: &BTreeMap<String, String>, here: &Path) -> Vec<String> {
     let all = environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     let mut private = Target::Stdio(Launch { env: all, ..Launch::default() }).secrets();

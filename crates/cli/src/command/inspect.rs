@@ -114,7 +114,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
                 .hint("put `--` before the command that starts the server at that URL"));
         }
         let mut resolved = arguments.shared.target.resolve(&arguments.words, Words::NameOrCommand)?;
-        // Who asks for `initialize` means the era that has it.
+        // A request for `initialize` implies the legacy era.
         if request.method == "initialize" && resolved.options.era == EraChoice::Auto {
             resolved.options.era = EraChoice::Legacy;
         }

@@ -112,7 +112,7 @@ fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
 /// Shows how the server differs from an earlier lock, before that is overwritten.
 ///
 /// # Errors
-/// It keeps less than it promised, and nobody said that this is meant.
+/// The contract is no longer kept, and --update is not given.
 fn tell_changes(arguments: &Arguments, promised: &Contracts, taken: &Contracts) -> Result<(), Failure> {
     let shown = arguments.output.display().to_string();
     let name = arguments.name();

@@ -96,7 +96,7 @@ fn describe(pending: &Pending) -> Diagnostic {
     Diagnostic { differences, actual, ..diagnostic }
 }
 
-/// Asks until the answer is one. The end of the input ends the review.
+/// Prompts until the input is valid. The end of the input ends the review.
 fn ask(input: &mut dyn BufRead) -> io::Result<Decision> {
     loop {
         output::talk("[a]ccept, [r]eject, [s]kip, [q]uit? ");

@@ -124,7 +124,7 @@ struct Given {
 }
 
 impl Arguments {
-    /// Reads the suites anew. Nothing comes of suites with mistakes, which are told.
+    /// Reads the suites again. Returns nothing if they have errors, which are printed.
     fn plan(&self, given: &Given, scope: Scope) -> Result<Option<Plan>, Failure> {
         self.plan_of(self.read(given)?, scope)
     }
@@ -230,7 +230,7 @@ impl Arguments {
     }
 }
 
-/// Whether a command of a suite failed: then no server may have been asked, and none is out of reach.
+/// Whether a command of a suite failed: then possibly no server was used, and none is unreachable.
 fn has_failed_by_itself(summary: &Summary) -> bool {
     let codes = summary.outcomes.values().flat_map(|outcome| &outcome.diagnostics).map(|diagnostic| diagnostic.code.as_str());
     codes.into_iter().any(|code| matches!(code, "command-failed" | "command-not-started" | "command-timeout"))
@@ -240,7 +240,7 @@ fn needs_port(binding: &Binding) -> bool {
     binding.url.as_ref().is_some_and(|url| url.contains("${port}"))
 }
 
-/// Runs, and tells the reporters. One that can no longer write does not end the run.
+/// Runs the tests and sends events to the reporters. A failed reporter does not end the run.
 async fn report(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()>, mut reporters: Reporters) -> (Summary, Written) {
     let summary = run::run(plan, options, stop, &mut |event: &Event| reporters.event(event)).await;
     (summary, reporters.close())

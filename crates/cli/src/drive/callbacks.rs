@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 const INTERNAL_ERROR: i64 = -32603;
 
-/// The questions that the driver was asked. Clones share them.
+/// The server requests that were sent to the driver. Clones share them.
 #[derive(Clone)]
 pub(super) struct Callbacks(Arc<Inner>);
 

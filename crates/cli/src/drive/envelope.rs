@@ -97,7 +97,7 @@ pub(super) fn read(line: &[u8]) -> Incoming<'_> {
     }
 }
 
-/// The line of an answer.
+/// The line of a response.
 pub(super) fn result(id: &Value, result: &impl Serialize) -> Vec<u8> {
     line(&["\"id\":", &id.to_string(), ",\"result\":"], result)
 }

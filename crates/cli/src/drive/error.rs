@@ -132,7 +132,7 @@ impl DriveError {
         &self.message
     }
 
-    /// The line that tells it.
+    /// The line of the error response.
     pub(super) fn line(self, id: &Value, style: &Style) -> Vec<u8> {
         #[derive(Serialize)]
         struct Error {

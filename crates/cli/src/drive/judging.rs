@@ -101,7 +101,7 @@ impl Drive {
         chosen.retain(|rule| !is_hosts(rule.id));
         chosen.extend(&of_hosts);
         let (target, takes) = match (&params.target, &params.session) {
-            (Some(target), None) => (name_of(target), context.unless_cancelled(self.explore(target, &params)).await?),
+            (Some(target), None) => (name_of(target), context.unless_canceled(self.explore(target, &params)).await?),
             (None, Some(session)) => (session.clone(), vec![self.take(session).await?]),
             _ => return Err(DriveError::bad("bad-params", "`target` or `session` is required, but not both")),
         };
@@ -164,7 +164,7 @@ impl Drive {
             }
             Err(failure) => Err(DriveError::unanswered(Diagnostic::error("restless-lists", failure.to_string()))),
         });
-        let (key, contract) = context.unless_cancelled(captures).await?;
+        let (key, contract) = context.unless_canceled(captures).await?;
         let hashes = HashResult { tools: contract.hashes.tools.clone(), full: contract.hashes.full.clone() };
         Ok(ContractResult { key, contract, hashes })
     }

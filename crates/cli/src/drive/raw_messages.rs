@@ -30,7 +30,7 @@ impl Drive {
                 Err(DriveError::unanswered(diagnosis::of_list_failure(&failure, method, &scene)))
             }
         });
-        let listed = context.unless_cancelled(lists).await?;
+        let listed = context.unless_canceled(lists).await?;
         Ok(ListResult {
             items: listed.items.into_iter().map(|item| seat.redaction.value(item)).collect(),
             pages: listed.pages,
@@ -56,7 +56,7 @@ impl Drive {
                 DriveError::unanswered(Diagnostic::error("no-notification", failure.to_string()).evidence(evidence))
             })
         });
-        let came = context.unless_cancelled(waits).await?;
+        let came = context.unless_canceled(waits).await?;
         Ok(Waited { method: came.method, params: came.params.map(|params| seat.redaction.value(params)), frame: came.frame })
     }
 
@@ -81,7 +81,7 @@ impl Drive {
                 Err(failure) => Err(unanswered(&failure, "what was sent", session, &seat).await),
             }
         });
-        let Some(reply) = context.unless_cancelled(sends).await? else {
+        let Some(reply) = context.unless_canceled(sends).await? else {
             return Ok(RawAnswer { result: None, error: None, elapsed_ms: None, frame: None, http: None });
         };
         let (elapsed_ms, frame, http) =

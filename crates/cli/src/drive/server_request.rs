@@ -26,7 +26,7 @@ pub(super) struct ServerRequest {
     tells: ResponseForm,
 }
 
-/// What the driver is told.
+/// The form of the response to the driver.
 enum ResponseForm {
     Result,
     /// What the tool gave, apart from how it is wrapped.
@@ -36,12 +36,12 @@ enum ResponseForm {
     },
 }
 
-/// A question to a session, without what is sent.
+/// A request to a session, without its params.
 pub(super) struct PendingRequest {
     seat: Rc<SessionSlot>,
     method: Cow<'static, str>,
     deadline: Deadline,
-    /// By which the server tells of its progress.
+    /// The progress token.
     token: Option<String>,
     tells: ResponseForm,
 }
@@ -52,7 +52,7 @@ pub(super) enum SendState {
     Sent(Sent),
 }
 
-/// A question whose request is out, and which nobody waits for yet.
+/// A request that was sent and is not awaited yet.
 pub(super) struct SentRequest {
     id: Value,
     asking: Box<PendingRequest>,
@@ -106,7 +106,7 @@ impl ServerRequest {
 }
 
 impl Drive {
-    /// Asks, and gives the line that answers.
+    /// Sends the request and returns the response line.
     pub(super) async fn ask(&self, question: ServerRequest, context: &Context) -> Done {
         let (asking, params) = self.prepare(question, &context.id)?;
         self.finish(asking, SendState::Params(params), context).await
@@ -121,7 +121,7 @@ impl Drive {
         self.ask(ServerRequest::new(asked, method, None), context).await
     }
 
-    /// Begins to ask. Its request is out when this returns, where the session needs no more than that.
+    /// Begins the request. If the session can send at once, it has been sent when this returns.
     pub(super) fn begin_request(self: &Rc<Self>, id: Value, question: Result<ServerRequest, DriveError>) {
         let (asking, params) = match question.and_then(|question| self.prepare(question, &id)) {
             Ok(prepared) => prepared,
@@ -138,7 +138,7 @@ impl Drive {
         self.begin(id, Job::ServerRequest(asking, SendState::Params(params)));
     }
 
-    /// Answers the questions in passing that the server has answered.
+    /// Responds to the sent requests whose responses have arrived.
     pub(super) fn answer_passing(self: &Rc<Self>) {
         let Some(passing) = &self.passing else { return };
         let answered: Vec<SentRequest> = passing.borrow_mut().extract_if(.., |passing| passing.sent.is_over()).collect();
@@ -156,7 +156,7 @@ impl Drive {
         }
     }
 
-    /// From here on the questions in passing are waited for: they may be cancelled, or too late.
+    /// From here on the questions in passing are waited for: they may be canceled, or too late.
     pub(super) fn wait_for_passing(self: &Rc<Self>) {
         let Some(passing) = &self.passing else { return };
         for SentRequest { id, asking, sent } in passing.take() {
@@ -164,7 +164,7 @@ impl Drive {
         }
     }
 
-    /// Waits for the answer, and gives the line for it.
+    /// Waits for the response, and returns its line.
     pub(super) async fn finish(&self, asking: Box<PendingRequest>, sending: SendState, context: &Context) -> Done {
         let terms = Terms { deadline: asking.deadline, cancellation: Some(context.cancellation.clone()) };
         let (method, seat) = (&*asking.method, &asking.seat);
@@ -202,7 +202,7 @@ impl Drive {
 }
 
 impl PendingRequest {
-    /// The line for an answer.
+    /// The line of a response.
     fn tell(self, outcome: Result<Reply<Json>, DriveError>, id: &Value) -> Done {
         let Self { seat, method, token, tells, .. } = self;
         if let Some(token) = &token {

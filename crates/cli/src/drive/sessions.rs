@@ -26,7 +26,7 @@ use tokio::sync::{OwnedRwLockWriteGuard, RwLock, RwLockReadGuard, SetOnce, watch
 
 /// How many sessions are remembered that are no more.
 const MOST_PAST: usize = 64;
-/// How long the driver may think about what a server asks.
+/// How long the driver may take to respond to a request of a server.
 const CALLBACK: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
@@ -54,7 +54,7 @@ pub(super) struct SessionSlot {
     pushes_notifications: bool,
     /// How far notifications were passed on.
     position: Cell<u64>,
-    /// The driver's requests that asked for progress, by their tokens.
+    /// The driver's requests with progress notifications, by token.
     progress: RefCell<HashMap<String, Value>>,
     /// Of a session that was closed.
     faults: RefCell<Vec<Fault>>,

@@ -36,7 +36,7 @@ const USUAL: Duration = Duration::from_secs(30);
 
 impl Targets {
     pub(super) fn new(network: &NetworkArgs, guardian: Guardian) -> Result<Self, Failure> {
-        // Files that cannot be read are told before anything is asked.
+        // Unreadable files are reported before any request.
         network.network()?;
         Ok(Self { plain: TargetArgs::of_network(network), guardian, reach: Reach::Any, given: RefCell::default() })
     }

@@ -16,7 +16,7 @@ const PRE_COMMIT: &str = include_str!("pre-commit.yaml");
 /// The parts of the forms that verify the lock.
 const VERIFY_ON_GITHUB: &str = "      - name: Verify the contract\n        run: mcproof lock --verify --deny breaking\n";
 const VERIFY_ON_GITLAB: &str = "    - mcproof lock --verify --deny breaking\n";
-/// Where the hook goes, unless somebody else's hooks are there.
+/// The path of the hook, unless other hooks exist.
 const PRE_COMMIT_FILE: &str = ".pre-commit-config.yaml";
 /// The line by which our own one is known.
 const MARK: &str = "# Written by `mcproof init`";

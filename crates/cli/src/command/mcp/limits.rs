@@ -31,7 +31,7 @@ pub(super) struct Limits {
     folder: Option<Folder>,
 }
 
-/// What an agent asks for, as far as it may be refused.
+/// The parts of a tool call that may be restricted.
 pub(super) struct RequestedAccess<'a> {
     /// Commands, each in its words.
     pub(super) commands: Vec<Vec<String>>,
@@ -93,7 +93,7 @@ impl Limits {
         flags
     }
 
-    /// What an agent is told before it asks.
+    /// The restrictions, for the instructions of the server.
     pub(super) fn told(&self) -> String {
         let mut told = String::new();
         match &self.commands {

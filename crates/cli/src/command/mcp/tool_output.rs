@@ -11,11 +11,11 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// Bytes of one answer, more or less a line.
+/// Bytes of one result, give or take a line.
 const LONGEST: usize = 12_000;
-/// Characters of an error, which may repeat what was asked.
+/// Characters of an error, which may repeat the request.
 const LONGEST_ERROR: usize = 1000;
-/// Rules that are explained in one answer; of more, only their laws are told.
+/// Rules that are explained in one result; of more, only the requirements are shown.
 const MOST_RULES: usize = 3;
 
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What is asked for.
+/// A call of one of the tools.
 #[derive(Debug)]
 pub(super) enum ToolCall {
     /// Something that this binary does in a process of its own.
@@ -183,7 +183,7 @@ fn declared(name: &'static str, title: &str, about: &'static str, properties: Va
     Tool::new(name, about, schema).with_title(title)
 }
 
-/// Reads the arguments of a tool. What is wrong with them is told whole, in the words of their schema.
+/// Parses the arguments of a tool. Reports all errors, as schema violations.
 pub(super) fn read(tool: &Tool, arguments: JsonObject, limits: &Limits) -> Result<ToolCall, String> {
     let schema = Value::Object((*tool.input_schema).clone());
     let arguments = Value::Object(arguments);

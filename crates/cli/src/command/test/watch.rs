@@ -82,7 +82,7 @@ fn commands() -> Option<mpsc::UnboundedReceiver<KeyPress>> {
     Some(receiver)
 }
 
-/// Waits for ever where nobody types, or nobody does any more.
+/// Never returns if stdin is not interactive, or is closed.
 async fn next(commands: &mut Option<mpsc::UnboundedReceiver<KeyPress>>) -> KeyPress {
     if let Some(receiver) = commands {
         if let Some(typed) = receiver.recv().await {
