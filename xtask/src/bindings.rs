@@ -37,7 +37,7 @@ pub(crate) fn bindings(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     let is_wanted = |name: &str| names.is_empty() || names.contains(&name);
     let program = match program {
-        Some(path) => std::path::absolute(path).map_err(|error| format!("{path} is no path: {error}"))?,
+        Some(path) => std::path::absolute(path).map_err(|error| format!("{path} is not a valid path: {error}"))?,
         None => {
             let packages: &[&str] = if is_wanted("node") { &["mcproof-cli", "mcproof-node"] } else { &["mcproof-cli"] };
             build(root, profile, packages)?

@@ -33,7 +33,7 @@ pub(crate) fn parse(arguments: &[&str]) -> Result<Plan, String> {
     };
     let target = |name: &&str| {
         let found = TARGETS.iter().find(|target| *target == name);
-        found.copied().ok_or_else(|| format!("there is no fuzz target `{name}`; there are {}", TARGETS.join(", ")))
+        found.copied().ok_or_else(|| format!("unknown fuzz target `{name}`; expected one of {}", TARGETS.join(", ")))
     };
     let targets: Vec<_> = names.iter().map(target).collect::<Result<_, _>>()?;
     Ok(if targets.is_empty() { Plan::all(seconds) } else { Plan { seconds, targets } })
@@ -89,7 +89,7 @@ fn log_of(root: &Path, target: &str) -> std::path::PathBuf {
 
 fn finish(root: &Path, target: &str, run: Run) -> Result<(), String> {
     let passed = run.join().expect("the thread that runs a target does not panic")?;
-    let log = fs::read(log_of(root, target)).map_err(|error| format!("the log of `{target}` cannot be read: {error}"))?;
+    let log = fs::read(log_of(root, target)).map_err(|error| format!("cannot read the log of `{target}`: {error}"))?;
     let log = String::from_utf8_lossy(&log);
     if !passed {
         return Err(explain(target, &log));
@@ -117,7 +117,7 @@ mod tests {
     fn targets_and_seconds_are_read() {
         assert_eq!(parse(&[]).unwrap(), Plan::all(SECONDS));
         assert_eq!(parse(&["--seconds", "5", "sse"]).unwrap(), Plan { seconds: 5, targets: vec!["sse"] });
-        assert!(parse(&["nothing"]).unwrap_err().contains("there is no fuzz target `nothing`; there are lines, sse"));
+        assert!(parse(&["nothing"]).unwrap_err().contains("unknown fuzz target `nothing`; expected one of lines, sse"));
         assert!(parse(&["--seconds", "x"]).unwrap_err().contains("whole number"));
     }
 

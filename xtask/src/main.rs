@@ -1,5 +1,5 @@
-//! The chores of this repository, as `cargo xtask …`. Knows cargo, npm and pip by their command lines; knows nothing of MCP.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who started it")]
+//! The development tasks of this repository, as `cargo xtask …`. Knows the command lines of cargo, npm and pip, and nothing of MCP.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task prints for the person who started it")]
 
 mod bindings;
 mod chaos;
@@ -19,39 +19,39 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 const USAGE: &str = "\
-usage: cargo xtask <chore>
+Usage: cargo xtask <TASK>
 
-  check           everything that a change must pass, the same as in CI
-  tests           only the tests, two programs at a time
-  peers [NAME…]   only installs the real servers that the tests run against, and says where they are
+  check           run all checks that a change must pass, as in CI
+  tests           run only the tests, two programs in parallel
+  peers [NAME…]   install the servers that the tests use, and print their location
   field [--program PATH] [--page] [NAME…]
-                  runs the commands of mcproof on published servers (field/), and writes docs/field.md; --page only writes it
-  field --forms   every command in every form in which a server can be named, and servers of each SDK
+                  run the commands of mcproof on published servers (field/) and write docs/field.md; --page only writes it
+  field --forms   run every command with every form of target, and servers of each SDK
   stability [--runs N] [--load N] [NAME…]
-                  checks servers again and again on a busy machine, and writes docs/stability.md
+                  check servers repeatedly under load and write docs/stability.md
   fuzz [--seconds N] [TARGET…]
-                  looks for inputs that break the parsers (lines, sse, jsonrpc, suite), a minute if not told otherwise
+                  fuzz the parsers (lines, sse, jsonrpc, suite), by default for a minute
   bindings [--release | --program PATH] [--bench] [NAME…]
-                  builds the packages for other languages, and tests what they install (python, node)
+                  build the packages for other languages and test the installed packages (python, node)
   mutations [--place 'TRANSPORT ERA'] [--only TEXT] [--sample N] [--list] [--with-legal]
-                  changes one thing at a time in what a correct server says, and checks that no check of it is green; all of
-                  them take about an hour, and write docs/mutations.md
-  hostile [TEXT]  every command on every hostile server of the testkit (or those with TEXT in their name), and writes
-                  docs/hostile.md; half an hour
+                  apply one mutation at a time to a correct server and verify that `check` does not pass; all mutations
+                  take about an hour and write docs/mutations.md
+  hostile [TEXT]  run every command on every hostile server (or those with TEXT in their name) and write docs/hostile.md;
+                  takes half an hour
   chaos [--minutes N] [--seed N] [--database sqlite|postgres]
-                  random faults for a monitor on each database, ten minutes on each if not told otherwise; checks that no outage
-                  is lost and nothing is told that was not so, and writes docs/chaos.md
+                  inject random faults into a monitor on each database, by default for ten minutes each; verify that no outage
+                  is lost and no alert is false, and write docs/chaos.md
   requirements [--update | --show] FOLDER
-                  compares the table of normative sentences with the specification's sources: FOLDER holds the
+                  compare the table of requirements with the sources of the specification: FOLDER holds the
                   repositories of the organization (modelcontextprotocol, ext-tasks, ext-auth, ext-apps) side by side;
-                  --update writes what is new into the table, --show prints the sentences in full
+                  --update adds new requirements to the table, --show prints them in full
   sdks [--program PATH] [--page] [PACKAGE…]
-                  checks the smallest correct server with each version of each SDK (sdks/), compares what it is told with the table
-                  of known defects, and writes docs/sdks.md; --page only writes and compares
-  supply          licences, duplicates, sources and (where their database can be reached) advisories of the crates (deny.toml)
+                  check a minimal correct server with each version of each SDK (sdks/), compare the findings with the table of
+                  known defects, and write docs/sdks.md; --page only compares and writes
+  supply          check licenses, duplicates, sources and (if the database is reachable) advisories of the crates (deny.toml)
   growth [--program PATH] [--most N] [NAME…]
-                  what more of something costs in time and memory, from 100 to 10,000 of it; writes docs/growth.md
-  bench           the benchmarks, in the release profile";
+                  measure time and memory for 100 to 10,000 items of each kind and write docs/growth.md
+  bench           run the benchmarks in the release profile";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -32,7 +32,7 @@ pub(crate) fn supply(root: &Path) -> Result<(), String> {
     let deny = ensure(root, &DENY)?;
     let run = |arguments: &[&str]| run(Command::new(&deny).args(arguments).current_dir(root));
     run(&["--log-level", "error", "check", "licenses", "bans", "sources"])?;
-    println!("{SBOM}: {} crates, each with its version, licence and hash", write_sbom(root)?);
+    println!("{SBOM}: {} crates, each with its version, license and hash", write_sbom(root)?);
     if run(&["--log-level", "off", "fetch", "db"]).is_err() {
         println!("advisories were NOT looked at: their database (github.com/RustSec/advisory-db) cannot be reached from here");
         return Ok(());
@@ -58,10 +58,10 @@ fn write_sbom(root: &Path) -> Result<usize, String> {
     own.for_each(|draft| drop(fs::remove_file(draft)));
     described?;
     // Where it was built is nobody's business.
-    let text = read.map_err(|error| format!("{} cannot be read: {error}", wanted.display()))?;
+    let text = read.map_err(|error| format!("cannot read {}: {error}", wanted.display()))?;
     let text = text.replace(&format!("path+file://{}/", root.display()), "path+file:///");
-    let sbom: Value = serde_json::from_str(&text).map_err(|error| format!("the SBOM is no JSON: {error}"))?;
-    let lock = fs::read_to_string(root.join("Cargo.lock")).map_err(|error| format!("Cargo.lock cannot be read: {error}"))?;
+    let sbom: Value = serde_json::from_str(&text).map_err(|error| format!("the SBOM is not valid JSON: {error}"))?;
+    let lock = fs::read_to_string(root.join("Cargo.lock")).map_err(|error| format!("cannot read Cargo.lock: {error}"))?;
     let count = compare(&sbom, &reachable(&metadata, DESCRIBED), &checksums(&lock))?;
     let path = root.join(SBOM);
     fs::create_dir_all(root.join("target/sbom")).and_then(|()| fs::write(&path, text)).map_err(|error| format!("{SBOM}: {error}"))?;
@@ -83,7 +83,7 @@ fn compare(sbom: &Value, built: &BTreeSet<Crate>, checksums: &BTreeMap<Crate, St
             wrong.push(format!("{} {} has another hash than in Cargo.lock", named.0, named.1));
         }
         if list(component, "licenses").is_empty() {
-            wrong.push(format!("{} {} has no licence", named.0, named.1));
+            wrong.push(format!("{} {} has no license", named.0, named.1));
         }
         listed.insert(named);
     }
@@ -96,7 +96,7 @@ fn metadata(root: &Path) -> Result<Value, String> {
     let cargo = ["metadata", "--format-version", "1", "--locked"];
     let output = Command::new("cargo").args(cargo).current_dir(root).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("cargo cannot be started: {error}"))?;
-    serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata gave no JSON: {error}"))
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("output of cargo metadata is not valid JSON: {error}"))
 }
 
 /// What is built for a package, itself included: all that it depends on, but for tests.
@@ -185,10 +185,10 @@ mod tests {
         assert_eq!(built.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["cc", "mcproof-cli", "serde"]);
         let lock = "[[package]]\nname = \"serde\"\nversion = \"1.0.0\"\nchecksum = \"ab\"\n\n[[package]]\nname = \"mcproof-cli\"\nversion = \"0.1.0\"\n";
         let sums = checksums(lock);
-        let licences = json!([{ "expression": "MIT" }]);
-        let serde = json!({ "name": "serde", "version": "1.0.0", "licenses": licences, "hashes": [{ "alg": "SHA-256", "content": "ab" }] });
-        let cc = json!({ "name": "cc", "version": "2.0.0", "licenses": licences });
-        let own = json!({ "name": "mcproof-cli", "version": "0.1.0", "licenses": licences });
+        let licenses = json!([{ "expression": "MIT" }]);
+        let serde = json!({ "name": "serde", "version": "1.0.0", "licenses": licenses, "hashes": [{ "alg": "SHA-256", "content": "ab" }] });
+        let cc = json!({ "name": "cc", "version": "2.0.0", "licenses": licenses });
+        let own = json!({ "name": "mcproof-cli", "version": "0.1.0", "licenses": licenses });
         let check = |components: Value, expected: Result<usize, &str>| {
             let sbom = json!({ "metadata": { "component": own }, "components": components });
             let found = compare(&sbom, &built, &sums).map_err(|error| error.replace("the SBOM is not right: ", ""));
@@ -204,6 +204,6 @@ mod tests {
         check(json!([changed, cc]), Err("serde 1.0.0 has another hash than in Cargo.lock"));
         let mut unlicensed = cc;
         unlicensed["licenses"] = json!([]);
-        check(json!([serde, unlicensed]), Err("cc 2.0.0 has no licence"));
+        check(json!([serde, unlicensed]), Err("cc 2.0.0 has no license"));
     }
 }

@@ -164,13 +164,13 @@ fn start<'a>(program: &'a Program, logs: &Path, libraries: &Path) -> Ran<'a> {
 fn libraries() -> Result<PathBuf, String> {
     let output = Command::new("rustc").args(["--print", "target-libdir"]).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("cannot start rustc: {error}"))?;
-    let path = String::from_utf8(output.stdout).map_err(|error| format!("rustc named a folder that is no text: {error}"))?;
+    let path = String::from_utf8(output.stdout).map_err(|error| format!("path from rustc is not UTF-8: {error}"))?;
     Ok(path.trim_end().into())
 }
 
 /// The test program that one of cargo's messages tells of, if it does.
 fn program(message: &str) -> Result<Option<Program>, String> {
-    let message: Value = serde_json::from_str(message).map_err(|error| format!("cargo said what is no JSON: {error}"))?;
+    let message: Value = serde_json::from_str(message).map_err(|error| format!("message from cargo is not valid JSON: {error}"))?;
     let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
     let (true, Some(file)) = (is_test, message["executable"].as_str()) else { return Ok(None) };
     let text = |value: &Value| value.as_str().map(str::to_owned).ok_or_else(|| format!("cargo left out the place of {file}"));

@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Argument {
     pub(crate) name: String,
-    pub(crate) value: Typed,
+    pub(crate) value: ArgumentValue,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Typed {
+pub(crate) enum ArgumentValue {
     /// `key=value`: what it means depends on the schema.
     Text(String),
     /// `key:=JSON`: means what it says.
@@ -24,7 +24,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Vec<Argument>, Failure> {
     for word in words {
         let argument = parse_one(word)?;
         if arguments.iter().any(|known| known.name == argument.name) {
-            let message = format!("the argument `{}` is given twice", argument.name);
+            let message = format!("argument `{}` is given twice", argument.name);
             return Err(Failure::bad_input("bad-argument", message).hint("for a list, write it as JSON: name:='[1, 2]'"));
         }
         arguments.push(argument);
@@ -35,20 +35,20 @@ pub(crate) fn parse(words: &[String]) -> Result<Vec<Argument>, Failure> {
 fn parse_one(word: &str) -> Result<Argument, Failure> {
     let wrong = |message| Failure::bad_input("bad-argument", message);
     let hint = match word.starts_with('{') {
-        true => "an object that holds all arguments is given with --args, to `inspect` with --tool-args-json",
-        false => "write name=value, or name:=JSON to say the type",
+        true => "to pass all arguments as one object, use --args, or --tool-args-json with `inspect`",
+        false => "write name=value, or name:=JSON for a JSON value",
     };
-    let (name, value) = word.split_once('=').ok_or_else(|| wrong(format!("`{word}` is no argument")).hint(hint))?;
+    let (name, value) = word.split_once('=').ok_or_else(|| wrong(format!("`{word}` is not a valid argument")).hint(hint))?;
     let (name, value) = match name.strip_suffix(':') {
         Some(name) => {
             let parsed = serde_json::from_str(value)
-                .map_err(|error| wrong(format!("the value of `{name}` is no JSON: {error}")).hint("write name=value for plain text"))?;
-            (name, Typed::Json(parsed))
+                .map_err(|error| wrong(format!("value of `{name}` is not valid JSON: {error}")).hint("write name=value for plain text"))?;
+            (name, ArgumentValue::Json(parsed))
         }
-        None => (name, Typed::Text(value.to_owned())),
+        None => (name, ArgumentValue::Text(value.to_owned())),
     };
     if name.is_empty() {
-        return Err(wrong(format!("`{word}` has no name before its `=`")).hint(hint));
+        return Err(wrong(format!("`{word}` has no name before the `=`")).hint(hint));
     }
     Ok(Argument { name: name.to_owned(), value })
 }
@@ -57,21 +57,21 @@ fn parse_one(word: &str) -> Result<Argument, Failure> {
 pub(crate) fn parse_object(flag: &str, text: &str) -> Result<Map<String, Value>, Failure> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(Failure::bad_input("bad-argument", format!("{flag} takes a JSON object"))),
-        Err(error) => Err(Failure::bad_input("bad-argument", format!("{flag} is no JSON: {error}"))),
+        Ok(_) => Err(Failure::bad_input("bad-argument", format!("{flag} requires a JSON object"))),
+        Err(error) => Err(Failure::bad_input("bad-argument", format!("{flag} is not valid JSON: {error}"))),
     }
 }
 
 /// Whether the types of some arguments depend on the tool's schema. If not, nobody has to ask for it.
 pub(crate) fn need_schema(arguments: &[Argument]) -> bool {
-    arguments.iter().any(|argument| matches!(&argument.value, Typed::Text(text) if guess(text).is_some()))
+    arguments.iter().any(|argument| matches!(&argument.value, ArgumentValue::Text(text) if guess(text).is_some()))
 }
 
 /// The arguments as JSON. `schema` is the tool's `inputSchema`, if it is known.
 pub(crate) fn to_json(arguments: &[Argument], schema: Option<&Value>) -> Map<String, Value> {
     let value = |argument: &Argument| match &argument.value {
-        Typed::Json(value) => value.clone(),
-        Typed::Text(text) => typed(text, schema.and_then(|schema| Types::of_property(schema, &argument.name))),
+        ArgumentValue::Json(value) => value.clone(),
+        ArgumentValue::Text(text) => typed(text, schema.and_then(|schema| Types::of_property(schema, &argument.name))),
     };
     arguments.iter().map(|argument| (argument.name.clone(), value(argument))).collect()
 }
@@ -79,8 +79,8 @@ pub(crate) fn to_json(arguments: &[Argument], schema: Option<&Value>) -> Map<Str
 /// The arguments as the strings that prompts and completion take.
 pub(crate) fn to_strings(arguments: &[Argument]) -> Map<String, Value> {
     let value = |argument: &Argument| match &argument.value {
-        Typed::Json(value) => value.clone(),
-        Typed::Text(text) => Value::String(text.clone()),
+        ArgumentValue::Json(value) => value.clone(),
+        ArgumentValue::Text(text) => Value::String(text.clone()),
     };
     arguments.iter().map(|argument| (argument.name.clone(), value(argument))).collect()
 }
@@ -221,9 +221,9 @@ mod tests {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             assert_eq!(parse(&words).unwrap_err().diagnostic.message, expected, "{words:?}");
         };
-        check(&["text"], "`text` is no argument");
-        check(&["=1"], "`=1` has no name before its `=`");
-        check(&["k:=nope"], "the value of `k` is no JSON: expected ident at line 1 column 2");
+        check(&["text"], "`text` is not a valid argument");
+        check(&["=1"], "`=1` has no name before the `=`");
+        check(&["k:=nope"], "value of `k` is not valid JSON: expected ident at line 1 column 2");
         check(&["k=1", "k=2"], "the argument `k` is given twice");
     }
 }

@@ -1,4 +1,4 @@
-//! The flags that say how we are let in: a token, a client of our own, or a person in a browser. Knows no requests.
+//! The flags of authorization: a token, a registered client, or a user in a browser. Knows no requests.
 
 mod browser;
 mod callback;
@@ -8,7 +8,7 @@ mod stored;
 
 use crate::duration;
 use crate::failure::Failure;
-use browser::{Browser, Person};
+use browser::{Browser, UserPresence};
 use mcproof_client::auth::{
     Authorization, Credential, DynamicRegistration, Grant, Identity, Registered, Secret, SigningAlgorithm, SigningKey, TokenStore,
 };
@@ -20,66 +20,67 @@ use std::time::{Duration, Instant};
 use stored::{OfClient, StoredTokens};
 use url::Url;
 
-/// For a person to find their password.
+/// Long enough to find a password.
 const IN_A_BROWSER: Duration = Duration::from_secs(5 * 60);
 /// How often to look for a token that another mcproof is to store.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Shared by every command that talks to a server.
+/// The flags of authorization, of every command that connects to a server.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Authorization")]
 pub(crate) struct AuthArgs {
-    /// How to get a token when the server asks for one [default: auto; for suites none, unless a flag below is given]
-    #[arg(long, value_name = "HOW", conflicts_with = "bearer")]
-    auth: Option<How>,
-    /// Send this token: env:NAME or file:PATH, or the token itself, which others can see
+    /// How to obtain an access token if the server requires one [default: auto; for suites, none unless another authorization flag is
+    /// given]
+    #[arg(long, value_name = "METHOD", conflicts_with = "bearer")]
+    auth: Option<AuthMethod>,
+    /// Send this access token: env:NAME, file:PATH, or the token itself, which is visible to other processes
     #[arg(long, value_name = "SECRET", value_parser = secret_source::parse, conflicts_with_all = OAUTH)]
     bearer: Option<SecretSource>,
-    /// Be this client to the authorization server, instead of registering
-    #[arg(long, value_name = "ID")]
+    /// Use this registered OAuth client instead of dynamic registration
+    #[arg(long, value_name = "ID", hide_short_help = true)]
     client_id: Option<String>,
-    /// The client's secret: env:NAME or file:PATH, or the secret itself, which others can see
-    #[arg(long, value_name = "SECRET", value_parser = secret_source::parse, requires = "client_id", conflicts_with = "client_key")]
+    /// Client secret: env:NAME, file:PATH, or the secret itself, which is visible to other processes
+    #[arg(long, value_name = "SECRET", value_parser = secret_source::parse, requires = "client_id", conflicts_with = "client_key", hide_short_help = true)]
     client_secret: Option<SecretSource>,
-    /// The client's private key in this PEM file, with which it signs who it is (private_key_jwt)
-    #[arg(long, value_name = "FILE", requires = "client_id")]
+    /// Private key of the client, as a PEM file, for private_key_jwt
+    #[arg(long, value_name = "FILE", requires = "client_id", hide_short_help = true)]
     client_key: Option<PathBuf>,
-    /// How the key signs: ES256, ES384, EdDSA, RS256 or PS256 [default: by the kind of the key]
-    #[arg(long, value_name = "NAME", requires = "client_key", value_parser = parse_algorithm)]
+    /// Signing algorithm of --client-key: ES256, ES384, EdDSA, RS256 or PS256 [default: from the key type]
+    #[arg(long, value_name = "ALGORITHM", requires = "client_key", value_parser = parse_algorithm, hide_short_help = true)]
     client_key_algorithm: Option<SigningAlgorithm>,
-    /// Be the client that the document at this https URL describes, where the authorization server takes such
-    #[arg(long, value_name = "URL", value_parser = parse_metadata_url)]
+    /// Use the client ID metadata document at this https URL, if the authorization server supports it
+    #[arg(long, value_name = "URL", value_parser = parse_metadata_url, hide_short_help = true)]
     client_metadata_url: Option<Url>,
-    /// Show the client of --client-id to this authorization server only [default: to the first that is met]
-    #[arg(long, value_name = "URL", requires = "client_id")]
+    /// Use --client-id only with this authorization server [default: the first one that is used]
+    #[arg(long, value_name = "URL", requires = "client_id", hide_short_help = true)]
     issuer: Option<String>,
-    /// Ask for these scopes instead of those that the server names; separate several with spaces
-    #[arg(long, value_name = "SCOPES", value_parser = parse_scopes)]
+    /// Request these scopes, separated by spaces [default: the scopes that the server names]
+    #[arg(long, value_name = "SCOPES", value_parser = parse_scopes, hide_short_help = true)]
     scope: Option<Scopes>,
-    /// Where the browser comes back to, if the client is registered with one address [default: any port of 127.0.0.1]
-    #[arg(long, value_name = "URL", value_parser = callback::parse)]
+    /// Redirect URI of the client [default: any free port of 127.0.0.1]
+    #[arg(long, value_name = "URL", value_parser = callback::parse, hide_short_help = true)]
     callback_url: Option<Url>,
-    /// Longest wait for a token [default: 5m in a browser, else 30s]
-    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    /// Timeout for obtaining a token [default: 5m in a browser, 30s otherwise]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, hide_short_help = true)]
     auth_timeout: Option<Duration>,
-    /// Use the stored token of this server, and fail at once if there is none
-    #[arg(long)]
+    /// Use the stored token of this server, and fail if there is none
+    #[arg(long, hide_short_help = true)]
     use_stored_auth: bool,
-    /// Never open a browser: use the stored token of this server, if there is one
-    #[arg(long)]
+    /// Use the stored token of this server if there is one, and never open a browser
+    #[arg(long, hide_short_help = true)]
     stored_auth_only: bool,
-    /// Forget the stored token of this server, and sign in again if the server asks for it
-    #[arg(long, conflicts_with_all = ["use_stored_auth", "stored_auth_only", "wait_for_auth"])]
+    /// Discard the stored token of this server and sign in again if the server requires it
+    #[arg(long, conflicts_with_all = ["use_stored_auth", "stored_auth_only", "wait_for_auth"], hide_short_help = true)]
     relogin: bool,
-    /// Wait so many seconds until there is a stored token of this server, from another mcproof
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    /// Wait up to this many seconds for another mcproof process to store a token for this server
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400), hide_short_help = true)]
     wait_for_auth: Option<u32>,
-    /// List what is stored, without any token, and ask no server
-    #[arg(long, conflicts_with_all = ["use_stored_auth", "stored_auth_only", "relogin", "wait_for_auth"])]
+    /// List the stored authorizations, without tokens, and exit
+    #[arg(long, conflicts_with_all = ["use_stored_auth", "stored_auth_only", "relogin", "wait_for_auth"], hide_short_help = true)]
     pub(crate) list_stored_auth: bool,
 }
 
-/// What a bearer token leaves no room for.
+/// The flags that conflict with a bearer token.
 const OAUTH: [&str; 10] = [
     "client_id",
     "client_secret",
@@ -94,14 +95,14 @@ const OAUTH: [&str; 10] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum How {
-    /// A stored token, or else a browser, if somebody is there
+enum AuthMethod {
+    /// A stored token, or else a browser if interactive
     Auto,
-    /// The same, and an error if nobody is there
+    /// Like auto, but fail if not interactive
     Code,
-    /// For the client itself, as CI does: needs --client-id with --client-secret or --client-key
+    /// Client credentials, for CI; requires --client-id with --client-secret or --client-key
     ClientCredentials,
-    /// Not at all: a server that asks is a failure
+    /// No token; fail if the server requires one
     None,
 }
 
@@ -111,12 +112,12 @@ struct Scopes(Vec<String>);
 pub(crate) use listing::list;
 
 impl AuthArgs {
-    /// Adds what is asked for to the way to one server.
+    /// Adds the requested authorization to the target.
     pub(crate) fn apply(&self, target: &mut Target, guardian: &Guardian) -> Result<Option<Authorization>, Failure> {
         let Target::Http { endpoint, .. } = target else {
             return match self.first_flag() {
                 Some(flag) => {
-                    Err(Failure::bad_input("transport-mismatch", format!("`{flag}` needs a URL; a command is reached over stdio"))
+                    Err(Failure::bad_input("transport-mismatch", format!("`{flag}` requires a URL, but a command is reached over stdio"))
                         .hint("pass credentials in the server's environment: -e KEY=VALUE"))
                 }
                 None => Ok(None),
@@ -124,7 +125,7 @@ impl AuthArgs {
         };
         if endpoint.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
             return match self.first_flag() {
-                Some(flag) => Err(Failure::bad_input("bad-flag", format!("`{flag}` and an `Authorization` header exclude each other"))),
+                Some(flag) => Err(Failure::bad_input("bad-flag", format!("`{flag}` cannot be used with an `Authorization` header"))),
                 None => Ok(None),
             };
         }
@@ -133,29 +134,29 @@ impl AuthArgs {
             return Ok(None);
         }
         match self.auth {
-            Some(How::None) => Ok(None),
-            Some(How::ClientCredentials) => self.client_credentials().map(Some),
-            None | Some(How::Auto | How::Code) => {
+            Some(AuthMethod::None) => Ok(None),
+            Some(AuthMethod::ClientCredentials) => self.client_credentials().map(Some),
+            None | Some(AuthMethod::Auto | AuthMethod::Code) => {
                 let stored = self.stored(&endpoint.url)?;
                 let person = self.person();
                 // Nothing could be done but fail, which a plain refusal says better.
-                let hopeless = !stored && person != Person::Present && self.first_flag().is_none();
+                let hopeless = !stored && person != UserPresence::Present && self.first_flag().is_none();
                 if hopeless { Ok(None) } else { self.code(person, guardian).map(Some) }
             }
         }
     }
 
-    /// What is asked for, for servers that are met only later: those of suites.
+    /// The requested authorization for the servers of suites, which are not known yet.
     pub(crate) fn for_suites(&self, guardian: &Guardian) -> Result<Option<Authorization>, Failure> {
         if let Some(flag) = self.of_one_server() {
-            return Err(Failure::bad_input("bad-flag", format!("`{flag}` needs --url: a suite may have many servers")));
+            return Err(Failure::bad_input("bad-flag", format!("`{flag}` requires --url, because a suite may have several servers")));
         }
         match self.auth {
-            Some(How::None) => Ok(None),
-            Some(How::ClientCredentials) => self.client_credentials().map(Some),
-            None | Some(How::Auto | How::Code) => {
+            Some(AuthMethod::None) => Ok(None),
+            Some(AuthMethod::ClientCredentials) => self.client_credentials().map(Some),
+            None | Some(AuthMethod::Auto | AuthMethod::Code) => {
                 if let Some(keeper) = self.keeper()? {
-                    // What is wrong with them is told now, and not by each case.
+                    // Errors are reported now, and not by each test.
                     keeper.tokens.all()?;
                 }
                 self.code(self.person(), guardian).map(Some)
@@ -163,15 +164,15 @@ impl AuthArgs {
         }
     }
 
-    /// Whether any of the flags asks for something.
+    /// Whether any of the flags is given.
     pub(crate) fn is_asked_for(&self) -> bool {
-        self.first_flag().is_some() || self.auth == Some(How::Auto)
+        self.first_flag().is_some() || self.auth == Some(AuthMethod::Auto)
     }
 
     /// The first of the flags that were given, but those that only say what happens anyway.
     fn first_flag(&self) -> Option<&'static str> {
         let given = [
-            ("--auth", self.auth.is_some_and(|how| how != How::Auto && how != How::None)),
+            ("--auth", self.auth.is_some_and(|how| how != AuthMethod::Auto && how != AuthMethod::None)),
             ("--bearer", self.bearer.is_some()),
             ("--client-id", self.client_id.is_some()),
             ("--client-metadata-url", self.client_metadata_url.is_some()),
@@ -185,7 +186,7 @@ impl AuthArgs {
         given.into_iter().find_map(|(flag, given)| given.then_some(flag))
     }
 
-    /// A flag that means one server, whose URL is known.
+    /// A flag that requires one server with a known URL.
     fn of_one_server(&self) -> Option<&'static str> {
         let given = [("--bearer", self.bearer.is_some()), ("--relogin", self.relogin), ("--wait-for-auth", self.wait_for_auth.is_some())];
         given.into_iter().find_map(|(flag, given)| given.then_some(flag))
@@ -195,21 +196,21 @@ impl AuthArgs {
         let Some(source) = &self.bearer else { return Ok(None) };
         let token = source.read("--bearer")?;
         if !token.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(Failure::bad_input("bad-flag", "--bearer: a token has no spaces and no characters beyond ASCII"));
+            return Err(Failure::bad_input("bad-flag", "--bearer: token contains spaces or non-ASCII characters"));
         }
         Ok(Some(("Authorization".into(), format!("Bearer {}", token.expose()))))
     }
 
-    fn person(&self) -> Person {
+    fn person(&self) -> UserPresence {
         match (self.stored_auth_only, self.use_stored_auth, self.wait_for_auth) {
-            (true, ..) => Person::Unwanted("--stored-auth-only"),
-            (_, true, _) => Person::Unwanted("--use-stored-auth"),
-            (.., Some(_)) => Person::Unwanted("--wait-for-auth"),
-            (.., None) => Person::found(),
+            (true, ..) => UserPresence::Unwanted("--stored-auth-only"),
+            (_, true, _) => UserPresence::Unwanted("--use-stored-auth"),
+            (.., Some(_)) => UserPresence::Unwanted("--wait-for-auth"),
+            (.., None) => UserPresence::found(),
         }
     }
 
-    /// Does what the flags about stored tokens ask for; says whether there is a token for this server.
+    /// Applies the flags about stored tokens; returns whether there is a token for this server.
     fn stored(&self, server: &Url) -> Result<bool, Failure> {
         let Some(keeper) = self.keeper()? else { return Ok(false) };
         if self.relogin {
@@ -230,7 +231,7 @@ impl AuthArgs {
         Ok(true)
     }
 
-    /// `None` where there is no place for tokens, and nobody asks for one.
+    /// `None` if there is no directory for tokens, and no flag requires one.
     fn keeper(&self) -> Result<Option<OfClient>, Failure> {
         let asked = self.use_stored_auth || self.stored_auth_only || self.relogin || self.wait_for_auth.is_some();
         let tokens = match StoredTokens::of_user() {
@@ -241,7 +242,7 @@ impl AuthArgs {
         Ok(Some(OfClient { tokens, client: self.client_id.clone(), issuer: self.issuer.clone() }))
     }
 
-    fn code(&self, person: Person, guardian: &Guardian) -> Result<Authorization, Failure> {
+    fn code(&self, person: UserPresence, guardian: &Guardian) -> Result<Authorization, Failure> {
         let identity = Identity {
             registered: self.registered()?,
             metadata_document: self.client_metadata_url.clone(),
@@ -260,7 +261,7 @@ impl AuthArgs {
     fn client_credentials(&self) -> Result<Authorization, Failure> {
         let registered = self.registered()?.filter(|registered| !matches!(registered.credential, Credential::None));
         let registered = registered.ok_or_else(|| {
-            Failure::bad_input("bad-flag", "--auth client-credentials needs a client and its proof")
+            Failure::bad_input("bad-flag", "--auth client-credentials requires a client and its credentials")
                 .hint("add --client-id ID with --client-secret env:NAME, or with --client-key FILE")
         })?;
         for (flag, given) in [
@@ -272,7 +273,7 @@ impl AuthArgs {
             ("--wait-for-auth", self.wait_for_auth.is_some()),
         ] {
             if given {
-                return Err(Failure::bad_input("bad-flag", format!("`{flag}` means nothing with --auth client-credentials")));
+                return Err(Failure::bad_input("bad-flag", format!("`{flag}` cannot be used with --auth client-credentials")));
             }
         }
         let identity = Identity { registered: Some(registered), metadata_document: None, dynamic: DynamicRegistration::Never };
@@ -288,14 +289,14 @@ impl AuthArgs {
                 let shown = path.display();
                 let pem = std::fs::read_to_string(path)
                     .map(Secret::new)
-                    .map_err(|error| Failure::bad_input("cannot-read", format!("--client-key: {shown} cannot be read: {error}")))?;
+                    .map_err(|error| Failure::bad_input("cannot-read", format!("--client-key: cannot read {shown}: {error}")))?;
                 let key = match self.client_key_algorithm {
                     Some(algorithm) => SigningKey::from_pem(pem.expose(), algorithm),
                     None => SigningKey::of_any_kind(pem.expose()),
                 };
                 Credential::Key(key.map_err(|unreadable| {
-                    Failure::bad_input("bad-key", format!("--client-key: {shown} cannot be used: {unreadable}"))
-                        .hint("openssl pkcs8 -topk8 -nocrypt -in KEY writes a key in that form")
+                    Failure::bad_input("bad-key", format!("--client-key: cannot use {shown}: {unreadable}"))
+                        .hint("convert the key: openssl pkcs8 -topk8 -nocrypt -in KEY")
                 })?)
             }
             (None, None) => Credential::None,
@@ -310,14 +311,14 @@ impl AuthArgs {
 
 fn no_stored_token(server: &Url, after: &str) -> Failure {
     let mut shown = server.clone();
-    // A key may stand there.
+    // It may contain a key.
     shown.set_query(None);
-    Failure::bad_input("no-stored-auth", format!("no token for {shown} is stored{after}"))
-        .hint("sign in once on a terminal, by the same command without this flag; --list-stored-auth shows what is stored")
+    Failure::bad_input("no-stored-auth", format!("no stored token for {shown}{after}"))
+        .hint("sign in once on a terminal, with the same command without this flag; --list-stored-auth lists stored authorizations")
 }
 
 fn parse_algorithm(text: &str) -> Result<SigningAlgorithm, String> {
-    SigningAlgorithm::named(text).ok_or_else(|| "one of ES256, ES384, EdDSA, RS256, PS256".into())
+    SigningAlgorithm::named(text).ok_or_else(|| "expected one of ES256, ES384, EdDSA, RS256, PS256".into())
 }
 
 fn parse_metadata_url(text: &str) -> Result<Url, String> {
@@ -325,7 +326,7 @@ fn parse_metadata_url(text: &str) -> Result<Url, String> {
     match (url.scheme(), url.path()) {
         // 2026-07-28, client registration, client ID metadata documents.
         ("https", path) if path != "/" => Ok(url),
-        _ => Err("it has to be https:// and to have a path".into()),
+        _ => Err("expected an https:// URL with a path".into()),
     }
 }
 

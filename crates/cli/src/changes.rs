@@ -1,4 +1,4 @@
-//! Notices when files below some folders change. What `.gitignore` excludes and hidden files do not count. Knows no suites.
+//! Detects changes of files below directories, except hidden files and those that `.gitignore` excludes. Knows no suites.
 
 use crate::failure::Failure;
 use ignore::WalkBuilder;
@@ -141,9 +141,9 @@ fn watch(watcher: &mut Debouncer<RecommendedWatcher, NoCache>, folder: &Path) ->
 }
 
 fn cannot_watch(error: &notify::Error) -> Failure {
-    let failure = Failure::bad_input("cannot-watch", format!("the files cannot be watched: {error}"));
+    let failure = Failure::bad_input("cannot-watch", format!("cannot watch files: {error}"));
     match error.kind {
-        notify::ErrorKind::MaxFilesWatch => failure.hint("exclude folders with .gitignore, or raise fs.inotify.max_user_watches"),
+        notify::ErrorKind::MaxFilesWatch => failure.hint("exclude directories with .gitignore, or increase fs.inotify.max_user_watches"),
         _ => failure,
     }
 }
@@ -182,7 +182,7 @@ mod tests {
         check(&["", "ha", "half", "the whole"], ("the whole", 4)).await;
         check(&["half"], ("half", 1)).await;
         check(&["half", "half of it"], ("half of it", 2)).await;
-        // What changes while the tests run is told later.
+        // Changes during the run are reported afterwards.
         check(&["whole", "the whole"], ("whole", 1)).await;
     }
 

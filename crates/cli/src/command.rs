@@ -1,4 +1,4 @@
-//! The commands, one file each. What they share lies beside this folder.
+//! The commands, one file each. Shared code is beside this directory.
 
 mod call;
 mod check;
@@ -26,63 +26,63 @@ pub(crate) use check::unknown_rule;
 
 use crate::authorization;
 use crate::conversation::Watching;
+use crate::deferred::Deferred;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::later::Later;
 use crate::printing::OutputArgs;
 use crate::target::TargetArgs;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Run suites over the real wire
-    Test(Later<test::Arguments>),
-    /// Show which tests would run
-    Plan(Later<plan::Arguments>),
-    /// Look at snapshots that are new or differ
-    Review(Later<review::Arguments>),
-    /// Find out what is wrong with a server
-    Check(Later<check::Arguments>),
-    /// Write a first suite, and what CI needs to run it, from a live server
-    Init(Later<init::Arguments>),
-    /// Explain a rule of `check`
-    Explain(Later<explain::Arguments>),
-    /// Write down what a server promises, or verify that it still does
-    Lock(Later<lock::Arguments>),
-    /// Tell what changed between two servers, locks or traces, and what it breaks
-    Diff(Later<diff::Arguments>),
-    /// Print the hash of what a server promises
-    Hash(Later<hash::Arguments>),
-    /// See whether a server works, and how long each part takes: one line, one exit code
-    Probe(Later<probe::Arguments>),
-    /// Watch servers: probe them on a timer, tell people when they fail, and show it
-    Watch(Later<watch::Arguments>),
-    /// Send one request and print its answer; takes the flags of MCP Inspector's CLI
-    // Not later: what was typed is held against its flags before it is parsed.
+    /// Run test suites
+    Test(Deferred<test::Arguments>),
+    /// List the tests that would run
+    Plan(Deferred<plan::Arguments>),
+    /// Review new and changed snapshots
+    Review(Deferred<review::Arguments>),
+    /// Check a server against the MCP specification
+    Check(Deferred<check::Arguments>),
+    /// Create a first suite and CI configuration from a running server
+    Init(Deferred<init::Arguments>),
+    /// Explain the rules of `check`
+    Explain(Deferred<explain::Arguments>),
+    /// Lock the contract of a server, or verify it
+    Lock(Deferred<lock::Arguments>),
+    /// Compare the contracts of two servers, locks or traces
+    Diff(Deferred<diff::Arguments>),
+    /// Print the hash of a server's contract
+    Hash(Deferred<hash::Arguments>),
+    /// Probe a server once and print its health and latency
+    Probe(Deferred<probe::Arguments>),
+    /// Monitor servers: probe on a schedule, send alerts, serve a dashboard
+    Watch(Deferred<watch::Arguments>),
+    /// Send one request and print the result, with the flags of the MCP Inspector CLI
+    // Not deferred: the typed words are compared with its flags before they are parsed.
     Inspect(Box<inspect::Arguments>),
     /// List the tools of a server
-    Tools(Later<list::Arguments>),
+    Tools(Deferred<list::Arguments>),
     /// List the prompts of a server
-    Prompts(Later<list::Arguments>),
+    Prompts(Deferred<list::Arguments>),
     /// List the resources of a server
-    Resources(Later<list::Arguments>),
+    Resources(Deferred<list::Arguments>),
     /// List the resource templates of a server
-    Templates(Later<list::Arguments>),
+    Templates(Deferred<list::Arguments>),
     /// Call a tool
-    Call(Later<call::Arguments>),
+    Call(Deferred<call::Arguments>),
     /// Read a resource
-    Read(Later<read::Arguments>),
+    Read(Deferred<read::Arguments>),
     /// Get a prompt
-    Prompt(Later<prompt::Arguments>),
-    /// Ask whether a server answers
-    Ping(Later<ping::Arguments>),
-    /// Print the JSON Schema of a format, for editors and other programs
-    Schema(Later<schema::Arguments>),
-    /// Serve a test library of another language
-    Drive(Later<drive::Arguments>),
-    /// Serve these commands to a coding agent, as an MCP server over stdio
-    Mcp(Later<mcp::Arguments>),
-    /// Run a built-in demo server
-    Demo(Later<demo::Arguments>),
+    Prompt(Deferred<prompt::Arguments>),
+    /// Check that a server responds
+    Ping(Deferred<ping::Arguments>),
+    /// Print the JSON Schema of a file format or output
+    Schema(Deferred<schema::Arguments>),
+    /// Run the driver of the test libraries, as JSON-RPC over stdio
+    Drive(Deferred<drive::Arguments>),
+    /// Serve these commands to coding agents, as an MCP server over stdio
+    Mcp(Deferred<mcp::Arguments>),
+    /// Run a demo server
+    Demo(Deferred<demo::Arguments>),
 }
 
 impl Command {
@@ -148,7 +148,7 @@ impl Command {
     }
 }
 
-/// The flags of each command that asks a server one thing.
+/// The flags of every command that sends one request.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SharedArgs {
     #[command(flatten)]
@@ -158,8 +158,8 @@ pub(crate) struct SharedArgs {
 }
 
 impl SharedArgs {
-    /// Parts the positional words: first TARGET, unless `--` or a flag names the server, then the command's own. A URL before
-    /// others is where the command of `--` will listen.
+    /// Splits the positional words: first TARGET, unless `--` or a flag names the server, then those of the command. A URL before
+    /// others is where the command after `--` will listen.
     fn part<'a>(&self, words: &'a [String]) -> (&'a [String], &'a [String]) {
         let is_url = |word: &String| word.starts_with("http://") || word.starts_with("https://");
         let names_target = !self.target.names_server() || (words.len() > 1 && is_url(&words[0]));

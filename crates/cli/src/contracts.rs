@@ -1,5 +1,5 @@
-//! Takes contracts from a live server, one kind of client after the other, and reads and names what holds others: lock files
-//! and traces. Knows sessions and files, not what is done with a contract.
+//! Captures contracts from a running server, one client kind after the other, and reads contracts from lock files and traces. Knows
+//! sessions and files, not the use of a contract.
 
 use crate::conversation::{self, Interrupts, Watching};
 use crate::diagnosis;
@@ -18,26 +18,26 @@ use std::path::Path;
 
 pub(crate) type Contracts = BTreeMap<String, Contract>;
 
-/// The flags that say which kinds of clients to be.
+/// The flags that select the client kinds.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Clients")]
-pub(crate) struct VisitorArgs {
-    /// Kinds of clients to be: legacy, modern, full, minimal, roots, sampling, elicitation, or both as in legacy/minimal; with
-    /// commas [default: full, in each era that the server speaks]
+pub(crate) struct ClientArgs {
+    /// Client kinds: legacy, modern, full, minimal, roots, sampling, elicitation, or a combination such as legacy/minimal; separate with
+    /// commas [default: full, in each era of the server]
     #[arg(long = "as", value_name = "CLIENTS", value_delimiter = ',', value_parser = parse_visitors)]
-    pub(crate) clients: Vec<Visitors>,
-    /// Name of the credentials that are used: what a server offers to others is another contract
-    #[arg(long, value_name = "NAME", value_parser = parse_identity)]
+    pub(crate) clients: Vec<ClientKinds>,
+    /// Name of the credentials in use; the contract of each identity is locked separately
+    #[arg(long, value_name = "NAME", value_parser = parse_identity, hide_short_help = true)]
     pub(crate) identity: Option<String>,
 }
 
 /// The kinds of clients that one word names.
 #[derive(Clone, Debug)]
-pub(crate) struct Visitors(Vec<Visitor>);
+pub(crate) struct ClientKinds(Vec<Visitor>);
 
-/// How much is asked of a server.
+/// How much of the contract is captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effort {
+pub(crate) enum CaptureExtent {
     /// Everything, each legacy revision in a session of its own.
     Whole,
     /// The same, of kinds of clients that were all let in before. Where one of them gets no answer now, that tells nothing of
@@ -50,31 +50,31 @@ pub(crate) enum Effort {
 }
 
 /// What a live server showed.
-pub(crate) struct Taken {
+pub(crate) struct CapturedContracts {
     pub(crate) contracts: Contracts,
     pub(crate) transport: TransportKind,
 }
 
-fn parse_visitors(word: &str) -> Result<Visitors, String> {
-    Profile::visitors(word.trim()).map(Visitors).map_err(|error| error.to_string())
+fn parse_visitors(word: &str) -> Result<ClientKinds, String> {
+    Profile::visitors(word.trim()).map(ClientKinds).map_err(|error| error.to_string())
 }
 
 fn parse_identity(name: &str) -> Result<String, String> {
     let is_plain = !name.is_empty() && name.chars().all(|character| character.is_alphanumeric() || "-_.@/".contains(character));
-    if is_plain { Ok(name.to_owned()) } else { Err("a name of letters, digits and any of - _ . @ /".into()) }
+    if is_plain { Ok(name.to_owned()) } else { Err("expected letters, digits and - _ . @ /".into()) }
 }
 
-impl VisitorArgs {
+impl ClientArgs {
     /// The kinds of clients to be, within what the other flags leave.
     pub(crate) fn visitors(&self, target: &TargetArgs) -> Result<Vec<Visitor>, Failure> {
-        let mut visitors: Vec<Visitor> = self.clients.iter().flat_map(|Visitors(visitors)| visitors.clone()).collect();
+        let mut visitors: Vec<Visitor> = self.clients.iter().flat_map(|ClientKinds(visitors)| visitors.clone()).collect();
         if visitors.is_empty() {
             visitors = Profile::default_visitors();
             if target.capabilities.is_some() {
                 visitors.iter_mut().for_each(|visitor| visitor.profile = Profile::Own);
             }
         } else if target.capabilities.is_some() {
-            return Err(Failure::bad_input("two-clients", "`--as` and `--capabilities` both say what the client can do"));
+            return Err(Failure::bad_input("two-clients", "`--as` cannot be used with `--capabilities`"));
         }
         let pinned = match target.era {
             EraChoice::Auto => target.protocol_version.as_deref().and_then(Era::of),
@@ -89,7 +89,7 @@ impl VisitorArgs {
             }
         });
         match once.is_empty() {
-            true => Err(Failure::bad_input("no-client", "no kind of client is left: `--as` and the era exclude each other")),
+            true => Err(Failure::bad_input("no-client", "no client kind is left: `--as` selects none of this era")),
             false => Ok(once),
         }
     }
@@ -100,9 +100,9 @@ pub(crate) fn take(
     resolved: &Resolved,
     visitors: &[Visitor],
     identity: Option<&str>,
-    effort: Effort,
+    effort: CaptureExtent,
     watching: Watching,
-) -> Result<Result<Taken, Exit>, Failure> {
+) -> Result<Result<CapturedContracts, Exit>, Failure> {
     let trace = resolved.trace.as_deref().map(conversation::create_trace).transpose()?;
     let shared = trace.as_ref().map(|_| fresh_tap(resolved, watching));
     let outcome = conversation::run(async {
@@ -127,9 +127,9 @@ async fn visit_all(
     resolved: &Resolved,
     visitors: &[Visitor],
     identity: Option<&str>,
-    effort: Effort,
+    effort: CaptureExtent,
     tap: impl Fn() -> Tap,
-) -> Result<Taken, Failure> {
+) -> Result<CapturedContracts, Failure> {
     let mut contracts = Contracts::new();
     let mut transport = None;
     let mut versions: BTreeMap<Era, Vec<String>> = BTreeMap::new();
@@ -142,14 +142,14 @@ async fn visit_all(
             Ok(session) => session,
             Err(failure) => {
                 let told = diagnosis::of_connect_failure(&failure, &of_session, resolved);
-                if is_final(&failure) || (effort == Effort::Again && is_silence(&failure)) {
+                if is_final(&failure) || (effort == CaptureExtent::Again && is_silence(&failure)) {
                     return Err(told);
                 }
                 refused.push((visitor.era, told));
                 continue;
             }
         };
-        if effort != Effort::FirstLists && !versions.contains_key(&visitor.era) {
+        if effort != CaptureExtent::FirstLists && !versions.contains_key(&visitor.era) {
             let spoken = match resolved.options.protocol_version {
                 Some(_) => vec![session.handshake().protocol_version.clone()],
                 None => contract::versions(&resolved.target, &options, visitor.era, session.handshake(), tap)
@@ -162,7 +162,7 @@ async fn visit_all(
         let captured = captured(&session, spoken, resolved).await.map_err(|failure| failure.redacted(&of_session));
         // Told once: it is the same server for all kinds of clients.
         if contracts.is_empty() && captured.is_ok() {
-            oddities::tell(&session);
+            oddities::warn(&session);
         }
         let conforms = oddities::judge(&session, resolved.oddities);
         session.close_within(Patience::default()).await;
@@ -170,7 +170,7 @@ async fn visit_all(
         conforms?;
         transport = Some(kind);
         contracts.insert(visitor.key(identity), contract);
-        if matches!(effort, Effort::FirstLists | Effort::FirstWhole) {
+        if matches!(effort, CaptureExtent::FirstLists | CaptureExtent::FirstWhole) {
             break;
         }
     }
@@ -179,7 +179,7 @@ async fn visit_all(
     // What the legacy era says is the better story: every server that is none of the modern one refuses that.
     match refused.into_iter().rev().find(is_failure) {
         Some((_, failure)) => Err(failure),
-        None => Ok(Taken { contracts, transport: transport.expect("one session was open") }),
+        None => Ok(CapturedContracts { contracts, transport: transport.expect("one session was open") }),
     }
 }
 
@@ -208,7 +208,7 @@ async fn captured(session: &Session, versions: &[String], resolved: &Resolved) -
         }
         Err(failure @ CaptureFailure::Restless) => {
             let diagnostic = Diagnostic::error("restless-lists", failure.to_string());
-            Err(Failure::new(Exit::Failed, diagnostic.hint("look at its list_changed notifications with --verbose")))
+            Err(Failure::new(Exit::Failed, diagnostic.hint("inspect the list_changed notifications with --verbose")))
         }
     }
 }
@@ -223,9 +223,9 @@ pub(crate) enum Saved {
 pub(crate) fn read(path: &Path) -> Result<Saved, Failure> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")).hint("`mcproof lock TARGET` writes mcproof.lock")
+        Failure::bad_input("cannot-read", format!("cannot read {shown}: {error}")).hint("`mcproof lock TARGET` writes mcproof.lock")
     })?;
-    let wrong = |reason: String| Failure::bad_input("bad-trace", format!("the trace {shown} {reason}"));
+    let wrong = |reason: String| Failure::bad_input("bad-trace", format!("trace {shown} {reason}"));
     let damaged = |error: serde_json::Error| wrong(format!("is damaged: {error}"));
     let document: Option<serde_json::Value> = serde_json::from_str(&text).ok();
     let contracts = match document {
@@ -247,7 +247,7 @@ pub(crate) fn read_lock(path: &Path, text: &str) -> Result<ContractLock, Failure
     contract::parse(text).map_err(|failure| {
         let hint = match failure {
             contract::LockFailure::Newer { .. } => "update mcproof",
-            _ => "restore it from version control, or remove it and lock anew",
+            _ => "restore it from version control, or remove it and run `mcproof lock` again",
         };
         Failure::bad_input("bad-lock", format!("{} {failure}", path.display())).hint(hint)
     })

@@ -1,5 +1,4 @@
-//! Holds a session for a command: opens it, watches the wire, obeys Ctrl-C, writes the trace, ends the server.
-//! Knows nothing of what is asked.
+//! Runs a session for a command: opens it, shows the traffic, handles Ctrl-C, writes the trace, ends the server. Knows no requests.
 
 use crate::diagnosis;
 use crate::exit::Exit;
@@ -43,7 +42,7 @@ pub(crate) fn hold(
 
 /// Runs a future on a runtime of its own, without waiting afterwards for a read of stdin that never ends.
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
-    let failed = |error| Failure::bad_input("no-runtime", format!("the system gives no resources: {error}"));
+    let failed = |error| Failure::bad_input("no-runtime", format!("cannot start the async runtime: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let outcome = runtime.block_on(future);
     runtime.shutdown_background();
@@ -59,7 +58,7 @@ struct Signals {
     terminate: Signal,
 }
 
-/// How many signals somebody has waited for.
+/// Number of signals that were awaited.
 static SEEN: AtomicUsize = AtomicUsize::new(0);
 
 /// How long whoever waits for a signal may take to see it.
@@ -68,7 +67,7 @@ const UNSEEN: Duration = Duration::from_secs(1);
 impl Interrupts {
     pub(crate) fn new() -> Result<Self, Failure> {
         static OVERSEER: Once = Once::new();
-        let signals = Signals::new().map_err(|error| Failure::bad_input("no-signals", format!("signals cannot be watched: {error}")))?;
+        let signals = Signals::new().map_err(|error| Failure::bad_input("no-signals", format!("cannot listen for signals: {error}")))?;
         // Without it, which is possible where there are too many threads, only what waits for signals obeys them.
         OVERSEER.call_once(|| drop(thread::Builder::new().name("signals".into()).spawn(end_unseen)));
         Ok(Self(signals))
@@ -95,7 +94,7 @@ impl Signals {
     }
 }
 
-/// Ends the process with the first signal that nobody sees.
+/// Ends the process at the first signal that is not awaited in time.
 #[expect(clippy::exit, reason = "whoever would end it in good order is busy with something else")]
 fn end_unseen() {
     let oversee = async {
@@ -155,5 +154,5 @@ pub(crate) fn write_trace(file: File, tap: &Tap) -> Result<(), Failure> {
     let mut file = BufWriter::new(file);
     let written = serde_json::to_writer_pretty(&mut file, &document).map_err(io::Error::from);
     let written = written.and_then(|()| file.write_all(b"\n")).and_then(|()| file.flush());
-    written.map_err(|error| Failure::bad_input("cannot-write", format!("the trace cannot be written: {error}")))
+    written.map_err(|error| Failure::bad_input("cannot-write", format!("cannot write the trace: {error}")))
 }

@@ -1,4 +1,4 @@
-//! What went wrong with a server, in the words of the engine, with the exit code that follows from it.
+//! Diagnoses failures of a server with the engine, and derives the exit code.
 
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -1,20 +1,20 @@
-//! Serves a driver: reads its lines, does what they ask, and answers. `docs/drive.md` is the contract. Knows the methods, not
-//! what they mean.
+//! The driver of test libraries: reads request lines, executes them, and writes responses. `docs/drive.md` is the protocol. Knows the
+//! methods, not their meaning.
 
-mod asking;
 mod callbacks;
 mod embedded;
 mod envelope;
+mod error;
 mod judging;
 mod outlet;
-mod question;
+mod raw_messages;
 mod redaction;
 mod relay;
+mod server_request;
 mod servers;
 mod sessions;
 mod stdin;
 mod targets;
-mod trouble;
 
 pub use embedded::Embedded;
 
@@ -25,14 +25,15 @@ use crate::network::NetworkArgs;
 use crate::output;
 use callbacks::Callbacks;
 use envelope::Incoming;
+use error::DriveError;
 use mcproof_client::{Cancellation, Canceller, Guardian, Patience};
 use mcproof_record::drive::{CancelParams, HelloParams, HelloResult, METHODS, Nothing, PROTOCOL};
 use mcproof_report::{Charset, Color, Style};
 use outlet::Outlet;
-use question::{Asking, Passing, Question, Sending};
 use relay::Relays;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use server_request::{PendingRequest, SendState, SentRequest, ServerRequest};
 use servers::Servers;
 use sessions::{Opening, Sessions};
 use std::cell::{Cell, RefCell};
@@ -43,7 +44,6 @@ use stdin::Lines;
 use targets::Targets;
 use tokio::sync::Notify;
 use tokio::time::interval;
-use trouble::Trouble;
 
 /// Everything that a driver has.
 struct Drive {
@@ -55,7 +55,7 @@ struct Drive {
     relays: Relays,
     callbacks: Callbacks,
     /// Questions that nobody waits for yet, in the order in which they were asked; only where whoever holds the drive looks after them.
-    passing: Option<RefCell<Vec<Passing>>>,
+    passing: Option<RefCell<Vec<SentRequest>>>,
     /// Whether a task has begun that was not polled yet: no question overtakes it.
     has_begun: Cell<bool>,
     /// The requests in flight, by their ids.
@@ -70,16 +70,16 @@ struct Context {
     cancellation: Cancellation,
 }
 
-/// What a request asks for.
+/// The work of a request.
 enum Job {
-    Question(Box<Asking>, Sending),
-    Open(Result<Box<Opening>, Trouble>),
+    ServerRequest(Box<PendingRequest>, SendState),
+    Open(Result<Box<Opening>, DriveError>),
     /// Its method, and its params as they stand.
     Other(String, String),
 }
 
-/// The line of the answer.
-type Done = Result<Vec<u8>, Trouble>;
+/// The line of the response.
+type Done = Result<Vec<u8>, DriveError>;
 
 /// How often to look whether the parent process lives.
 const LOOK: Duration = Duration::from_millis(500);
@@ -132,16 +132,16 @@ impl Drive {
         }
     }
 
-    /// Begins what a line asks for.
+    /// Begins the request of a line.
     fn accept(self: &Rc<Self>, line: &[u8]) {
         if let Some(received) = envelope::notification_of(line, "relay/received") {
             return tell_people("relay/received", self.relays.receive(&received));
         }
         if let Some((id, params)) = envelope::request_of(line, "request") {
-            return self.begin_to_ask(id.into(), Ok(Question::request(params)));
+            return self.begin_request(id.into(), Ok(ServerRequest::request(params)));
         }
         if let Some((id, params)) = envelope::request_of(line, "call") {
-            return self.begin_to_ask(id.into(), Question::call(params));
+            return self.begin_request(id.into(), ServerRequest::call(params));
         }
         // It may be about them.
         self.wait_for_passing();
@@ -154,23 +154,23 @@ impl Drive {
             Incoming::Notification { method, params } => tell_people(&method, self.hear(&method, params)),
             Incoming::Response { id, answer } => self.callbacks.answer(&id, answer),
             Incoming::Wrong { id, code, message } => {
-                self.outlet.send(Trouble::plain(code, message).line(&id, &self.style.get()));
+                self.outlet.send(DriveError::plain(code, message).line(&id, &self.style.get()));
             }
         }
     }
 
-    fn hear(&self, method: &str, params: &str) -> Result<(), Trouble> {
+    fn hear(&self, method: &str, params: &str) -> Result<(), DriveError> {
         match method {
             "relay/received" => self.relays.receive(&read(params)?),
             "relay/closed" => self.relays.close(read(params)?),
             "cancel" => {
                 let CancelParams { id, reason } = read(params)?;
                 if let Some(canceller) = self.running.borrow().get(&id) {
-                    canceller.cancel(reason.unwrap_or_else(|| "the test does not want it any more".into()));
+                    canceller.cancel(reason.unwrap_or_else(|| "canceled by the test".into()));
                 }
                 Ok(())
             }
-            _ => Err(Trouble::no_method(method)),
+            _ => Err(DriveError::no_method(method)),
         }
     }
 
@@ -183,7 +183,7 @@ impl Drive {
             let context = Context { id, cancellation };
             let is_last = matches!(&job, Job::Other(method, _) if method == "shutdown");
             let outcome = match job {
-                Job::Question(asking, sending) => Box::pin(drive.finish(asking, sending, &context)).await,
+                Job::ServerRequest(asking, sending) => Box::pin(drive.finish(asking, sending, &context)).await,
                 Job::Open(Ok(opening)) => Box::pin(drive.open(opening)).await.and_then(|opened| context.done(opened)),
                 Job::Open(Err(trouble)) => Err(trouble),
                 Job::Other(method, params) => drive.perform(&method, &params, &context).await,
@@ -206,12 +206,12 @@ impl Drive {
         match method {
             "hello" => context.done(self.greet(read(params)?)?),
             "answers" => context.done(Box::pin(self.change_answers(read(params)?)).await?),
-            "request" => Box::pin(self.ask(Question::request(read(params)?), context)).await,
-            "call" => Box::pin(self.ask(Question::call(read(params)?)?, context)).await,
+            "request" => Box::pin(self.ask(ServerRequest::request(read(params)?), context)).await,
+            "call" => Box::pin(self.ask(ServerRequest::call(read(params)?)?, context)).await,
             "list" => context.done(Box::pin(self.list(read(params)?, context)).await?),
-            "read" => Box::pin(self.ask(Question::read(read(params)?), context)).await,
-            "prompt" => Box::pin(self.ask(Question::prompt(read(params)?), context)).await,
-            "complete" => Box::pin(self.ask(Question::complete(read(params)?), context)).await,
+            "read" => Box::pin(self.ask(ServerRequest::read(read(params)?), context)).await,
+            "prompt" => Box::pin(self.ask(ServerRequest::prompt(read(params)?), context)).await,
+            "complete" => Box::pin(self.ask(ServerRequest::complete(read(params)?), context)).await,
             "ping" => Box::pin(self.ping(read(params)?, context)).await,
             "discover" => context.done(Box::pin(self.discover(read(params)?)).await?),
             "notify" => context.done(Box::pin(self.notify(read(params)?)).await?),
@@ -232,13 +232,13 @@ impl Drive {
                 Box::pin(self.end(Patience::default())).await;
                 context.done(nothing)
             }
-            _ => Err(Trouble::no_method(method)),
+            _ => Err(DriveError::no_method(method)),
         }
     }
 
-    fn greet(&self, hello: HelloParams) -> Result<HelloResult, Trouble> {
+    fn greet(&self, hello: HelloParams) -> Result<HelloResult, DriveError> {
         if let Some(other) = hello.protocol.filter(|wanted| *wanted != PROTOCOL) {
-            return Err(Trouble::other_protocol(other));
+            return Err(DriveError::other_protocol(other));
         }
         self.style.set(Style {
             color: if hello.color { Color::Ansi } else { Color::Plain },
@@ -261,26 +261,26 @@ impl Context {
     }
 
     /// Does something that knows nothing of being cancelled.
-    async fn unless_cancelled<T>(&self, work: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
+    async fn unless_canceled<T>(&self, work: impl Future<Output = Result<T, DriveError>>) -> Result<T, DriveError> {
         tokio::select! {
             biased;
             outcome = work => outcome,
-            reason = self.cancellation.asked() => Err(Trouble::cancelled(&reason)),
+            reason = self.cancellation.asked() => Err(DriveError::cancelled(&reason)),
         }
     }
 }
 
-/// Nobody else is told what is wrong with a notification.
-fn tell_people(method: &str, outcome: Result<(), Trouble>) {
+/// Prints the error of a notification, which has no response.
+fn tell_people(method: &str, outcome: Result<(), DriveError>) {
     if let Err(trouble) = outcome {
         output::talk(&format!("{method}: {}\n", trouble.message()));
     }
 }
 
-fn read<'a, T: Deserialize<'a>>(params: &'a str) -> Result<T, Trouble> {
+fn read<'a, T: Deserialize<'a>>(params: &'a str) -> Result<T, DriveError> {
     // serde would take an array for the members in their order.
     if !params.starts_with('{') {
-        return Err(Trouble::bad("bad-params", "`params` has to be an object"));
+        return Err(DriveError::bad("bad-params", "`params` must be an object"));
     }
-    serde_json::from_str(params).map_err(|error| Trouble::bad_params(&error))
+    serde_json::from_str(params).map_err(|error| DriveError::bad_params(&error))
 }

@@ -1,4 +1,4 @@
-//! Durations as people type them: `5s`, `200ms`, `1.5m`, and bare milliseconds.
+//! Durations on the command line: `5s`, `200ms`, `1.5m`, and bare milliseconds.
 
 use mcproof_suite::{BadDuration, parse_duration};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 const NO_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// # Errors
-/// Says what a duration looks like.
+/// The message describes a valid duration.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     match text.trim().parse::<u64>() {
         Ok(0) => Ok(NO_LIMIT),
@@ -22,7 +22,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
 /// Where no other tool's habit has to be kept, a bare number is a mistake, as it is in suites: `5` could be seconds.
 ///
 /// # Errors
-/// Says what a duration looks like.
+/// The message describes a valid duration.
 pub(crate) fn with_unit(text: &str) -> Result<Duration, String> {
     match parse_duration(text) {
         Ok(duration) => Ok(duration.min(NO_LIMIT)),

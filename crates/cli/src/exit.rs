@@ -1,4 +1,4 @@
-//! The exit codes, the same for every command, and the one text that documents them.
+//! The exit codes of all commands, and the text that documents them.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -18,13 +18,13 @@ pub(crate) enum Exit {
 
 const MEANINGS: [(Exit, &str); 8] = [
     (Exit::Passed, "passed"),
-    (Exit::Failed, "failed: a verdict, a tool (isError), or a request without a result"),
-    (Exit::BadInput, "bad input: a flag, a file or a name"),
-    (Exit::Unreachable, "the server could not be reached or started"),
-    (Exit::NothingSelected, "nothing was selected, or all of it was skipped: nothing was tested"),
-    (Exit::OurBug, "a bug of mcproof"),
-    (Exit::Interrupted, "ended by Ctrl-C"),
-    (Exit::Terminated, "ended by SIGTERM"),
+    (Exit::Failed, "failed: a test, a check, a tool (isError), or a request without a result"),
+    (Exit::BadInput, "invalid input: a flag, a file or a name"),
+    (Exit::Unreachable, "server could not be reached or started"),
+    (Exit::NothingSelected, "nothing was tested: nothing was selected, or everything was skipped"),
+    (Exit::OurBug, "internal error in mcproof"),
+    (Exit::Interrupted, "interrupted by Ctrl-C"),
+    (Exit::Terminated, "terminated by SIGTERM"),
 ];
 
 /// The exit codes as a section of a help text.
@@ -36,7 +36,7 @@ pub(crate) fn help() -> String {
     text
 }
 
-/// What the exit code of another process of ours says.
+/// The meaning of the exit code of another mcproof process.
 pub(crate) fn meaning(code: i32) -> Option<&'static str> {
     MEANINGS.iter().find(|(exit, _)| i32::from(exit.code()) == code).map(|(_, meaning)| *meaning)
 }

@@ -1,4 +1,4 @@
-//! Why a command could not do what it was asked: a diagnosis and an exit code. Knows no rendering.
+//! The failure of a command: a diagnostic and an exit code. Knows no rendering.
 
 use crate::exit::Exit;
 use mcproof_client::Tap;
@@ -20,7 +20,7 @@ impl Failure {
         Self { exit, diagnostic: Box::new(diagnostic), wire: None }
     }
 
-    /// What the user typed or wrote cannot be used.
+    /// Invalid input of the user.
     pub(crate) fn bad_input(code: &str, message: impl Into<String>) -> Self {
         Self::new(Exit::BadInput, Diagnostic::error(code, message))
     }
@@ -28,7 +28,7 @@ impl Failure {
     pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Self {
         // What wraps the system's words adds the name of a file that only we know.
         let reason = error.get_ref().and_then(|inner| inner.source()).map_or_else(|| error.to_string(), ToString::to_string);
-        Self::bad_input("cannot-write", format!("{} cannot be written: {reason}", path.display()))
+        Self::bad_input("cannot-write", format!("cannot write {}: {reason}", path.display()))
     }
 
     /// A flag, a method or a scheme that a later version will know.

@@ -1,4 +1,4 @@
-//! What people type out of habit, and how it is said here: better advice than the grammar has for a word that it does not know.
+//! Hints for subcommands and flags of other tools, where clap would only report an unknown word.
 
 use crate::suggest::did_you_mean;
 use clap::builder::StyledStr;
@@ -32,12 +32,14 @@ pub(crate) fn advise(error: &mut Error, typed: &[OsString]) {
 
 fn of_subcommand(word: &str) -> Option<String> {
     let meant = match word {
-        "run" | "exec" => "`mcproof test` runs suites",
-        "list" | "ls" => "`mcproof tools`, `prompts`, `resources` and `templates` list what a server has",
-        "contract" | "snapshot" | "verify" => "`mcproof lock` writes a contract, `mcproof lock --verify` holds a server against it",
-        "lint" | "validate" | "audit" | "conformance" | "scan" => "`mcproof check` holds a server against the rules of the protocol",
-        "version" => "`mcproof --version` tells it",
-        "ui" | "inspector" => "`mcproof inspect` sends a request; `mcproof test --reporter html=FILE` has the whole wire to look at",
+        "run" | "exec" => "run suites with `mcproof test`",
+        "list" | "ls" => "use `mcproof tools`, `prompts`, `resources` or `templates`",
+        "contract" | "snapshot" | "verify" => "lock a contract with `mcproof lock`, and verify it with `mcproof lock --verify`",
+        "lint" | "validate" | "audit" | "conformance" | "scan" => "check a server with `mcproof check`",
+        "version" => "use `mcproof --version`",
+        "ui" | "inspector" => {
+            "send a request with `mcproof inspect`, or browse the traffic of tests with `mcproof test --reporter html=FILE`"
+        }
         _ => return None,
     };
     Some(meant.to_owned())
@@ -47,23 +49,21 @@ fn of_subcommand(word: &str) -> Option<String> {
 fn of_flag(subcommand: &str, word: &str) -> Option<String> {
     let meant = match (subcommand, word) {
         ("test" | "plan", "-k" | "-g" | "-t" | "--grep" | "--name" | "--testNamePattern") => {
-            "tests are chosen with -E, as in -E 'name(TEXT)' or -E 'tag(TEXT)'"
+            "select tests with -E, as in -E 'name(TEXT)' or -E 'tag(TEXT)'"
         }
-        ("test" | "plan", "--tag" | "--tags" | "-m" | "--group") => "tests are chosen by tag with -E 'tag(NAME)'",
-        ("test", "--list" | "--list-tests" | "--collect-only" | "--co" | "--dry-run" | "-n") => {
-            "`mcproof plan` lists the tests that would run"
-        }
-        ("test", "--bail" | "--maxfail" | "--exitfirst") => "--fail-fast stops after the first failure, --fail-fast=N after N",
-        ("test", "--lf" | "--last-failed" | "--only-failures") => "--rerun-failed runs what did not pass the last time",
-        ("test", "-u" | "--update" | "--updateSnapshot") => "--update-snapshots takes what comes as reviewed",
-        ("test", "--workers" | "--parallel" | "--threads") => "--jobs N runs N tests at the same time",
+        ("test" | "plan", "--tag" | "--tags" | "-m" | "--group") => "select tests by tag with -E 'tag(NAME)'",
+        ("test", "--list" | "--list-tests" | "--collect-only" | "--co" | "--dry-run" | "-n") => "list tests with `mcproof plan`",
+        ("test", "--bail" | "--maxfail" | "--exitfirst") => "use --fail-fast, or --fail-fast=N to stop after N failures",
+        ("test", "--lf" | "--last-failed" | "--only-failures") => "use --rerun-failed",
+        ("test", "-u" | "--update" | "--updateSnapshot") => "use --update-snapshots",
+        ("test", "--workers" | "--parallel" | "--threads") => "use --jobs N",
         ("watch", "--restricted" | "--allow-command" | "--allow-env" | "--allow-host" | "--allow-path") => {
-            "the file of a monitor says what is started, reached, read and told to whom, so it is never restricted: run files that you trust, or run it in a sandbox without secrets"
+            "the monitor configuration is never restricted: use only a trusted file, or a sandbox without secrets"
         }
         ("drive", "--restricted" | "--allow-command" | "--allow-env" | "--allow-host" | "--allow-path") => {
-            "the test library says what is started, reached and read, so it is never restricted: run tests of strangers in a sandbox without secrets"
+            "the test library is never restricted: run untrusted tests in a sandbox without secrets"
         }
-        ("test", "--junit" | "--junitxml" | "--junit-xml") => "a report goes to a file with --reporter junit=FILE",
+        ("test", "--junit" | "--junitxml" | "--junit-xml") => "use --reporter junit=FILE",
         _ => return None,
     };
     Some(meant.to_owned())
@@ -72,12 +72,12 @@ fn of_flag(subcommand: &str, word: &str) -> Option<String> {
 fn of_argument(subcommand: &str, word: &str) -> Option<String> {
     let takes_command = !matches!(subcommand, "explain" | "schema" | "review" | "demo" | "mcp" | "drive" | "watch");
     match (subcommand, word) {
-        ("inspect", "--cli") => Some("`mcproof inspect` is what that switches to: leave it out".into()),
+        ("inspect", "--cli") => Some("omit it: `mcproof inspect` is always the command line".into()),
         ("call" | "prompt", flag) if flag.starts_with("--") => {
-            Some(format!("what a tool or prompt takes is written {}=VALUE", flag.trim_start_matches('-')))
+            Some(format!("write arguments of a tool or prompt as {}=VALUE", flag.trim_start_matches('-')))
         }
         (_, word) if !word.starts_with('-') && takes_command => {
-            Some(format!("a command that starts a server comes after `--`, as in `mcproof {subcommand} -- node server.js`"))
+            Some(format!("put the command that starts the server after `--`, as in `mcproof {subcommand} -- node server.js`"))
         }
         _ => None,
     }

@@ -1,5 +1,5 @@
-//! Keeps what earlier runs left unfinished, for `--rerun-failed`: one small file for each folder in which `mcproof test` was
-//! started, below the user's state folder, so that no project has to ignore it. Knows no suites.
+//! Stores which tests of earlier runs did not pass, for `--rerun-failed`: one small file for each directory in which `mcproof test` was
+//! started, in the state directory of the user. Knows no suites.
 
 use crate::{output, settings};
 use mcproof_record::{CaseKey, Diagnostic, FORMAT_VERSION, LastRun, Summary};
@@ -27,11 +27,11 @@ impl Memory {
     pub(crate) fn unfinished(&self) -> Option<BTreeSet<CaseKey>> {
         let problem = match self.read() {
             Ok(Some(last)) => return Some(last.unfinished),
-            Ok(None) => Diagnostic::warning("no-last-run", "no earlier run in this folder is known, so all tests run"),
+            Ok(None) => Diagnostic::warning("no-last-run", "no earlier run in this directory is recorded, so all tests run"),
             Err(reason) => {
                 let file = self.file.as_deref().unwrap_or(Path::new("")).display();
-                Diagnostic::warning("bad-last-run", format!("what is known of earlier runs cannot be read, so all tests run: {reason}"))
-                    .hint(format!("{file} is written anew by this run"))
+                Diagnostic::warning("bad-last-run", format!("cannot read the record of earlier runs, so all tests run: {reason}"))
+                    .hint(format!("this run overwrites {file}"))
             }
         };
         tell(problem);
@@ -41,13 +41,13 @@ impl Memory {
     /// Takes in a run that is over.
     pub(crate) fn remember(&self, summary: &Summary) {
         let Some(file) = &self.file else { return };
-        // What cannot be read is worth nothing, and was told when somebody asked for it.
+        // An unreadable file is useless, and was reported when it was needed.
         let known = self.read().ok().flatten();
         let mut last = known.unwrap_or_else(|| LastRun::new(self.folder.to_string_lossy()));
         last.fold(summary, |case| case_key(case, &self.folder));
         if let Err(error) = write(file, &last) {
-            let warning = Diagnostic::warning("cannot-write", format!("{} cannot be written: {error}", file.display()));
-            tell(warning.hint("--rerun-failed will not know of this run; XDG_STATE_HOME says where such files go"));
+            let warning = Diagnostic::warning("cannot-write", format!("cannot write {}: {error}", file.display()));
+            tell(warning.hint("--rerun-failed will ignore this run; set XDG_STATE_HOME to a writable directory"));
         }
     }
 

@@ -1,5 +1,5 @@
-//! `mcproof`, the command line: reads what was typed, hands it to one command, and ends with a documented exit code. And what of
-//! it runs without a process of its own.
+//! `mcproof`, the command line: parses the arguments, runs one command, and ends with a documented exit code. Also the driver as a
+//! library, for use inside another process.
 
 mod arguments;
 mod authorization;
@@ -7,6 +7,7 @@ mod changes;
 mod command;
 mod contracts;
 mod conversation;
+mod deferred;
 mod diagnosis;
 mod drive;
 mod duration;
@@ -14,7 +15,6 @@ mod exit;
 mod failure;
 mod habits;
 mod last_run;
-mod later;
 mod network;
 mod oddities;
 mod one_shot;
@@ -43,14 +43,14 @@ use exit::Exit;
 use settings::ColorWhen;
 use std::process::ExitCode;
 
-/// Proves that an MCP server works, over the real wire
+/// Test, check and monitor MCP servers
 #[derive(Debug, Parser)]
 #[command(name = "mcproof", version, propagate_version = true, arg_required_else_help = true, after_help = exit::help())]
 struct CommandLine {
-    /// Show more: the wire on stderr as it happens, or with `test` what each case proved
+    /// Print more: the traffic on stderr, or for `test` the evidence of each test
     #[arg(short, long, global = true)]
     verbose: bool,
-    /// When to use colours
+    /// When to use colors
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     color: ColorWhen,
     #[command(subcommand)]
@@ -59,12 +59,12 @@ struct CommandLine {
 
 /// The command line of this process.
 pub fn main() -> ExitCode {
-    std::panic::set_hook(Box::new(blame_us));
+    std::panic::set_hook(Box::new(report_panic));
     let mut grammar = CommandLine::command();
     let typed = match inspect::rewrite(std::env::args_os().collect(), &grammar) {
         Ok(typed) => typed,
         Err(failure) => {
-            printing::tell(&failure);
+            printing::report(&failure);
             return failure.exit.into();
         }
     };
@@ -83,21 +83,21 @@ pub fn main() -> ExitCode {
     match line.command.run(watching) {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            printing::tell(&failure);
+            printing::report(&failure);
             failure.exit.into()
         }
     }
 }
 
-/// A panic is our fault, never the server's. Whatever was started is ended by the guardian when this process is gone.
-#[expect(clippy::exit, reason = "with an exit code of its own, instead of the signal that an abort would show")]
-fn blame_us(panic: &std::panic::PanicHookInfo<'_>) {
+/// A panic is a bug of mcproof, never of the server. The guardian ends all started servers when this process is gone.
+#[expect(clippy::exit, reason = "with a separate exit code, instead of the signal of an abort")]
+fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let place = panic.location().map(|location| format!(" at {}:{}", location.file(), location.line())).unwrap_or_default();
     let payload = panic.payload();
     let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     let message = text.unwrap_or("no message");
     output::talk(&format!(
-        "this is a bug of mcproof, not of your server{place}: {message}\nplease report it with the command that you ran\n"
+        "internal error in mcproof{place}: {message}\nThis is a bug in mcproof, not in the server. Report it with the command line that caused it.\n"
     ));
     std::process::exit(i32::from(Exit::OurBug.code()));
 }
@@ -105,6 +105,20 @@ fn blame_us(panic: &std::panic::PanicHookInfo<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn help_of_each_command_opens_with_its_summary() {
+        let listed: Vec<_> = CommandLine::command().get_subcommands().map(|command| command.get_about().map(ToString::to_string)).collect();
+        let mut built = CommandLine::command();
+        built.build();
+        let shown: Vec<_> = built.get_subcommands().filter(|command| command.get_name() != "help").collect();
+        assert_eq!(shown.iter().map(|command| command.get_about().map(ToString::to_string)).collect::<Vec<_>>(), listed);
+        for command in shown {
+            let help = command.clone().render_help().to_string();
+            let flags = help.lines().filter(|line| line.trim_start().starts_with('-')).count();
+            assert!(flags <= 32, "`{} -h` lists {flags} flags; hide the rare ones from short help", command.get_name());
+        }
+    }
 
     #[test]
     fn the_grammar_is_consistent() {

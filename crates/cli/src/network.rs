@@ -1,5 +1,4 @@
-//! The flags that say how a server is reached over the network and how much it may send. Reads the files that they
-//! name; knows nothing of what is asked.
+//! The flags for TLS, proxies and limits. Reads the files that they name; knows no requests.
 
 use crate::failure::Failure;
 use crate::{output, settings};
@@ -9,48 +8,48 @@ use mcproof_suite::{parse_head_size, parse_size};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Shared by every command that talks to a server.
+/// The network flags of every command that connects to a server.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Network")]
 pub(crate) struct NetworkArgs {
-    /// Trust the certificates in this PEM file, in addition to the machine's authorities
-    #[arg(long, value_name = "FILE")]
+    /// Trust the certificates in this PEM file, in addition to those of the system
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     cacert: Option<PathBuf>,
-    /// Show this PEM certificate (and what follows it in the file) to a server that asks for one
-    #[arg(long, value_name = "FILE")]
+    /// Client certificate, as a PEM file
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     cert: Option<PathBuf>,
-    /// The PEM private key of --cert, if it is not in the same file
-    #[arg(long, value_name = "FILE", requires = "cert")]
+    /// Private key of --cert, as a PEM file, if it is not in the same file
+    #[arg(long, value_name = "FILE", requires = "cert", hide_short_help = true)]
     key: Option<PathBuf>,
-    /// Do not check certificates: anybody may pass for the server
+    /// Accept any TLS certificate; the server may be an impostor
     #[arg(long)]
     insecure: bool,
-    /// Reach every URL through this HTTP proxy (default: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY; never for loopback)
+    /// Use this HTTP proxy for all URLs [default: from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY; loopback is never proxied]
     #[arg(long, value_name = "URL")]
     proxy: Option<String>,
-    /// Use no proxy, whatever the environment says
-    #[arg(long, conflicts_with = "proxy")]
+    /// Use no proxy, and ignore the proxy variables of the environment
+    #[arg(long, conflicts_with = "proxy", hide_short_help = true)]
     no_proxy: bool,
-    /// Longest line that a stdio server may write [default: 16MiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    /// Limit for a line from a stdio server [default: 16MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     max_line: Option<usize>,
-    /// Largest HTTP body, also after it is decompressed [default: 16MiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    /// Limit for an HTTP body, before and after decompression [default: 16MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     max_body: Option<usize>,
-    /// Largest server-sent event [default: 16MiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    /// Limit for a server-sent event [default: 16MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     max_event: Option<usize>,
-    /// Largest head of an HTTP response [default: 64KiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_head_size)]
+    /// Limit for the head of an HTTP response [default: 64KiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_head_size, hide_short_help = true)]
     max_head: Option<usize>,
-    /// Deepest nesting of JSON in a message, at most 127 [default: 127]
-    #[arg(long, value_name = "LEVELS", value_parser = parse_depth)]
+    /// Limit for the nesting of JSON in a message, at most 127 [default: 127]
+    #[arg(long, value_name = "LEVELS", value_parser = parse_depth, hide_short_help = true)]
     max_depth: Option<usize>,
-    /// Most JSON values in a message [default: 250000]
-    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
+    /// Limit for the number of JSON values in a message [default: 250000]
+    #[arg(long, value_name = "COUNT", value_parser = parse_count, hide_short_help = true)]
     max_values: Option<usize>,
-    /// Newest traffic of a session that is kept as evidence; the rest is counted [default: 16MiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    /// Limit for the recorded traffic of a session; older traffic is dropped and counted [default: 16MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     max_transcript: Option<usize>,
 }
 
@@ -79,15 +78,13 @@ impl NetworkArgs {
             let (flag, key_path) = self.key.as_ref().map_or(("--cert", path), |path| ("--key", path));
             let key = read(flag, key_path)?;
             tls.identify(&chain, &key).map_err(|failure| match failure {
-                TlsFailure::NoKey if self.key.is_none() => {
-                    unusable("--cert", path, &failure).hint("name the file that holds the private key: --key FILE")
-                }
+                TlsFailure::NoKey if self.key.is_none() => unusable("--cert", path, &failure).hint("pass the private key with --key FILE"),
                 TlsFailure::NoKey | TlsFailure::BadKey(_) | TlsFailure::OtherKey => unusable(flag, key_path, &failure),
                 TlsFailure::NoCertificate | TlsFailure::BadCertificate(_) => unusable("--cert", path, &failure),
             })?;
         }
         if self.insecure {
-            output::talk("warning: --insecure: certificates are not checked, so that anybody may pass for the server\n");
+            output::talk("warning: --insecure: certificates are not verified, so the server may be an impostor\n");
             tls.set_verification(Verification::Off);
         }
         Ok(Network { proxies: self.proxies()?, tls, ..Network::default() })
@@ -111,12 +108,12 @@ pub(crate) fn of_environment() -> Proxies {
 }
 
 fn parse_count(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "a whole number from 1 on".into())
+    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "expected a whole number of at least 1".into())
 }
 
 fn parse_depth(text: &str) -> Result<usize, String> {
     let most = JsonLimits::DEEPEST;
-    parse_count(text).ok().filter(|depth| *depth <= most).ok_or_else(|| format!("a whole number from 1 to {most}"))
+    parse_count(text).ok().filter(|depth| *depth <= most).ok_or_else(|| format!("expected a whole number from 1 to {most}"))
 }
 
 /// The small spelling comes first, as in curl.
@@ -129,11 +126,11 @@ fn variables(variable: impl Fn(&str) -> Option<String>) -> ProxyVariables {
 }
 
 fn read(flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path).map_err(|error| Failure::bad_input("cannot-read", format!("{flag}: {} cannot be read: {error}", path.display())))
+    fs::read(path).map_err(|error| Failure::bad_input("cannot-read", format!("{flag}: cannot read {}: {error}", path.display())))
 }
 
 fn unusable(flag: &str, path: &Path, failure: &TlsFailure) -> Failure {
-    Failure::bad_input("bad-certificate", format!("{flag}: {} cannot be used: {failure}", path.display()))
+    Failure::bad_input("bad-certificate", format!("{flag}: cannot use {}: {failure}", path.display()))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a server sent that not every client takes: told by every command that uses one, and a failure with `--strict`.
+//! Messages of a server that only some clients accept: a warning, or a failure with `--strict`.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -10,13 +10,15 @@ use mcproof_client::Session;
 use mcproof_record::Diagnostic;
 use mcproof_report::diagnostic;
 
-/// Kinds that are told; a flood of noise is counted.
+/// Number of kinds that are printed; the rest is counted.
 const KINDS_TOLD: usize = 5;
 
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct StrictArgs {
-    /// Treat messages that some clients reject as errors instead of warnings
+    /// Treat warnings as failures
+    ///
+    /// A warning is a message that clients tolerate although it violates the specification.
     #[arg(long)]
     strict: bool,
 }
@@ -28,7 +30,7 @@ impl StrictArgs {
 }
 
 /// Tells what was odd so far.
-pub(crate) fn tell(session: &Session) {
+pub(crate) fn warn(session: &Session) {
     let Odd { kinds, count } = Odd::of(session, Asker::CommandLine, Oddities::Told);
     let (style, told) = (settings::style(), kinds.len().min(KINDS_TOLD));
     for kind in kinds.into_iter().take(told) {
@@ -36,7 +38,7 @@ pub(crate) fn tell(session: &Session) {
         output::talk(&diagnostic::render(&Diagnostic { evidence: None, ..kind }, &style));
     }
     if count > told {
-        output::talk(&format!("… and {} more that fit no conversation; --trace FILE keeps them all\n", count - told));
+        output::talk(&format!("… and {} more unexpected messages; save all with --trace FILE\n", count - told));
     }
 }
 
@@ -46,8 +48,8 @@ pub(crate) fn judge(session: &Session, oddities: Oddities) -> Result<(), Failure
     let count = if oddities == Oddities::Refused { session.faults().len() } else { 0 };
     let message = match count {
         0 => return Ok(()),
-        1 => "the server sent something that some clients reject".to_owned(),
-        count => format!("the server sent {count} things that some clients reject"),
+        1 => "the server sent a message that some clients reject".to_owned(),
+        count => format!("the server sent {count} messages that some clients reject"),
     };
     Err(Failure::new(Exit::Failed, Diagnostic::error("not-strict", message)))
 }

@@ -1,4 +1,4 @@
-//! The course of every command that asks one thing: open a session, ask, print, warn, end. Knows no flags of a command.
+//! The course of every command that sends one request: open a session, send, print, warn, close. Knows no flags.
 
 use crate::conversation::{self, Watching};
 use crate::exit::Exit;
@@ -6,13 +6,13 @@ use crate::failure::Failure;
 use crate::oddities;
 use crate::output;
 use crate::printing::{Form, Printer};
-use crate::request::{self, Answer, Request};
+use crate::request::{self, Request, Response};
 use crate::target::Resolved;
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_record::Diagnostic;
 use mcproof_report::escape;
 
-/// Asks one thing and prints the answer. Failures come back in the form that the printer prints them in.
+/// Sends one request and prints the response. Failures are returned in the form that the printer prints.
 pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, watching: Watching) -> Result<Exit, Failure> {
     conversation::hold(resolved, watching, async |session| {
         if watching == Watching::Wire {
@@ -20,12 +20,12 @@ pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, wat
             let version = escape(&handshake.protocol_version);
             output::talk(&format!("session open: {}, {} era, revision {version}\n", handshake.transport, handshake.era));
         }
-        let asked = request::ask(session, request, resolved.timeout).await;
+        let asked = request::send(session, request, resolved.timeout).await;
         // A diagnosis of silence names the noise already.
         if asked.is_ok() && !printer.quiet {
-            oddities::tell(session);
+            oddities::warn(session);
         }
-        let Answer { method, answer, elapsed } = asked?;
+        let Response { method, answer, elapsed } = asked?;
         match answer {
             Err(error) => {
                 let mut failure = refusal(&method, &error);
@@ -37,7 +37,7 @@ pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, wat
                 let millis = elapsed.as_secs_f64() * 1e3;
                 let version = escape(&handshake.protocol_version);
                 output::show(&format!(
-                    "`{method}` answered in {millis:.1} ms ({}, {} era, {version})\n",
+                    "`{method}` responded in {millis:.1} ms ({}, {} era, {version})\n",
                     handshake.transport, handshake.era
                 ))?;
                 oddities::judge(session, printer.oddities).map(|()| Exit::Passed)
@@ -57,9 +57,9 @@ pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, wat
     })
 }
 
-/// An answer that is a JSON-RPC error.
+/// A response that is a JSON-RPC error.
 fn refusal(method: &str, error: &RpcError) -> Failure {
-    let mut diagnostic = Diagnostic::error("rpc-error", format!("server answered `{method}` with {error}"));
+    let mut diagnostic = Diagnostic::error("rpc-error", format!("server returned an error for `{method}`: {error}"));
     diagnostic.actual = error.data.as_ref().map(|data| format!("{data:#}"));
     let mut failure = Failure::new(Exit::Failed, diagnostic);
     failure.wire = Some(Box::new(error.to_value()));
@@ -68,5 +68,5 @@ fn refusal(method: &str, error: &RpcError) -> Failure {
 
 fn tool_error(request: &Request) -> Failure {
     let name = request.params.get("name").and_then(serde_json::Value::as_str).unwrap_or_default();
-    Failure::new(Exit::Failed, Diagnostic::error("tool_is_error", format!("tool `{name}` answered with `isError`")))
+    Failure::new(Exit::Failed, Diagnostic::error("tool_is_error", format!("tool `{name}` returned `isError`")))
 }

@@ -1,4 +1,4 @@
-//! The only place that writes to stdout and stderr. stdout is data, stderr is talk. Knows no meaning of what it writes.
+//! The only place that writes to stdout and stderr: data to stdout, messages to stderr.
 
 use crate::failure::Failure;
 use nix::errno::Errno;
@@ -34,7 +34,7 @@ pub(crate) fn data_at_once(bytes: &mut Vec<u8>) {
         match nix::unistd::write(&stdout, &bytes[begin..end]) {
             Ok(count) => begin += count,
             Err(Errno::EINTR) => {}
-            // Whoever waits for it to be written is told why it cannot be.
+            // The waiting caller receives the error.
             Err(_) => break,
         }
     }
@@ -55,7 +55,7 @@ pub(crate) fn stdout_is_pipe() -> bool {
     kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket())
 }
 
-/// Talk on stderr. Where even that is closed, there is nobody left to tell.
+/// Prints a message to stderr. Does nothing if stderr is closed.
 pub(crate) fn talk(text: &str) {
     let mut stderr = anstream::stderr().lock();
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
@@ -83,7 +83,7 @@ pub(crate) fn stderr_takes_cursor() -> bool {
 pub(crate) fn written(outcome: io::Result<()>) -> Result<(), Failure> {
     match outcome {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::bad_input("cannot-write", format!("stdout cannot be written: {error}")))
+            Err(Failure::bad_input("cannot-write", format!("cannot write to stdout: {error}")))
         }
         _ => Ok(()),
     }

@@ -1,5 +1,5 @@
-//! How results read for a person at a terminal. Everything that a server wrote is escaped here.
-//! Knows the shapes of results; what does not fit them is shown as JSON.
+//! Renders results for people on a terminal, and escapes all text from a server.
+//! Knows the shapes of results; anything else is shown as JSON.
 
 mod content;
 mod lists;
@@ -50,7 +50,7 @@ fn completion(result: &Value) -> Option<String> {
     let values: Option<Vec<&str>> = completion.get("values")?.as_array()?.iter().map(Value::as_str).collect();
     let mut lines: Vec<String> = values?.into_iter().map(|value| escape(value).into_owned()).collect();
     if lines.is_empty() {
-        lines.push(format!("{DIM}nothing fits{DIM:#}"));
+        lines.push(format!("{DIM}no match{DIM:#}"));
     }
     if completion.get("hasMore") == Some(&Value::Bool(true)) {
         lines.push(format!("{DIM}and more{DIM:#}"));
@@ -58,7 +58,7 @@ fn completion(result: &Value) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// The answer to a handshake of either era.
+/// The result of a handshake of either era.
 fn server(result: &Value) -> Option<String> {
     let info = result.get("serverInfo").or_else(|| result.pointer("/_meta/io.modelcontextprotocol~1serverInfo"));
     let name = info.and_then(|info| text(info, "name")).unwrap_or("unnamed server");

@@ -1,5 +1,5 @@
-//! In which form a result or a failure leaves the program: for people, as JSON, in an envelope, into a file.
-//! Knows flags and forms; how a result reads for people is `present`'s.
+//! Prints results and failures in the selected format: for people, as JSON, in an envelope, or to a file.
+//! Knows flags and formats; `present` renders results for people.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -13,17 +13,17 @@ use mcproof_report::{diagnostic, escape_json};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// The flags that say what becomes of the result.
+/// The flags that control how the result is printed.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
-    /// Print the result as JSON, as it does anyway when stdout is no terminal
+    /// Print the result as JSON [default if stdout is not a terminal]
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// text: as without this flag; json: {"result": …} on one line of stdout, {"error": …} on stderr
-    #[arg(long, value_name = "FORMAT")]
+    /// Output format: text, or json for {"result": …} on stdout and {"error": …} on stderr, on one line each
+    #[arg(long, value_name = "FORMAT", hide_short_help = true)]
     format: Option<Format>,
-    /// No warnings, only the result or the error
+    /// Print no warnings
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
@@ -31,8 +31,8 @@ pub(crate) struct OutputArgs {
     /// Write the result to this file instead of stdout
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What of the result goes to the file: all of it as json, or its text or one decoded image, audio or blob (raw)
-    #[arg(long, value_name = "FORMAT", requires = "output")]
+    /// Content of --output: json for the whole result, raw for its text or one decoded image, audio or blob
+    #[arg(long, value_name = "FORMAT", requires = "output", hide_short_help = true)]
     output_format: Option<FileFormat>,
 }
 
@@ -112,14 +112,14 @@ impl Printer {
 }
 
 /// Tells a person of a failure.
-pub(crate) fn tell(failure: &Failure) {
+pub(crate) fn report(failure: &Failure) {
     output::talk(&diagnostic::render(&failure.diagnostic, &settings::style()));
 }
 
 /// The text of a result, or the bytes of its one binary part.
 fn raw(result: &Value) -> Result<Vec<u8>, Failure> {
     let failed = |why: &str| {
-        Failure::bad_input("no-raw-form", format!("the result {why}, so it has no raw form")).hint("leave out --output-format raw")
+        Failure::bad_input("no-raw-form", format!("the result {why}, so it cannot be written as raw")).hint("omit --output-format raw")
     };
     let parts = ["content", "contents"].into_iter().find_map(|key| result.get(key)?.as_array()).map_or(&[][..], Vec::as_slice);
     let parts: Vec<&Value> = parts.iter().map(|part| part.get("resource").unwrap_or(part)).collect();
@@ -130,7 +130,9 @@ fn raw(result: &Value) -> Result<Vec<u8>, Failure> {
     let binaries: Vec<&str> = parts.iter().filter_map(|part| part.get("data").or_else(|| part.get("blob"))?.as_str()).collect();
     match binaries.as_slice() {
         [] => Err(failed("has neither text nor binary content")),
-        [binary] => base64::engine::general_purpose::STANDARD.decode(binary).map_err(|_| failed("has binary content that is no base64")),
+        [binary] => {
+            base64::engine::general_purpose::STANDARD.decode(binary).map_err(|_| failed("has binary content that is not valid base64"))
+        }
         several => Err(failed(&format!("has {} binary parts and no text", several.len()))),
     }
 }
@@ -143,14 +145,14 @@ mod tests {
     fn raw_is_the_text_or_the_one_binary() {
         let check = |result: Value, expected: Result<&str, &str>| {
             let found = raw(&result).map(|bytes| String::from_utf8(bytes).unwrap()).map_err(|failure| failure.diagnostic.message);
-            assert_eq!(found, expected.map(str::to_owned).map_err(|why| format!("the result {why}, so it has no raw form")));
+            assert_eq!(found, expected.map(str::to_owned).map_err(|why| format!("the result {why}, so it cannot be written as raw")));
         };
         check(json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}), Ok("a\nb"));
         check(json!({"contents": [{"uri": "x", "blob": "aGk="}]}), Ok("hi"));
         check(json!({"content": [{"type": "image", "data": "aGk="}]}), Ok("hi"));
         check(json!({"content": [{"type": "resource", "resource": {"uri": "x", "text": "t"}}]}), Ok("t"));
         check(json!({"content": []}), Err("has neither text nor binary content"));
-        check(json!({"contents": [{"blob": "?"}]}), Err("has binary content that is no base64"));
+        check(json!({"contents": [{"blob": "?"}]}), Err("has binary content that is not valid base64"));
         check(json!({"contents": [{"blob": ""}, {"blob": ""}]}), Err("has 2 binary parts and no text"));
     }
 }

@@ -1,5 +1,5 @@
-//! The reporters of a run or a check: which ones the command line asks for, where each writes, and what becomes of one that
-//! cannot. Knows forms and files, not what reports say.
+//! The reporters of a run or a check: their selection, their destinations, and their failures. Knows formats and files, not the content of
+//! reports.
 
 mod checked;
 mod destination;
@@ -21,31 +21,33 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// The flags that say how a run is reported.
+/// The flags that select the reporters.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Reports")]
 pub(crate) struct ReporterArgs {
-    /// How to report, and to which file instead of stdout (repeat): terminal, agent, json, junit, tap, github, html; of a check
-    /// sarif, too. Where none of them writes to stdout, terminal does
+    /// Reporter, and the file for its output [default: terminal on stdout]; may be repeated
+    ///
+    /// Reporters: terminal, agent, json, junit, tap, github, html, and for `check` also sarif. The terminal reporter is added if no other
+    /// reporter writes to stdout.
     #[arg(long = "reporter", value_name = "NAME[=FILE]", value_parser = parse)]
-    reporters: Vec<Wanted>,
-    /// JSON on stdout: events of a run, one a line, or the whole of a check; the same as --reporter json
+    reporters: Vec<ReporterSpec>,
+    /// Print JSON on stdout, as --reporter json: one event per line, or one document for `check`
     #[arg(long)]
     json: bool,
-    /// Only failures and the summary
+    /// Print only failures and the summary
     #[arg(short, long)]
     quiet: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Wanted {
-    form: Form,
+struct ReporterSpec {
+    form: ReportFormat,
     /// Stdout where there is none.
     file: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum ReportFormat {
     Terminal,
     Agent,
     Json,
@@ -56,18 +58,18 @@ enum Form {
     Sarif,
 }
 
-const FORMS: [(&str, Form); 8] = [
-    ("terminal", Form::Terminal),
-    ("agent", Form::Agent),
-    ("json", Form::Json),
-    ("junit", Form::Junit),
-    ("tap", Form::Tap),
-    ("github", Form::Github),
-    ("html", Form::Html),
-    ("sarif", Form::Sarif),
+const FORMS: [(&str, ReportFormat); 8] = [
+    ("terminal", ReportFormat::Terminal),
+    ("agent", ReportFormat::Agent),
+    ("json", ReportFormat::Json),
+    ("junit", ReportFormat::Junit),
+    ("tap", ReportFormat::Tap),
+    ("github", ReportFormat::Github),
+    ("html", ReportFormat::Html),
+    ("sarif", ReportFormat::Sarif),
 ];
 
-/// The reporters of one run. One that fails is not asked again, and stops none of the others.
+/// The reporters of one run. A failed one is not used again, and does not stop the others.
 pub(crate) struct Reporters {
     sinks: Vec<Sink>,
 }
@@ -83,7 +85,7 @@ struct Sink {
 impl ReporterArgs {
     /// Whether a reporter shows the wire of cases that passed, too.
     pub(crate) fn show_every_wire(&self) -> bool {
-        self.reporters.iter().any(|wanted| wanted.form == Form::Html)
+        self.reporters.iter().any(|wanted| wanted.form == ReportFormat::Html)
     }
 
     pub(crate) fn is_quiet(&self) -> bool {
@@ -93,12 +95,11 @@ impl ReporterArgs {
     /// Opens all of them, so that a mistyped path costs no run.
     pub(crate) fn open(&self, detail: Detail, repeat: &Repeat) -> Result<Reporters, Failure> {
         let (wanted, shares_stdout) = self.checked()?;
-        if wanted.iter().any(|wanted| wanted.form == Form::Sarif) {
-            return Err(
-                Failure::bad_input("bad-flag", "`sarif` reports a check, not a run").hint("mcproof check TARGET --reporter sarif=FILE")
-            );
+        if wanted.iter().any(|wanted| wanted.form == ReportFormat::Sarif) {
+            return Err(Failure::bad_input("bad-flag", "`sarif` is only supported by `mcproof check`")
+                .hint("use mcproof check TARGET --reporter sarif=FILE"));
         }
-        let open = |wanted: &Wanted| {
+        let open = |wanted: &ReporterSpec| {
             let destination = wanted.destination()?;
             let reporter = reporter(wanted, &destination, detail, repeat, shares_stdout)?;
             Ok(Sink { name: wanted.name(), reporter, destination, failure: None })
@@ -107,27 +108,27 @@ impl ReporterArgs {
     }
 
     /// What is wanted, none of it in another's way, and whether several write to stdout.
-    fn checked(&self) -> Result<(Vec<Wanted>, bool), Failure> {
+    fn checked(&self) -> Result<(Vec<ReporterSpec>, bool), Failure> {
         let wanted = self.wanted(settings::github().is_some());
         check(&wanted)?;
         let shares_stdout = wanted.iter().filter(|wanted| wanted.file.is_none()).count() > 1;
         Ok((wanted, shares_stdout))
     }
 
-    fn wanted(&self, is_on_github: bool) -> Vec<Wanted> {
+    fn wanted(&self, is_on_github: bool) -> Vec<ReporterSpec> {
         let mut wanted = self.reporters.clone();
-        let on_stdout = |form| Wanted { form, file: None };
-        if self.json && !wanted.contains(&on_stdout(Form::Json)) {
-            wanted.push(on_stdout(Form::Json));
+        let on_stdout = |form| ReporterSpec { form, file: None };
+        if self.json && !wanted.contains(&on_stdout(ReportFormat::Json)) {
+            wanted.push(on_stdout(ReportFormat::Json));
         }
         if wanted.is_empty() && is_on_github {
-            wanted.push(on_stdout(Form::Github));
+            wanted.push(on_stdout(ReportFormat::Github));
         }
-        if wanted.iter().all(|wanted| wanted.file.is_some() || wanted.form == Form::Github) {
-            wanted.insert(0, on_stdout(Form::Terminal));
+        if wanted.iter().all(|wanted| wanted.file.is_some() || wanted.form == ReportFormat::Github) {
+            wanted.insert(0, on_stdout(ReportFormat::Terminal));
         }
-        // Its commands count only when nobody else writes any more.
-        wanted.sort_by_key(|wanted| wanted.form == Form::Github);
+        // Its commands only count after all other output.
+        wanted.sort_by_key(|wanted| wanted.form == ReportFormat::Github);
         wanted
     }
 }
@@ -141,7 +142,7 @@ impl Reporters {
         }
     }
 
-    /// Puts the files where they belong, and tells of the reports that could not be written.
+    /// Moves the files into place, and reports those that could not be written.
     pub(crate) fn close(self) -> Written {
         let settled = self.sinks.into_iter().map(|Sink { name, reporter, destination, failure }| {
             drop(reporter);
@@ -151,7 +152,7 @@ impl Reporters {
     }
 }
 
-/// Tells of a report that could not be written.
+/// Reports a file that could not be written.
 fn settle(name: &str, outcome: io::Result<()>) -> Written {
     match outcome {
         // A reader that has seen enough, such as `head`, is no failure.
@@ -175,24 +176,24 @@ pub(crate) enum Written {
     Incompletely,
 }
 
-fn parse(text: &str) -> Result<Wanted, String> {
+fn parse(text: &str) -> Result<ReporterSpec, String> {
     let (name, file) = match text.split_once('=') {
-        Some((_, "")) => return Err("a file is missing after `=`".into()),
+        Some((_, "")) => return Err("missing file after `=`".into()),
         Some((name, file)) => (name, Some(PathBuf::from(file))),
         None => (text, None),
     };
     let known = FORMS.map(|(name, _)| name);
     match FORMS.iter().find(|(form, _)| *form == name) {
-        Some((_, form)) => Ok(Wanted { form: *form, file }),
+        Some((_, form)) => Ok(ReporterSpec { form: *form, file }),
         None => Err(suggest::hint(name, &known).unwrap_or_default()),
     }
 }
 
-fn check(wanted: &[Wanted]) -> Result<(), Failure> {
+fn check(wanted: &[ReporterSpec]) -> Result<(), Failure> {
     for (index, one) in wanted.iter().enumerate() {
-        let is_rival = |other: &&Wanted| match (&one.file, &other.file) {
+        let is_rival = |other: &&ReporterSpec| match (&one.file, &other.file) {
             (Some(one), Some(other)) => one == other,
-            (None, None) => one.form != Form::Github && other.form != Form::Github,
+            (None, None) => one.form != ReportFormat::Github && other.form != ReportFormat::Github,
             _ => false,
         };
         if let Some(rival) = wanted[..index].iter().find(is_rival) {
@@ -206,13 +207,13 @@ fn check(wanted: &[Wanted]) -> Result<(), Failure> {
     Ok(())
 }
 
-impl Form {
+impl ReportFormat {
     fn name(self) -> &'static str {
         FORMS.iter().find(|(_, form)| *form == self).map_or("", |(name, _)| name)
     }
 }
 
-impl Wanted {
+impl ReporterSpec {
     /// As one would type it.
     fn name(&self) -> String {
         let Self { form, file } = self;
@@ -223,37 +224,37 @@ impl Wanted {
         match &self.file {
             None => Ok(Destination::Stdout),
             // A stream of events is followed while it grows; another report appears when it is whole.
-            Some(path) if self.form == Form::Json => Destination::growing(path),
+            Some(path) if self.form == ReportFormat::Json => Destination::growing(path),
             Some(path) => Destination::whole(path),
         }
     }
 }
 
 fn reporter(
-    wanted: &Wanted,
+    wanted: &ReporterSpec,
     destination: &Destination,
     detail: Detail,
     repeat: &Repeat,
     shares_stdout: bool,
 ) -> Result<Box<dyn Reporter>, Failure> {
-    let Wanted { form, file } = wanted;
+    let ReporterSpec { form, file } = wanted;
     let writer = destination.writer()?;
     Ok(match form {
-        Form::Terminal if file.is_none() => {
-            // The progress line is written over with an escape sequence, which goes where colours go.
+        ReportFormat::Terminal if file.is_none() => {
+            // The progress line is written over with an escape sequence, which goes where colors go.
             let progress = if output::stdout_is_terminal() && output::colors_are_on() { Progress::Live } else { Progress::Off };
             Box::new(Terminal::new(anstream::stdout(), settings::style(), detail, progress))
         }
-        Form::Terminal => {
+        ReportFormat::Terminal => {
             let style = Style { color: Color::Plain, width: settings::WIDTH, ..settings::style() };
             Box::new(Terminal::new(writer, style, detail, Progress::Off))
         }
-        Form::Agent => Box::new(Agent::new(writer, repeat.clone())),
-        Form::Json | Form::Sarif => Box::new(JsonLines::new(writer)),
-        Form::Junit => Box::new(Junit::new(writer)),
-        Form::Tap => Box::new(Tap::new(writer)),
-        Form::Html => Box::new(Html::new(writer)),
-        Form::Github => {
+        ReportFormat::Agent => Box::new(Agent::new(writer, repeat.clone())),
+        ReportFormat::Json | ReportFormat::Sarif => Box::new(JsonLines::new(writer)),
+        ReportFormat::Junit => Box::new(Junit::new(writer)),
+        ReportFormat::Tap => Box::new(Tap::new(writer)),
+        ReportFormat::Html => Box::new(Html::new(writer)),
+        ReportFormat::Github => {
             let github = settings::github().unwrap_or_default();
             let summary = github.summary.as_deref().map(open_summary).transpose()?;
             let pause = (file.is_none() && shares_stdout).then(unguessable);
@@ -315,7 +316,7 @@ mod tests {
     fn a_mistyped_reporter_is_told_with_what_it_may_mean() {
         assert_eq!(parse("jnuit=x").unwrap_err(), "did you mean `junit`?");
         assert!(parse("xyz").unwrap_err().contains("terminal, agent"));
-        assert!(parse("html=").unwrap_err().contains("file is missing"));
+        assert!(parse("html=").unwrap_err().contains("missing file"));
         let same = [parse("tap=x").unwrap(), parse("junit=x").unwrap()];
         assert!(check(&same).unwrap_err().diagnostic.message.contains("two reporters write to x"));
     }

@@ -1,4 +1,4 @@
-//! One request, as a command asks for it, and its answer. Knows methods, neither flags nor how an answer is shown.
+//! Sends one request and returns the response. Knows methods, but neither flags nor output.
 
 use crate::arguments::{self, Argument};
 use crate::diagnosis;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// What to ask.
+/// The request to send.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -22,8 +22,8 @@ pub(crate) struct Request {
 }
 
 /// What came back.
-pub(crate) struct Answer {
-    /// The method that was really asked.
+pub(crate) struct Response {
+    /// The method that was sent.
     pub(crate) method: String,
     pub(crate) answer: Result<Value, RpcError>,
     pub(crate) elapsed: Duration,
@@ -58,8 +58,8 @@ impl Request {
     }
 }
 
-/// Sends the request, with those that it needs before, and waits for its answer. A JSON-RPC error is an answer.
-pub(crate) async fn ask(session: &Session, request: &Request, timeout: Duration) -> Result<Answer, Failure> {
+/// Sends the request, after the requests that it requires, and waits for the response, which may be a JSON-RPC error.
+pub(crate) async fn send(session: &Session, request: &Request, timeout: Duration) -> Result<Response, Failure> {
     let started = Instant::now();
     let handshake = session.handshake();
     let (method, answer) = match (request.method.as_str(), handshake.era) {
@@ -72,7 +72,7 @@ pub(crate) async fn ask(session: &Session, request: &Request, timeout: Duration)
         ("initialize", Era::Modern) => ("initialize", Ok(as_initialized(session))),
         (method, _) => (method, by_method(session, request, timeout).await?),
     };
-    Ok(Answer { method: method.to_owned(), answer, elapsed: started.elapsed() })
+    Ok(Response { method: method.to_owned(), answer, elapsed: started.elapsed() })
 }
 
 /// After an error: says so if the server has no tool or prompt of the name that was asked for. One list, which may fail: the
@@ -184,7 +184,7 @@ async fn all_pages(
     }
 }
 
-/// What a modern server said of itself, in the form in which `initialize` would have told it.
+/// The description of a modern server, in the form of an `initialize` result.
 fn as_initialized(session: &Session) -> Value {
     let handshake = session.handshake();
     let mut object = Map::new();

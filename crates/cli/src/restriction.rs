@@ -1,5 +1,5 @@
-//! The flags for suites and configuration files that strangers wrote, and what they come to. Reads the environment and the file system
-//! for it; knows nothing of suites.
+//! The flags for untrusted suites and configuration files, and the resulting restriction. Reads the environment and the file system;
+//! knows nothing of suites.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -11,27 +11,29 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Untrusted suites and configuration")]
+#[command(next_help_heading = "Restrictions for untrusted files")]
 pub(crate) struct RestrictionArgs {
-    /// For suites and configuration files that strangers wrote: they start no command, use no environment variable, touch no file outside of
-    /// their folder, and reach no host, unless it is typed here
+    /// Restrict suites and configuration files that you do not trust
+    ///
+    /// They start no command, read no environment variable, touch no file outside their directory, and reach no host, except those on
+    /// this command line.
     #[arg(long)]
     restricted: bool,
-    /// With --restricted: commands that may be started, with * for any text, such as 'node server.js *'; may be repeated
-    #[arg(long, value_name = "GLOB", requires = "restricted", value_parser = CommandPattern::parse)]
+    /// With --restricted, allow commands that match this glob, such as 'node server.js *'; may be repeated
+    #[arg(long, value_name = "GLOB", requires = "restricted", value_parser = CommandPattern::parse, hide_short_help = true)]
     allow_command: Vec<CommandPattern>,
-    /// With --restricted: an environment variable that may be read and set, or * for all; may be repeated
-    #[arg(long, value_name = "NAME", requires = "restricted")]
+    /// With --restricted, allow this environment variable to be read and set, or * for all; may be repeated
+    #[arg(long, value_name = "NAME", requires = "restricted", hide_short_help = true)]
     allow_env: Vec<String>,
-    /// With --restricted: a host that may be reached besides the one that is typed, or * for all; may be repeated
-    #[arg(long, value_name = "HOST[:PORT]", requires = "restricted")]
+    /// With --restricted, allow this host besides those on the command line, or * for all; may be repeated
+    #[arg(long, value_name = "HOST[:PORT]", requires = "restricted", hide_short_help = true)]
     allow_host: Vec<ListedHost>,
-    /// With --restricted: another folder or file that may be read and written; may be repeated
-    #[arg(long, value_name = "PATH", requires = "restricted")]
+    /// With --restricted, allow this directory or file to be read and written; may be repeated
+    #[arg(long, value_name = "PATH", requires = "restricted", hide_short_help = true)]
     allow_path: Vec<PathBuf>,
 }
 
-/// What a program needs to find its way, and tells nobody a secret.
+/// Variables that programs need and that hold no secrets.
 const INHERITED: [&str; 11] = ["HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
 
 impl RestrictionArgs {
@@ -75,11 +77,11 @@ impl RestrictionArgs {
             return Ok(Folder::at(start).unwrap_or(whole));
         }
         let diagnostic =
-            Diagnostic::error("restricted-path", format!("`{}` is a link out of this folder: --restricted is on", path.display()));
+            Diagnostic::error("restricted-path", format!("`{}` is a link out of this directory: --restricted is on", path.display()));
         Err(Failure::new(Exit::BadInput, diagnostic.hint(format!("allow it with --allow-path {}", whole.path().display()))))
     }
 }
 
 fn folder(path: &Path) -> Result<Folder, Failure> {
-    Folder::at(path).map_err(|error| Failure::bad_input("no-such-path", format!("{} cannot be found: {error}", path.display())))
+    Folder::at(path).map_err(|error| Failure::bad_input("no-such-path", format!("cannot find {}: {error}", path.display())))
 }

@@ -1,4 +1,4 @@
-//! The flags that say which tests of the suites are meant, how often, and in which order. Shared by `test` and `plan`.
+//! The flags that select tests, their order and repetition. Shared by `test` and `plan`.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -12,22 +12,22 @@ use std::hash::BuildHasher as _;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Selection")]
 pub(crate) struct SelectionArgs {
-    /// Only tests that match this expression, such as 'tag(smoke) & !name(/slow/)'; with several, those that match one of them
+    /// Run only tests that match this expression, such as 'tag(smoke) & !name(/slow/)'; if repeated, tests that match any
     #[arg(short = 'E', long = "filter", alias = "filter-expr", alias = "filterset", value_name = "EXPRESSION")]
     filters: Vec<String>,
-    /// Only one of N parts of the run, such as 2/5; each test stays in its part when others are added
+    /// Run only one of N parts of the tests, such as 2/5; a test stays in its part when others are added
     #[arg(long, value_name = "I/N", value_parser = |text: &str| text.parse::<Shard>())]
     shard: Option<Shard>,
-    /// Only tests that failed, were cancelled or never ran when they were last selected from this folder
+    /// Run only tests that failed, were canceled or never ran when last selected from this directory
     #[arg(long, visible_alias = "last-failed")]
     rerun_failed: bool,
-    /// Start the tests in another order each time
+    /// Run the tests in random order
     #[arg(long)]
     shuffle: bool,
-    /// Shuffle as this number says, to repeat the order of an earlier run
-    #[arg(long, value_name = "NUMBER")]
+    /// Seed of --shuffle, to repeat an order
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     seed: Option<u32>,
-    /// Run each test so many times
+    /// Run each test N times
     #[arg(long, alias = "repeat-each", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000), hide_default_value = true)]
     repeat: u32,
 }

@@ -1,5 +1,5 @@
-//! What the surroundings say: environment variables, the terminal, the working folder, the clock. The only place that reads the
-//! environment; everything else is given what it needs.
+//! The environment: variables, the terminal, the working directory, the clock. The only place that reads them; everything else receives
+//! what it needs.
 
 use crate::output;
 use mcproof_report::{Charset, Color, Style};
@@ -10,10 +10,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Columns where no terminal tells its own.
+/// Columns if the terminal width is unknown.
 pub(crate) const WIDTH: usize = 100;
 
-/// When to use colours.
+/// When to use colors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ColorWhen {
     /// On a terminal, unless NO_COLOR is set
@@ -125,7 +125,7 @@ pub(crate) fn github() -> Option<GithubJob> {
     Some(GithubJob { summary, folder })
 }
 
-/// Whether a person can answer.
+/// Whether a user is present.
 pub(crate) fn stdin_is_terminal() -> bool {
     std::io::stdin().is_terminal()
 }

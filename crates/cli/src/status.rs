@@ -1,4 +1,4 @@
-//! A line on stderr that is written over with what is being done, where a person watches; nothing in a pipe.
+//! A progress line on stderr, on terminals only.
 
 use crate::conversation::Watching;
 use crate::{output, settings};

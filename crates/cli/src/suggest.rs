@@ -1,4 +1,4 @@
-//! "Did you mean …" for names that a person typed.
+//! "Did you mean …" suggestions for names.
 
 pub(crate) use mcproof_analysis::did_you_mean;
 

@@ -1,5 +1,4 @@
-//! Which suites a command reads, and the flags that change what is in them: variables, and the server under test.
-//! Knows files; not how they are run.
+//! The flags that name suites, their variables, and the server under test. Knows files, not how suites run.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -20,32 +19,32 @@ use std::sync::Arc;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SuiteArgs {
-    /// Suite files, or folders to search for `*.mcproof.yaml` and `mcproof.yaml`; FILE::NAME or FILE:LINE takes one test
+    /// Suite files, or directories to search for `*.mcproof.yaml` and `mcproof.yaml`; FILE::NAME or FILE:LINE selects one test
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
-    /// Only these transports (repeat, or separate with commas)
+    /// Run only on these transports; separate with commas, or repeat
     #[arg(long, value_name = "stdio|http|sse", value_delimiter = ',', value_parser = parse_transport)]
     pub(crate) transport: Vec<TransportKind>,
-    /// Set a variable of the suites: NAME=TEXT, or NAME:=JSON
+    /// Set a suite variable: NAME=TEXT or NAME:=JSON; may be repeated
     #[arg(long = "var", value_name = "NAME=VALUE")]
     variables: Vec<String>,
-    /// The profile of the suites to test against, such as `staging`
+    /// Use this profile of the suites, such as `staging`
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Test the server at this URL instead of the suite's own; with a command, `${port}` in it is a free port
-    #[arg(long, value_name = "URL")]
+    /// Test the server at this URL instead of the suite's; with a command, `${port}` is a free port
+    #[arg(long, value_name = "URL", help_heading = "Target")]
     url: Option<String>,
-    /// A header for --url
-    #[arg(long = "header", value_name = "NAME: VALUE")]
+    /// Send this HTTP header to --url; may be repeated
+    #[arg(long = "header", value_name = "NAME: VALUE", help_heading = "Target")]
     headers: Vec<String>,
-    /// An environment variable for the command after `--`
-    #[arg(short = 'e', long = "env", value_name = "NAME=VALUE")]
+    /// Set an environment variable for the command after `--`; may be repeated
+    #[arg(short = 'e', long = "env", value_name = "NAME=VALUE", help_heading = "Target")]
     env: Vec<String>,
-    /// Working folder for the command after `--`
-    #[arg(long, value_name = "FOLDER")]
+    /// Start the command after `--` in this directory
+    #[arg(long, value_name = "DIR", help_heading = "Target")]
     cwd: Option<PathBuf>,
-    /// Test the server that this command starts instead of the suite's own
-    #[arg(last = true, value_name = "COMMAND")]
+    /// Command that starts the server to test instead of the suite's
+    #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     command: Vec<String>,
     #[command(flatten)]
     restriction: RestrictionArgs,
@@ -68,18 +67,18 @@ struct Found {
 fn parse_transport(text: &str) -> Result<TransportKind, String> {
     match text.parse() {
         Ok(kind @ (TransportKind::Stdio | TransportKind::Http | TransportKind::Sse)) => Ok(kind),
-        _ => Err("a suite runs over stdio, http or sse".into()),
+        _ => Err("expected stdio, http or sse".into()),
     }
 }
 
 /// Suites that were read.
 pub(crate) enum Read {
     Flawless(Loaded),
-    Mistaken(Mistaken),
+    InvalidSuites(InvalidSuites),
 }
 
 /// Suites of which none is run, because some have mistakes.
-pub(crate) struct Mistaken {
+pub(crate) struct InvalidSuites {
     mistakes: Vec<Diagnostic>,
     /// How many have any.
     suites: usize,
@@ -87,17 +86,17 @@ pub(crate) struct Mistaken {
 }
 
 impl Read {
-    /// What can be run; mistakes are told on stderr instead.
+    /// The suites to run; errors are printed on stderr instead.
     pub(crate) fn or_tell(self) -> Option<Loaded> {
-        let Mistaken { mistakes, suites, of } = match self {
+        let InvalidSuites { mistakes, suites, of } = match self {
             Self::Flawless(loaded) => return Some(loaded),
-            Self::Mistaken(mistaken) => mistaken,
+            Self::InvalidSuites(mistaken) => mistaken,
         };
         output::talk(&diagnostic::render_all(&mistakes, &settings::style()));
-        let count = format!("{} {}", mistakes.len(), if mistakes.len() == 1 { "mistake" } else { "mistakes" });
+        let count = format!("{} {}", mistakes.len(), if mistakes.len() == 1 { "error" } else { "errors" });
         output::talk(&match suites == of {
-            true => format!("\n{count}, nothing was run\n"),
-            false => format!("\n{count} in {suites} of {of} suites, nothing was run: the others run if only they are named\n"),
+            true => format!("\n{count}; no tests were run\n"),
+            false => format!("\n{count} in {suites} of {of} suites; no tests were run. To run the other suites, name only them\n"),
         });
         None
     }
@@ -111,7 +110,7 @@ impl SuiteArgs {
         self.read(server, tls).map(Read::or_tell)
     }
 
-    /// The same, and tells nothing.
+    /// The same, without output.
     pub(crate) fn read(&self, server: Option<Server>, tls: &Tls) -> Result<Read, Failure> {
         let Found { files, picks } = self.discover()?;
         let environment = Environment {
@@ -132,7 +131,7 @@ impl SuiteArgs {
         }
         Ok(match of - suites.len() {
             0 => Read::Flawless(Loaded { suites, picks }),
-            mistaken => Read::Mistaken(Mistaken { mistakes, suites: mistaken, of }),
+            mistaken => Read::InvalidSuites(InvalidSuites { mistakes, suites: mistaken, of }),
         })
     }
 
@@ -165,8 +164,8 @@ impl SuiteArgs {
         }
         if files.is_empty() {
             let paths: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
-            let message = format!("no suite was found in {}", paths.join(", "));
-            let diagnostic = Diagnostic::error("no-suite", message).hint("a suite is a file whose name ends with `.mcproof.yaml`");
+            let message = format!("no suites found in {}", paths.join(", "));
+            let diagnostic = Diagnostic::error("no-suite", message).hint("suite files are named `*.mcproof.yaml` or `mcproof.yaml`");
             return Err(Failure::new(Exit::NothingSelected, diagnostic));
         }
         Ok(Found { files: files.into_iter().collect(), picks })
@@ -200,8 +199,8 @@ impl SuiteArgs {
         let Self { url, headers, env, cwd, command, .. } = self;
         if url.is_none() && command.is_empty() {
             return match (headers.is_empty(), env.is_empty() && cwd.is_none()) {
-                (false, _) => Err(Failure::bad_input("bad-flag", "--header needs --url")),
-                (_, false) => Err(Failure::bad_input("bad-flag", "-e and --cwd need a command after `--`")),
+                (false, _) => Err(Failure::bad_input("bad-flag", "--header requires --url")),
+                (_, false) => Err(Failure::bad_input("bad-flag", "-e and --cwd require a command after `--`")),
                 _ => Ok(None),
             };
         }

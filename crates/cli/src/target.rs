@@ -32,63 +32,63 @@ use url::Url;
 
 const REQUEST_TIMEOUT: &str = "30s";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a server that nobody starts may refuse before it is down: a slip in a URL must not cost a minute.
+/// How long connections to a server at a URL are retried: a typo in a URL must not cost a minute.
 pub(crate) const STARTUP: Duration = Duration::from_secs(2);
 
-/// The flags that every command shares which talks to a server.
+/// The flags of every command that connects to a server.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Server")]
+#[command(next_help_heading = "Target")]
 pub(crate) struct TargetArgs {
-    /// Start this command and talk to it over stdio
-    #[arg(last = true, value_name = "COMMAND")]
+    /// Command that starts the server; without a URL, it is reached over stdio
+    #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     pub(crate) command: Vec<String>,
-    /// Take the server of this name from the configuration file
+    /// Use the server with this name in the configuration file
     #[arg(long, value_name = "NAME")]
     pub(crate) server: Option<String>,
-    /// Talk to the server at this URL
-    #[arg(long, value_name = "URL")]
+    /// URL of the server, as TARGET
+    #[arg(long, value_name = "URL", hide_short_help = true)]
     pub(crate) server_url: Option<String>,
-    /// Read servers from this file (default: .mcp.json, mcp.json or .vscode/mcp.json here or in a folder above)
+    /// Read server names from this file [default: the nearest .mcp.json, mcp.json or .vscode/mcp.json]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// How to reach the server: auto, stdio, http (Streamable HTTP) or sse (HTTP+SSE)
-    #[arg(long, value_name = "KIND", default_value = "auto", value_parser = parse_transport)]
+    /// Transport: auto, stdio, http (Streamable HTTP) or sse (HTTP+SSE)
+    #[arg(long, value_name = "TRANSPORT", default_value = "auto", value_parser = parse_transport, help_heading = "Connection")]
     pub(crate) transport: Transport,
-    /// Era of the protocol: auto, legacy (`initialize`) or modern (2026-07-28)
-    #[arg(long, alias = "protocol-era", value_name = "ERA", default_value = "auto", value_parser = parse_era)]
+    /// Protocol era: auto, legacy (with `initialize`) or modern (2026-07-28)
+    #[arg(long, alias = "protocol-era", value_name = "ERA", default_value = "auto", value_parser = parse_era, hide_short_help = true, help_heading = "Connection")]
     pub(crate) era: EraChoice,
-    /// Offer this revision of the protocol and take no other; with --era legacy it may be any text
-    #[arg(long, value_name = "DATE")]
+    /// Offer only this protocol revision, such as 2025-11-25; with --era legacy, any text is sent
+    #[arg(long, value_name = "REVISION", hide_short_help = true, help_heading = "Connection")]
     pub(crate) protocol_version: Option<String>,
-    /// Client capabilities to declare, as a JSON object: some servers offer more to a client that has them
-    #[arg(long, value_name = "JSON", value_parser = parse_capabilities)]
+    /// Declare these client capabilities, as a JSON object
+    #[arg(long, value_name = "JSON", value_parser = parse_capabilities, hide_short_help = true, help_heading = "Connection")]
     pub(crate) capabilities: Option<Capabilities>,
-    /// Offer this root to the server, and answer `roots/list` with it; may be repeated
-    #[arg(long, value_name = "URI")]
+    /// Offer this root to the server and return it for `roots/list`; may be repeated
+    #[arg(long, value_name = "URI", hide_short_help = true, help_heading = "Connection")]
     pub(crate) root: Vec<String>,
-    /// Set a variable in the server's environment; may be repeated
+    /// Set an environment variable for the server; may be repeated
     #[arg(short, value_name = "KEY=VALUE", value_parser = parse_variable)]
     pub(crate) env: Vec<(String, String)>,
-    /// Start the server in this folder
-    #[arg(long, value_name = "FOLDER")]
+    /// Start the server in this directory
+    #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
-    /// How to start a command: from this shell, or as a desktop host does
-    #[arg(long, value_name = "STYLE", default_value = "shell", hide_default_value = true)]
+    /// Start the server with the environment of this shell, or with that of a desktop host
+    #[arg(long, value_name = "STYLE", default_value = "shell", hide_default_value = true, hide_short_help = true)]
     pub(crate) launch: host::Style,
-    /// Send this header with each HTTP request; may be repeated
-    #[arg(long, value_name = "NAME: VALUE", value_parser = parse_header)]
+    /// Send this HTTP header with every request; may be repeated
+    #[arg(long, value_name = "NAME: VALUE", value_parser = parse_header, help_heading = "Connection")]
     pub(crate) header: Vec<(String, String)>,
-    /// Longest wait for an answer: 5s, 200ms, or milliseconds
-    #[arg(long, value_name = "TIME", default_value = REQUEST_TIMEOUT, value_parser = duration::parse)]
+    /// Timeout of each request, such as 5s or 200ms; a bare number is milliseconds
+    #[arg(long, value_name = "DURATION", default_value = REQUEST_TIMEOUT, value_parser = duration::parse, help_heading = "Connection")]
     pub(crate) timeout: Duration,
-    /// Longest wait for the start of the server and its handshake [default: 30s]
+    /// Timeout of the server's start and handshake [default: 30s]
     ///
-    /// A server that refuses or resets connections, or answers 502 to 504, is asked again until then; at a URL alone for 2 s, unless
-    /// this flag says how long.
-    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    /// Until then, the connection is retried when it is refused or reset, or when the response is HTTP 502, 503 or 504. At a URL without
+    /// a command, it is retried for 2 s unless this flag is given.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, hide_short_help = true, help_heading = "Connection")]
     pub(crate) connect_timeout: Option<Duration>,
-    /// Write everything that was on the wire to this file, as JSON
-    #[arg(long, value_name = "FILE")]
+    /// Write all traffic to this file, as JSON
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]
     network: NetworkArgs,
@@ -98,7 +98,7 @@ pub(crate) struct TargetArgs {
     restriction: RestrictionArgs,
 }
 
-/// What we say that we can do.
+/// Client capabilities.
 #[derive(Clone, Debug)]
 pub(crate) struct Capabilities(Map<String, Value>);
 
@@ -119,7 +119,7 @@ pub(crate) struct Resolved {
     pub(crate) trace: Option<PathBuf>,
     /// What is kept of the wire.
     pub(crate) tap: TapBounds,
-    /// What becomes of what not every client takes.
+    /// How messages that only some clients accept are handled.
     pub(crate) oddities: Oddities,
 }
 
@@ -152,7 +152,7 @@ impl Resolved {
         Self { oddities: strict.oddities(), ..self }
     }
 
-    /// A check of it: what is out of order is told, not waited for; what is odd is judged, not put up with.
+    /// The options of a check: an outage is reported, not awaited, and oddities are judged, not tolerated.
     pub(crate) fn inquiry(self, calls: Permission) -> Inquiry {
         let Self { target, options, secrets, timeout, tap, .. } = self;
         Inquiry {
@@ -249,7 +249,7 @@ impl TargetArgs {
         Ok(Resolved { target, options, secrets, timeout: self.timeout, trace: self.trace.clone(), tap, oddities: Oddities::Told })
     }
 
-    /// What configuration files may ask for, if not everything.
+    /// The restriction of configuration files, if any.
     pub(crate) fn restriction(&self) -> Result<Option<Arc<Restriction>>, Failure> {
         let typed: Vec<PathBuf> = self.config.iter().filter(|path| path.exists()).cloned().chain([".".into()]).collect();
         self.restriction.restriction(&typed, [])
@@ -281,7 +281,7 @@ impl TargetArgs {
             command => found.push(("the command", Named::Command(command))),
         }
         if let [(one, _), (other, _), ..] = found.as_slice() {
-            return Err(Failure::bad_input("two-servers", format!("the server is named twice: by {one} and by {other}")));
+            return Err(Failure::bad_input("two-servers", format!("the server is given twice: by {one} and by {other}")));
         }
         Ok(found.pop().map_or(Named::Nothing, |(_, named)| named))
     }
@@ -295,12 +295,12 @@ impl TargetArgs {
 
     fn stdio(&self, command: Vec<String>, mut env: Vec<(String, String)>, folder: Folder) -> Result<Target, Failure> {
         if let Transport::Only(kind @ (TransportKind::Http | TransportKind::Sse)) = self.transport {
-            let message = format!("`--transport {kind}` needs a URL; a command is reached over stdio");
-            let hint = "give its URL, too: 'http://127.0.0.1:${port}/mcp' -- COMMAND --port '${port}'";
+            let message = format!("`--transport {kind}` requires a URL, but a command is reached over stdio");
+            let hint = "add its URL: 'http://127.0.0.1:${port}/mcp' -- COMMAND --port '${port}'";
             return Err(Failure::bad_input("transport-mismatch", message).hint(hint));
         }
         if !self.header.is_empty() {
-            return Err(Failure::bad_input("transport-mismatch", "`--header` needs a URL; a command is reached over stdio")
+            return Err(Failure::bad_input("transport-mismatch", "`--header` requires a URL, but a command is reached over stdio")
                 .hint("pass credentials in the server's environment: -e KEY=VALUE"));
         }
         env.extend(self.env.iter().cloned());
@@ -330,14 +330,14 @@ impl TargetArgs {
         let kind = match self.transport {
             Transport::Auto => kind,
             Transport::Only(TransportKind::Stdio) => {
-                return Err(Failure::bad_input("transport-mismatch", "`--transport stdio` needs a command, not a URL"));
+                return Err(Failure::bad_input("transport-mismatch", "`--transport stdio` requires a command, not a URL"));
             }
             Transport::Only(kind) => Some(kind),
         };
         let is_host = self.launch == host::Style::Host;
         for (flag, given) in [("-e", !self.env.is_empty()), ("--cwd", self.cwd.is_some()), ("--launch", is_host)] {
             if given && launch.is_none() {
-                let message = format!("`{flag}` needs a command: a server at a URL is not started by mcproof");
+                let message = format!("`{flag}` requires a command: mcproof does not start a server at a URL");
                 return Err(Failure::bad_input("transport-mismatch", message));
             }
         }
@@ -350,7 +350,7 @@ impl TargetArgs {
     }
 }
 
-/// Lets the server reach for nothing but what is listed: it was named by somebody who may.
+/// Restricts the destinations to the listed hosts and the host of the target.
 fn restrict(restriction: &Restriction, target: &mut Target, network: &mut Network) {
     let mut hosts = restriction.hosts.clone();
     if let Target::Http { endpoint, .. } = target {
@@ -373,16 +373,14 @@ fn free_port() -> Result<String, Failure> {
     let address = listener.and_then(|listener| listener.local_addr());
     address
         .map(|address| address.port().to_string())
-        .map_err(|error| Failure::bad_input("no-port", format!("no port is free: {error}")).hint("write a port in place of `${port}`"))
+        .map_err(|error| Failure::bad_input("no-port", format!("no free port: {error}")).hint("replace `${port}` with a port"))
 }
 
 fn parse_url(text: &str) -> Result<Url, Failure> {
-    let url = Url::parse(text).map_err(|error| Failure::bad_input("bad-url", format!("`{text}` is no URL: {error}")))?;
+    let url = Url::parse(text).map_err(|error| Failure::bad_input("bad-url", format!("`{text}` is not a valid URL: {error}")))?;
     match url.scheme() {
         "http" | "https" => Ok(url),
-        other => {
-            Err(Failure::bad_input("bad-url", format!("`{other}://` is no way to reach a server")).hint("write http://HOST:PORT/PATH"))
-        }
+        other => Err(Failure::bad_input("bad-url", format!("unsupported URL scheme `{other}://`")).hint("use http://HOST:PORT/PATH")),
     }
 }
 
@@ -400,27 +398,27 @@ fn parse_era(text: &str) -> Result<EraChoice, String> {
     text.parse().map_err(|_| choices(text, &["auto", "legacy", "modern"]))
 }
 
-/// Whether a session can ask for this revision.
+/// Checks that a session can offer this revision.
 pub(crate) fn check_offer(version: Option<&str>, era: EraChoice) -> Result<(), Failure> {
     let flaw = version.and_then(|version| flaw_of_offer(version, era, Asker::CommandLine));
     flaw.map_or(Ok(()), |flaw| Err(Failure::new(Exit::BadInput, flaw)))
 }
 
 fn parse_capabilities(text: &str) -> Result<Capabilities, String> {
-    serde_json::from_str(text).map(Capabilities).map_err(|error| format!("no JSON object: {error}"))
+    serde_json::from_str(text).map(Capabilities).map_err(|error| format!("not a JSON object: {error}"))
 }
 
 fn choices(typed: &str, allowed: &[&str]) -> String {
     match suggest::did_you_mean(typed, allowed.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("one of {}", allowed.join(", ")),
+        None => format!("expected one of {}", allowed.join(", ")),
     }
 }
 
 pub(crate) fn parse_variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write it as KEY=VALUE".into()),
+        _ => Err("expected KEY=VALUE".into()),
     }
 }
 
@@ -430,6 +428,6 @@ pub(crate) fn parse_header(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() && name.bytes().all(is_token) && !value.contains(['\r', '\n', '\0']) => {
             Ok((name.to_owned(), value.trim().to_owned()))
         }
-        _ => Err("write it as 'Name: value'".into()),
+        _ => Err("expected 'Name: value'".into()),
     }
 }

@@ -1,5 +1,4 @@
-//! What was typed, for the command that repeats a case. Knows the names of the flags that select cases or only show them; all
-//! others have to be typed again.
+//! The flags as typed, for the command that repeats a test. Omits the flags that select tests or only change the output.
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};

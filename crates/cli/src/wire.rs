@@ -3,7 +3,7 @@
 use mcproof_record::{Direction, Frame, FrameBody};
 use mcproof_report::{Charset, Color, Style, escape_line};
 
-/// Columns that a frame may fill: far more than a terminal has, for whoever asks for the wire wants to see it.
+/// Columns of a frame: far more than a terminal has, because the traffic was requested.
 const WIDTH: usize = 4000;
 
 pub(crate) fn line(frame: &Frame, style: &Style) -> String {
@@ -24,7 +24,7 @@ pub(crate) fn line(frame: &Frame, style: &Style) -> String {
     format!("{dim}+{seconds:.3}s{dim:#} {arrow} {}\n", escape_line(&describe(&frame.body), WIDTH))
 }
 
-/// Whether a line is one of these, and not what somebody else said on stderr.
+/// Whether a line was written by this module, and is not other output on stderr.
 pub(crate) fn is_line(text: &str) -> bool {
     let Some((time, said)) = text.split_once(' ') else { return false };
     let seconds = time.strip_prefix('+').and_then(|time| time.strip_suffix('s'));
@@ -48,10 +48,10 @@ fn describe(body: &FrameBody) -> String {
         FrameBody::HttpBody { bytes, .. } => bytes.to_text().into_owned(),
         FrameBody::SseEvent { bytes, .. } => format!("event  {}", bytes.to_text().trim_end()),
         FrameBody::HttpEnd { error: None, .. } => "end of the response".into(),
-        FrameBody::HttpEnd { error: Some(error), .. } => format!("the exchange broke: {error}"),
+        FrameBody::HttpEnd { error: Some(error), .. } => format!("HTTP exchange failed: {error}"),
         FrameBody::Spawned { pid, command } => format!("started process {pid}: {}", command.join(" ")),
         FrameBody::Exited { code: Some(code), .. } => format!("server exited with code {code}"),
-        FrameBody::Exited { signal: Some(signal), .. } => format!("server was ended by signal {signal}"),
+        FrameBody::Exited { signal: Some(signal), .. } => format!("server was terminated by signal {signal}"),
         FrameBody::Exited { .. } => "server ended".into(),
         FrameBody::Closed { pipe } => format!("{pipe} closed"),
         FrameBody::Signalled { signal } => format!("sent {signal} to the server"),

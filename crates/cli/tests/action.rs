@@ -146,7 +146,7 @@ fn a_server_is_checked_and_its_command_may_have_quotes() {
     for report in ["junit.xml", "mcproof.sarif", "check.json"] {
         assert!(folder.path().join("mcproof-report").join(report).is_file(), "{report}");
     }
-    check(&run("sh -c 'exit 1", ""), false, "", &["::error title=mcproof::the input `server` cannot be read"], &[]);
+    check(&run("sh -c 'exit 1", ""), false, "", &["::error title=mcproof::input `server` is not valid"], &[]);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn without_a_binary_one_is_built_from_the_sources_of_the_action() {
     let ran = run(folder.path(), &[], Some(tools.path()));
     check(&ran, true, "0", &["mcproof ", "1 passed"], &[]);
     let ran = run(folder.path(), &[("mcproof", "no-such-mcproof")], None);
-    check(&ran, false, "", &["::error title=mcproof::there is no no-such-mcproof"], &[]);
+    check(&ran, false, "", &["::error title=mcproof::no-such-mcproof is not found"], &[]);
 }
 
 #[test]

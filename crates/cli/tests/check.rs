@@ -87,7 +87,7 @@ fn accepted_findings_pass_and_stale_ones_are_told() {
     std::fs::write(folder.path().join("server.sh"), mended).unwrap();
     let (code, _, stderr) = check(&folder, &["--baseline", "accepted.json"]);
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(stderr.contains("the baseline accepts a finding that is gone: stdio-only-messages-on-stdout"), "{stderr}");
+    assert!(stderr.contains("baseline accepts a finding that no longer exists: stdio-only-messages-on-stdout"), "{stderr}");
     assert_eq!(check(&folder, &["--baseline", "accepted.json", "--strict", "--only", RULE]).0, Some(1));
     let (code, _, stderr) = check(&folder, &["--baseline", "accepted.json", "--skip", RULE]);
     assert!(code == Some(0) && !stderr.contains("gone"), "what was not judged is not stale: {stderr}");

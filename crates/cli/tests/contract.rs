@@ -200,10 +200,10 @@ fn lesser_clients_have_other_contracts() {
 fn a_lock_tells_drift_and_is_not_touched_without() {
     let folder = tempfile::tempdir().unwrap();
     let (at, path) = (folder.path(), folder.path().join("mcproof.lock"));
-    check(at, &["lock", "--verify"], 2, &["mcproof.lock cannot be read", "`mcproof lock TARGET` writes it"]);
+    check(at, &["lock", "--verify"], 2, &["cannot read mcproof.lock", "create it with `mcproof lock TARGET`"]);
     check(at, &["lock", "--", MCPROOF, "demo", "shop"], 0, &["tools", "mcproof.lock is written"]);
     let before = std::fs::metadata(&path).unwrap();
-    check(at, &["lock", "--", MCPROOF, "demo", "shop"], 0, &["nothing changed"]);
+    check(at, &["lock", "--", MCPROOF, "demo", "shop"], 0, &["is up to date"]);
     let after = std::fs::metadata(&path).unwrap();
     use std::os::unix::fs::MetadataExt as _;
     assert_eq!((before.ino(), before.modified().unwrap()), (after.ino(), after.modified().unwrap()));
@@ -229,9 +229,9 @@ fn a_lock_is_not_overwritten_by_what_breaks_it() {
     let (at, path) = (folder.path(), folder.path().join("mcproof.lock"));
     check(at, &["lock", "--", MCPROOF, "demo", "shop"], 0, &["mcproof.lock is written"]);
     let written = std::fs::read_to_string(&path).unwrap();
-    let broken = ["tool-removed", "mcproof.lock is left as it is: the server breaks what it promises", "`mcproof lock --update`"];
+    let broken = ["tool-removed", "mcproof.lock was not modified: the server has breaking changes", "`mcproof lock --update`"];
     check(at, &["lock", "--", MCPROOF, "demo", "tracker"], 1, &broken);
-    let fewer = ["mcproof.lock is left as it is: it would no longer hold", "legacy/full"];
+    let fewer = ["mcproof.lock was not modified: it would lose", "legacy/full"];
     check(at, &["lock", "--as", "minimal", "--", MCPROOF, "demo", "shop"], 1, &fewer);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
     check(at, &["lock", "--update", "--", MCPROOF, "demo", "tracker"], 0, &["tool-removed", "mcproof.lock is written"]);
@@ -272,9 +272,9 @@ fn credentials_and_what_others_are_offered_stay_where_they_belong() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let secret = ["env", "API_KEY=k-123456", MCPROOF, "demo", "shop"];
-    check(at, &[&["lock", "--"], &secret[..]].concat(), 0, &["that holds a secret"]);
+    check(at, &[&["lock", "--"], &secret[..]].concat(), 0, &["contains a secret"]);
     assert!(!std::fs::read_to_string(at.join("mcproof.lock")).unwrap().contains("k-123456"));
-    check(at, &["lock", "--verify"], 2, &["no server is named", "does not say how to reach the server"]);
+    check(at, &["lock", "--verify"], 2, &["no server given", "does not record the server"]);
     // A variable is kept by its name.
     check(at, &["lock", "-e", "API_KEY=k-123456", "--", MCPROOF, "demo", "shop"], 0, &[]);
     assert_eq!(lock_in(at)["target"]["variables"], json!(["API_KEY"]));
@@ -291,7 +291,7 @@ fn credentials_and_what_others_are_offered_stay_where_they_belong() {
     let keys: Vec<String> = lock_in(at)["contracts"].as_object().unwrap().keys().cloned().collect();
     assert!(keys.iter().any(|key| key == "legacy/full") && keys.iter().any(|key| key == "legacy/minimal/admin"), "{keys:?}");
     check(at, &["lock", "--verify", "--identity", "admin"], 0, &["no changes, for legacy/minimal/admin"]);
-    check(at, &["lock", "--verify", "--identity", "nobody"], 2, &["holds no such contract"]);
+    check(at, &["lock", "--verify", "--identity", "nobody"], 2, &["has no matching contract"]);
 }
 
 #[test]
@@ -325,9 +325,9 @@ fn two_sides_of_any_kind_are_compared() {
     check(at, &["diff", "c.json", "--deny", "breaking", "--", MCPROOF, "demo", "tracker"], 1, &["tool-removed"]);
     check(at, &["ping", "--trace", "p.json", "--", MCPROOF, "demo", "shop"], 0, &[]);
     check(at, &["diff", "shop.lock", "p.json"], 2, &["the trace p.json has no whole list"]);
-    check(at, &["diff", "shop.lock"], 2, &["two sides are needed"]);
+    check(at, &["diff", "shop.lock"], 2, &["missing side to compare"]);
     check(at, &["diff", "shop.lock", "shop.lock", "--new", "shop.lock"], 2, &["more than two sides"]);
-    check(at, &["diff", "--old", "'", "--new", "shop"], 2, &["has a quote that does not end"]);
+    check(at, &["diff", "--old", "'", "--new", "shop"], 2, &["has an unclosed quote"]);
     check(at, &["diff", "shop.lock", "--as", "fullest", "--", MCPROOF], 2, &["`fullest` is no kind of client"]);
     check(at, &["lock", "--", "/nowhere/server"], 3, &["/nowhere/server"]);
 }

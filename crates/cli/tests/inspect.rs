@@ -189,15 +189,15 @@ fn arguments_come_from_a_file_or_stdin() {
     process.stdin.take().unwrap().write_all(br#"{"message":"from stdin"}"#).unwrap();
     let output = process.wait_with_output().unwrap();
     assert!(String::from_utf8(output.stdout).unwrap().contains("from stdin"));
-    with_tracker(&["call", "echo", "--args", "@/no/such/file"]).check_failed(2, &["/no/such/file cannot be read"]);
+    with_tracker(&["call", "echo", "--args", "@/no/such/file"]).check_failed(2, &["/no/such/file"]);
 }
 
 #[test]
 fn a_failing_tool_or_method_exits_1() {
-    with_tracker(&["call", "create_issue"]).check(1, r#""isError": true"#, "error: tool `create_issue` answered with `isError`");
-    let said = ["error: server answered `tools/call` with JSON-RPC error -32602", "the server has no tool `nope`; it has `"];
+    with_tracker(&["call", "create_issue"]).check(1, r#""isError": true"#, "error: tool `create_issue` returned `isError`");
+    let said = ["error: server returned an error for `tools/call`: JSON-RPC error -32602", "the server has no tool `nope`; it has `"];
     with_tracker(&["call", "nope"]).check_failed(1, &said);
-    with_tracker(&["call", "echo", "{\"message\": \"a\"}"]).check_failed(2, &["is no argument", "is given with --args"]);
+    with_tracker(&["call", "echo", "{\"message\": \"a\"}"]).check_failed(2, &["is not a valid argument", "use --args"]);
     with_tracker(&["call", "ehco", "message=a"]).check_failed(1, &["the server has no tool `ehco`: did you mean `echo`?"]);
     with_tracker(&["inspect", "--method", "no/such", "--params", "{}"]).check_failed(1, &["JSON-RPC error -32601"]);
 }
@@ -256,7 +256,7 @@ fn results_go_to_a_file_when_asked() {
     };
     assert_eq!(serde_json::from_str::<Value>(&written(&[])).unwrap()["content"][0]["text"], "text");
     assert_eq!(written(&["--output-format", "raw"]), "text");
-    with_tracker(&["tools", "--output", "/no/such/folder/x"]).check_failed(2, &["cannot be written"]);
+    with_tracker(&["tools", "--output", "/no/such/folder/x"]).check_failed(2, &["cannot write"]);
     with_tracker(&["tools", "--output-format", "raw"]).check_failed(2, &["--output"]);
 }
 
@@ -349,14 +349,14 @@ fn what_is_mistyped_exits_2_and_says_what_was_meant() {
     run(&["inspect", "--method", "tool/list", "--", "true"]).check_failed(2, &["did you mean `tools/list`?"]);
     run(&["inspect", "--method", "tools/call", "--", "true"]).check_failed(2, &["tools/call needs --tool-name"]);
     run(&["tools", "--max-body", "much", "--", "true"]).check_failed(2, &["`much` is no size such as 64KiB"]);
-    run(&["tools", "--cacert", "no-such-file", "--", "true"]).check_failed(2, &["--cacert: no-such-file cannot be read"]);
+    run(&["tools", "--cacert", "no-such-file", "--", "true"]).check_failed(2, &["--cacert: cannot read no-such-file"]);
     run(&["tools", "--proxy", "socks5://h:1", "--", "true"]).check_failed(2, &["--proxy", "`socks5://` proxies are not supported"]);
-    run(&["tools", "ftp://localhost/"]).check_failed(2, &["`ftp://` is no way to reach a server"]);
-    run(&["tools", "some-name", "--", "true"]).check_failed(2, &["the server is named twice"]);
+    run(&["tools", "ftp://localhost/"]).check_failed(2, &["unsupported URL scheme `ftp://`"]);
+    run(&["tools", "some-name", "--", "true"]).check_failed(2, &["the server is given twice"]);
     run(&["tools", "--timeout", "soon", "--", "true"]).check_failed(2, &["`soon` is no duration"]);
     run(&["tools", "--era", "modrn", "--", "true"]).check_failed(2, &["did you mean `modern`?"]);
-    run(&["tools", "--header", "x: y", "--", "true"]).check_failed(2, &["`--header` needs a URL"]);
-    run(&["call", "http://h/"]).check_failed(2, &["no tool is named", "mcproof call TARGET TOOL"]);
+    run(&["tools", "--header", "x: y", "--", "true"]).check_failed(2, &["`--header` requires a URL"]);
+    run(&["call", "http://h/"]).check_failed(2, &["missing tool name", "mcproof call TARGET TOOL"]);
     run(&["demo", "trackr"]).check_failed(2, &["tracker"]);
     run(&["inspect", "--no-revoke", "--method", "ping", "http://h/"]).check_failed(2, &["`--no-revoke` is not supported"]);
 }
@@ -364,7 +364,7 @@ fn what_is_mistyped_exits_2_and_says_what_was_meant() {
 #[test]
 fn help_and_version_are_data() {
     run(&["--version"]).check(0, concat!("mcproof ", env!("CARGO_PKG_VERSION")), "");
-    run(&["--help"]).check(0, "130  ended by Ctrl-C", "");
+    run(&["--help"]).check(0, "130  interrupted by Ctrl-C", "");
     run(&["inspect", "--help"]).check(0, "--tool-args-json", "");
     run(&[]).check_failed(2, &["Usage: mcproof"]);
 }
@@ -408,11 +408,11 @@ fn servers_have_names() {
     let server = Listening::start("http");
     write("mcp.json", json!({ "there": { "type": "http", "url": server.url }, "bad": {} }));
     at(folder.path(), &["tools", "there"]).check(0, r#""name": "echo""#, "");
-    at(folder.path(), &["tools", "bad"]).check_failed(2, &["the server `bad` has neither `command` nor `url`", "mcp.json:1:"]);
-    at(folder.path(), &["tools"]).check_failed(2, &["no server is named", "known: tracker, there, bad"]);
+    at(folder.path(), &["tools", "bad"]).check_failed(2, &["server `bad` has neither `command` nor `url`", "mcp.json:1:"]);
+    at(folder.path(), &["tools"]).check_failed(2, &["no server given", "known servers: tracker, there, bad"]);
     let config = folder.path().join("mcp.json");
     run(&["tools", "--config", config.to_str().unwrap(), "there"]).check(0, r#""name": "echo""#, "");
-    run(&["tools", "--config", "/no/such/file", "there"]).check_failed(2, &["/no/such/file cannot be read"]);
+    run(&["tools", "--config", "/no/such/file", "there"]).check_failed(2, &["/no/such/file"]);
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join(".vscode")).unwrap();
     let servers = format!(
@@ -440,7 +440,7 @@ fn a_trace_is_written_without_secrets_even_on_failure() {
     ran.check(0, "echo", "[redacted]");
     assert!(!ran.stderr.contains("hunter22"));
     assert!(!std::fs::read_to_string(&file).unwrap().contains("hunter22"));
-    with_tracker(&["tools", "--trace", "/no/such/folder/x"]).check_failed(2, &["/no/such/folder/x cannot be written"]);
+    with_tracker(&["tools", "--trace", "/no/such/folder/x"]).check_failed(2, &["cannot write /no/such/folder/x"]);
 }
 
 #[test]
@@ -519,11 +519,11 @@ fn what_is_typed_out_of_habit_is_answered_with_how_it_is_said_here() {
         (&["tools", "node", "server.js"][..], "`mcproof tools -- node server.js`"),
         (&["call", "echo", "--text", "hi"], "text=VALUE"),
         (&["test", "-k", "slow"], "-E 'name(TEXT)'"),
-        (&["run"], "`mcproof test` runs suites"),
+        (&["run"], "run suites with `mcproof test`"),
         (&["call", "x", "--jsn"], "'--json'"),
     ] {
         run(arguments).check_failed(2, &[advice]);
     }
     let ran = run(&["diff", "no.lock", "other.lock"]);
-    ran.check_failed(2, &["there is no file `no.lock` either"]);
+    ran.check_failed(2, &["file `no.lock` does not exist"]);
 }

@@ -48,12 +48,8 @@ fn what_only_this_shell_finds_is_named_with_its_place() {
     std::fs::write(folder.path().join("server.sh"), format!("exec {MCPROOF} demo shop\n")).unwrap();
     let run = |arguments: &[&str]| run(folder.path(), arguments);
     check(&run(&["tools", "--", "my-runner"]), 0, &["check_inventory"]);
-    let place = format!("it is at {}: name it by that path", runner.display());
-    check(
-        &run(&["tools", "--launch", "host", "--", "my-runner"]),
-        3,
-        &["`my-runner` is not on the PATH that a desktop host gives", &place],
-    );
+    let place = format!("it is at {}: use this path", runner.display());
+    check(&run(&["tools", "--launch", "host", "--", "my-runner"]), 3, &["`my-runner` is not on the PATH of a desktop host", &place]);
     check(&run(&["tools", "--launch", "host", "--", runner.to_str().unwrap()]), 0, &["check_inventory"]);
     let path = format!("PATH={}:/bin", folder.path().display());
     check(&run(&["tools", "--launch", "host", "-e", &path, "--", "my-runner"]), 0, &["check_inventory"]);
@@ -61,7 +57,7 @@ fn what_only_this_shell_finds_is_named_with_its_place() {
     for command in ["tools", "probe"] {
         check(&run(&[command, "--launch", "host", "--", "sh", "server.sh"]), 3, &["`server.sh` is not found from /"]);
     }
-    check(&run(&["tools", "--launch", "host", "--", "./my-runner"]), 3, &["name it by its whole path"]);
+    check(&run(&["tools", "--launch", "host", "--", "./my-runner"]), 3, &["use its absolute path"]);
     check(&run(&["tools", "--launch", "host", "http://127.0.0.1:1/mcp"]), 2, &["`--launch` needs a command"]);
 }
 
@@ -86,7 +82,7 @@ fn suites_start_their_servers_so_as_well() {
     std::fs::write(&runner, format!("#!/bin/sh\nexec {MCPROOF} demo shop\n")).unwrap();
     std::fs::set_permissions(&runner, std::fs::Permissions::from_mode(0o755)).unwrap();
     check(&run(folder.path(), &["test"]), 0, &["1 passed"]);
-    check(&run(folder.path(), &["test", "--launch", "host"]), 3, &["`my-runner` is not on the PATH that a desktop host gives"]);
+    check(&run(folder.path(), &["test", "--launch", "host"]), 3, &["`my-runner` is not on the PATH of a desktop host"]);
     check(&run(folder.path(), &["test", "--launch", "host", "--", runner.to_str().unwrap()]), 0, &["1 passed"]);
 }
 
@@ -103,5 +99,5 @@ fn rules_about_hosts_are_judged_when_asked_for() {
     assert!(without == 0 && !said.contains("tokens"), "{said}");
     let (with, said) = check_shop(&["--only", "tools", "--hosts"]);
     assert!(with > 5, "{with}");
-    assert!(said.contains(" tools cost about ") && said.contains("(estimate: "), "{said}");
+    assert!(said.contains(" tools use about ") && said.contains("(estimate: "), "{said}");
 }

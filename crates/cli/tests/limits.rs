@@ -120,7 +120,7 @@ fn bounds_that_are_none_are_refused() {
     check("--max-body", "much", "`much` is no size such as 64KiB");
     check("--max-head", "1KiB", "the head of a response may always have 8KiB");
     check("--max-depth", "128", "a whole number from 1 to 127");
-    check("--max-values", "0", "a whole number from 1 on");
+    check("--max-values", "0", "a whole number of at least 1");
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn folder() -> tempfile::TempDir {
 fn an_agent_lists_calls_checks_and_tests() {
     let folder = folder();
     let mut agent = Agent::new(folder.path());
-    agent.check("transcript", &json!({}), true, &["nothing was run yet"]);
+    agent.check("transcript", &json!({}), true, &["no operation was run yet"]);
     // The only server of .mcp.json.
     let listed = agent.check("list", &json!({}), false, &["10 tools\n{\"name\":\"check_inventory\"", "[operation 1, exit code 0: passed"]);
     assert_eq!(listed.lines().filter(|line| line.starts_with('{')).count(), 10);
@@ -166,8 +166,8 @@ fn what_cannot_be_done_is_an_error_with_its_reason() {
         ("test", json!({ "cwd": "/no/such/folder" }), &["the working folder /no/such/folder does not exist"]),
         ("call", json!({ "tool": long }), &["could not be started"]),
         ("explain", json!({ "rule": long }), &["`rule`"]),
-        ("transcript", json!({ "operation": 99 }), &["there is no operation 99"]),
-        ("transcript", json!({ "from": 1, "last": 1 }), &["exclude each other"]),
+        ("transcript", json!({ "operation": 99 }), &["unknown operation 99"]),
+        ("transcript", json!({ "from": 1, "last": 1 }), &["cannot be used with"]),
     ] {
         let text = agent.check(tool, &arguments, true, said);
         assert!(text.len() < 13_000, "{tool}: {} bytes", text.len());
@@ -224,7 +224,7 @@ fn a_call_whose_time_is_over_says_so_and_leaves_no_process() {
         agent.output.read_line(&mut line).unwrap();
         let answer: Value = serde_json::from_str(&line).unwrap();
         assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(id), &json!(true)), "{answer}");
-        assert!(line.contains("not done after 10 s"), "{line}");
+        assert!(line.contains("timed out after 10 s"), "{line}");
     });
 }
 

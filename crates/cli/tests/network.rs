@@ -38,7 +38,7 @@ fn an_https_server_is_reached_when_it_is_trusted_and_only_then() {
     check(&run(&[]), 3, "", "is from an authority that this machine does not trust");
     check(&run(&[]), 3, "", "--cacert names an authority to trust");
     check(&run(&["--insecure"]), 0, r#""name": "echo""#, "warning: --insecure: certificates are not checked");
-    check(&run(&["--cacert", "ca.pem", "--cert", "ca.pem"]), 2, "", "name the file that holds the private key: --key FILE");
+    check(&run(&["--cacert", "ca.pem", "--cert", "ca.pem"]), 2, "", "pass the private key with --key FILE");
 }
 
 #[test]

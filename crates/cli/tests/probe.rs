@@ -200,7 +200,7 @@ fn a_lock_says_what_the_server_has_to_promise() {
     std::fs::write(folder.path().join("older.lock"), older.to_string()).unwrap();
     let ran = probe(&["--lock", "older.lock", "--era", "modern"], &shop);
     assert_eq!(ran.code, Some(2), "{}{}", ran.stdout, ran.stderr);
-    assert!(ran.stderr.contains("older.lock holds no contract for this transport and era"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("older.lock has no contract for this transport and era"), "{}", ran.stderr);
     std::fs::write(folder.path().join("broken.lock"), "{").unwrap();
     assert_eq!(probe(&["--lock", "broken.lock"], &shop).code, Some(2));
     assert_eq!(probe(&["--lock", "missing.lock"], &shop).code, Some(2));

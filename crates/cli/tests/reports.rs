@@ -127,8 +127,8 @@ fn a_report_may_go_to_a_folder_that_is_not_there_yet() {
 fn a_mistyped_path_costs_no_run() {
     let folder = shop("");
     for (arguments, said) in [
-        (&["--reporter", "junit=/dev/null/folder/j.xml"][..], "cannot be written"),
-        (&["--reporter", "html=."], "cannot be written"),
+        (&["--reporter", "junit=/dev/null/folder/j.xml"][..], "cannot write"),
+        (&["--reporter", "html=."], "cannot write"),
         (&["--reporter", "tap", "--json"], "two reporters write to stdout: `tap` and `json`"),
         (&["--reporter", "tap=x", "--reporter", "junit=x"], "two reporters write to x"),
         (&["--reporter", "htlm=x"], "did you mean `html`?"),

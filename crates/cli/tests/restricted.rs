@@ -346,9 +346,9 @@ fn an_agent_is_kept_to_what_is_allowed() {
     };
     let outside = checkout.outer.path().to_str().unwrap();
     check(&limited, "list", json!({ "command": shop }), "exit code 0");
-    check(&limited, "list", json!({ "command": "touch owned" }), "may not be started");
-    check(&limited, "check", json!({ "command": "sh -c 'touch owned'" }), "may not be started");
-    check(&limited, "diff", json!({ "old": "touch owned", "new": "touch owned" }), "may not be started");
+    check(&limited, "list", json!({ "command": "touch owned" }), "is not allowed");
+    check(&limited, "check", json!({ "command": "sh -c 'touch owned'" }), "is not allowed");
+    check(&limited, "diff", json!({ "old": "touch owned", "new": "touch owned" }), "is not allowed");
     check(&limited, "list", json!({ "command": shop, "env": { "LD_PRELOAD": "x" } }), "--allow-env LD_PRELOAD");
     check(&limited, "list", json!({ "command": shop, "cwd": outside }), "--folder");
     check(&limited, "test", json!({ "paths": [outside] }), "--folder");

@@ -238,7 +238,7 @@ fn what_did_not_pass_is_run_again() {
     let stdio = ["--transport", "stdio"];
     let unfinished = |arguments: &[&str]| world.planned(&[&stdio, arguments, &["--rerun-failed"]].concat());
     let ran = world.run(&[&["plan", "--rerun-failed"], &stdio[..]].concat());
-    assert!(ran.stderr.contains("no earlier run in this folder is known, so all tests run"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no earlier run in this directory is recorded, so all tests run"), "{}", ran.stderr);
     assert!(ran.stdout.ends_with("6 tests, 6 not selected\n"), "{}", ran.stdout);
 
     world.run(&[&["test", "--jobs", "1", "-x"], &stdio[..]].concat());
@@ -272,7 +272,7 @@ fn a_memory_that_cannot_be_read_is_told_and_written_anew() {
     for broken in ["{", "[]", "\u{0}", r#"{"version":99,"folder":"/","unfinished":[]}"#] {
         std::fs::write(&file, broken).unwrap();
         let ran = world.run(&["test", "--rerun-failed", "--transport", "stdio"]);
-        assert!(ran.stderr.contains("what is known of earlier runs cannot be read, so all tests run: "), "{}", ran.stderr);
+        assert!(ran.stderr.contains("cannot read the record of earlier runs, so all tests run: "), "{}", ran.stderr);
         assert!(ran.stdout.contains("4 passed, 2 failed"), "{}", ran.stdout);
         assert_eq!(world.planned(&["--rerun-failed"]).len(), 2);
     }
@@ -409,23 +409,23 @@ fn watching_runs_again_when_a_file_changes() {
     let stdout = lines(mcproof.0.stdout.take().unwrap());
     let stderr = lines(mcproof.0.stderr.take().unwrap());
     until(&stdout, "1 passed, 1 failed");
-    until(&stderr, "watching; Ctrl-C ends");
+    until(&stderr, "watching; press Ctrl-C to quit");
     // Excluded, so that only what follows counts.
     std::fs::write(world.path("server.log"), "x").unwrap();
     let suite = world.path("s.mcproof.yaml");
     std::fs::write(&suite, SUITE.replace("$text: ho", "$text: hi")).unwrap();
     until(&stdout, "2 passed");
-    until(&stderr, "watching; Ctrl-C ends");
+    until(&stderr, "watching; press Ctrl-C to quit");
     std::fs::write(&suite, SUITE.replace("handshake: ,", "handshak: ,")).unwrap();
     until(&stderr, "did you mean `handshake`?");
-    until(&stderr, "watching; Ctrl-C ends");
+    until(&stderr, "watching; press Ctrl-C to quit");
     std::fs::create_dir(world.path("lib")).unwrap();
     std::fs::write(&suite, SUITE).unwrap();
     until(&stdout, "1 passed, 1 failed");
-    until(&stderr, "watching; Ctrl-C ends");
+    until(&stderr, "watching; press Ctrl-C to quit");
     std::fs::write(world.path("lib/server.js"), "x").unwrap();
     until(&stdout, "1 passed, 1 failed");
-    until(&stderr, "watching; Ctrl-C ends");
+    until(&stderr, "watching; press Ctrl-C to quit");
     kill(Pid::from_raw(i32::try_from(mcproof.0.id()).unwrap()), Signal::SIGINT).unwrap();
     assert_eq!(mcproof.0.wait().unwrap().code(), Some(130));
 }

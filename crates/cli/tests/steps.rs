@@ -172,7 +172,7 @@ fn a_snapshot_waits_until_it_is_reviewed() {
         said.iter().for_each(|part| assert!(text.contains(part), "{part:?} is not in\n{text}"));
     };
     write(1);
-    reviewed(&[], 0, &["no snapshot waits"]);
+    reviewed(&[], 0, &["no snapshots to review"]);
     tested(&[], 1, &["was never reviewed", "mcproof review", "2 failed"]);
     assert_eq!(files(&snapshots), ["an-order-1.json.new"]);
     reviewed(&[], 1, &["an-order-1.json is new", "[datetime]", "0 accepted, 0 rejected, 1 waiting"]);

@@ -162,7 +162,7 @@ fn all_mistakes_of_a_file_are_told_at_once() {
     );
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("did you mean `call`?") && ran.stderr.contains("did you mean `$regex`?"), "{}", ran.stderr);
-    assert!(ran.stderr.ends_with("2 mistakes, nothing was run\n"), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("2 errors; no tests were run\n"), "{}", ran.stderr);
     let folder = tempfile::tempdir().unwrap();
     let suite = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     for name in ["a.mcproof.yaml", "b.mcproof.yaml"] {
@@ -171,7 +171,7 @@ fn all_mistakes_of_a_file_are_told_at_once() {
     suite("c.mcproof.yaml", "server: { http: { url: \"${env.NO_SUCH_VARIABLE}\" } }\ntests: [{ name: a, steps: [tools] }]\n");
     let ran = run(&[folder.path().to_str().unwrap()]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    let told = "1 mistake in 1 of 3 suites, nothing was run: the others run if only they are named\n";
+    let told = "1 error in 1 of 3 suites; no tests were run. To run the other suites, name only them\n";
     assert!(ran.stderr.contains("NO_SUCH_VARIABLE") && ran.stderr.ends_with(told), "{}", ran.stderr);
 }
 

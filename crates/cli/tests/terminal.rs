@@ -67,13 +67,8 @@ fn a_review_does_what_is_typed() {
     let (folder, snapshots) = with_pending(&["a", "b", "c", "d", "e"]);
     let mut terminal = start(folder.path(), &["review"]);
     // A key that means nothing is asked about again.
-    for (shown, typed) in [
-        ("a.json would change", "what"),
-        ("", "a"),
-        ("b.json would change", "r"),
-        ("c.json would change", "s"),
-        ("d.json would change", "Q"),
-    ] {
+    for (shown, typed) in [("a.json differs", "what"), ("", "a"), ("b.json differs", "r"), ("c.json differs", "s"), ("d.json differs", "Q")]
+    {
         shows(&mut terminal, shown);
         shows(&mut terminal, QUESTION);
         terminal.send_line(typed).unwrap();
@@ -114,7 +109,7 @@ tests:
   - { name: right, steps: [{ call: echo, with: { message: hi }, expect: { $text: hi } }] }
   - { name: wrong, steps: [{ call: echo, with: { message: hi }, expect: { $text: ho } }] }
 ";
-const WATCHING: &str = "Enter runs all again, f those that did not pass, q or Ctrl-C ends";
+const WATCHING: &str = "press Enter to run all tests, f to run failed tests, q or Ctrl-C to quit";
 
 #[test]
 fn the_keys_of_watch_run_again_and_end() {
@@ -171,12 +166,14 @@ fn a_first_suite_shows_which_tool_is_asked() {
     let mut mcproof = plain(folder.path(), &words);
     mcproof.env("TERM", "xterm").env_remove("NO_COLOR");
     let mut terminal = spawn_command(mcproof, Some(PATIENCE_MILLIS)).unwrap();
-    for line in ["asking the server", "\r\u{1b}[2K1/2 echo", "\r\u{1b}[2K2/2 ", "\r\u{1b}[2K", "again", "\u{1b}[2K2/2 echo", "next: "] {
+    for line in
+        ["exploring the server", "\r\u{1b}[2K1/2 echo", "\r\u{1b}[2K2/2 ", "\r\u{1b}[2K", "repeating", "\u{1b}[2K2/2 echo", "next: "]
+    {
         shows(&mut terminal, line);
     }
     ends_with_code(&mut terminal, 0);
     // Nothing of it is for a pipe.
     let output = plain(folder.path(), &[&["init", "--force"], &words[1..]].concat()).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success() && text.contains("asking the server") && !text.contains("1/2") && !text.contains('\r'), "{text}");
+    assert!(output.status.success() && text.contains("exploring the server") && !text.contains("1/2") && !text.contains('\r'), "{text}");
 }

@@ -573,7 +573,7 @@ fn a_saved_probe_is_judged_again_without_its_server() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let ran = run(folder.path(), &["probe", "--replay", "good.json"]);
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
-    assert!(ran.stdout.starts_with("replayed: 0 rules broken, "), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("replayed: 0 rules failed, "), "{}", ran.stdout);
     // Noise on stdout is seen by whoever looks again.
     let noisy = "echo starting; exec \"$0\" demo shop";
     run(folder.path(), &["probe", "--trace", "noisy.json", "--", "sh", "-c", noisy, MCPROOF]);
@@ -589,7 +589,7 @@ fn a_saved_probe_is_judged_again_without_its_server() {
     let ran = run(folder.path(), &["probe", "--replay", "evidence.json"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stdout);
     assert!(ran.stdout.starts_with("unreachable: "), "{}", ran.stdout);
-    for (text, why) in [("[]", "no saved probe"), ("{\"version\": 99, \"frames\": []}", "a newer mcproof wrote")] {
+    for (text, why) in [("[]", "not a saved probe"), ("{\"version\": 99, \"frames\": []}", "requires a newer mcproof")] {
         std::fs::write(folder.path().join("bad.json"), text).unwrap();
         let ran = run(folder.path(), &["probe", "--replay", "bad.json"]);
         assert!(ran.code == Some(2) && ran.stderr.contains(why), "{text}: {}", ran.stderr);

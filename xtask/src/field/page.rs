@@ -58,7 +58,7 @@ pub(super) fn write(root: &Path, target: &Path, places: Vec<Place>) -> Result<()
     let file = root.join("field/arguments.json");
     let text = fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let arguments: BTreeMap<String, String> = serde_json::from_str::<Value>(&text)
-        .map_err(|error| format!("{} is no JSON: {error}", file.display()))?
+        .map_err(|error| format!("{} is not valid JSON: {error}", file.display()))?
         .as_object()
         .into_iter()
         .flatten()

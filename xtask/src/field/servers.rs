@@ -32,8 +32,8 @@ pub(super) fn read(root: &Path) -> Result<Vec<Place>, String> {
     let target = root.join("target/field");
     let text = fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let all: Value = serde_json::from_str(&text.replace("${field}", &target.display().to_string()))
-        .map_err(|error| format!("{} is no JSON: {error}", file.display()))?;
-    let all = all.as_object().ok_or("field/servers.json is no object")?;
+        .map_err(|error| format!("{} is not valid JSON: {error}", file.display()))?;
+    let all = all.as_object().ok_or("field/servers.json is not an object")?;
     all.iter().map(|(name, entry)| place(&target, name, entry)).collect()
 }
 

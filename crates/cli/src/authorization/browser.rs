@@ -1,4 +1,4 @@
-//! The user's browser as the way to their consent: opens the page, and waits on loopback for the way back. Knows no tokens.
+//! Opens the user's browser for consent and waits for the redirect on loopback. Knows no tokens.
 
 use super::callback::Callback;
 use crate::{output, settings};
@@ -12,28 +12,28 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use url::Url;
 
-/// Whether somebody sits there who could consent.
+/// Whether a user is present to consent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Person {
+pub(super) enum UserPresence {
     Present,
     /// The user wants it so; this flag says it.
     Unwanted(&'static str),
     Absent(&'static str),
 }
 
-impl Person {
-    /// By what the surroundings tell.
+impl UserPresence {
+    /// Detects it from the environment.
     pub(super) fn found() -> Self {
         match (output::stderr_is_terminal(), settings::is_ci()) {
             (true, false) => Self::Present,
-            (_, true) => Self::Absent("the variable CI is set"),
-            (false, false) => Self::Absent("stderr is no terminal"),
+            (_, true) => Self::Absent("CI is set"),
+            (false, false) => Self::Absent("stderr is not a terminal"),
         }
     }
 }
 
 pub(super) struct Browser {
-    person: Person,
+    person: UserPresence,
     wanted: Url,
     /// Bound when a server first asks for authorization, and kept: it is part of the client's registration.
     callback: OnceLock<Result<Callback, String>>,
@@ -41,7 +41,7 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    pub(super) fn new(person: Person, callback: Url, guardian: Guardian) -> Self {
+    pub(super) fn new(person: UserPresence, callback: Url, guardian: Guardian) -> Self {
         Self { person, wanted: callback, callback: OnceLock::new(), guardian }
     }
 
@@ -53,9 +53,9 @@ impl Browser {
 impl UserAgent for Browser {
     fn is_there(&self) -> Result<(), String> {
         match self.person {
-            Person::Present => self.callback().map(drop),
-            Person::Unwanted(flag) => Err(format!("{flag} rules a browser out, and no stored token was taken")),
-            Person::Absent(why) => Err(why.to_owned()),
+            UserPresence::Present => self.callback().map(drop),
+            UserPresence::Unwanted(flag) => Err(format!("{flag} prevents a browser login, and no stored token was accepted")),
+            UserPresence::Absent(why) => Err(why.to_owned()),
         }
     }
 
@@ -72,15 +72,15 @@ impl UserAgent for Browser {
             let state = page.url().query_pairs().find(|(name, _)| name == "state").map(|(_, value)| value.into_owned());
             let state = state.ok_or("the page was asked for without a state")?;
             let commands = settings::browsers();
-            let how = if commands.is_empty() { "Open this page" } else { "If no browser opens, go there yourself" };
+            let how = if commands.is_empty() { "Open this page" } else { "If no browser opens, open this page" };
             output::talk(&format!(
-                "The server wants you to sign in. {how}:\n\n  {}\n\nWaiting until you come back to {} (Ctrl-C gives up)\n",
+                "The server requires authorization. {how}:\n\n  {}\n\nWaiting for the redirect to {} (Ctrl-C to cancel)\n",
                 escape(page.url().as_str()),
                 callback.url
             ));
             let opening = async {
                 if !commands.is_empty() && !open(page.url(), commands, &self.guardian).await {
-                    output::talk("No browser could be started: open the page yourself\n");
+                    output::talk("Cannot start a browser: open the page manually\n");
                 }
                 std::future::pending::<()>().await;
             };

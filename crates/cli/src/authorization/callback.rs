@@ -1,5 +1,4 @@
-//! The listener on loopback to which a browser comes back. Knows a little HTTP and the `state` that it waits for, no OAuth
-//! besides.
+//! The loopback listener for the redirect of the browser. Knows a little HTTP and the `state` that it expects, but no other OAuth.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -26,8 +25,8 @@ pub(super) fn parse(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("no URL: {error}"))?;
     match address(&url) {
         // The code comes over plain HTTP, so it must not leave this machine.
-        None => Err("it has to be http:// on localhost, 127.0.0.1 or [::1]; on another machine, forward the port".into()),
-        Some(_) if url.query().is_some() || url.fragment().is_some() => Err("it can have neither a query nor a fragment".into()),
+        None => Err("expected http:// on localhost, 127.0.0.1 or [::1]; from another machine, forward the port".into()),
+        Some(_) if url.query().is_some() || url.fragment().is_some() => Err("query and fragment are not allowed".into()),
         Some(_) => Ok(url),
     }
 }
@@ -50,7 +49,7 @@ impl Callback {
     /// # Errors
     /// The address is taken, or not to be had.
     pub(super) fn bind(wanted: &Url) -> Result<Self, String> {
-        let failed = |error: io::Error| format!("nothing can listen at {wanted}: {error}");
+        let failed = |error: io::Error| format!("cannot listen at {wanted}: {error}");
         let address = address(wanted).ok_or_else(|| format!("{wanted} is not on this machine"))?;
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
@@ -108,13 +107,13 @@ async fn converse(mut stream: TcpStream, base: &Url, state: &str) -> io::Result<
     let (status, text, arrival) = match (method, url) {
         ("GET", Some(url)) => match parameter(&url, "state") {
             Some(found) if found == state => match parameter(&url, "error") {
-                None => ("200 OK", "You are signed in. This window may be closed.", Some(url)),
-                Some(_) => ("200 OK", "You are not signed in; mcproof says why. This window may be closed.", Some(url)),
+                None => ("200 OK", "You are signed in. You can close this window.", Some(url)),
+                Some(_) => ("200 OK", "Sign-in failed; see the output of mcproof. You can close this window.", Some(url)),
             },
-            _ => ("400 Bad Request", "This answers nothing that mcproof asked.", None),
+            _ => ("400 Bad Request", "Unknown authorization response.", None),
         },
-        ("GET", None) => ("404 Not Found", "Nothing is here.", None),
-        _ => ("405 Method Not Allowed", "Only GET is taken.", None),
+        ("GET", None) => ("404 Not Found", "Not found.", None),
+        _ => ("405 Method Not Allowed", "Only GET is allowed.", None),
     };
     let page = format!("<!doctype html><meta charset=\"utf-8\"><title>mcproof</title><p>{text}</p>\n");
     let answer = format!(

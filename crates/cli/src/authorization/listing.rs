@@ -1,4 +1,4 @@
-//! `--list-stored-auth`: what is stored, and until when it is good. Never a token.
+//! `--list-stored-auth`: the stored authorizations and their expiry, without tokens.
 
 use super::stored::StoredTokens;
 use crate::exit::Exit;
@@ -43,7 +43,7 @@ fn document(tokens: &[Kept], path: &str, now: SystemTime) -> Value {
 
 fn readable(tokens: &[Kept], path: &str, now: SystemTime) -> String {
     if tokens.is_empty() {
-        return format!("no tokens are stored in {}\n", escape(path));
+        return format!("no stored tokens in {}\n", escape(path));
     }
     let mut text = format!("{}\n", escape(path));
     for kept in tokens {
@@ -60,8 +60,8 @@ fn readable(tokens: &[Kept], path: &str, now: SystemTime) -> String {
 fn validity(kept: &Kept, now: SystemTime) -> String {
     let renewable = if kept.refresh.is_some() { "can be renewed" } else { "cannot be renewed" };
     match kept.expires.map(|expires| expires.duration_since(now)) {
-        None => format!("no known end, {renewable}"),
-        Some(Ok(left)) if !left.is_zero() => format!("good for {}, {renewable}", roughly(left)),
+        None => format!("no known expiry, {renewable}"),
+        Some(Ok(left)) if !left.is_zero() => format!("valid for {}, {renewable}", roughly(left)),
         Some(_) => format!("expired, {renewable}"),
     }
 }
@@ -107,7 +107,7 @@ mod tests {
             assert!(text.contains(expected), "{text}");
             assert!(!text.contains("s3cret") && !json.contains("s3cret") && !text.contains('\u{1b}'), "{text}{json}");
         };
-        check(None, None, "no known end, cannot be renewed");
+        check(None, None, "no known expiry, cannot be renewed");
         check(Some(1_000_090), Some("s3cret"), "good for 90 s, can be renewed");
         check(Some(1_003_600), None, "good for 60 min, cannot be renewed");
         check(Some(1_000_000), None, "expired, cannot be renewed");

@@ -1,4 +1,4 @@
-//! Secrets on a command line: `env:NAME`, `file:PATH`, or the secret itself, which others can see.
+//! Secrets on a command line: `env:NAME`, `file:PATH`, or the secret itself, which other users can read.
 
 use crate::failure::Failure;
 use crate::{output, settings};
@@ -37,24 +37,24 @@ impl SecretSource {
     pub(crate) fn read(&self, flag: &str) -> Result<Secret, Failure> {
         let secret = match self {
             Self::Variable(name) => settings::variable(name).map(Secret::new).ok_or_else(|| {
-                let message = format!("{flag}: the environment variable `{name}` is not set, or no text");
+                let message = format!("{flag}: environment variable `{name}` is not set or not valid UTF-8");
                 Failure::bad_input("missing-environment-variable", message)
             })?,
             Self::File(path) => {
                 let text = std::fs::read_to_string(Path::new(path))
-                    .map_err(|error| Failure::bad_input("cannot-read", format!("{flag}: {path} cannot be read: {error}")))?;
+                    .map_err(|error| Failure::bad_input("cannot-read", format!("{flag}: cannot read {path}: {error}")))?;
                 // The line feed with which editors end a file.
                 Secret::new(text.trim_end_matches(['\n', '\r']))
             }
             Self::Literal(secret) => {
                 output::talk(&format!(
-                    "warning: {flag}: everybody on this machine can read a secret on the command line; write env:NAME or file:PATH\n"
+                    "warning: {flag}: other users of this machine can read a secret on the command line; use env:NAME or file:PATH\n"
                 ));
                 secret.clone()
             }
         };
         if secret.expose().is_empty() {
-            return Err(Failure::bad_input("bad-flag", format!("{flag}: the secret is empty")));
+            return Err(Failure::bad_input("bad-flag", format!("{flag}: secret is empty")));
         }
         Ok(secret)
     }

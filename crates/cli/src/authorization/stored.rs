@@ -1,5 +1,5 @@
-//! Tokens on disk: one file for this user, which nobody else can read. Knows its format, no OAuth.
-//! What is wrong with the file is told without quoting it: it holds secrets.
+//! Tokens on disk: one file that only this user can read. Knows its format, no OAuth.
+//! Errors about the file never quote it, because it holds secrets.
 
 use crate::failure::Failure;
 use crate::{output, settings};
@@ -127,8 +127,8 @@ impl StoredTokens {
     /// There is no place for such a file.
     pub(crate) fn of_user() -> Result<Self, Failure> {
         let folder = settings::state_folder().ok_or_else(|| {
-            Failure::bad_input("no-state-folder", "there is no place for stored tokens: neither XDG_STATE_HOME nor HOME is set")
-                .hint("set one of them, or send a token with --bearer env:NAME")
+            Failure::bad_input("no-state-folder", "no directory for stored tokens: XDG_STATE_HOME and HOME are not set")
+                .hint("set one of them, or pass a token with --bearer env:NAME")
         })?;
         Ok(Self { path: folder.join(NAME) })
     }
@@ -143,7 +143,7 @@ impl StoredTokens {
     /// The file cannot be used as it is.
     pub(super) fn all(&self) -> Result<Vec<Kept>, Failure> {
         let kept: Option<Vec<Kept>> = self.read()?.into_iter().map(Entry::into_kept).collect();
-        kept.ok_or_else(|| self.bad("a URL in it is none"))
+        kept.ok_or_else(|| self.bad("it contains an invalid URL"))
     }
 
     /// Removes the tokens for a server.
@@ -160,8 +160,8 @@ impl StoredTokens {
 
     fn bad(&self, reason: impl Display) -> Failure {
         let shown = self.path.display();
-        Failure::bad_input("bad-token-file", format!("the stored tokens in {shown} cannot be used: {reason}"))
-            .hint(format!("mend it, or remove it and sign in again: rm '{shown}'"))
+        Failure::bad_input("bad-token-file", format!("cannot use the stored tokens in {shown}: {reason}"))
+            .hint(format!("repair the file, or remove it and sign in again: rm '{shown}'"))
     }
 
     fn read(&self) -> Result<Vec<Entry>, Failure> {
@@ -172,19 +172,21 @@ impl StoredTokens {
         };
         let mode = fs::metadata(&self.path).map_err(|error| bad(error.to_string()))?.permissions().mode();
         if mode & 0o077 != 0 {
-            let hint = format!("make it yours alone: chmod 600 '{}'", self.path.display());
+            let hint = format!("restrict its permissions: chmod 600 '{}'", self.path.display());
             return Err(self.bad("other users can read it").hint(hint));
         }
         // Only the place: the words of the parser quote what they do not like.
         let at = |error: &serde_json::Error| format!("line {}, column {}", error.line(), error.column());
         match serde_json::from_slice::<Versioned>(&bytes) {
             Ok(Versioned { version: VERSION }) => {}
-            Ok(Versioned { version }) => return Err(bad(format!("they are of version {version}, and this mcproof knows {VERSION}"))),
-            Err(error) if error.is_data() => return Err(bad(format!("there is no version in it ({})", at(&error)))),
-            Err(error) => return Err(bad(format!("no JSON at {}", at(&error)))),
+            Ok(Versioned { version }) => {
+                return Err(bad(format!("format version {version} is not supported; this mcproof supports {VERSION}")));
+            }
+            Err(error) if error.is_data() => return Err(bad(format!("version is missing ({})", at(&error)))),
+            Err(error) => return Err(bad(format!("invalid JSON at {}", at(&error)))),
         }
         let document: Result<Document, _> = serde_json::from_slice(&bytes);
-        document.map(|document| document.tokens).map_err(|error| bad(format!("not in their form at {}", at(&error))))
+        document.map(|document| document.tokens).map_err(|error| bad(format!("invalid data at {}", at(&error))))
     }
 
     /// Reads, changes and replaces the file while no other mcproof does.
@@ -219,7 +221,7 @@ fn wait_for(lock: &File) -> io::Result<()> {
         match lock.try_lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) if began.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(10)),
-            Err(TryLockError::WouldBlock) => return Err(io::Error::other("another mcproof holds it")),
+            Err(TryLockError::WouldBlock) => return Err(io::Error::other("it is locked by another mcproof process")),
             Err(TryLockError::Error(error)) => return Err(error),
         }
     }
@@ -255,7 +257,7 @@ impl Keeper for OfClient {
             entries.push(entry);
         });
         if let Err(failure) = stored {
-            output::talk(&format!("warning: the token is not stored: {}\n", failure.diagnostic.message));
+            output::talk(&format!("warning: cannot store the token: {}\n", failure.diagnostic.message));
         }
     }
 }
@@ -314,15 +316,15 @@ mod tests {
             let keeper = of(&path, None);
             let failure = keeper.tokens.all().unwrap_err();
             let shown = path.display();
-            assert_eq!(failure.diagnostic.message, format!("the stored tokens in {shown} cannot be used: {expected}"));
+            assert_eq!(failure.diagnostic.message, format!("cannot use the stored tokens in {shown}: {expected}"));
             assert!(!format!("{failure:?}").contains("s3cret"), "{failure:?}");
             keeper.keep(&kept("https://s.example/mcp", "one", "new"));
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         };
-        check(r#"{"version":1,"tokens":["s3cret"]}"#, 0o600, "not in their form at line 1, column 31");
+        check(r#"{"version":1,"tokens":["s3cret"]}"#, 0o600, "invalid data at line 1, column 31");
         check("{\"version\":1,\n\"tokens\":[s3cret", 0o600, "no JSON at line 2, column 11");
-        check(r#"{"version":2,"tokens":{}}"#, 0o600, "they are of version 2, and this mcproof knows 1");
-        check(r#"{"tokens":"s3cret"}"#, 0o600, "there is no version in it (line 1, column 19)");
+        check(r#"{"version":2,"tokens":{}}"#, 0o600, "format version 2 is not supported; this mcproof supports 1");
+        check(r#"{"tokens":"s3cret"}"#, 0o600, "version is missing (line 1, column 19)");
         check(r#"{"version":1,"tokens":[]}"#, 0o644, "other users can read it");
     }
 

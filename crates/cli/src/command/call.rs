@@ -16,7 +16,7 @@ const LARGEST_INPUT: u64 = 64 << 20;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "mcproof call TARGET TOOL [KEY=VALUE]... [FLAGS]\n       mcproof call TOOL [KEY=VALUE]... [FLAGS] -- COMMAND [ARGUMENT]...",
+    override_usage = "mcproof call [OPTIONS] TARGET TOOL [KEY=VALUE]...\n       mcproof call [OPTIONS] TOOL [KEY=VALUE]... -- COMMAND [ARGUMENT]...",
     after_help = "Examples:
   mcproof call http://127.0.0.1:3000/mcp echo message=hello
   mcproof call create_issue title='It breaks' labels:='[\"bug\"]' -- python server.py
@@ -24,11 +24,12 @@ const LARGEST_INPUT: u64 = 64 << 20;
 "
 )]
 pub(crate) struct Arguments {
-    /// The server (URL or name), unless a command follows after `--`; then the tool and its arguments: key=value takes
-    /// its type from the tool's schema, key:=JSON says it
+    /// URL or name of the server, unless a command follows `--`; then the tool and its arguments
+    ///
+    /// key=value takes its type from the tool's schema; key:=JSON is JSON.
     #[arg(value_name = "TARGET TOOL KEY=VALUE", required = true, num_args = 1..)]
     words: Vec<String>,
-    /// All arguments as one JSON object, as @FILE that holds one, or as - for stdin
+    /// Arguments as one JSON object, as @FILE, or as - for stdin
     #[arg(long, value_name = "JSON")]
     args: Option<String>,
     #[command(flatten)]
@@ -46,8 +47,8 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     printer.settle((|| {
         let (target, rest) = arguments.shared.part(&arguments.words);
         let Some((tool, given)) = rest.split_first() else {
-            return Err(Failure::bad_input("bad-arguments", "no tool is named")
-                .hint("mcproof call TARGET TOOL key=value, or with a command: mcproof call TOOL key=value -- COMMAND"));
+            return Err(Failure::bad_input("bad-arguments", "missing tool name")
+                .hint("usage: mcproof call TARGET TOOL key=value, or mcproof call TOOL key=value -- COMMAND"));
         };
         let mut request = Request::new("tools/call").with("name", tool.as_str());
         request.arguments = arguments::parse(given)?;
@@ -59,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
 }
 
 fn read_arguments(text: &str) -> Result<Map<String, Value>, Failure> {
-    let unreadable = |error: std::io::Error| Failure::bad_input("cannot-read", format!("--args {text} cannot be read: {error}"));
+    let unreadable = |error: std::io::Error| Failure::bad_input("cannot-read", format!("cannot read --args {text}: {error}"));
     let text = match text.strip_prefix('@') {
         Some(path) => std::fs::read_to_string(path).map_err(unreadable)?,
         None if text == "-" => {

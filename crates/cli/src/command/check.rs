@@ -1,4 +1,4 @@
-//! `mcproof check TARGET`: every rule that applies, judged on conversations as all kinds of clients hold them.
+//! `mcproof check TARGET`: judges conversations of all kinds of clients by every applicable rule.
 
 use crate::conversation::{self, Interrupts};
 use crate::duration;
@@ -20,13 +20,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// Find out what is wrong with a server
+/// Check a server against the MCP specification
 ///
-/// Behaves like every kind of client, and judges what happened by rules: protocol, transport, quality, security. Tools are
-/// called only if they say that they change nothing, or with `--call`.
+/// Connects as every kind of client and judges the traffic by rules of protocol, transport, quality and security. Only tools that declare
+/// themselves read-only are called, and those of --call.
 ///
-/// Known defects of SDK versions are reported last, under the SDK, with the version that fixes them. They fail the check like any other
-/// finding; a defect that no version fixes is one severity lower.
+/// Known defects of SDK versions are reported last, with the version that fixes them. They fail the check like any other finding; the
+/// severity of a defect without a fixed version is lowered by one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof check -- node server.js
@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     typed: Typed,
     /// URL, or name of a server in .mcp.json; a command comes last, after `--`
     ///
-    /// A command beside a URL starts the server that listens there; `${port}` in both is a free port.
+    /// With a URL and a command, the command starts the server at the URL, and `${port}` in both is a free port.
     target: Option<String>,
     #[command(flatten)]
     rules: RuleArgs,
@@ -53,39 +53,41 @@ pub(crate) struct Arguments {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Rules")]
 struct RuleArgs {
-    /// Judge these rules only: ids, areas, or globs such as `cors-*`; with commas, or repeated
+    /// Judge only these rules: ids, areas, or globs such as `cors-*`; separate with commas, or repeat
     #[arg(long, value_name = "RULES")]
     only: Vec<String>,
-    /// Leave these rules out
+    /// Skip these rules; as for --only
     #[arg(long, value_name = "RULES")]
     skip: Vec<String>,
-    /// Fail on warnings and stale acceptances as well, and grade nothing down: every broken MUST is a failure, however common it is and
-    /// even if no version of the SDK fixes it
+    /// Treat warnings as failures
+    ///
+    /// Stale entries of the baseline fail as well, and no severity is lowered: every violated MUST is a failure, even if it is common or
+    /// no version of the SDK fixes it.
     #[arg(long)]
     strict: bool,
-    /// Tools that may be called besides read-only ones: names with commas, or `all` but the destructive ones
+    /// Also call these tools: names separated by commas, or `all` for every tool that is not destructive [default: only read-only tools]
     #[arg(long, value_name = "TOOLS", value_parser = |text: &str| text.parse::<Permission>())]
     call: Option<Permission>,
-    /// Longest time for the whole check: what there was no time for is told as not tested
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration::parse)]
+    /// Time limit of the whole check; what is not reached is reported as not tested
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration::parse)]
     deadline: Duration,
-    /// Judge as a browser would, CORS included
+    /// Also check what browsers need, such as CORS
     #[arg(long)]
     browser: bool,
-    /// Judge what known hosts would refuse as well, and estimate what the tools cost in tokens
+    /// Also check what known hosts reject, and estimate the token cost of the tools
     #[arg(long)]
     hosts: bool,
-    /// Another instance of the same server, without affinity; may be repeated
-    #[arg(long, value_name = "URL")]
+    /// URL of another instance of the same server, without session affinity; may be repeated
+    #[arg(long, value_name = "URL", hide_short_help = true)]
     replica: Vec<Url>,
     /// Accept the findings that this file lists
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
-    /// Write all findings of now to that file
+    /// Write all current findings to the --baseline file
     #[arg(long, requires = "baseline")]
     update_baseline: bool,
-    /// Judge what --trace or --reporter json saved of an earlier check, without talking to a server
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "replica"])]
+    /// Judge the conversations of an earlier check, saved with --trace or --reporter json, without a server
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "replica"], hide_short_help = true)]
     replay: Option<PathBuf>,
 }
 
@@ -136,8 +138,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         output::talk(&told(&cost));
     }
     for acceptance in &stale {
-        let message = format!("the baseline accepts a finding that is gone: {}, {}", acceptance.rule, acceptance.message);
-        let diagnostic = Diagnostic::warning("stale-acceptance", message).hint("take it out, or run with --update-baseline");
+        let message = format!("baseline accepts a finding that no longer exists: {}, {}", acceptance.rule, acceptance.message);
+        let diagnostic = Diagnostic::warning("stale-acceptance", message).hint("remove it, or use --update-baseline");
         output::talk(&diagnostic::render(&diagnostic, &settings::style()));
     }
     Ok(match (conclusion, written) {
@@ -198,7 +200,7 @@ pub(crate) fn unknown_rule(unknown: UnknownRule) -> Failure {
     let failure = Failure::bad_input("unknown-rule", unknown.to_string());
     match unknown.near {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
-        None => failure.hint("`mcproof explain` lists all rules"),
+        None => failure.hint("list all rules with `mcproof explain`"),
     }
 }
 
@@ -207,22 +209,19 @@ fn told(cost: &hosts::Cost) -> String {
     let dearest =
         cost.dearest.as_ref().map(|(name, _)| format!("; most for `{}`, {}", escape(name), cost.dearest_tokens())).unwrap_or_default();
     let hosts::Cost { tools, characters, .. } = cost;
-    format!(
-        "the {tools} tools cost about {} tokens in every conversation (estimate: {characters} characters / 4){dearest}\n",
-        cost.tokens()
-    )
+    format!("the {tools} tools use about {} tokens in every conversation (estimate: {characters} characters / 4){dearest}\n", cost.tokens())
 }
 
 fn read_baseline(path: &Path, may_be_missing: bool) -> Result<Baseline, Failure> {
     if may_be_missing && !path.exists() {
         return Ok(Baseline { version: FORMAT_VERSION, accepted: Vec::new() });
     }
-    let failure = |failure: Failure| failure.hint("--update-baseline writes the file");
+    let failure = |failure: Failure| failure.hint("create the file with --update-baseline");
     read(path).map_err(failure)
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
-    let cannot = |reason: String| Failure::bad_input("cannot-read", format!("{} cannot be read: {reason}", path.display()));
+    let cannot = |reason: String| Failure::bad_input("cannot-read", format!("cannot read {}: {reason}", path.display()));
     let bytes = fs::read(path).map_err(|error| cannot(error.to_string()))?;
     serde_json::from_slice(&bytes).map_err(|error| cannot(error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! `mcproof demo NAME`: the built-in servers to try things on.
+//! `mcproof demo NAME`: the demo servers.
 
 use crate::conversation::{self, Interrupts};
 use crate::duration;
@@ -17,26 +17,26 @@ use std::time::Duration;
 pub(crate) struct Arguments {
     #[arg(value_name = "NAME", help = names_help(), hide_possible_values = true, value_parser = PossibleValuesParser::new(NAMES.map(DemoName::as_str)))]
     name: String,
-    /// How the server is reached
-    #[arg(long, value_name = "KIND", default_value = "stdio")]
+    /// Transport of the server
+    #[arg(long, value_name = "TRANSPORT", default_value = "stdio")]
     transport: Kind,
-    /// The same as --transport http: Streamable HTTP at /mcp
+    /// Serve Streamable HTTP at /mcp, as --transport http
     #[arg(long, conflicts_with_all = ["transport", "sse"])]
     http: bool,
-    /// The same as --transport sse: HTTP+SSE at /sse
+    /// Serve HTTP+SSE at /sse, as --transport sse
     #[arg(long, conflicts_with = "transport")]
     sse: bool,
-    /// Port to listen on; 0 takes a free one, which is told on stderr
-    #[arg(long, default_value_t = 0)]
+    /// Port to listen on; 0 selects a free port, which is printed on stderr
+    #[arg(long, default_value_t = 0, value_name = "PORT")]
     port: u16,
     /// Address to listen on
-    #[arg(long, default_value = DEFAULT_HOST)]
+    #[arg(long, default_value = DEFAULT_HOST, value_name = "ADDRESS")]
     host: String,
-    /// Makes the shop take one item too many out of its stock
+    /// Make the shop remove one item too many from its stock, as a bug to find
     #[arg(long)]
     miscount: bool,
-    /// How long the slow tools take
-    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    /// Duration of the slow tools
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     slow: Option<Duration>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             // The client is gone, which is how it ends a server.
             Err(DemoError::Transport(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Passed),
             Err(error @ DemoError::Bind { .. }) => {
-                Err(Failure::bad_input("cannot-listen", error.to_string()).hint("choose another --port, or 0 for a free one"))
+                Err(Failure::bad_input("cannot-listen", error.to_string()).hint("use another --port, or 0 for a free port"))
             }
             Err(error) => Err(Failure::new(Exit::Failed, Diagnostic::error("demo-failed", error.to_string()))),
         }

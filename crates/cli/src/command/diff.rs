@@ -1,7 +1,7 @@
-//! `mcproof diff A B`: what changed between two servers, locks, traces or checks, and what of it breaks callers.
+//! `mcproof diff OLD NEW`: the changes between two servers, locks, traces or checks, and which of them break callers.
 
 use super::lock::{out_of_reach, visitors_of};
-use crate::contracts::{self, Contracts, Effort, Saved, Taken, VisitorArgs};
+use crate::contracts::{self, CaptureExtent, CapturedContracts, ClientArgs, Contracts, Saved};
 use crate::conversation::Watching;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -14,13 +14,13 @@ use mcproof_record::{ChangeLevel, ContractDiff, Diagnostic};
 use mcproof_report::contract;
 use std::path::Path;
 
-/// Tell what changed between two servers, locks or traces, and what it breaks
+/// Compare the contracts of two servers, locks or traces
 ///
-/// Each change is breaking, compatible or cosmetic for those who call the server. The exit code is that of `lock --verify`: 1 if
-/// anything changed but the server's own version, or with --deny what that says.
+/// Each change is breaking, compatible or cosmetic for callers of the server. As with `lock --verify`, the exit code is 1 if anything
+/// except the server's version changed, or if a change matches --deny.
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "mcproof diff OLD NEW [FLAGS]\n       mcproof diff OLD [FLAGS] -- COMMAND [ARGUMENT]...\n       mcproof diff OLD URL [FLAGS] -- COMMAND [ARGUMENT]...",
+    override_usage = "mcproof diff [OPTIONS] OLD NEW\n       mcproof diff [OPTIONS] OLD -- COMMAND [ARGUMENT]...\n       mcproof diff [OPTIONS] OLD URL -- COMMAND [ARGUMENT]...",
     after_help = "Examples:
   mcproof diff mcproof.lock -- node server.js
   mcproof diff mcproof.lock https://example.com/mcp --deny breaking
@@ -29,17 +29,19 @@ use std::path::Path;
   mcproof diff old.lock trace.json"
 )]
 pub(crate) struct Arguments {
-    /// The sides: lock files, traces (--trace of another command, or of a check), URLs, or names of servers in .mcp.json. The new one may
-    /// be a command after `--`, which beside a URL starts the server that listens there; `${port}` in both is a free port
+    /// Lock files, traces (from --trace), URLs, or names of servers in .mcp.json
+    ///
+    /// The new side may be a command after `--`. With a URL and a command, the command starts the server at the URL, and `${port}` in
+    /// both is a free port.
     #[arg(value_name = "OLD NEW", num_args = 0..=2)]
     sides: Vec<String>,
-    /// The old side, which may be a command with its arguments in one word
+    /// Old side; a command with its arguments is one quoted word
     #[arg(long, value_name = "SIDE")]
     old: Option<String>,
-    /// The new side, which may be a command with its arguments in one word
+    /// New side; a command with its arguments is one quoted word
     #[arg(long, value_name = "SIDE")]
     new: Option<String>,
-    /// Which changes fail
+    /// Changes that fail
     #[arg(long, value_name = "LEVEL", default_value = "any")]
     deny: Deny,
     #[command(flatten)]
@@ -47,22 +49,22 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     strict: StrictArgs,
     #[command(flatten)]
-    clients: VisitorArgs,
+    clients: ClientArgs,
     #[command(flatten)]
     server: TargetArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Deny {
-    /// Changes that break callers, and texts that speak to models behind the back of users
+    /// Changes that break callers, and hidden text that addresses models
     Breaking,
-    /// Any change but that of the server's own version
+    /// Any change except that of the server's version
     Any,
-    /// None: the exit code says only whether there was anything to compare
+    /// No change; fail only if the comparison is impossible
     None,
 }
 
-/// In which form a diff is printed.
+/// The output format of a diff.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct FormatArgs {
@@ -75,7 +77,7 @@ pub(crate) struct FormatArgs {
 }
 
 /// One side as it was typed.
-enum Typed {
+enum SideSource {
     File(String),
     /// A URL or the name of a server.
     Word(String),
@@ -131,7 +133,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
 pub(super) fn judge(found: &ContractDiff, deny: Deny, format: &FormatArgs) -> Result<Exit, Failure> {
     if found.keys.is_empty() && found.changes.is_empty() {
         let reason = found.not_compared.join("; ");
-        let diagnostic = Diagnostic::error("nothing-in-common", format!("nothing can be compared: {reason}"));
+        let diagnostic = Diagnostic::error("nothing-in-common", format!("nothing to compare: {reason}"));
         return Err(Failure::new(Exit::NothingSelected, diagnostic));
     }
     match (format.json, format.markdown) {
@@ -154,66 +156,73 @@ fn is_denied(found: &ContractDiff, deny: Deny) -> bool {
 }
 
 impl Arguments {
-    fn sides(&self) -> Result<(Typed, Typed), Failure> {
+    fn sides(&self) -> Result<(SideSource, SideSource), Failure> {
         let mut words = self.sides.iter();
         let mut flagged = |flag: &Option<String>, name: &str| match flag {
-            Some(text) => typed(text).map(Some).map_err(|failure| failure.hint(format!("{name} takes a file, a URL, a name or a command"))),
-            None => {
-                Ok(words.next().map(|word| if Path::new(word).is_file() { Typed::File(word.clone()) } else { Typed::Word(word.clone()) }))
+            Some(text) => {
+                typed(text).map(Some).map_err(|failure| failure.hint(format!("{name} accepts a file, a URL, a name or a command")))
             }
+            None => Ok(words
+                .next()
+                .map(|word| if Path::new(word).is_file() { SideSource::File(word.clone()) } else { SideSource::Word(word.clone()) })),
         };
         let (old, new) = (flagged(&self.old, "--old")?, flagged(&self.new, "--new")?);
-        let too_many = || Failure::bad_input("bad-arguments", "more than two sides are given");
+        let too_many = || Failure::bad_input("bad-arguments", "more than two sides to compare");
         if words.next().is_some() {
             return Err(too_many());
         }
         match (old, new, self.server.command.is_empty()) {
             (Some(old), Some(new), true) => Ok((old, new)),
-            (Some(old), None, false) => Ok((old, Typed::Command(self.server.command.clone()))),
-            (Some(old), Some(Typed::Word(url)), false) if url.contains("://") => {
-                Ok((old, Typed::Started(url, self.server.command.clone())))
+            (Some(old), None, false) => Ok((old, SideSource::Command(self.server.command.clone()))),
+            (Some(old), Some(SideSource::Word(url)), false) if url.contains("://") => {
+                Ok((old, SideSource::Started(url, self.server.command.clone())))
             }
             (Some(_), Some(_), false) => Err(too_many()),
-            _ => Err(Failure::bad_input("bad-arguments", "two sides are needed")
-                .hint("mcproof diff OLD NEW, mcproof diff OLD -- COMMAND, or --old 'COMMAND' --new 'COMMAND'")),
+            _ => Err(Failure::bad_input("bad-arguments", "missing side to compare")
+                .hint("usage: mcproof diff OLD NEW, mcproof diff OLD -- COMMAND, or mcproof diff --old 'COMMAND' --new 'COMMAND'")),
         }
     }
 
     /// As whom to visit a server: as those that the other side is about.
-    fn visitors(&self, other: Option<&Shown>) -> Result<(Vec<Visitor>, Effort), Failure> {
+    fn visitors(&self, other: Option<&Shown>) -> Result<(Vec<Visitor>, CaptureExtent), Failure> {
         match other.filter(|other| self.clients.clients.is_empty() && other.extent == Extent::Whole) {
-            Some(other) => Ok((visitors_of(&other.contracts)?, Effort::Again)),
-            None => Ok((self.clients.visitors(&self.server)?, Effort::Whole)),
+            Some(other) => Ok((visitors_of(&other.contracts)?, CaptureExtent::Again)),
+            None => Ok((self.clients.visitors(&self.server)?, CaptureExtent::Whole)),
         }
     }
 
-    fn live(&self, side: &Typed, (visitors, effort): &(Vec<Visitor>, Effort), watching: Watching) -> Result<Result<Shown, Exit>, Failure> {
+    fn live(
+        &self,
+        side: &SideSource,
+        (visitors, effort): &(Vec<Visitor>, CaptureExtent),
+        watching: Watching,
+    ) -> Result<Result<Shown, Exit>, Failure> {
         let mut server = self.server.clone();
         server.command.clear();
         let (name, words) = match side {
-            Typed::File(path) => return Err(Failure::bad_input("bad-arguments", format!("{path} is a file, no server"))),
-            Typed::Word(word) => (word.clone(), vec![word.clone()]),
-            Typed::Command(command) => {
+            SideSource::File(path) => return Err(Failure::bad_input("bad-arguments", format!("{path} is a file, not a server"))),
+            SideSource::Word(word) => (word.clone(), vec![word.clone()]),
+            SideSource::Command(command) => {
                 server.command.clone_from(command);
                 (command.join(" "), Vec::new())
             }
-            Typed::Started(url, command) => {
+            SideSource::Started(url, command) => {
                 server.command.clone_from(command);
                 (url.clone(), vec![url.clone()])
             }
         };
         // The other side may need what this one cannot take.
         match side {
-            Typed::Word(word) if word.contains("://") => {
+            SideSource::Word(word) if word.contains("://") => {
                 server.env.clear();
                 server.cwd = None;
             }
-            Typed::Command(_) => server.header.clear(),
-            Typed::File(_) | Typed::Word(_) | Typed::Started(..) => {}
+            SideSource::Command(_) => server.header.clear(),
+            SideSource::File(_) | SideSource::Word(_) | SideSource::Started(..) => {}
         }
         let resolved = server.resolve(&words, Words::Name)?.judged(self.strict);
         let identity = self.clients.identity.as_deref();
-        Ok(contracts::take(&resolved, visitors, identity, *effort, watching)?.map(|Taken { contracts, transport }| Shown {
+        Ok(contracts::take(&resolved, visitors, identity, *effort, watching)?.map(|CapturedContracts { contracts, transport }| Shown {
             name,
             contracts,
             extent: Extent::Whole,
@@ -229,16 +238,16 @@ impl Shown {
 }
 
 /// A side in one word, as a flag takes it.
-fn typed(text: &str) -> Result<Typed, Failure> {
-    let words = shlex::split(text).ok_or_else(|| Failure::bad_input("bad-arguments", format!("`{text}` has a quote that does not end")))?;
+fn typed(text: &str) -> Result<SideSource, Failure> {
+    let words = shlex::split(text).ok_or_else(|| Failure::bad_input("bad-arguments", format!("`{text}` has an unclosed quote")))?;
     match words.as_slice() {
-        [] => Err(Failure::bad_input("bad-arguments", "a side is empty")),
-        [word] if word.contains("://") => Ok(Typed::Word(word.clone())),
+        [] => Err(Failure::bad_input("bad-arguments", "side to compare is empty")),
+        [word] if word.contains("://") => Ok(SideSource::Word(word.clone())),
         // A program that lies here is one to run.
-        [word] if Path::new(word).is_file() && !is_executable(Path::new(word)) => Ok(Typed::File(word.clone())),
-        [word] if settings::program_exists(word) => Ok(Typed::Command(words)),
-        [word] => Ok(Typed::Word(word.clone())),
-        _ => Ok(Typed::Command(words)),
+        [word] if Path::new(word).is_file() && !is_executable(Path::new(word)) => Ok(SideSource::File(word.clone())),
+        [word] if settings::program_exists(word) => Ok(SideSource::Command(words)),
+        [word] => Ok(SideSource::Word(word.clone())),
+        _ => Ok(SideSource::Command(words)),
     }
 }
 
@@ -247,8 +256,8 @@ fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
 }
 
-fn saved(side: &Typed) -> Result<Option<Shown>, Failure> {
-    let Typed::File(path) = side else { return Ok(None) };
+fn saved(side: &SideSource) -> Result<Option<Shown>, Failure> {
+    let SideSource::File(path) = side else { return Ok(None) };
     let (contracts, extent) = match contracts::read(Path::new(path))? {
         Saved::Lock(lock) => (lock.contracts, Extent::Whole),
         Saved::Trace(contracts) => (contracts, Extent::Part),

@@ -1,4 +1,4 @@
-//! `mcproof drive`: serves the test libraries of other languages over stdin and stdout.
+//! `mcproof drive`: the driver of test libraries for other languages, over stdin and stdout.
 
 use crate::conversation;
 use crate::drive;
@@ -6,10 +6,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::network::NetworkArgs;
 
-/// Serve a test library: sessions, calls and judgement as JSON-RPC over stdin and stdout
+/// Run the driver of the test libraries, as JSON-RPC over stdio
 ///
-/// Test libraries start it; docs/drive.md is its protocol, and `mcproof schema drive` the schema of its messages. Everything
-/// that it has started ends when its stdin is closed.
+/// Test libraries start this command. docs/drive.md describes the protocol, and `mcproof schema drive` prints the schema of its messages.
+/// All servers that it has started end when its stdin is closed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `mcproof explain RULE`: the law, why it matters, a bad and a good transcript, how to fix.
+//! `mcproof explain RULE`: the requirement, why it matters, a failing and a passing transcript, and the remedy.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -10,20 +10,20 @@ use mcproof_rules::requirements;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Explain a rule of `mcproof check`
+/// Explain the rules of `mcproof check`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Ids, areas, or globs such as `cors-*`; without any, the list of all rules
+    /// Rule ids, areas, or globs such as `cors-*` [default: list all rules]
     #[arg(value_name = "RULE")]
     rules: Vec<String>,
     /// Explain every rule
     #[arg(long, conflicts_with = "rules")]
     all: bool,
-    /// One JSON document on stdout
+    /// Print one JSON document
     #[arg(long, conflicts_with = "output")]
     json: bool,
-    /// Write a page in Markdown for each rule, an index, and the sentences of the specification that they judge, into this folder
-    #[arg(long, value_name = "FOLDER")]
+    /// Write a Markdown page for each rule, an index, and the requirements of the specification to this directory
+    #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
 }
 

@@ -1,6 +1,6 @@
-//! `mcproof hash TARGET`: the hash of what a server promises, alone on a line.
+//! `mcproof hash TARGET`: prints the hash of a server's contract.
 
-use crate::contracts::{self, Effort, VisitorArgs};
+use crate::contracts::{self, CaptureExtent, ClientArgs};
 use crate::conversation::Watching;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -9,32 +9,32 @@ use crate::output;
 use crate::target::{TargetArgs, Words};
 use serde_json::json;
 
-/// Print the hash of what a server promises
+/// Print the hash of a server's contract
 ///
-/// SHA-256 over the canonical JSON (RFC 8785) of the array of [name, inputSchema] of all tools, sorted by name; with --full,
-/// over everything that is promised. As the fullest client of the newest era that the server speaks, unless --as says
-/// otherwise; several kinds of clients are printed on a line each, with their names. `mcproof probe` is another kind, which its
-/// line names: that hash is the one of --as.
+/// The hash is the SHA-256 of the canonical JSON (RFC 8785) of the array of [name, inputSchema] of all tools, sorted by name, or with
+/// --full, of the whole contract. The client kind is full, in the newest era of the server, unless --as selects others; several kinds
+/// are printed on one line each. `mcproof probe` uses another client kind and prints its name, which --as accepts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof hash -- node server.js
   mcproof hash http://127.0.0.1:3000/mcp --full
   mcproof hash tracker --as full,minimal
-  mcproof hash tracker --as modern/minimal                        as in the line of `mcproof probe`")]
+  mcproof hash tracker --as modern/minimal                        as `mcproof probe`")]
 pub(crate) struct Arguments {
-    /// URL, or name of a server in .mcp.json; a command comes last, after `--`. A command beside a URL starts the server that
-    /// listens there; `${port}` in both is a free port
+    /// URL, or name of a server in .mcp.json; a command comes last, after `--`
+    ///
+    /// With a URL and a command, the command starts the server at the URL, and `${port}` in both is a free port.
     target: Option<String>,
-    /// Hash everything: tools with annotations and texts, prompts, resources, capabilities, instructions, revisions
+    /// Hash the whole contract: tools with annotations and descriptions, prompts, resources, capabilities, instructions and revisions
     #[arg(long, conflicts_with = "json")]
     full: bool,
-    /// Print both hashes of each kind of client as JSON
+    /// Print both hashes of each client kind as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     strict: StrictArgs,
     #[command(flatten)]
-    clients: VisitorArgs,
+    clients: ClientArgs,
     #[command(flatten)]
     server: TargetArgs,
 }
@@ -43,9 +43,9 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     let visitors = arguments.clients.visitors(&arguments.server)?;
     let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?.judged(arguments.strict);
     let effort = match (arguments.clients.clients.is_empty(), arguments.full || arguments.json) {
-        (false, _) => Effort::Whole,
-        (true, true) => Effort::FirstWhole,
-        (true, false) => Effort::FirstLists,
+        (false, _) => CaptureExtent::Whole,
+        (true, true) => CaptureExtent::FirstWhole,
+        (true, false) => CaptureExtent::FirstLists,
     };
     let taken = match contracts::take(&resolved, &visitors, arguments.clients.identity.as_deref(), effort, watching)? {
         Ok(taken) => taken,

@@ -1,8 +1,8 @@
-//! `mcproof init TARGET`: a first suite and what CI needs to run it, written from a live server.
+//! `mcproof init TARGET`: writes a first suite and CI configuration from a running server.
 
 mod files;
 
-use crate::contracts::{self, Effort, VisitorArgs};
+use crate::contracts::{self, CaptureExtent, ClientArgs};
 use crate::conversation::{self, Watching};
 use crate::diagnosis;
 use crate::exit::Exit;
@@ -25,10 +25,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Write a first suite, and what CI needs to run it, from a live server
+/// Create a first suite and CI configuration from a running server
 ///
-/// Tools are called if they say that they change nothing, or with `--call`: twice, so that what differs is matched by its type.
-/// All others are held against the list. What should be looked at says `review`.
+/// Read-only tools, and those of --call, are called twice: values that differ are matched by type. All other tools are only checked for
+/// being listed. Parts of the suite that need a decision are marked `review`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof init -- node server.js
@@ -37,13 +37,13 @@ use std::time::Duration;
 pub(crate) struct Arguments {
     /// URL, or name of a server in .mcp.json; a command comes last, after `--`
     target: Option<String>,
-    /// Where to write: the top of a repository
-    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    /// Directory to write to, usually the root of the repository
+    #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// Overwrite files that are there already
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
-    /// Tools that may be called besides read-only ones: names with commas, or `all` but the destructive ones
+    /// Also call these tools: names separated by commas, or `all` for every tool that is not destructive [default: only read-only tools]
     #[arg(long, value_name = "TOOLS", value_parser = |text: &str| text.parse::<Permission>())]
     call: Option<Permission>,
     #[command(flatten)]
@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
 const LOCK: &str = "mcproof.lock";
 /// Between both visits, so that a clock shows.
 const PAUSE: Duration = Duration::from_millis(1_100);
-/// What is too short to be looked for in answers.
+/// The length below which values are not searched in responses.
 const SHORTEST_PRIVATE: usize = 4;
 /// Of the environment, where most values are no secrets.
 const SHORTEST_VALUE: usize = 8;
@@ -66,12 +66,13 @@ const MOST_PATHS: usize = 4;
 
 pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     if arguments.server.capabilities.is_some() {
-        let failure = Failure::bad_input("bad-flag", "`--capabilities` cannot be written into a suite, which declares what it answers");
-        return Err(failure.hint("add `answers:` to the suite, by hand"));
+        let failure =
+            Failure::bad_input("bad-flag", "`--capabilities` cannot be written to a suite, which declares client responses instead");
+        return Err(failure.hint("add `answers:` to the suite"));
     }
     if arguments.server.launch == host::Style::Host {
-        let failure = Failure::bad_input("bad-flag", "`--launch host` cannot be written into a suite, which is started as from a shell");
-        return Err(failure.hint("leave it out, and give it to `mcproof test`"));
+        let failure = Failure::bad_input("bad-flag", "`--launch host` cannot be written to a suite");
+        return Err(failure.hint("omit it, and pass it to `mcproof test`"));
     }
     let restriction = arguments.server.restriction()?;
     let permit = |path: &Path| {
@@ -100,42 +101,42 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     let mut suite = starter::write(&interviewed, &reaching, &surroundings, files::SCHEMA);
     suite.text = surroundings.secrets.text(&suite.text).into_owned();
     if suite.tests == 0 {
-        let diagnostic = Diagnostic::error("no-test", "no test could be written: a suite cannot reach the server as it was reached now");
+        let diagnostic = Diagnostic::error("no-test", "no test could be written: the suite cannot reach the server");
         return Err(Failure::new(
             Exit::Failed,
-            diagnostic.hint("if `${port}` stands in the URL, it has to stand in the command or in -e, too"),
+            diagnostic.hint("if the URL contains `${port}`, the command or -e must contain it as well"),
         ));
     }
     let suite_file = format!("{name}.mcproof.yaml");
     let mut planned = vec![
         Planned { path: suite_file.clone().into(), text: suite.text.clone(), about: described(&suite) },
-        Planned { path: files::SCHEMA.into(), text: format!("{:#}\n", suite_schema()), about: "the format of suites, for editors".into() },
+        Planned { path: files::SCHEMA.into(), text: format!("{:#}\n", suite_schema()), about: "schema of suites, for editors".into() },
     ];
-    output::talk("locking what it promises to each kind of client …\n");
+    output::talk("locking the contract for each client kind …\n");
     let locked = match lock(arguments, &resolved, &reaching, watching) {
         Ok(Ok(locked)) => Some(locked),
         Ok(Err(exit)) => return Ok(exit),
         Err(failure) => {
-            printing::tell(&failure);
-            output::talk(&format!("{LOCK} is left out: the suite does not need it\n"));
+            printing::report(&failure);
+            output::talk(&format!("skipped {LOCK}: the suite does not need it\n"));
             None
         }
     };
     let verifies = locked.as_ref().is_some_and(|locked| locked.can_be_verified);
-    planned.extend(locked.map(|locked| Planned { path: LOCK.into(), text: locked.text, about: "what the server promises".into() }));
+    planned.extend(locked.map(|locked| Planned { path: LOCK.into(), text: locked.text, about: "contract of the server".into() }));
     planned.extend(files::scaffold(&arguments.dir, &Scaffold { suite: &suite_file, variables: &reaching.variables, verifies }));
     planned.iter().try_for_each(|file| permit(&arguments.dir.join(&file.path)))?;
     let told = files::write(&arguments.dir, &planned, arguments.force)?;
     output::show(&told)?;
     if !reaching.variables.is_empty() {
         let names = reaching.variables.join(", ");
-        output::talk(&format!("set {names} before `mcproof test`: what was given for the server stands in no file\n"));
+        output::talk(&format!("set {names} before `mcproof test`: the values are not written to any file\n"));
     }
     let folder =
         if arguments.dir == here || arguments.dir == Path::new(".") { String::new() } else { format!(" {}", arguments.dir.display()) };
-    output::talk(&format!("next: `mcproof test{folder}` runs it\n"));
+    output::talk(&format!("next: run `mcproof test{folder}`\n"));
     if suite.has_bad_lists {
-        output::talk("a list of the server has items without a name, or two with the same: no test holds it, `mcproof check` tells more\n");
+        output::talk("a list of the server has items without a name or with the same name, and is not tested; see `mcproof check`\n");
     }
     Ok(Exit::Passed)
 }
@@ -144,19 +145,19 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
 /// ended it. The trace is that of the first visit, which asks all that the second one asks.
 fn visit_twice(resolved: Resolved, interview: &Interview, watching: Watching) -> Result<Result<(Resolved, Interviewed), Exit>, Failure> {
     let mut said: Option<Interviewed> = None;
-    output::talk("asking the server what it offers, and for an answer of each tool that may be called …\n");
+    output::talk("exploring the server and calling allowed tools …\n");
     let mut status = Status::new(watching);
     let exit = conversation::hold(&resolved, watching, async |session| {
         let asked = starter::interview(session, interview, &mut told(&mut status)).await;
         status.end();
         match asked {
             Ok(interviewed) => {
-                oddities::tell(session);
+                oddities::warn(session);
                 oddities::judge(session, resolved.oddities)?;
                 session.settle().await;
                 if let Some(closed) = session.closed_because() {
-                    let message = format!("{closed} while it was asked: what it has not answered is only listed");
-                    let warning = Diagnostic::warning("server-gone", message).hint("`mcproof call` shows which tool it does not survive");
+                    let message = format!("{closed} during exploration: items without a response are only listed");
+                    let warning = Diagnostic::warning("server-gone", message).hint("find the tool that causes it with `mcproof call`");
                     let evidence = evidence(&session.tap().transcript(), None);
                     output::talk(&diagnostic::render(&warning.evidence(evidence), &settings::style()));
                 }
@@ -170,7 +171,7 @@ fn visit_twice(resolved: Resolved, interview: &Interview, watching: Watching) ->
         }
     })?;
     let (Some(mut interviewed), Exit::Passed) = (said, exit) else { return Ok(Err(exit)) };
-    output::talk("asking all of it again, in a new session, to see what changes by itself …\n");
+    output::talk("repeating all requests in a new session to find values that differ …\n");
     std::thread::sleep(PAUSE);
     let resolved = Resolved { trace: None, ..resolved };
     let exit = conversation::hold(&resolved, watching, async |session| {
@@ -181,7 +182,7 @@ fn visit_twice(resolved: Resolved, interview: &Interview, watching: Watching) ->
     Ok(if exit == Exit::Passed { Ok((resolved, interviewed)) } else { Err(exit) })
 }
 
-/// Shows how far the questions are.
+/// Shows the progress of the exploration.
 fn told(status: &mut Status) -> impl FnMut(Stage<'_>) {
     |Stage { subject, number, of }| status.show(&format!("{number}/{of} {subject}"))
 }
@@ -194,8 +195,8 @@ struct Locked {
 
 /// The contract with each kind of client that `mcproof lock` is by default.
 fn lock(arguments: &Arguments, resolved: &Resolved, reaching: &Reaching, watching: Watching) -> Result<Result<Locked, Exit>, Failure> {
-    let visitors = VisitorArgs::default().visitors(&arguments.server)?;
-    let taken = match contracts::take(resolved, &visitors, None, Effort::Whole, watching)? {
+    let visitors = ClientArgs::default().visitors(&arguments.server)?;
+    let taken = match contracts::take(resolved, &visitors, None, CaptureExtent::Whole, watching)? {
         Ok(taken) => taken,
         Err(exit) => return Ok(Err(exit)),
     };
@@ -218,9 +219,9 @@ impl Arguments {
 
 fn described(suite: &StarterSuite) -> String {
     let StarterSuite { tests, called, listed, to_review, .. } = suite;
-    let are = if *called == 1 { "tool is" } else { "tools are" };
-    let say = if *to_review == 1 { "test says" } else { "tests say" };
-    format!("{tests} tests; {called} {are} called, {listed} only listed; {to_review} {say} `review`")
+    let are = if *called == 1 { "tool" } else { "tools" };
+    let say = if *to_review == 1 { "test" } else { "tests" };
+    format!("{tests} tests; {called} {are} called, {listed} only listed; {to_review} {say} marked `review`")
 }
 
 /// The server's own name, as a part of the names of files.
@@ -266,7 +267,7 @@ fn first_file(folder: &Path) -> Option<String> {
     files.first().map(|file| file.display().to_string())
 }
 
-/// What of an answer is of this machine only, or must not be written at all.
+/// The parts of a response that depend on this machine, or must not be written.
 fn private(resolved: &Resolved, environment: &BTreeMap<String, String>, here: &Path) -> Vec<String> {
     let all = environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     let mut private = Target::Stdio(Launch { env: all, ..Launch::default() }).secrets();

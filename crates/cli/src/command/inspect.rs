@@ -1,4 +1,4 @@
-//! `mcproof inspect TARGET --method M …`: any request, with the flags of MCP Inspector's CLI.
+//! `mcproof inspect TARGET --method M …`: sends any request, with the flags of the MCP Inspector CLI.
 
 mod rewrite;
 
@@ -40,63 +40,63 @@ const METHODS: [&str; 14] = [
 
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "mcproof inspect TARGET --method METHOD [FLAGS]\n       mcproof inspect COMMAND ARGUMENTS --method METHOD [FLAGS]\n       mcproof inspect --method METHOD [FLAGS] -- COMMAND ARGUMENTS\n       mcproof inspect URL --method METHOD [FLAGS] -- COMMAND ARGUMENTS",
+    override_usage = "mcproof inspect TARGET --method METHOD [OPTIONS]\n       mcproof inspect COMMAND [ARGUMENT]... --method METHOD [OPTIONS]\n       mcproof inspect [URL] --method METHOD [OPTIONS] -- COMMAND [ARGUMENT]...",
     after_help = "Examples:
   mcproof inspect http://127.0.0.1:3000/mcp --method tools/list
   mcproof inspect python server.py --method tools/call --tool-name echo --tool-arg message=hello
   mcproof inspect --method completion/complete --ref prompt:greet --argument name=A -- python server.py
   mcproof inspect tracker --method prompts/list | jq '.prompts[].name'
 
-Unlike MCP Inspector's CLI, which exits with 4 (unreachable) or 5 (tool error), this one exits with 3 and 1; the era is
-found out unless --era says it.
+Unlike the MCP Inspector CLI, which exits with 4 (unreachable) or 5 (tool error), this command exits with 3 or 1, and it
+detects the era unless --era is given.
 "
 )]
 pub(crate) struct Arguments {
-    /// URL, name of a server in .mcp.json, or a command with its arguments
+    /// URL, name of a server in .mcp.json, or command with its arguments
     ///
-    /// A command after `--` beside a URL starts the server that listens there; `${port}` in both is a free port.
+    /// With a URL, a command after `--` starts the server at the URL, and `${port}` in both is a free port.
     #[arg(value_name = "TARGET")]
     words: Vec<String>,
-    /// Method to ask: tools/list, tools/call, resources/read, or any other
+    /// Method to request, such as tools/list, tools/call or resources/read
     #[arg(long, value_name = "METHOD", help_heading = "Request", required_unless_present = "list_stored_auth")]
     method: Option<String>,
-    /// Tool of tools/call
+    /// Tool for tools/call
     #[arg(long, value_name = "NAME", help_heading = "Request")]
     tool_name: Option<String>,
-    /// Argument of the tool, or several: key=value takes its type from the tool's schema, key:=JSON says it
+    /// Tool argument: key=value takes its type from the tool's schema, key:=JSON is JSON; may be repeated
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Request", conflicts_with = "tool_args_json")]
     tool_arg: Vec<String>,
-    /// Arguments of the tool as one JSON object
+    /// Tool arguments as one JSON object
     #[arg(long, value_name = "JSON", help_heading = "Request")]
     tool_args_json: Option<String>,
-    /// Resource of resources/read, resources/subscribe and resources/unsubscribe
+    /// Resource for resources/read, resources/subscribe and resources/unsubscribe
     #[arg(long, value_name = "URI", help_heading = "Request")]
     uri: Option<String>,
-    /// Page of a list; without it all pages are asked for and printed as one list
-    #[arg(long, value_name = "CURSOR", help_heading = "Request")]
+    /// Request only the page of a list at this cursor [default: all pages, as one list]
+    #[arg(long, value_name = "CURSOR", help_heading = "Request", hide_short_help = true)]
     cursor: Option<String>,
-    /// Prompt of prompts/get
+    /// Prompt for prompts/get
     #[arg(long, value_name = "NAME", help_heading = "Request")]
     prompt_name: Option<String>,
-    /// Argument of the prompt, or several
+    /// Prompt argument; may be repeated
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Request")]
     prompt_args: Vec<String>,
-    /// Level of logging/setLevel
-    #[arg(long, value_name = "LEVEL", help_heading = "Request", value_parser = PossibleValuesParser::new(LEVELS))]
+    /// Level for logging/setLevel
+    #[arg(long, value_name = "LEVEL", help_heading = "Request", value_parser = PossibleValuesParser::new(LEVELS), hide_short_help = true)]
     log_level: Option<String>,
-    /// What completion/complete completes: prompt:NAME or resource:URI
-    #[arg(long = "ref", value_name = "REFERENCE", help_heading = "Request")]
+    /// Reference for completion/complete: prompt:NAME or resource:URI
+    #[arg(long = "ref", value_name = "REFERENCE", help_heading = "Request", hide_short_help = true)]
     reference: Option<String>,
-    /// Argument of completion/complete, with what is typed so far
-    #[arg(long, value_name = "KEY=VALUE", help_heading = "Request")]
+    /// Argument for completion/complete, with the value typed so far
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Request", hide_short_help = true)]
     argument: Option<String>,
-    /// Entry of `_meta` in each request, or several
-    #[arg(long, value_name = "KEY=VALUE", help_heading = "Request")]
+    /// Entry of `_meta` in every request; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Request", hide_short_help = true)]
     metadata: Vec<String>,
-    /// Entry of `_meta` in tools/call only, or several
-    #[arg(long, value_name = "KEY=VALUE", help_heading = "Request")]
+    /// Entry of `_meta` in tools/call only; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Request", hide_short_help = true)]
     tool_metadata: Vec<String>,
-    /// Parameters of any method as one JSON object; the other flags are added to it
+    /// Parameters of any method as one JSON object; other flags are merged into it
     #[arg(long, value_name = "JSON", help_heading = "Request")]
     params: Option<String>,
     #[command(flatten)]
@@ -110,11 +110,11 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         if let [first, second, ..] = arguments.words.as_slice()
             && first.contains("://")
         {
-            return Err(Failure::bad_input("bad-arguments", format!("`{second}` follows a URL, which is a server by itself"))
-                .hint("put `--` before a command that starts the server at that URL"));
+            return Err(Failure::bad_input("bad-arguments", format!("unexpected `{second}` after a URL"))
+                .hint("put `--` before the command that starts the server at that URL"));
         }
         let mut resolved = arguments.shared.target.resolve(&arguments.words, Words::NameOrCommand)?;
-        // Who asks for `initialize` means the era that has it.
+        // A request for `initialize` implies the legacy era.
         if request.method == "initialize" && resolved.options.era == EraChoice::Auto {
             resolved.options.era = EraChoice::Legacy;
         }
@@ -160,16 +160,16 @@ impl Arguments {
             "logging/setLevel" => request = self.with(request, "level", "--log-level", self.log_level.as_deref())?,
             "completion/complete" => request = self.completion(request)?,
             _ if method.starts_with("notifications/") => {
-                return Err(Failure::unsupported(format!("`{method}` is a notification, which this version cannot send")));
+                return Err(Failure::unsupported(format!("`{method}` is a notification; sending notifications is not supported")));
             }
             _ if method.starts_with("servers/") => {
-                return Err(Failure::unsupported("this version has no catalog of servers").hint("name servers in .mcp.json"));
+                return Err(Failure::unsupported("server catalogs are not supported").hint("add the servers to .mcp.json"));
             }
             _ if self.params.is_none() && !METHODS.contains(&method) => {
                 // Any method may be sent; but a slip of the fingers would only earn "method not found".
                 if let Some(near) = suggest::did_you_mean(method, METHODS) {
-                    return Err(Failure::bad_input("unknown-method", format!("there is no method `{method}`"))
-                        .hint(format!("did you mean `{near}`? To send it all the same, add --params '{{}}'")));
+                    return Err(Failure::bad_input("unknown-method", format!("unknown method `{method}`"))
+                        .hint(format!("did you mean `{near}`? To send it anyway, add --params '{{}}'")));
                 }
             }
             _ => {}
@@ -186,23 +186,23 @@ impl Arguments {
             Some(value) => Ok(request.with(key, value)),
             // Whoever writes the parameters by hand may want to send wrong ones.
             None if self.params.is_some() => Ok(request),
-            None => Err(Failure::bad_input("bad-arguments", format!("{} needs {flag}", self.method()))),
+            None => Err(Failure::bad_input("bad-arguments", format!("{} requires {flag}", self.method()))),
         }
     }
 
     fn completion(&self, request: Request) -> Result<Request, Failure> {
-        let wrong = |message: &str| Failure::bad_input("bad-arguments", message).hint("--ref prompt:NAME --argument KEY=VALUE");
+        let wrong = |message: &str| Failure::bad_input("bad-arguments", message).hint("use --ref prompt:NAME --argument KEY=VALUE");
         if self.params.is_some() && self.reference.is_none() && self.argument.is_none() {
             return Ok(request);
         }
-        let reference = self.reference.as_deref().ok_or_else(|| wrong("completion/complete needs --ref"))?;
+        let reference = self.reference.as_deref().ok_or_else(|| wrong("completion/complete requires --ref"))?;
         let reference = match reference.split_once(':') {
             Some(("prompt", name)) => json!({ "type": "ref/prompt", "name": name }),
             Some(("resource", uri)) => json!({ "type": "ref/resource", "uri": uri }),
-            _ => return Err(wrong("--ref is neither prompt:NAME nor resource:URI")),
+            _ => return Err(wrong("--ref must be prompt:NAME or resource:URI")),
         };
-        let argument = self.argument.as_deref().ok_or_else(|| wrong("completion/complete needs --argument"))?;
-        let (name, value) = argument.split_once('=').ok_or_else(|| wrong("--argument has no `=`"))?;
+        let argument = self.argument.as_deref().ok_or_else(|| wrong("completion/complete requires --argument"))?;
+        let (name, value) = argument.split_once('=').ok_or_else(|| wrong("--argument must be KEY=VALUE"))?;
         Ok(request.with("ref", reference).with("argument", json!({ "name": name, "value": value })))
     }
 
@@ -216,7 +216,7 @@ impl Arguments {
         }
         match request.params.entry("_meta").or_insert_with(|| json!({})) {
             Value::Object(meta) => meta.extend(entries),
-            _ => return Err(Failure::bad_input("bad-arguments", "`_meta` in --params is no object")),
+            _ => return Err(Failure::bad_input("bad-arguments", "`_meta` in --params is not an object")),
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! `mcproof lock TARGET` and `lock --verify`: the contract as a file, and whether the server still keeps it.
+//! `mcproof lock TARGET` and `lock --verify`: writes the contract to a file, and compares a server with it.
 
 use super::diff::{Deny, FormatArgs, judge};
-use crate::contracts::{self, Contracts, Effort, Taken, VisitorArgs};
+use crate::contracts::{self, CaptureExtent, CapturedContracts, ClientArgs, Contracts};
 use crate::conversation::Watching;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -18,32 +18,33 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Write down what a server promises, or verify that it still does
+/// Lock the contract of a server, or verify it
 ///
-/// The file holds tools with their schemas and annotations, prompts, resources, templates, capabilities, instructions and
-/// revisions, and two hashes of them, for each kind of client. It is not touched when nothing changed; a change that breaks
-/// callers is shown, and written down only with --update.
+/// The lock holds tools with their schemas and annotations, prompts, resources, templates, capabilities, instructions, revisions and
+/// two hashes, for each client kind. It is not modified if nothing changed. A breaking change is shown, and written only with --update.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof lock -- node server.js
-  mcproof lock --update -- node server.js                  also where the server breaks what the lock promises
+  mcproof lock --update -- node server.js                  accept breaking changes
   mcproof lock --verify
   mcproof lock --verify https://example.com/mcp --deny breaking --markdown
   mcproof lock --as full,minimal --identity admin --header 'Authorization: Bearer …' https://example.com/mcp")]
 pub(crate) struct Arguments {
-    /// URL, or name of a server in .mcp.json; a command comes last, after `--`. A command beside a URL starts the server that
-    /// listens there; `${port}` in both is a free port. With --verify: as the lock says, by default
+    /// URL, or name of a server in .mcp.json [default with --verify: from the lock]
+    ///
+    /// A command comes last, after `--`. With a URL and a command, the command starts the server at the URL, and `${port}` in both is a
+    /// free port.
     target: Option<String>,
-    /// Compare the server with the lock, and fail if it keeps less than that
+    /// Compare the server with the lock, and fail if they differ
     #[arg(long)]
     verify: bool,
-    /// Write the lock although the server breaks what it promises so far
+    /// Write the lock even if the server has breaking changes
     #[arg(long, alias = "force", conflicts_with = "verify")]
     update: bool,
-    /// The lock
+    /// Path of the lock
     #[arg(long, alias = "lock", value_name = "FILE", default_value = "mcproof.lock")]
     output: PathBuf,
-    /// With --verify: which changes fail
+    /// With --verify, the changes that fail
     #[arg(long, value_name = "LEVEL", default_value = "any", requires = "verify")]
     deny: Deny,
     #[command(flatten)]
@@ -51,7 +52,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     strict: StrictArgs,
     #[command(flatten)]
-    clients: VisitorArgs,
+    clients: ClientArgs,
     #[command(flatten)]
     server: TargetArgs,
 }
@@ -74,11 +75,12 @@ fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     let earlier = match fs::read_to_string(path) {
         Ok(text) => Some((contracts::read_lock(path, &text)?, text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(Failure::bad_input("cannot-read", format!("{} cannot be read: {error}", path.display()))),
+        Err(error) => return Err(Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()))),
     };
     let visitors = arguments.clients.visitors(&arguments.server)?;
     let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?.judged(arguments.strict);
-    let Taken { contracts: taken, .. } = match contracts::take(&resolved, &visitors, identity, Effort::Whole, watching)? {
+    let CapturedContracts { contracts: taken, .. } = match contracts::take(&resolved, &visitors, identity, CaptureExtent::Whole, watching)?
+    {
         Ok(taken) => taken,
         Err(exit) => return Ok(exit),
     };
@@ -95,13 +97,13 @@ fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     let text = contract::write(&lock);
     let mut told: String = taken.iter().map(|(key, contract)| described(key, contract)).collect();
     if earlier.as_ref().is_some_and(|(_, known)| *known == text) {
-        told += &format!("{} is as it should be: nothing changed\n", path.display());
+        told += &format!("{} is up to date\n", path.display());
     } else {
         replace(path, &text)?;
-        told += &format!("{} is written\n", path.display());
+        told += &format!("wrote {}\n", path.display());
     }
     if lock.target.is_none() && arguments.names_a_server() {
-        told += "it does not say how to reach the server, because that holds a secret: `lock --verify` has to be told\n";
+        told += "the lock does not record the server, because its command or URL contains a secret: pass the server to `lock --verify`\n";
     }
     output::show(&told)?;
     Ok(Exit::Passed)
@@ -110,7 +112,7 @@ fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
 /// Shows how the server differs from an earlier lock, before that is overwritten.
 ///
 /// # Errors
-/// It keeps less than it promised, and nobody said that this is meant.
+/// The contract is no longer kept, and --update is not given.
 fn tell_changes(arguments: &Arguments, promised: &Contracts, taken: &Contracts) -> Result<(), Failure> {
     let shown = arguments.output.display().to_string();
     let name = arguments.name();
@@ -121,22 +123,22 @@ fn tell_changes(arguments: &Arguments, promised: &Contracts, taken: &Contracts) 
     }
     let lost: Vec<&str> = promised.keys().filter(|key| !taken.contains_key(*key)).map(String::as_str).collect();
     let reason = match (found.reaches(ChangeLevel::Breaking), lost.as_slice()) {
-        (true, _) => "the server breaks what it promises".to_owned(),
+        (true, _) => "the server has breaking changes".to_owned(),
         (false, []) => return Ok(()),
-        (false, lost) => format!("it would no longer hold {}", lost.join(", ")),
+        (false, lost) => format!("it would lose {}", lost.join(", ")),
     };
     if arguments.update {
         return Ok(());
     }
-    let diagnostic = Diagnostic::error("lock-broken", format!("{shown} is left as it is: {reason}"));
-    Err(Failure::new(Exit::Failed, diagnostic.hint("`mcproof lock --update` writes it all the same")))
+    let diagnostic = Diagnostic::error("lock-broken", format!("{shown} was not modified: {reason}"));
+    Err(Failure::new(Exit::Failed, diagnostic.hint("write it anyway with `mcproof lock --update`")))
 }
 
 fn verify(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     let path = &arguments.output;
     let shown = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|error| {
-        Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")).hint("`mcproof lock TARGET` writes it")
+        Failure::bad_input("cannot-read", format!("cannot read {shown}: {error}")).hint("create it with `mcproof lock TARGET`")
     })?;
     let lock = contracts::read_lock(path, &text)?;
     let identity = arguments.clients.identity.as_deref();
@@ -146,17 +148,18 @@ fn verify(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
         promised.retain(|key, _| wanted.contains(key));
     }
     if promised.is_empty() {
-        let whom = identity.map_or("nobody in particular".to_owned(), |identity| format!("`{identity}`"));
-        return Err(Failure::bad_input("nothing-locked", format!("{shown} holds no such contract, for {whom}"))
+        let whom = identity.map_or("no identity".to_owned(), |identity| format!("`{identity}`"));
+        return Err(Failure::bad_input("nothing-locked", format!("{shown} has no matching contract for {whom}"))
             .hint("lock it first, with the same --as and --identity"));
     }
     let visitors = visitors_of(&promised)?;
     let (resolved, name) = arguments.resolve(lock.target.as_ref(), &shown, &text)?;
     let resolved = resolved.judged(arguments.strict);
-    let Taken { contracts: taken, transport } = match contracts::take(&resolved, &visitors, identity, Effort::Again, watching)? {
-        Ok(taken) => taken,
-        Err(exit) => return Ok(exit),
-    };
+    let CapturedContracts { contracts: taken, transport } =
+        match contracts::take(&resolved, &visitors, identity, CaptureExtent::Again, watching)? {
+            Ok(taken) => taken,
+            Err(exit) => return Ok(exit),
+        };
     let unseen = out_of_reach(&mut promised, transport);
     let old = Side { name: &shown, contracts: &promised, extent: Extent::Whole };
     let mut found = diff(old, Side { name: &name, contracts: &taken, extent: Extent::Whole });
@@ -187,7 +190,7 @@ fn place_of_target(lock: &str, text: &str) -> Place {
 pub(super) fn out_of_reach(contracts: &mut Contracts, transport: TransportKind) -> Vec<String> {
     let is_reached =
         |key: &String| transport != TransportKind::Sse || Visitor::of_key(key).is_ok_and(|(visitor, _)| visitor.era == Era::Legacy);
-    let unseen = contracts.keys().filter(|key| !is_reached(key)).map(|key| format!("HTTP+SSE shows nothing of `{key}`")).collect();
+    let unseen = contracts.keys().filter(|key| !is_reached(key)).map(|key| format!("`{key}` is not reachable over HTTP+SSE")).collect();
     contracts.retain(|key, _| is_reached(key));
     unseen
 }
@@ -271,7 +274,7 @@ impl Arguments {
             Some(locked) if !self.names_a_server() => locked,
             _ => {
                 let resolved = self.server.resolve(self.target.as_slice(), Words::Name);
-                let hint = format!("{lock} does not say how to reach the server: give a URL, or a command after `--`");
+                let hint = format!("{lock} does not record the server: pass a URL, or a command after `--`");
                 let resolved = if self.names_a_server() { resolved } else { resolved.map_err(|failure| failure.hint(hint)) };
                 return Ok((resolved?, self.name()));
             }
@@ -288,8 +291,8 @@ impl Arguments {
         for wanted in locked.variables.iter().filter(|wanted| !server.env.iter().any(|(known, _)| known == *wanted)) {
             // A variable of our own environment is the server's as well.
             if settings::variable(wanted).is_none() {
-                return Err(Failure::bad_input("variable-missing", format!("{lock} was written with the variable `{wanted}` set"))
-                    .hint(format!("set it, or give it: -e {wanted}=…")));
+                return Err(Failure::bad_input("variable-missing", format!("{lock} requires the variable `{wanted}`, which is not set"))
+                    .hint(format!("set it, or pass -e {wanted}=…")));
             }
         }
         server.cwd = server.cwd.or_else(|| locked.folder.as_ref().map(PathBuf::from));

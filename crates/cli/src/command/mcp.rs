@@ -1,10 +1,10 @@
-//! `mcproof mcp`: the verbs of the command line as an MCP server, so that a coding agent can test the server that it writes.
+//! `mcproof mcp`: the commands as an MCP server, for coding agents that test the server that they write.
 
-mod answer;
 mod job;
 mod journal;
 mod limits;
 mod server;
+mod tool_output;
 mod tools;
 
 use crate::conversation::{self, Interrupts};
@@ -18,12 +18,12 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use server::Server;
 use std::io::ErrorKind;
 
-/// Serve these commands to a coding agent, as an MCP server over stdio
+/// Serve these commands to coding agents, as an MCP server over stdio
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example, as .mcp.json has it:
+#[command(after_help = "Example for .mcp.json:
   { \"mcpServers\": { \"mcproof\": { \"command\": \"mcproof\", \"args\": [\"mcp\"] } } }
 
-An agent that reads what strangers wrote is kept to this project by
+To restrict an agent that reads untrusted content to this project, use
   \"args\": [\"mcp\", \"--folder\", \".\", \"--allow-command\", \"node server.js*\"]")]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let limits = arguments.limits.limits()?;
-    let binary = settings::own_binary().ok_or_else(|| Failure::bad_input("no-binary", "the system does not tell where mcproof lies"))?;
+    let binary = settings::own_binary().ok_or_else(|| Failure::bad_input("no-binary", "cannot find the mcproof executable"))?;
     conversation::run(async {
         let mut interrupts = Interrupts::new()?;
         let mut stopped = None;
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         match served {
             // A client that is gone has ended us, as clients do.
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                Err(Failure::new(Exit::Failed, Diagnostic::error("transport-failed", format!("the pipe to the client broke: {error}"))))
+                Err(Failure::new(Exit::Failed, Diagnostic::error("transport-failed", format!("connection to the client failed: {error}"))))
             }
             _ => Ok(stopped.unwrap_or(Exit::Passed)),
         }

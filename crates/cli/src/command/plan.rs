@@ -1,4 +1,4 @@
-//! `mcproof plan`: what `mcproof test` would run, without running it.
+//! `mcproof plan`: lists the tests that `mcproof test` would run.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -9,9 +9,9 @@ use crate::{output, settings};
 use mcproof_client::Tls;
 use mcproof_suite::run::FILTER_HELP;
 
-/// Show which tests would run
+/// List the tests that would run
 ///
-/// Takes the paths and the selection flags of `mcproof test`; starts no server.
+/// Accepts the paths and selection flags of `mcproof test`. Starts no server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = FILTER_HELP)]
 pub(crate) struct Arguments {
@@ -19,8 +19,8 @@ pub(crate) struct Arguments {
     suites: SuiteArgs,
     #[command(flatten)]
     selection: SelectionArgs,
-    /// One JSON document on stdout
-    #[arg(long)]
+    /// Print one JSON document
+    #[arg(long, help_heading = "Output")]
     json: bool,
 }
 

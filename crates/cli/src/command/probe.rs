@@ -1,4 +1,4 @@
-//! `mcproof probe TARGET`: whether a server works, in one line and one exit code.
+//! `mcproof probe TARGET`: the health of a server, as one line and one exit code.
 
 mod replay;
 
@@ -19,41 +19,40 @@ use std::time::Duration;
 /// How long `--retry` goes on.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// See whether a server works, and how long each part takes: one line, one exit code
+/// Probe a server once and print its health and latency
 ///
-/// Reaches the server, shakes hands and lists its tools, as a client does that comes for the first time. Phases that were not
-/// reached are left out. A certificate that is about to expire is a warning.
+/// Connects, performs the handshake and lists the tools, as a new client does, and prints one line with the duration of each phase.
+/// Phases that were not reached are omitted. A certificate that is about to expire is a warning.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof probe https://mcp.example.com/mcp
-  mcproof probe https://mcp.example.com/mcp --deadline 2m         after a deployment: wait until it works
+  mcproof probe https://mcp.example.com/mcp --deadline 2m         after a deployment: wait until healthy
   mcproof probe https://mcp.example.com/mcp --min-days 21 --lock mcproof.lock --json
   mcproof probe -- node server.js
-  mcproof probe --replay evidence.json                            what an incident of `mcproof watch` shows
+  mcproof probe --replay evidence.json                            from an incident of `mcproof watch`
   mcproof probe 'http://127.0.0.1:${port}/mcp' -e PORT='${port}' -- node server.js")]
 pub(crate) struct Arguments {
     /// URL, or name of a server in .mcp.json; a command comes last, after `--`
     ///
-    /// A command beside a URL starts the server that listens there; `${port}` in both, and in -e, is a free port.
+    /// With a URL and a command, the command starts the server at the URL, and `${port}` in both, and in -e, is a free port.
     target: Option<String>,
-    /// Try again, with growing delays, until the server is healthy or the deadline has passed
+    /// Retry with increasing delays until the server is healthy or --deadline has passed
     #[arg(long)]
     retry: bool,
-    /// How long --retry goes on [default: 60s]; implies it
-    #[arg(long, value_name = "TIME", value_parser = duration::with_unit)]
+    /// Time limit of --retry, which it implies [default: 60s]
+    #[arg(long, value_name = "DURATION", value_parser = duration::with_unit)]
     deadline: Option<Duration>,
-    /// Fail if the certificate is valid for fewer days
+    /// Fail if the certificate expires in fewer days
     #[arg(long, value_name = "DAYS")]
     min_days: Option<u32>,
-    /// Compare what the server promises with this lock, as the kind of client that the lock is for: breaking changes are a
-    /// failure, others a warning
+    /// Compare the contract with this lock: breaking changes fail, others are warnings
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
-    /// Judge a saved probe again, without the server: what --trace wrote, or the evidence of an incident
+    /// Judge a saved probe without the server: the output of --trace, or the evidence of an incident
     #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "retry", "deadline", "min_days", "lock", "command", "server_url", "server", "strict"])]
     replay: Option<PathBuf>,
-    /// Print all that is known as JSON; `mcproof schema probe` prints its schema
-    #[arg(long)]
+    /// Print the result as JSON; see `mcproof schema probe`
+    #[arg(long, help_heading = "Output")]
     json: bool,
     #[command(flatten)]
     strict: StrictArgs,
@@ -107,11 +106,11 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
 fn promise(path: &Path, resolved: &Resolved) -> Result<Promise, Failure> {
     let shown = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")).hint("`mcproof lock TARGET` writes it")
+        Failure::bad_input("cannot-read", format!("cannot read {shown}: {error}")).hint("create it with `mcproof lock TARGET`")
     })?;
     let lock = contracts::read_lock(path, &text)?;
     Promise::choose(&shown, &lock, &resolved.target, resolved.options.era).ok_or_else(|| {
-        let failure = Failure::bad_input("nothing-locked", format!("{shown} holds no contract for this transport and era"));
+        let failure = Failure::bad_input("nothing-locked", format!("{shown} has no contract for this transport and era"));
         failure.hint("lock it first, with the same --transport and --era")
     })
 }
@@ -119,8 +118,8 @@ fn promise(path: &Path, resolved: &Resolved) -> Result<Promise, Failure> {
 impl Arguments {
     fn plan(&self, resolved: &Resolved) -> Result<ProbePlan, Failure> {
         if self.min_days.is_some() && !resolved.target.is_over_tls() {
-            let failure = Failure::bad_input("no-certificate", "--min-days needs an https:// URL: nothing else has a certificate");
-            return Err(failure.hint("leave it out"));
+            let failure = Failure::bad_input("no-certificate", "--min-days requires an https:// URL");
+            return Err(failure.hint("omit --min-days"));
         }
         let name = match (&self.target, &self.server.server, &resolved.target) {
             (Some(name), _, _) | (None, Some(name), _) => name.clone(),

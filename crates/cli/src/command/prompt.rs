@@ -11,14 +11,14 @@ use crate::target::Words;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "mcproof prompt TARGET NAME [KEY=VALUE]... [FLAGS]\n       mcproof prompt NAME [KEY=VALUE]... [FLAGS] -- COMMAND [ARGUMENT]...",
+    override_usage = "mcproof prompt [OPTIONS] TARGET NAME [KEY=VALUE]...\n       mcproof prompt [OPTIONS] NAME [KEY=VALUE]... -- COMMAND [ARGUMENT]...",
     after_help = "Examples:
   mcproof prompt http://127.0.0.1:3000/mcp greet name=Ada
   mcproof prompt greet name=Ada -- python server.py
 "
 )]
 pub(crate) struct Arguments {
-    /// The server (URL or name), unless a command follows after `--`; then the prompt and its arguments
+    /// URL or name of the server, unless a command follows `--`; then the prompt and its arguments
     #[arg(value_name = "TARGET NAME KEY=VALUE", required = true, num_args = 1..)]
     words: Vec<String>,
     #[command(flatten)]
@@ -36,8 +36,8 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     printer.settle((|| {
         let (target, rest) = arguments.shared.part(&arguments.words);
         let Some((name, given)) = rest.split_first() else {
-            return Err(Failure::bad_input("bad-arguments", "no prompt is named")
-                .hint("mcproof prompt TARGET NAME key=value, or with a command: mcproof prompt NAME key=value -- COMMAND"));
+            return Err(Failure::bad_input("bad-arguments", "missing prompt name")
+                .hint("usage: mcproof prompt TARGET NAME key=value, or mcproof prompt NAME key=value -- COMMAND"));
         };
         let given = arguments::to_strings(&arguments::parse(given)?);
         let mut request = Request::new("prompts/get").with("name", name.as_str());

@@ -10,14 +10,14 @@ use crate::target::Words;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "mcproof read TARGET URI [FLAGS]\n       mcproof read URI [FLAGS] -- COMMAND [ARGUMENT]...",
+    override_usage = "mcproof read [OPTIONS] TARGET URI\n       mcproof read [OPTIONS] URI -- COMMAND [ARGUMENT]...",
     after_help = "Examples:
   mcproof read http://127.0.0.1:3000/mcp issues://1
   mcproof read issues://1 -- mcproof demo tracker
 "
 )]
 pub(crate) struct Arguments {
-    /// The server (URL or name), unless a command follows after `--`; then the URI of the resource
+    /// URL or name of the server, unless a command follows `--`; then the URI of the resource
     #[arg(value_names = ["TARGET", "URI"], required = true, num_args = 1..=2)]
     words: Vec<String>,
     #[command(flatten)]
@@ -35,8 +35,9 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     printer.settle((|| {
         let (target, rest) = arguments.shared.part(&arguments.words);
         let [uri] = rest else {
-            return Err(Failure::bad_input("bad-arguments", "one URI is needed")
-                .hint("mcproof read TARGET URI, or with a command: mcproof read URI -- COMMAND"));
+            return Err(
+                Failure::bad_input("bad-arguments", "missing URI").hint("usage: mcproof read TARGET URI, or mcproof read URI -- COMMAND")
+            );
         };
         let resolved = arguments.shared.target.resolve(target, Words::Name)?;
         one_shot::run(&resolved, &Request::new("resources/read").with("uri", uri.as_str()), &printer, watching)

@@ -1,4 +1,4 @@
-//! `mcproof review`: looks at snapshots that wait, one after the other, and keeps or drops them.
+//! `mcproof review`: accepts or rejects pending snapshots, one by one.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -11,18 +11,18 @@ use mcproof_suite::run::snapshot::{self, Pending};
 use std::io::{self, BufRead};
 use std::path::PathBuf;
 
-/// Look at snapshots that are new or differ, and accept or reject them
+/// Review new and changed snapshots
 ///
-/// On a terminal it asks for each one. Elsewhere it lists them, and exits with 1 if any waits.
+/// On a terminal, prompts to accept or reject each snapshot. Otherwise, lists the snapshots and exits with 1 if any is pending.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Suite files, or folders to search for them
+    /// Suite files, or directories to search for them
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
-    /// Accept all of them
+    /// Accept all snapshots
     #[arg(long, conflicts_with = "reject")]
     accept: bool,
-    /// Reject all of them
+    /// Reject all snapshots
     #[arg(long)]
     reject: bool,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     permit(arguments, &suites)?;
     let waiting = snapshot::waiting(&suites).map_err(|reason| Failure::bad_input("snapshot-unusable", reason))?;
     if waiting.is_empty() {
-        output::show("no snapshot waits for a review\n")?;
+        output::show("no snapshots to review\n")?;
         return Ok(Exit::Passed);
     }
     let decide: &mut dyn FnMut(&Pending) -> io::Result<Decision> = match (arguments.accept, arguments.reject) {
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         }
     }
     let left = total - accepted - rejected;
-    output::show(&format!("{accepted} accepted, {rejected} rejected, {left} waiting\n"))?;
+    output::show(&format!("{accepted} accepted, {rejected} rejected, {left} pending\n"))?;
     Ok(if left == 0 { Exit::Passed } else { Exit::Failed })
 }
 
@@ -87,8 +87,8 @@ fn permit(arguments: &Arguments, suites: &[PathBuf]) -> Result<(), Failure> {
 fn describe(pending: &Pending) -> Diagnostic {
     let file = pending.file.display();
     let message = match pending.reviewed {
-        Some(_) => format!("the snapshot {file} would change"),
-        None => format!("the snapshot {file} is new"),
+        Some(_) => format!("snapshot {file} differs"),
+        None => format!("snapshot {file} is new"),
     };
     let actual = serde_json::to_string_pretty(&pending.now).ok();
     let differences = pending.differences();
@@ -96,7 +96,7 @@ fn describe(pending: &Pending) -> Diagnostic {
     Diagnostic { differences, actual, ..diagnostic }
 }
 
-/// Asks until the answer is one. The end of the input ends the review.
+/// Prompts until the input is valid. The end of the input ends the review.
 fn ask(input: &mut dyn BufRead) -> io::Result<Decision> {
     loop {
         output::talk("[a]ccept, [r]eject, [s]kip, [q]uit? ");

@@ -1,4 +1,4 @@
-//! `mcproof schema`: the JSON Schemas of what mcproof reads and writes, generated from the code.
+//! `mcproof schema`: the JSON Schemas of input and output formats, generated from the code.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -7,16 +7,17 @@ use mcproof_record::schema;
 use mcproof_suite::schema::suite_schema;
 use mcproof_watch::config::config_schema;
 
-/// Print a JSON Schema
+/// Print the JSON Schema of a file format or output
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof schema > suite.schema.json
-and as the first line of a suite, for editors with a YAML language server:
+
+First line of a suite, for editors with a YAML language server:
   # yaml-language-server: $schema=suite.schema.json
 ")]
 pub(crate) struct Arguments {
-    /// Of what
-    #[arg(value_name = "WHAT", default_value = "suite")]
+    /// Format to describe
+    #[arg(value_name = "FORMAT", default_value = "suite")]
     what: What,
 }
 
@@ -24,23 +25,23 @@ pub(crate) struct Arguments {
 enum What {
     /// Suite files, `*.mcproof.yaml`
     Suite,
-    /// The lines that `--reporter json` writes
+    /// Lines of `--reporter json`
     Events,
-    /// The lines of the file that `audit` and `--audit` name
+    /// Lines of the audit file, from `audit` or `--audit`
     Audit,
-    /// The document that `check --json` and `check --trace` write
+    /// Output of `check --json` and `check --trace`
     Check,
-    /// The file of accepted findings that `check --baseline` names
+    /// Accepted findings, for `check --baseline`
     Baseline,
     /// mcproof.lock
     Lock,
-    /// What `diff --json` and `lock --verify --json` print
+    /// Output of `diff --json` and `lock --verify --json`
     Diff,
-    /// What `probe --json` prints
+    /// Output of `probe --json`
     Probe,
-    /// The configuration of `mcproof watch`
+    /// Configuration of `mcproof watch`
     Watch,
-    /// The messages of `mcproof drive`
+    /// Messages of `mcproof drive`
     Drive,
 }
 

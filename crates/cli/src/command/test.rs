@@ -1,4 +1,4 @@
-//! `mcproof test`: runs suites and reports.
+//! `mcproof test`: runs suites and reports the results.
 
 mod watch;
 
@@ -30,9 +30,9 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 use url::Url;
 
-/// Run suites over the real wire
+/// Run test suites
 ///
-/// Each test runs once for each transport that its suite declares, on a server of its own.
+/// Each test runs once for each transport that its suite declares, with a separate server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n{FILTER_HELP}"))]
 pub(crate) struct Arguments {
@@ -40,42 +40,42 @@ pub(crate) struct Arguments {
     typed: Typed,
     #[command(flatten)]
     suites: SuiteArgs,
-    /// The protocol era to speak, in place of what the suite says
-    #[arg(long, alias = "protocol-era", value_name = "auto|legacy|modern")]
+    /// Protocol era, overriding the suite: auto, legacy or modern
+    #[arg(long, alias = "protocol-era", value_name = "ERA", hide_short_help = true, help_heading = "Connection")]
     era: Option<EraChoice>,
-    /// The protocol revision to offer, and no other
-    #[arg(long, value_name = "VERSION")]
+    /// Offer only this protocol revision, overriding the suite
+    #[arg(long, value_name = "REVISION", hide_short_help = true, help_heading = "Connection")]
     protocol_version: Option<String>,
-    /// Tests at the same time [default: as many as there are cores]; with 1, no server starts before the last one has ended
+    /// Number of tests to run in parallel [default: number of cores]; with 1, servers never overlap
     // Counted where it is needed: other commands are built from this grammar, too, and to count takes 25 files.
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Execution")]
     jobs: Option<u16>,
-    /// Start no further test after the first failure, or after N of them
-    #[arg(short = 'x', long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    /// Stop after the first failure, or after N failures
+    #[arg(short = 'x', long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1", help_heading = "Execution")]
     fail_fast: Option<NonZeroU32>,
-    /// Start the server of a test when its turn comes, not while the tests before it still run
-    #[arg(long)]
+    /// Start each server only when its test starts, instead of ahead of time
+    #[arg(long, hide_short_help = true, help_heading = "Execution")]
     no_warm_start: bool,
-    /// Run again when a suite, or a file below its folder that .gitignore does not exclude, has changed
-    #[arg(long, conflicts_with = "json")]
+    /// Run again when a suite changes, or a file below its directory that .gitignore does not exclude
+    #[arg(long, conflicts_with = "json", help_heading = "Execution")]
     watch: bool,
-    /// How to start servers: from this shell, or as a desktop host does
-    #[arg(long, value_name = "STYLE", default_value = "shell", hide_default_value = true)]
+    /// Start servers with the environment of this shell, or with that of a desktop host
+    #[arg(long, value_name = "STYLE", default_value = "shell", hide_default_value = true, hide_short_help = true, help_heading = "Target")]
     launch: host::Style,
-    /// Time that each request may take, in place of the suite's
-    #[arg(long, value_name = "DURATION", value_parser = duration::with_unit)]
+    /// Timeout of each request, overriding the suite
+    #[arg(long, value_name = "DURATION", value_parser = duration::with_unit, help_heading = "Connection")]
     timeout: Option<Duration>,
-    /// Time from the start of a server until its handshake is answered, in place of the suite's
-    #[arg(long, value_name = "DURATION", value_parser = duration::with_unit)]
+    /// Timeout of a server's start and handshake, overriding the suite
+    #[arg(long, value_name = "DURATION", value_parser = duration::with_unit, hide_short_help = true, help_heading = "Connection")]
     connect_timeout: Option<Duration>,
-    /// Write every request with arguments, result and verdict to this file, one JSON line each, in place of the suites' `audit`
-    #[arg(long, value_name = "FILE")]
+    /// Append each request with its arguments, result and verdict to this file, as JSON lines, overriding `audit` of the suites
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = "Output")]
     audit: Option<PathBuf>,
-    /// Take what comes as the new snapshots, without a review
-    #[arg(long)]
+    /// Accept all new and changed snapshots without review
+    #[arg(long, help_heading = "Execution")]
     update_snapshots: bool,
-    /// Also tell which tools, arguments, error paths, prompts and resources of the servers no test used
-    #[arg(long)]
+    /// Report the tools, arguments, error paths, prompts and resources that no test used
+    #[arg(long, help_heading = "Reports")]
     coverage: bool,
     #[command(flatten)]
     reports: ReporterArgs,
@@ -89,7 +89,7 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  mcproof test                                  all suites below this folder
+  mcproof test                                  all suites below this directory
   mcproof test shop.mcproof.yaml --transport stdio
   mcproof test shop.mcproof.yaml::'an unknown tool fails'
   mcproof test -E 'tag(smoke) & !name(/slow/)'
@@ -124,7 +124,7 @@ struct Given {
 }
 
 impl Arguments {
-    /// Reads the suites anew. Nothing comes of suites with mistakes, which are told.
+    /// Reads the suites again. Returns nothing if they have errors, which are printed.
     fn plan(&self, given: &Given, scope: Scope) -> Result<Option<Plan>, Failure> {
         self.plan_of(self.read(given)?, scope)
     }
@@ -215,8 +215,8 @@ impl Arguments {
             Some(exit) => exit,
             // Tests that were all left out prove nothing.
             None if counts == (Counts { skipped: counts.skipped, ..Counts::default() }) && counts.skipped > 0 => {
-                let diagnostic = Diagnostic::error("nothing-tested", "every test was skipped, so that nothing was tested");
-                printing::tell(&Failure::new(Exit::NothingSelected, diagnostic.hint("look at the reasons above, and at `skip_if`")));
+                let diagnostic = Diagnostic::error("nothing-tested", "all tests were skipped, so nothing was tested");
+                printing::report(&Failure::new(Exit::NothingSelected, diagnostic.hint("see the reasons above, and `skip_if`")));
                 Exit::NothingSelected
             }
             None if counts.failed == 0 && counts.cancelled == 0 => match written {
@@ -230,7 +230,7 @@ impl Arguments {
     }
 }
 
-/// Whether a command of a suite failed: then no server may have been asked, and none is out of reach.
+/// Whether a command of a suite failed: then possibly no server was used, and none is unreachable.
 fn has_failed_by_itself(summary: &Summary) -> bool {
     let codes = summary.outcomes.values().flat_map(|outcome| &outcome.diagnostics).map(|diagnostic| diagnostic.code.as_str());
     codes.into_iter().any(|code| matches!(code, "command-failed" | "command-not-started" | "command-timeout"))
@@ -240,7 +240,7 @@ fn needs_port(binding: &Binding) -> bool {
     binding.url.as_ref().is_some_and(|url| url.contains("${port}"))
 }
 
-/// Runs, and tells the reporters. One that can no longer write does not end the run.
+/// Runs the tests and sends events to the reporters. A failed reporter does not end the run.
 async fn report(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()>, mut reporters: Reporters) -> (Summary, Written) {
     let summary = run::run(plan, options, stop, &mut |event: &Event| reporters.event(event)).await;
     (summary, reporters.close())

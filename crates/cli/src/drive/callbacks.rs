@@ -1,9 +1,9 @@
-//! What servers ask and only the driver can answer. Knows MCP's three questions by their names, and no session.
+//! Server requests that the test library handles: elicitation, sampling and roots. Knows no session.
 
 use super::envelope;
+use super::error::DriveError;
 use super::outlet::Outlet;
 use super::redaction::Redaction;
-use super::trouble::Trouble;
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{Answers, Callback, Consulted, Elicitation, Sampling};
 use mcproof_record::drive::{AskedOfDriver, DriveAnswers};
@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 const INTERNAL_ERROR: i64 = -32603;
 
-/// The questions that the driver was asked. Clones share them.
+/// The server requests that were sent to the driver. Clones share them.
 #[derive(Clone)]
 pub(super) struct Callbacks(Arc<Inner>);
 
@@ -45,7 +45,7 @@ impl Callbacks {
         redaction: &Redaction,
         answers: &DriveAnswers,
         patience: Duration,
-    ) -> Result<Answers, Trouble> {
+    ) -> Result<Answers, DriveError> {
         let is_callback = |answer: &Option<Value>| answer.as_ref().and_then(Value::as_str) == Some("callback");
         let told = |answer: &Option<Value>| answer.clone().filter(|_| !is_callback(answer));
         let DriveAnswers { roots, elicitation, sampling } = answers;
@@ -80,17 +80,17 @@ impl Callbacks {
         self.0.outlet.send(envelope::request(&id, "session/ask", &question));
         let outcome = tokio::time::timeout(patience, answer).await;
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        let silent = || RpcError { code: INTERNAL_ERROR, message: format!("the test gave no answer to {}", question.method), data: None };
+        let silent = || RpcError { code: INTERNAL_ERROR, message: format!("the test sent no response to {}", question.method), data: None };
         outcome.ok().and_then(Result::ok).unwrap_or_else(|| Err(silent()))
     }
 }
 
-fn read_roots(value: Value) -> Result<Vec<String>, Trouble> {
+fn read_roots(value: Value) -> Result<Vec<String>, DriveError> {
     let uris = value.as_array().and_then(|uris| uris.iter().map(|uri| uri.as_str().map(str::to_owned)).collect());
     uris.ok_or_else(|| wrong("roots", "a list of URIs"))
 }
 
-fn read_elicitation(value: Value) -> Result<Elicitation, Trouble> {
+fn read_elicitation(value: Value) -> Result<Elicitation, DriveError> {
     match value {
         Value::Object(values) => Ok(Elicitation::Accept(values)),
         Value::String(word) if word == "accept" => Ok(Elicitation::Accept(Map::new())),
@@ -100,7 +100,7 @@ fn read_elicitation(value: Value) -> Result<Elicitation, Trouble> {
     }
 }
 
-fn read_sampling(value: Value) -> Result<Sampling, Trouble> {
+fn read_sampling(value: Value) -> Result<Sampling, DriveError> {
     match value {
         Value::String(word) if word == "reject" => Ok(Sampling::Reject),
         Value::String(text) => Ok(Sampling::Text(text)),
@@ -109,6 +109,6 @@ fn read_sampling(value: Value) -> Result<Sampling, Trouble> {
     }
 }
 
-fn wrong(name: &str, expected: &str) -> Trouble {
-    Trouble::bad("bad-answers", format!("`answers.{name}` has to be {expected}, or `callback`"))
+fn wrong(name: &str, expected: &str) -> DriveError {
+    DriveError::bad("bad-answers", format!("`answers.{name}` must be {expected}, or `callback`"))
 }

@@ -1,5 +1,5 @@
-//! A drive in the process of its driver, for servers that live there as well: the lines are those of the pipe, and a turn does all
-//! that can be done without waiting. It waits for nothing itself, so whoever holds it comes again. Knows no sockets.
+//! A driver inside the process of the test library, for servers in that process: the lines are those of the pipe, and a turn does all
+//! work that needs no waiting. It never waits, so its owner must call it again. Knows no sockets.
 
 use super::outlet::Outlet;
 use super::{Drive, targets::Targets};
@@ -37,7 +37,7 @@ impl Embedded {
         let idle = Arc::new(Idle::default());
         let told = Arc::clone(&idle);
         let runtime = Builder::new_current_thread().enable_time().on_thread_park(move || told.tell()).build();
-        let runtime = runtime.map_err(|error| format!("the system gives no resources: {error}"))?;
+        let runtime = runtime.map_err(|error| format!("cannot start the async runtime: {error}"))?;
         let drive = Drive { passing: Some(RefCell::default()), ..Drive::new(Outlet::kept(), Targets::relays_only()) };
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&woken));
@@ -120,10 +120,10 @@ impl Wake for Woken {
 
 /// Whether a runtime has nothing left to do but wait.
 #[derive(Default)]
-struct Idle(Mutex<State>);
+struct Idle(Mutex<IdleState>);
 
 #[derive(Default)]
-struct State {
+struct IdleState {
     is_reached: bool,
     waiting: Option<Waker>,
 }

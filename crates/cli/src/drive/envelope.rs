@@ -1,4 +1,4 @@
-//! The lines of a driver as JSON-RPC messages, and the lines that it gets. Knows no methods.
+//! Converts between lines of the driver protocol and JSON-RPC messages. Knows no methods.
 
 use mcproof_client::jsonrpc::RpcError;
 use serde::{Deserialize, Serialize};
@@ -67,23 +67,23 @@ pub(super) fn read(line: &[u8]) -> Incoming<'_> {
     let wrong = |code, id, message: String| Incoming::Wrong { id, code, message };
     let line = match std::str::from_utf8(line) {
         Ok(line) => line,
-        Err(error) => return wrong(PARSE_ERROR, Value::Null, format!("the line is no JSON: {error}")),
+        Err(error) => return wrong(PARSE_ERROR, Value::Null, format!("line is not valid JSON: {error}")),
     };
     let envelope: Envelope<'_> = match serde_json::from_str(line) {
         Ok(envelope) => envelope,
         Err(error) => {
             return match serde_json::from_str::<serde::de::IgnoredAny>(line) {
-                Ok(_) => wrong(INVALID_REQUEST, Value::Null, format!("the line is JSON, but no JSON-RPC message: {error}")),
-                Err(_) => wrong(PARSE_ERROR, Value::Null, format!("the line is no JSON: {error}")),
+                Ok(_) => wrong(INVALID_REQUEST, Value::Null, format!("line is not a JSON-RPC message: {error}")),
+                Err(_) => wrong(PARSE_ERROR, Value::Null, format!("line is not valid JSON: {error}")),
             };
         }
     };
     let Envelope { jsonrpc, id, method, params, result, error } = envelope;
     if !matches!(id, None | Some(Value::String(_) | Value::Number(_))) {
-        return wrong(INVALID_REQUEST, Value::Null, "an id is a string or a number".into());
+        return wrong(INVALID_REQUEST, Value::Null, "id must be a string or a number".into());
     }
     if jsonrpc.is_none_or(|Text(version)| version != "2.0") {
-        return wrong(INVALID_REQUEST, id.unwrap_or_default(), "`jsonrpc` has to be \"2.0\"".into());
+        return wrong(INVALID_REQUEST, id.unwrap_or_default(), "`jsonrpc` must be \"2.0\"".into());
     }
     let params = params.map_or("{}", RawValue::get);
     match (method.map(|Text(method)| method), id, error) {
@@ -93,11 +93,11 @@ pub(super) fn read(line: &[u8]) -> Incoming<'_> {
         (None, Some(Value::String(id)), Some(Refusal { code, message, data })) => {
             Incoming::Response { id, answer: Err(RpcError { code, message, data }) }
         }
-        (None, id, _) => wrong(INVALID_REQUEST, id.unwrap_or_default(), "the message has no `method`".into()),
+        (None, id, _) => wrong(INVALID_REQUEST, id.unwrap_or_default(), "message has no `method`".into()),
     }
 }
 
-/// The line of an answer.
+/// The line of a response.
 pub(super) fn result(id: &Value, result: &impl Serialize) -> Vec<u8> {
     line(&["\"id\":", &id.to_string(), ",\"result\":"], result)
 }

@@ -1,8 +1,8 @@
-//! What a driver holds against the expectations of its tests: values, transcripts, snapshots, contracts, rules. Asks servers only
-//! where a contract or a check is wanted.
+//! Driver methods that compare values, transcripts, snapshots, contracts and rules with expectations. Sends requests to servers only for
+//! contracts and checks.
 
+use super::error::DriveError;
 use super::targets::duration;
-use super::trouble::Trouble;
 use super::{Context, Drive};
 use crate::command::unknown_rule;
 use crate::contracts::{self, Saved};
@@ -25,14 +25,14 @@ use serde_json::Value;
 use std::path::Path;
 
 impl Drive {
-    pub(super) async fn transcript(&self, params: TranscriptParams) -> Result<TranscriptResult, Trouble> {
+    pub(super) async fn transcript(&self, params: TranscriptParams) -> Result<TranscriptResult, DriveError> {
         let (tap, faults) = match (&params.session, &params.server) {
             (Some(session), None) => {
                 let seat = self.seat_or_past(session)?;
                 (seat.tap.clone(), seat.faults().await)
             }
             (None, Some(server)) => (self.servers.tap(server)?, Vec::new()),
-            _ => return Err(Trouble::bad("bad-params", "either `session` or `server` has to be there")),
+            _ => return Err(DriveError::bad("bad-params", "`session` or `server` is required, but not both")),
         };
         let mut transcript = tap.transcript();
         if let Some(since) = params.since {
@@ -52,16 +52,16 @@ impl Drive {
         diagnostic::render_frames(&transcript.frames, &self.style.get())
     }
 
-    pub(super) fn expect(&self, params: ExpectParams) -> Result<Expected, Trouble> {
+    pub(super) fn expect(&self, params: ExpectParams) -> Result<Expected, DriveError> {
         let payload = match (params.value, &params.result) {
             (Some(value), None) => Payload::of(value),
             (None, Some(result)) => Payload::from_call_result(result),
             // An absent value and `null` look alike.
             (None, None) => Payload::of(Value::Null),
-            _ => return Err(Trouble::bad("bad-params", "either `value` or `result` has to be there")),
+            _ => return Err(DriveError::bad("bad-params", "`value` or `result` is required, but not both")),
         };
         let what = params.what.as_deref().unwrap_or("answer");
-        let found = judge::expect(&params.expectation, &payload, what, params.vars.as_ref()).map_err(Trouble::bad_input)?;
+        let found = judge::expect(&params.expectation, &payload, what, params.vars.as_ref()).map_err(DriveError::bad_input)?;
         let Some(found) = found else {
             return Ok(Expected { ok: true, differences: Vec::new(), diagnostic: None, text: None });
         };
@@ -71,19 +71,19 @@ impl Drive {
             found.evidence = Some(diagnosis::evidence(&transcript, params.frame.map(FrameId)));
         }
         if found.hint.is_none() && found.differences.iter().any(|difference| difference.actual.contains(REDACTED)) {
-            found.hint = Some("a secret is redacted in what the server said: open the session with `show_secrets` to compare it".into());
+            found.hint = Some("a secret is redacted in the response: open the session with `show_secrets` to compare it".into());
         }
         let text = diagnostic::render(&found, &self.style.get());
         Ok(Expected { ok: false, differences: found.differences.clone(), diagnostic: Some(found), text: Some(text) })
     }
 
-    pub(super) fn snapshot(&self, params: SnapshotParams) -> Result<SnapshotResult, Trouble> {
-        let rules = redactions(&params.redact).map_err(Trouble::bad_input)?;
+    pub(super) fn snapshot(&self, params: SnapshotParams) -> Result<SnapshotResult, DriveError> {
+        let rules = redactions(&params.redact).map_err(DriveError::bad_input)?;
         let mode = if params.update { Snapshots::Update } else { Snapshots::Compare };
         // It goes into a repository.
         let value = self.redacted_value(params.value);
         let compared = snapshot::compare(Path::new(&params.file), &value, &rules, mode);
-        let (state, diagnostic) = match compared.map_err(|diagnostic| Trouble::bad_input(vec![diagnostic]))? {
+        let (state, diagnostic) = match compared.map_err(|diagnostic| DriveError::bad_input(vec![diagnostic]))? {
             snapshot::Compared::Same => (SnapshotState::Same, None),
             snapshot::Compared::Written => (SnapshotState::Written, None),
             snapshot::Compared::New(diagnostic) => (SnapshotState::New, Some(diagnostic)),
@@ -94,16 +94,16 @@ impl Drive {
         Ok(SnapshotResult { state, diagnostic, text })
     }
 
-    pub(super) async fn check(&self, params: CheckParams, context: &Context) -> Result<CheckResult, Trouble> {
+    pub(super) async fn check(&self, params: CheckParams, context: &Context) -> Result<CheckResult, DriveError> {
         let mut chosen = rules::select(&params.only, &params.skip).map_err(unknown_rule)?;
         let of_hosts = if params.hosts { rules::of_hosts(&params.skip).map_err(unknown_rule)? } else { Vec::new() };
         let is_hosts = |id: &str| of_hosts.iter().any(|rule| rule.id == id);
         chosen.retain(|rule| !is_hosts(rule.id));
         chosen.extend(&of_hosts);
         let (target, takes) = match (&params.target, &params.session) {
-            (Some(target), None) => (name_of(target), context.unless_cancelled(self.explore(target, &params)).await?),
+            (Some(target), None) => (name_of(target), context.unless_canceled(self.explore(target, &params)).await?),
             (None, Some(session)) => (session.clone(), vec![self.take(session).await?]),
-            _ => return Err(Trouble::bad("bad-params", "either `target` or `session` has to be there")),
+            _ => return Err(DriveError::bad("bad-params", "`target` or `session` is required, but not both")),
         };
         let mut report = rules::report(target, &chosen, takes, params.strict);
         let style = self.style.get();
@@ -124,17 +124,17 @@ impl Drive {
         Ok(CheckResult { ok, findings, report, text })
     }
 
-    async fn explore(&self, target: &DriveTarget, params: &CheckParams) -> Result<Vec<Take>, Trouble> {
+    async fn explore(&self, target: &DriveTarget, params: &CheckParams) -> Result<Vec<Take>, DriveError> {
         if target.relay.is_some() {
-            return Err(Trouble::bad(
+            return Err(DriveError::bad(
                 "bad-target",
-                "a server behind a relay cannot be explored: give its `session`, whose wire is judged then",
+                "a server behind a relay cannot be explored: pass its `session` to judge its traffic",
             ));
         }
         let address = target.spawned.as_ref().map(|spawned| self.servers.address(spawned, target.path.as_deref())).transpose()?;
         let resolved = self.targets.resolve(target, address, EraName::Auto, None, &params.timeouts)?;
         let permission = params.call.as_deref().map(str::parse::<Permission>).transpose();
-        let calls = permission.map_err(|error| Trouble::bad("bad-params", format!("`call`: {error}")))?.unwrap_or_default();
+        let calls = permission.map_err(|error| DriveError::bad("bad-params", format!("`call`: {error}")))?.unwrap_or_default();
         let inquiry = Inquiry { as_browser: params.browser, ..resolved.inquiry(calls) };
         match explore(&inquiry).await {
             Explored { takes, unreachable: None } => Ok(takes),
@@ -142,42 +142,42 @@ impl Drive {
                 let transcript = takes.into_iter().next().map(|take| take.transcript).unwrap_or_default();
                 let keeper = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
                 let diagnostic = diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, Asker::Driver);
-                Err(Trouble::not_open(diagnostic.map_text(|text| keeper.redacted(text))))
+                Err(DriveError::not_open(diagnostic.map_text(|text| keeper.redacted(text))))
             }
         }
     }
 
     /// What was on the wire of a session so far, as a conversation that rules can judge.
-    async fn take(&self, name: &str) -> Result<Take, Trouble> {
+    async fn take(&self, name: &str) -> Result<Take, DriveError> {
         let seat = self.seat(name)?;
         self.with(&seat, async |session| Ok(take_of(session))).await
     }
 
-    pub(super) async fn contract(&self, params: ContractParams, context: &Context) -> Result<ContractResult, Trouble> {
+    pub(super) async fn contract(&self, params: ContractParams, context: &Context) -> Result<ContractResult, DriveError> {
         let seat = self.seat(&params.session)?;
         let timeout = duration("timeout_ms", params.timeout_ms, seat.timeout)?;
         let captures = self.with(&seat, async |session| match contract::of_session(session, timeout).await {
             Ok(shown) => Ok(shown),
             Err(CaptureFailure::List { method, failure }) => {
                 let scene = Scene::of(session, &seat.tap, Asker::Driver).await;
-                Err(Trouble::unanswered(diagnosis::of_list_failure(&failure, method, &scene)))
+                Err(DriveError::unanswered(diagnosis::of_list_failure(&failure, method, &scene)))
             }
-            Err(failure) => Err(Trouble::unanswered(Diagnostic::error("restless-lists", failure.to_string()))),
+            Err(failure) => Err(DriveError::unanswered(Diagnostic::error("restless-lists", failure.to_string()))),
         });
-        let (key, contract) = context.unless_cancelled(captures).await?;
+        let (key, contract) = context.unless_canceled(captures).await?;
         let hashes = HashResult { tools: contract.hashes.tools.clone(), full: contract.hashes.full.clone() };
         Ok(ContractResult { key, contract, hashes })
     }
 
-    pub(super) async fn diff(&self, params: DiffParams, context: &Context) -> Result<DiffResult, Trouble> {
+    pub(super) async fn diff(&self, params: DiffParams, context: &Context) -> Result<DiffResult, DriveError> {
         let locked = match contracts::read(Path::new(&params.lock))? {
             Saved::Lock(lock) => lock.contracts,
             Saved::Trace(contracts) => contracts,
         };
         let taken = self.contract(ContractParams { session: params.session.clone(), timeout_ms: params.timeout_ms }, context).await?;
         let Some(diff) = contract::kept(&locked, &params.lock, &(taken.key, taken.contract), &params.session) else {
-            let message = format!("{} has no contract with a client of this era", params.lock);
-            return Err(Trouble::bad("nothing-locked", message));
+            let message = format!("{} has no contract for this era", params.lock);
+            return Err(DriveError::bad("nothing-locked", message));
         };
         let is_broken = match params.deny {
             Denied::Breaking => diff.reaches(ChangeLevel::Breaking),

@@ -1,6 +1,5 @@
-//! The way to the driver: lines from anywhere in the process. The lines of one turn of the runtime go out together, at once as
-//! far as the driver takes them, the rest by a thread, so that a driver that does not read holds up nothing. Knows nothing of
-//! what lines say.
+//! Output lines of the driver, from anywhere in the process. The lines of one turn of the runtime are written together: directly as far as
+//! the reader accepts them, the rest by a thread, so a slow reader blocks nothing. Knows no content of lines.
 
 use crate::failure::Failure;
 use crate::output;
@@ -19,11 +18,11 @@ const MOST_A_TURN: usize = 64 << 10;
 pub(super) struct Outlet {
     /// The thread; `None` where whoever holds the drive takes the lines.
     lines: Option<Sender<Lines>>,
-    state: Arc<State>,
+    state: Arc<OutletState>,
 }
 
 #[derive(Default)]
-struct State {
+struct OutletState {
     /// The lines of this turn. Held while they are written or queued, so that none overtakes another.
     turn: Mutex<Vec<u8>>,
     /// Told when a turn has its first line.
@@ -44,7 +43,7 @@ impl Outlet {
     /// Needs a runtime.
     pub(super) fn open() -> Result<Self, Failure> {
         let (lines, queue) = mpsc::channel::<Lines>();
-        let state = Arc::new(State::default());
+        let state = Arc::new(OutletState::default());
         let of_thread = Arc::clone(&state);
         let writes = move || {
             let mut bytes = Vec::new();
@@ -65,7 +64,7 @@ impl Outlet {
             }
         };
         let started = std::thread::Builder::new().name("outlet".into()).spawn(writes);
-        started.map_err(|error| Failure::bad_input("no-thread", format!("the system gives no thread: {error}")))?;
+        started.map_err(|error| Failure::bad_input("no-thread", format!("cannot start a thread: {error}")))?;
         let outlet = Self { lines: Some(lines), state };
         tokio::spawn(outlet.clone().write_turns(output::stdout_is_pipe()));
         Ok(outlet)

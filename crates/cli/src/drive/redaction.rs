@@ -1,8 +1,8 @@
-//! What a driver gets to see of secrets: none in what is said here (diagnostics, texts, snapshots), and none in what a server said
-//! unless the driver wants that as it was sent. Bytes that a relay carries are never touched.
+//! Redaction for test libraries: always in diagnostics, texts and snapshots, and in data from a server unless the session has
+//! `show_secrets`. Bytes of a relay are never changed.
 
 use super::Drive;
-use super::trouble::Trouble;
+use super::error::DriveError;
 use mcproof_client::Tap;
 use mcproof_record::drive::Http;
 use mcproof_record::{Diagnostic, Json, Place};
@@ -57,7 +57,7 @@ impl Drive {
         diagnostic
     }
 
-    pub(super) fn redacted_trouble(&self, trouble: Trouble) -> Trouble {
+    pub(super) fn redacted_trouble(&self, trouble: DriveError) -> DriveError {
         let taps = self.taps();
         trouble.map_text(|text| taps.iter().fold(text, |text, tap| tap.redacted(text)))
     }

@@ -1,9 +1,9 @@
-//! A session whose transport is the driver: what our client writes goes out as notifications, what comes in is what the server
-//! wrote. Knows line feeds, and of messages only whether they are JSON.
+//! A session whose transport is the test library: output of the client is sent as notifications, and input is what the server wrote. Knows
+//! line feeds, and of messages only whether they are JSON.
 
 use super::envelope;
+use super::error::DriveError;
 use super::outlet::Outlet;
-use super::trouble::Trouble;
 use mcproof_client::{Carrier, Shortcut, Tap};
 use mcproof_record::Raw;
 use mcproof_record::drive::{RelayClosedParams, RelayEnded, RelayForm, RelayReceivedParams, RelayWritten};
@@ -40,10 +40,10 @@ pub(super) struct Ends {
 
 impl Relays {
     /// From here on the driver may say what the server wrote.
-    pub(super) fn open(&self, session: &str, form: RelayForm, outlet: &Outlet, tap: &Tap) -> Result<Ends, Trouble> {
+    pub(super) fn open(&self, session: &str, form: RelayForm, outlet: &Outlet, tap: &Tap) -> Result<Ends, DriveError> {
         let mut relays = self.0.borrow_mut();
         if relays.contains_key(session) {
-            return Err(Trouble::bad("name-taken", format!("the session `{session}` is being closed: wait for the answer to `close`")));
+            return Err(DriveError::bad("name-taken", format!("session `{session}` is being closed: wait for the response to `close`")));
         }
         let (bytes, received) = mpsc::unbounded_channel();
         let quoted = serde_json::to_string(session).expect("a text is JSON");
@@ -55,9 +55,9 @@ impl Relays {
         Ok(Ends { input, output, shortcut })
     }
 
-    pub(super) fn receive(&self, received: &RelayReceivedParams<'_>) -> Result<(), Trouble> {
+    pub(super) fn receive(&self, received: &RelayReceivedParams<'_>) -> Result<(), DriveError> {
         let mut relays = self.0.borrow_mut();
-        let inlet = relays.get_mut(&*received.session).ok_or_else(|| Trouble::gone("session with a relay", &received.session));
+        let inlet = relays.get_mut(&*received.session).ok_or_else(|| DriveError::gone("session with a relay", &received.session));
         let bytes = match (&received.data, received.message) {
             (Some(data), None) => data.as_bytes().to_vec(),
             (None, Some(message)) => {
@@ -67,7 +67,7 @@ impl Relays {
                 }
                 [message.get().as_bytes(), b"\n"].concat()
             }
-            _ => return Err(Trouble::bad("bad-params", "either `data` or `message` has to be there")),
+            _ => return Err(DriveError::bad("bad-params", "`data` or `message` is required, but not both")),
         };
         let inlet = inlet?;
         // What comes later must not overtake it.
@@ -79,11 +79,11 @@ impl Relays {
         Ok(())
     }
 
-    pub(super) fn close(&self, closed: RelayClosedParams) -> Result<(), Trouble> {
+    pub(super) fn close(&self, closed: RelayClosedParams) -> Result<(), DriveError> {
         let mut relays = self.0.borrow_mut();
-        let inlet = relays.get_mut(&closed.session).ok_or_else(|| Trouble::gone("session with a relay", &closed.session))?;
+        let inlet = relays.get_mut(&closed.session).ok_or_else(|| DriveError::gone("session with a relay", &closed.session))?;
         if let Some(reason) = closed.reason {
-            inlet.tap.note(format!("the server hung up: {reason}"));
+            inlet.tap.note(format!("server closed the connection: {reason}"));
         }
         inlet.bytes = None;
         Ok(())
@@ -117,7 +117,7 @@ impl AsyncRead for Input {
     }
 }
 
-/// Tells the driver what our client writes.
+/// Sends the output of the client to the driver.
 #[derive(Clone)]
 struct Writer {
     session: String,

@@ -1,8 +1,8 @@
-//! Servers that a driver starts without a session, so that several sessions share one. Knows processes, no messages.
+//! Servers that are started without a session, so that several sessions can share one. Knows processes, no messages.
 
 use super::Drive;
+use super::error::DriveError;
 use super::sessions::{closed, milliseconds, process_id};
-use super::trouble::Trouble;
 use crate::target::Resolved;
 use mcproof_analysis::diagnosis::{self, Asker};
 use mcproof_client::{Patience, Session, Tap, TransportKind, open_bare, revision};
@@ -22,17 +22,17 @@ enum Place {
 
 impl Servers {
     /// Where to reach a server, at the path of its own URL if no other is given.
-    pub(super) fn address(&self, name: &str, path: Option<&str>) -> Result<String, Trouble> {
+    pub(super) fn address(&self, name: &str, path: Option<&str>) -> Result<String, DriveError> {
         match self.0.borrow().get(name) {
             Some(Place::Running { url, .. }) => match path.map(|path| url.join(path)) {
                 None => Ok(url.to_string()),
                 Some(Ok(joined)) => Ok(joined.to_string()),
-                Some(Err(error)) => Err(Trouble::bad("bad-url", format!("`path` cannot be used: {error}"))),
+                Some(Err(error)) => Err(DriveError::bad("bad-url", format!("`path` is not valid: {error}"))),
             },
             Some(Place::Starting) => {
-                Err(Trouble::bad("not-ready", format!("the server `{name}` is being started: wait for the answer to `spawn`")))
+                Err(DriveError::bad("not-ready", format!("server `{name}` is being started: wait for the response to `spawn`")))
             }
-            None => Err(Trouble::gone("server", name)),
+            None => Err(DriveError::gone("server", name)),
         }
     }
 
@@ -45,24 +45,24 @@ impl Servers {
     }
 
     /// What a server printed.
-    pub(super) fn tap(&self, name: &str) -> Result<Tap, Trouble> {
+    pub(super) fn tap(&self, name: &str) -> Result<Tap, DriveError> {
         match self.0.borrow().get(name) {
             Some(Place::Running { tap, .. }) => Ok(tap.clone()),
-            _ => Err(Trouble::gone("server", name)),
+            _ => Err(DriveError::gone("server", name)),
         }
     }
 }
 
 impl Drive {
-    pub(super) async fn spawn(&self, params: SpawnParams) -> Result<Spawned, Trouble> {
+    pub(super) async fn spawn(&self, params: SpawnParams) -> Result<Spawned, DriveError> {
         let SpawnParams { server, command, url, env, cwd, port_from, timeouts } = params;
         if server.is_empty() || command.is_empty() || url.is_empty() {
-            return Err(Trouble::bad("bad-params", "`spawn` needs a `server` (the name that it is to have), a `command` and a `url`"));
+            return Err(DriveError::bad("bad-params", "`spawn` requires `server` (its name), `command` and `url`"));
         }
         let wanted = DriveTarget { command, env, cwd, port_from, url: Some(url), ..DriveTarget::default() };
         let Resolved { target, options, secrets, tap: bounds, .. } = self.targets.resolve(&wanted, None, EraName::Auto, None, &timeouts)?;
         if self.servers.0.borrow().contains_key(&server) {
-            return Err(Trouble::bad("name-taken", format!("there is a server `{server}` already")));
+            return Err(DriveError::bad("name-taken", format!("server `{server}` already exists")));
         }
         self.servers.0.borrow_mut().insert(server.clone(), Place::Starting);
         let started = Instant::now();
@@ -74,7 +74,7 @@ impl Drive {
             Err(failure) => {
                 servers.remove(&server);
                 let diagnostic = diagnosis::of_connect_failure(&failure, &target, &tap.transcript(), Asker::Driver);
-                return Err(Trouble::not_open(diagnostic.map_text(|text| tap.redacted(text))));
+                return Err(DriveError::not_open(diagnostic.map_text(|text| tap.redacted(text))));
             }
         };
         let url = holder.url().expect("it is reached over HTTP").clone();
@@ -89,15 +89,15 @@ impl Drive {
         Ok(spawned)
     }
 
-    pub(super) async fn stop(&self, NameOnly { server }: NameOnly) -> Result<Closed, Trouble> {
+    pub(super) async fn stop(&self, NameOnly { server }: NameOnly) -> Result<Closed, DriveError> {
         self.stop_within(&server, Patience::default()).await
     }
 
-    async fn stop_within(&self, name: &str, patience: Patience) -> Result<Closed, Trouble> {
+    async fn stop_within(&self, name: &str, patience: Patience) -> Result<Closed, DriveError> {
         let taken = self.servers.0.borrow_mut().remove(name);
         match taken {
             Some(Place::Running { holder, .. }) => Ok(closed(&holder.close_within(patience).await, Vec::new())),
-            _ => Err(Trouble::gone("server", name)),
+            _ => Err(DriveError::gone("server", name)),
         }
     }
 

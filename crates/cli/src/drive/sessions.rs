@@ -1,9 +1,9 @@
-//! The sessions of a driver: opened, used by many requests at once, closed. Knows nothing of what is asked over them.
+//! The sessions of the driver: open, concurrent requests, close. Knows no requests.
 
+use super::error::DriveError;
 use super::redaction::Redaction;
 use super::relay::Ends;
 use super::targets::duration;
-use super::trouble::Trouble;
 use super::{Drive, envelope};
 use crate::target::Resolved;
 use crate::wire;
@@ -26,18 +26,18 @@ use tokio::sync::{OwnedRwLockWriteGuard, RwLock, RwLockReadGuard, SetOnce, watch
 
 /// How many sessions are remembered that are no more.
 const MOST_PAST: usize = 64;
-/// How long the driver may think about what a server asks.
+/// How long the driver may take to respond to a request of a server.
 const CALLBACK: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 pub(super) struct Sessions {
-    open: RefCell<HashMap<String, Rc<Seat>>>,
+    open: RefCell<HashMap<String, Rc<SessionSlot>>>,
     /// Those that are no more, the newest last.
-    past: RefCell<VecDeque<Rc<Seat>>>,
+    past: RefCell<VecDeque<Rc<SessionSlot>>>,
 }
 
 /// A session, from when the driver names it.
-pub(super) struct Seat {
+pub(super) struct SessionSlot {
     pub(super) name: String,
     pub(super) tap: Tap,
     /// For what its server says.
@@ -45,7 +45,7 @@ pub(super) struct Seat {
     /// Locked for writing while it is opened and when it is closed; requests read.
     session: Arc<RwLock<Option<Session>>>,
     /// Why it never opened.
-    failed: RefCell<Option<Trouble>>,
+    failed: RefCell<Option<DriveError>>,
     /// Set when it is to be closed.
     closing: SetOnce<()>,
     /// For each request.
@@ -54,7 +54,7 @@ pub(super) struct Seat {
     pushes_notifications: bool,
     /// How far notifications were passed on.
     position: Cell<u64>,
-    /// The driver's requests that asked for progress, by their tokens.
+    /// The driver's requests with progress notifications, by token.
     progress: RefCell<HashMap<String, Value>>,
     /// Of a session that was closed.
     faults: RefCell<Vec<Fault>>,
@@ -63,7 +63,7 @@ pub(super) struct Seat {
 
 /// A session that has its name, and is to be opened.
 pub(super) struct Opening {
-    seat: Rc<Seat>,
+    seat: Rc<SessionSlot>,
     place: OwnedRwLockWriteGuard<Option<Session>>,
     target: Target,
     options: ConnectOptions,
@@ -80,7 +80,7 @@ impl Sessions {
 
 impl Drive {
     /// Gives a session its name, and its relay if it has one, so that what comes behind may be about it.
-    pub(super) fn take_seat(&self, params: OpenParams) -> Result<Box<Opening>, Trouble> {
+    pub(super) fn take_seat(&self, params: OpenParams) -> Result<Box<Opening>, DriveError> {
         let OpenParams {
             session: name,
             target,
@@ -95,10 +95,10 @@ impl Drive {
             show_secrets,
         } = params;
         if name.is_empty() {
-            return Err(Trouble::bad("bad-params", "`session` is empty: it is the name that the session is to have"));
+            return Err(DriveError::bad("bad-params", "`session` is empty: it must be the name of the new session"));
         }
         if self.sessions.open.borrow().contains_key(&name) {
-            return Err(Trouble::bad("name-taken", format!("there is a session `{name}` already")));
+            return Err(DriveError::bad("name-taken", format!("session `{name}` already exists")));
         }
         let version = protocol_version.as_deref();
         let resolved = match (&target.spawned, target.relay) {
@@ -122,7 +122,7 @@ impl Drive {
         let redaction = Redaction { tap: tap.clone(), shows_secrets: show_secrets };
         options.answers = self.callbacks.policies(&name, &redaction, &answers, callback)?;
         options.later_answers = self.callbacks.policies(&name, &redaction, &later_answers, callback)?;
-        let seat = Rc::new(Seat {
+        let seat = Rc::new(SessionSlot {
             name: name.clone(),
             tap,
             redaction,
@@ -153,7 +153,7 @@ impl Drive {
         })
     }
 
-    pub(super) async fn open(self: &Rc<Self>, opening: Box<Opening>) -> Result<Opened, Trouble> {
+    pub(super) async fn open(self: &Rc<Self>, opening: Box<Opening>) -> Result<Opened, DriveError> {
         let Opening { seat, mut place, target, options, relay } = *opening;
         let started = Instant::now();
         let opens = async {
@@ -166,9 +166,9 @@ impl Drive {
         let outcome = tokio::select! {
             biased;
             opened = opens => opened.map_err(|failure| {
-                Trouble::not_open(diagnosis::of_connect_failure(&failure, &target, &seat.tap.transcript(), Asker::Driver))
+                DriveError::not_open(diagnosis::of_connect_failure(&failure, &target, &seat.tap.transcript(), Asker::Driver))
             }),
-            _ = seat.closing.wait() => Err(Trouble::closed(&seat.name)),
+            _ = seat.closing.wait() => Err(DriveError::closed(&seat.name)),
         };
         let session = match outcome {
             Ok(session) => session,
@@ -191,12 +191,12 @@ impl Drive {
     }
 
     /// A session that is open, or is being opened.
-    pub(super) fn seat(&self, name: &str) -> Result<Rc<Seat>, Trouble> {
-        self.sessions.open.borrow().get(name).cloned().ok_or_else(|| Trouble::gone("session", name))
+    pub(super) fn seat(&self, name: &str) -> Result<Rc<SessionSlot>, DriveError> {
+        self.sessions.open.borrow().get(name).cloned().ok_or_else(|| DriveError::gone("session", name))
     }
 
     /// A session that is or was.
-    pub(super) fn seat_or_past(&self, name: &str) -> Result<Rc<Seat>, Trouble> {
+    pub(super) fn seat_or_past(&self, name: &str) -> Result<Rc<SessionSlot>, DriveError> {
         self.seat(name).or_else(|gone| {
             let past = self.sessions.past.borrow();
             past.iter().find(|past| past.name == name).cloned().ok_or(gone)
@@ -204,26 +204,30 @@ impl Drive {
     }
 
     /// Does something with a session, once it is open and as long as it is. What the server said meanwhile is passed on first.
-    pub(super) async fn with<T>(&self, seat: &Seat, work: impl AsyncFnOnce(&Session) -> Result<T, Trouble>) -> Result<T, Trouble> {
+    pub(super) async fn with<T>(
+        &self,
+        seat: &SessionSlot,
+        work: impl AsyncFnOnce(&Session) -> Result<T, DriveError>,
+    ) -> Result<T, DriveError> {
         let session = seat.session.read().await;
         let Some(session) = &*session else {
-            return Err(seat.failed.borrow().clone().unwrap_or_else(|| Trouble::gone("session", &seat.name)));
+            return Err(seat.failed.borrow().clone().unwrap_or_else(|| DriveError::gone("session", &seat.name)));
         };
         let outcome = tokio::select! {
             biased;
             outcome = work(session) => outcome,
-            _ = seat.closing.wait() => Err(Trouble::closed(&seat.name)),
+            _ = seat.closing.wait() => Err(DriveError::closed(&seat.name)),
         };
         self.pass_on(seat, session);
         outcome
     }
 
-    pub(super) async fn discover(&self, SessionOnly { session }: SessionOnly) -> Result<Opened, Trouble> {
+    pub(super) async fn discover(&self, SessionOnly { session }: SessionOnly) -> Result<Opened, DriveError> {
         let seat = self.seat(&session)?;
         self.with(&seat, async |session| Ok(opened(&seat, session, Duration::ZERO))).await
     }
 
-    pub(super) async fn change_answers(&self, AnswersParams { session, answers }: AnswersParams) -> Result<Nothing, Trouble> {
+    pub(super) async fn change_answers(&self, AnswersParams { session, answers }: AnswersParams) -> Result<Nothing, DriveError> {
         let seat = self.seat(&session)?;
         let policies: Answers = self.callbacks.policies(&seat.name, &seat.redaction, &answers, seat.callback)?;
         self.with(&seat, async |session| {
@@ -233,7 +237,7 @@ impl Drive {
         .await
     }
 
-    pub(super) async fn close(&self, CloseParams { session, patience }: CloseParams) -> Result<Closed, Trouble> {
+    pub(super) async fn close(&self, CloseParams { session, patience }: CloseParams) -> Result<Closed, DriveError> {
         let seat = self.seat(&session)?;
         let patience = match patience {
             PatienceName::Usual => Patience::default(),
@@ -242,7 +246,7 @@ impl Drive {
         self.close_seat(&seat, patience).await
     }
 
-    async fn close_seat(&self, seat: &Rc<Seat>, patience: Patience) -> Result<Closed, Trouble> {
+    async fn close_seat(&self, seat: &Rc<SessionSlot>, patience: Patience) -> Result<Closed, DriveError> {
         // Its name is free from here on, but for the relay, which still has something to say.
         self.sessions.open.borrow_mut().remove(&seat.name);
         // Who closes it twice closes it once.
@@ -258,7 +262,7 @@ impl Drive {
     }
 
     pub(super) async fn close_all(&self, patience: Patience) {
-        let seats: Vec<Rc<Seat>> = self.sessions.open.borrow().values().cloned().collect();
+        let seats: Vec<Rc<SessionSlot>> = self.sessions.open.borrow().values().cloned().collect();
         let mut closing: Vec<_> = seats.iter().map(|seat| Box::pin(self.close_seat(seat, patience))).collect();
         // Together, because each may take its time.
         std::future::poll_fn(|context| {
@@ -268,7 +272,7 @@ impl Drive {
         .await;
     }
 
-    fn retire(&self, seat: &Rc<Seat>) {
+    fn retire(&self, seat: &Rc<SessionSlot>) {
         self.relays.forget(&seat.name);
         let mut open = self.sessions.open.borrow_mut();
         if open.get(&seat.name).is_some_and(|known| Rc::ptr_eq(known, seat)) {
@@ -281,7 +285,7 @@ impl Drive {
         }
     }
 
-    async fn keep_passing_on(&self, seat: Rc<Seat>, mut arrivals: watch::Receiver<()>) {
+    async fn keep_passing_on(&self, seat: Rc<SessionSlot>, mut arrivals: watch::Receiver<()>) {
         // Ends with the session.
         while arrivals.changed().await.is_ok() {
             let session = seat.session.read().await;
@@ -290,8 +294,8 @@ impl Drive {
         }
     }
 
-    /// Tells the driver what the server has said unasked.
-    pub(super) fn pass_on(&self, seat: &Seat, session: &Session) {
+    /// Sends notifications of the server to the driver.
+    pub(super) fn pass_on(&self, seat: &SessionSlot, session: &Session) {
         let mut position = seat.position.get();
         let news = session.notifications_since(&mut position);
         seat.position.set(position);
@@ -317,7 +321,7 @@ impl Drive {
     }
 }
 
-impl Seat {
+impl SessionSlot {
     /// The session, if it is open and not about to be closed. Not to be held for long: who opens or closes it waits.
     pub(super) fn open_session(&self) -> Option<RwLockReadGuard<'_, Session>> {
         RwLockReadGuard::try_map(self.session.try_read().ok()?, Option::as_ref).ok()
@@ -385,7 +389,7 @@ pub(super) fn process_id(tap: &Tap) -> Option<u32> {
     tap.transcript().frames.iter().rev().find_map(spawned)
 }
 
-fn opened(seat: &Seat, session: &Session, elapsed: Duration) -> Opened {
+fn opened(seat: &SessionSlot, session: &Session, elapsed: Duration) -> Opened {
     let (handshake, redaction) = (session.handshake(), &seat.redaction);
     Opened {
         session: seat.name.clone(),

@@ -1,4 +1,4 @@
-//! The lines of the driver. Knows line feeds, not what stands between them.
+//! The input lines of the driver. Knows line feeds, not the content.
 
 use crate::failure::Failure;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -152,6 +152,6 @@ fn threaded() -> Result<mpsc::Receiver<Vec<u8>>, Failure> {
         }
     };
     let started = std::thread::Builder::new().name("stdin".into()).spawn(reads);
-    started.map_err(|error| Failure::bad_input("no-thread", format!("the system gives no thread: {error}")))?;
+    started.map_err(|error| Failure::bad_input("no-thread", format!("cannot start a thread: {error}")))?;
     Ok(lines)
 }

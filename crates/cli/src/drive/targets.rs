@@ -1,6 +1,6 @@
-//! From the target of a driver to a server and how to reach it, as the command line has it. Starts nothing.
+//! Resolves a target of the driver to a server and its connection, as on the command line. Starts nothing.
 
-use super::trouble::Trouble;
+use super::error::DriveError;
 use crate::failure::Failure;
 use crate::network::NetworkArgs;
 use crate::target::{self, Resolved, TargetArgs, Transport, Words};
@@ -36,7 +36,7 @@ const USUAL: Duration = Duration::from_secs(30);
 
 impl Targets {
     pub(super) fn new(network: &NetworkArgs, guardian: Guardian) -> Result<Self, Failure> {
-        // Files that cannot be read are told before anything is asked.
+        // Unreadable files are reported before any request.
         network.network()?;
         Ok(Self { plain: TargetArgs::of_network(network), guardian, reach: Reach::Any, given: RefCell::default() })
     }
@@ -54,10 +54,10 @@ impl Targets {
         era: EraName,
         version: Option<&str>,
         timeouts: &Timeouts,
-    ) -> Result<Resolved, Trouble> {
+    ) -> Result<Resolved, DriveError> {
         check_names(wanted)?;
         if self.reach == Reach::Relays {
-            return Err(Trouble::bad("bad-target", "here only a `relay` can be a target: everything else needs `mcproof drive`"));
+            return Err(DriveError::bad("bad-target", "only a `relay` can be a target here: all others require `mcproof drive`"));
         }
         let mut arguments = self.common(era, version, timeouts)?;
         arguments.cwd = wanted.cwd.as_ref().map(Into::into);
@@ -93,10 +93,10 @@ impl Targets {
         resolved.options.guardian = self.guardian.clone();
         if let Some(pattern) = &wanted.port_from {
             let template = wanted.url.as_deref().unwrap_or_default();
-            let found = locate_by(pattern, template).map_err(|reason| Trouble::bad("bad-regex", format!("`port_from`: {reason}")))?;
+            let found = locate_by(pattern, template).map_err(|reason| DriveError::bad("bad-regex", format!("`port_from`: {reason}")))?;
             match &mut resolved.target {
                 Target::Http { locate, launch: Some(_), .. } => *locate = Some(found),
-                _ => return Err(Trouble::bad("bad-target", "`port_from` needs a `command` and a `url`")),
+                _ => return Err(DriveError::bad("bad-target", "`port_from` requires `command` and `url`")),
             }
         }
         Ok(resolved)
@@ -109,7 +109,7 @@ impl Targets {
         era: EraName,
         version: Option<&str>,
         timeouts: &Timeouts,
-    ) -> Result<Resolved, Trouble> {
+    ) -> Result<Resolved, DriveError> {
         let mut arguments = self.common(era, version, timeouts)?;
         check_names(wanted)?;
         // Never started: a relay is opened with the options alone.
@@ -120,7 +120,7 @@ impl Targets {
         Ok(resolved)
     }
 
-    fn common(&self, era: EraName, version: Option<&str>, timeouts: &Timeouts) -> Result<TargetArgs, Trouble> {
+    fn common(&self, era: EraName, version: Option<&str>, timeouts: &Timeouts) -> Result<TargetArgs, DriveError> {
         let mut arguments = self.plain.clone();
         arguments.era = match era {
             EraName::Auto => EraChoice::Auto,
@@ -134,7 +134,7 @@ impl Targets {
         Ok(arguments)
     }
 
-    fn filled(&self, command: &[String], env: &BTreeMap<String, String>, url: &str) -> Result<Filled, Trouble> {
+    fn filled(&self, command: &[String], env: &BTreeMap<String, String>, url: &str) -> Result<Filled, DriveError> {
         let mentions = |text: &String| text.contains(PORT);
         let port = if url.contains(PORT) || command.iter().chain(env.values()).any(mentions) {
             self.free_port()?.to_string()
@@ -147,8 +147,8 @@ impl Targets {
     }
 
     /// A port that no other server of this driver was given.
-    fn free_port(&self) -> Result<u16, Trouble> {
-        let failed = |error: std::io::Error| Trouble::bad("no-port", format!("no port is free: {error}"));
+    fn free_port(&self) -> Result<u16, DriveError> {
+        let failed = |error: std::io::Error| DriveError::bad("no-port", format!("no free port: {error}"));
         // Kept until a new one is found, so that the system does not offer the same one again.
         let mut tried = Vec::new();
         loop {
@@ -163,7 +163,7 @@ impl Targets {
 }
 
 /// Whether a target says one thing.
-fn check_names(wanted: &DriveTarget) -> Result<(), Trouble> {
+fn check_names(wanted: &DriveTarget) -> Result<(), DriveError> {
     let named = [
         ("command", !wanted.command.is_empty() && wanted.url.is_none()),
         ("url", wanted.url.is_some()),
@@ -174,8 +174,8 @@ fn check_names(wanted: &DriveTarget) -> Result<(), Trouble> {
     let named: Vec<&str> = named.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect();
     if named.len() != 1 {
         let found = if named.is_empty() { "none".to_owned() } else { named.join(" and ") };
-        let message = format!("a target has one of `command`, `url`, `spawned`, `server` and `relay`; found {found}");
-        return Err(Trouble::bad("bad-target", message));
+        let message = format!("a target requires one of `command`, `url`, `spawned`, `server` and `relay`; found {found}");
+        return Err(DriveError::bad("bad-target", message));
     }
     Ok(())
 }
@@ -188,20 +188,20 @@ struct Filled {
 }
 
 /// Milliseconds of a driver.
-pub(super) fn duration(name: &str, milliseconds: Option<f64>, usual: Duration) -> Result<Duration, Trouble> {
+pub(super) fn duration(name: &str, milliseconds: Option<f64>, usual: Duration) -> Result<Duration, DriveError> {
     let Some(milliseconds) = milliseconds else { return Ok(usual) };
     Duration::try_from_secs_f64(milliseconds / 1e3)
-        .map_err(|_| Trouble::bad("bad-duration", format!("`{name}` has to be a number of milliseconds, found {milliseconds}")))
+        .map_err(|_| DriveError::bad("bad-duration", format!("`{name}` must be a number of milliseconds, found {milliseconds}")))
 }
 
 fn pairs(map: &BTreeMap<String, String>) -> Vec<(String, String)> {
     map.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-fn headers(map: &BTreeMap<String, String>) -> Result<Vec<(String, String)>, Trouble> {
+fn headers(map: &BTreeMap<String, String>) -> Result<Vec<(String, String)>, DriveError> {
     let check = |(name, value): (&String, &String)| {
         target::parse_header(&format!("{name}: {value}"))
-            .map_err(|_| Trouble::bad("bad-header", format!("`{name}` cannot be sent as a header")))
+            .map_err(|_| DriveError::bad("bad-header", format!("`{name}` cannot be sent as a header")))
     };
     map.iter().map(check).collect()
 }

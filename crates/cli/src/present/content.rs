@@ -1,4 +1,4 @@
-//! Content blocks, resources and prompt messages for a person. Binary content is named by type and size.
+//! Renders content blocks, resources and prompt messages. Binary content is shown as type and size.
 
 use super::{BOLD, DIM, json, text};
 use mcproof_report::{escape, escape_block};

@@ -1,7 +1,7 @@
-//! The reporters of a check. Those of runs tell it as a run; the terminal, JSON and SARIF have a form for it of their own.
+//! The reporters of a check. Most reporters of runs render it as a run; terminal, JSON and SARIF have a separate format.
 
 use super::destination::Destination;
-use super::{Form, ReporterArgs, Writer, Written, all, reporter, settle};
+use super::{ReportFormat, ReporterArgs, Writer, Written, all, reporter, settle};
 use crate::failure::Failure;
 use crate::{output, settings};
 use mcproof_record::{CheckReport, Conclusion};
@@ -38,11 +38,11 @@ impl ReporterArgs {
         for wanted in &wanted {
             let destination = wanted.destination()?;
             let shape = match (wanted.form, &wanted.file) {
-                (Form::Terminal, None) => Shape::Stdout,
-                (Form::Terminal, Some(_)) => Shape::Text(destination.writer()?),
-                (Form::Agent, _) => Shape::Agent(destination.writer()?),
-                (Form::Json, _) => Shape::Document(destination.writer()?),
-                (Form::Sarif, _) => Shape::Sarif(destination.writer()?),
+                (ReportFormat::Terminal, None) => Shape::Stdout,
+                (ReportFormat::Terminal, Some(_)) => Shape::Text(destination.writer()?),
+                (ReportFormat::Agent, _) => Shape::Agent(destination.writer()?),
+                (ReportFormat::Json, _) => Shape::Document(destination.writer()?),
+                (ReportFormat::Sarif, _) => Shape::Sarif(destination.writer()?),
                 _ => Shape::Run(reporter(wanted, &destination, Detail::Normal, &Repeat::default(), shares_stdout)?),
             };
             sinks.push(Sink { name: wanted.name(), shape, destination });

@@ -1,4 +1,4 @@
-//! Where a report goes: stdout, a file that grows, or a file that appears whole. Knows files, not reports.
+//! Where a report goes: stdout, a file that grows, or a file that appears when complete. Knows files, not reports.
 
 use super::Writer;
 use crate::failure::Failure;

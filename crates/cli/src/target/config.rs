@@ -1,5 +1,5 @@
-//! Servers by name, from the files of other clients: `mcpServers`, or `servers` as VS Code has it, in JSON that may hold comments
-//! and trailing commas. Knows their format, no flags.
+//! Servers by name, from configuration files of other clients: `mcpServers`, or `servers` of VS Code, in JSON with comments and trailing
+//! commas. Knows their format, no flags.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -50,10 +50,10 @@ pub(super) fn find(named: Option<&Path>, name: &str, restriction: Option<&Restri
     let names: Vec<&str> = files.iter().flat_map(|file| file.servers.keys()).map(String::as_str).collect();
     let hint = suggest::hint(name, &names).unwrap_or_else(|| match name.contains([':', '/']) {
         _ if [".lock", ".json", ".yaml", ".yml"].iter().any(|end| name.ends_with(end)) => {
-            format!("there is no file `{name}` either: check its path")
+            format!("file `{name}` does not exist: check the path")
         }
-        true => format!("for a URL write http://{name}; for a command put `--` before it"),
-        false => format!("to start a command put `--` before it: -- {name}"),
+        true => format!("for a URL, write http://{name}; for a command, put `--` before it"),
+        false => format!("to start a command, put `--` before it: -- {name}"),
     });
     Err(unknown.hint(hint))
 }
@@ -67,10 +67,10 @@ pub(super) fn only(named: Option<&Path>, restriction: Option<&Restriction>) -> R
     let all: Vec<(&File, &String, &Value)> = all.filter(|(_, name, _)| names.insert(*name)).collect();
     match all.as_slice() {
         [(file, name, entry)] => file.server(name, entry, restriction),
-        [] => Err(Failure::bad_input("no-server", "no server is named").hint("give a URL, or a command after `--`")),
+        [] => Err(Failure::bad_input("no-server", "no server given").hint("pass a URL, or a command after `--`")),
         several => {
             let names: Vec<&str> = several.iter().map(|(_, name, _)| name.as_str()).collect();
-            Err(Failure::bad_input("no-server", "no server is named").hint(format!("known: {}", names.join(", "))))
+            Err(Failure::bad_input("no-server", "no server given").hint(format!("known servers: {}", names.join(", "))))
         }
     }
 }
@@ -78,7 +78,7 @@ pub(super) fn only(named: Option<&Path>, restriction: Option<&Restriction>) -> R
 fn unknown(name: &str, files: &[File]) -> String {
     match files.first() {
         Some(file) => format!("no server named `{name}` in {}", file.shown),
-        None => format!("`{name}` is neither a URL nor a known server: there is no {} here or in a folder above", FILES.join(", no ")),
+        None => format!("`{name}` is not a URL or a known server: no {} in this directory or its parents", FILES.join(", no ")),
     }
 }
 
@@ -136,12 +136,12 @@ impl File {
                 .at(place(&shown, &text, line, column))
         })?;
         let Some(key) = KEYS.into_iter().find(|key| document.get(key).is_some()) else {
-            let failure = Failure::bad_input("bad-config", format!("{shown} has neither `{}` nor `{}`", KEYS[0], KEYS[1]));
+            let failure = Failure::bad_input("bad-config", format!("{shown} has no `{}` or `{}`", KEYS[0], KEYS[1]));
             return Err(failure.hint(r#"servers stand in it as { "mcpServers": { "NAME": { "command": …, "args": […] } } }"#));
         };
         match document.get_mut(key).map(Value::take) {
             Some(Value::Object(servers)) => Ok(Self { servers, shown, text, folder }),
-            _ => Err(Failure::bad_input("bad-config", format!("`{key}` in {shown} is no object"))),
+            _ => Err(Failure::bad_input("bad-config", format!("`{key}` in {shown} is not an object"))),
         }
     }
 
@@ -201,12 +201,12 @@ impl Entry<'_> {
         match self.value.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => self.expand(text).map(Some),
-            Some(_) => Err(self.wrong(&format!("has a `{key}` that is no string"))),
+            Some(_) => Err(self.wrong(&format!("has a `{key}` that is not a string"))),
         }
     }
 
     fn list(&self, key: &str) -> Result<Vec<String>, Failure> {
-        let wrong = || self.wrong(&format!("has a `{key}` that is no list of strings"));
+        let wrong = || self.wrong(&format!("has a `{key}` that is not a list of strings"));
         match self.value.get(key) {
             None | Some(Value::Null) => Ok(Vec::new()),
             Some(Value::Array(items)) => items.iter().map(|item| self.expand(item.as_str().ok_or_else(wrong)?)).collect(),
@@ -215,7 +215,7 @@ impl Entry<'_> {
     }
 
     fn pairs(&self, key: &str) -> Result<Vec<(String, String)>, Failure> {
-        let wrong = || self.wrong(&format!("has a `{key}` that is no map of strings"));
+        let wrong = || self.wrong(&format!("has a `{key}` that is not a map of strings"));
         let pair = |(name, value): (&String, &Value)| match value {
             Value::String(text) => Ok((name.clone(), self.expand(text)?)),
             Value::Number(_) | Value::Bool(_) => Ok((name.clone(), value.to_string())),
@@ -247,8 +247,8 @@ impl Entry<'_> {
         };
         expand(text, variable).map_err(|name| match name.split_once(':') {
             Some(("input", input)) => self
-                .wrong(&format!("uses `${{{name}}}`, which VS Code asks a person for"))
-                .hint(format!("write ${{env:{}}} in its place, and set that", input.to_uppercase().replace(['-', '.', ' '], "_"))),
+                .wrong(&format!("uses `${{{name}}}`, which VS Code prompts for"))
+                .hint(format!("write ${{env:{}}} instead, and set that variable", input.to_uppercase().replace(['-', '.', ' '], "_"))),
             Some(("env", name)) => self.wrong(&format!("uses `${{env:{name}}}`, which is not set")).hint(format!("set {name}")),
             _ => self.wrong(&format!("uses `${{{name}}}`, which is not set")).hint(format!("set {name}, or write ${{{name}:-default}}")),
         })
@@ -259,7 +259,7 @@ impl Entry<'_> {
     }
 
     fn wrong(&self, what: &str) -> Failure {
-        self.here(Failure::bad_input("bad-config", format!("the server `{}` {what}", self.name)))
+        self.here(Failure::bad_input("bad-config", format!("server `{}` {what}", self.name)))
     }
 
     /// With the place where the server is named.
@@ -369,13 +369,13 @@ mod tests {
         check(r#"{"mcpServers":{"a":{"type":"streamable-http","url":"http://h/mcp"}}}"#, url("http://h/mcp", Some(TransportKind::Http)));
         check(r#"{"mcpServers":{"a":{"type":"sse","url":"http://h/sse"}}}"#, url("http://h/sse", Some(TransportKind::Sse)));
         let wrong = |message: &str| Err(message.to_owned());
-        check(r#"{"mcpServers":{"a":{}}}"#, wrong("the server `a` has neither `command` nor `url`"));
-        check(r#"{"mcpServers":{"a":{"command":"x","url":"y"}}}"#, wrong("the server `a` has both `command` and `url`"));
-        check(r#"{"mcpServers":{"a":{"command":"x","type":"sse"}}}"#, wrong("the server `a` has a `command`, but the type `sse`"));
-        check(r#"{"mcpServers":{"a":{"command":"x","args":"y"}}}"#, wrong("the server `a` has a `args` that is no list of strings"));
-        check(r#"{"mcpServers":[]}"#, wrong("`mcpServers` in mcp.json is no object"));
-        check(r#"{"servers":[]}"#, wrong("`servers` in mcp.json is no object"));
-        check(r#"{"mcpservers":{}}"#, wrong("mcp.json has neither `mcpServers` nor `servers`"));
+        check(r#"{"mcpServers":{"a":{}}}"#, wrong("server `a` has neither `command` nor `url`"));
+        check(r#"{"mcpServers":{"a":{"command":"x","url":"y"}}}"#, wrong("server `a` has both `command` and `url`"));
+        check(r#"{"mcpServers":{"a":{"command":"x","type":"sse"}}}"#, wrong("server `a` has a `command`, but the type `sse`"));
+        check(r#"{"mcpServers":{"a":{"command":"x","args":"y"}}}"#, wrong("server `a` has a `args` that is no list of strings"));
+        check(r#"{"mcpServers":[]}"#, wrong("`mcpServers` in mcp.json is not an object"));
+        check(r#"{"servers":[]}"#, wrong("`servers` in mcp.json is not an object"));
+        check(r#"{"mcpservers":{}}"#, wrong("mcp.json has no `mcpServers` or `servers`"));
         // As VS Code has it.
         check(
             "{\n  // mine\n  \"servers\": {\n    \"a\": { \"command\": \"node\", \"args\": [\"${workspaceFolder}/x.js\",], /* no env */ },\n  },\n  \"inputs\": [],\n}\n",
@@ -383,11 +383,11 @@ mod tests {
         );
         check(
             r#"{"servers":{"a":{"url":"http://h/${input:api-key}"}}}"#,
-            wrong("the server `a` uses `${input:api-key}`, which VS Code asks a person for"),
+            wrong("server `a` uses `${input:api-key}`, which VS Code asks a person for"),
         );
         check(
             r#"{"servers":{"a":{"url":"${env:NOT_SET_ANYWHERE}"}}}"#,
-            wrong("the server `a` uses `${env:NOT_SET_ANYWHERE}`, which is not set"),
+            wrong("server `a` uses `${env:NOT_SET_ANYWHERE}`, which is not set"),
         );
         check(r#"{"servers":{"b":{"url":"http://h"}},"mcpServers":{"a":{"url":"http://g"}}}"#, url("http://g", None));
     }

@@ -17,10 +17,10 @@ use std::sync::Arc;
 /// How a command is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Style {
-    /// As from this shell
+    /// The environment and directory of this shell
     #[default]
     Shell,
-    /// As by a desktop host: minimal PATH and variables, and in `/`
+    /// The environment of a desktop host: a minimal PATH, few variables, and the directory `/`
     Host,
 }
 
@@ -75,7 +75,7 @@ fn find(program: &str, path: &str, folder: &Path) -> Result<(), Failure> {
             (true, _) => Ok(()),
             (false, true) => Err(missing(
                 format!("`{program}` is not found from {}, where a desktop host starts it", folder.display()),
-                format!("name it by its whole path in the host's configuration: {}", tidy(&here).display()),
+                format!("use its absolute path in the configuration of the host: {}", tidy(&here).display()),
             )),
             (false, false) => Err(missing(format!("`{program}` was not found"), "check the spelling of the path".to_owned())),
         };
@@ -86,12 +86,12 @@ fn find(program: &str, path: &str, folder: &Path) -> Result<(), Failure> {
     let own = settings::variable("PATH").unwrap_or_default();
     let hint = match settings::find_program(program, &own) {
         Some(place) => format!(
-            "it is at {}: name it by that path in the host's configuration, or set PATH there (here: -e PATH=…)",
+            "it is at {}: use this path in the configuration of the host, or set PATH there (here: -e PATH=…)",
             tidy(&place).display()
         ),
-        None => format!("it is not on the PATH of this shell either: check the spelling of `{program}`, and that it is installed"),
+        None => format!("it is not on the PATH of this shell either: check the spelling of `{program}` and whether it is installed"),
     };
-    Err(missing(format!("`{program}` is not on the PATH that a desktop host gives: {path}"), hint))
+    Err(missing(format!("`{program}` is not on the PATH of a desktop host: {path}"), hint))
 }
 
 /// What to do about files that are named as if the host worked in this folder.
@@ -140,7 +140,7 @@ mod tests {
         };
         // There, but no program.
         let place = folder.path().to_str().unwrap();
-        check("some-runner", place, Err(&format!("`some-runner` is not on the PATH that a desktop host gives: {place}")));
+        check("some-runner", place, Err(&format!("`some-runner` is not on the PATH of a desktop host: {place}")));
         check(program.to_str().unwrap(), "", Ok(()));
         check("src/main.rs", "", Err("`src/main.rs` is not found from /, where a desktop host starts it"));
         check("./nowhere", "", Err("`./nowhere` was not found"));

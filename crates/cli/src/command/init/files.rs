@@ -1,5 +1,5 @@
-//! The files that stand around a suite, and how they are written: all of them or none, and nothing that is there already without
-//! being told to. Knows forms and folders, no servers.
+//! Writes the files around a suite: all of them or none, and no existing file without `--force`. Knows formats and directories, no
+//! servers.
 
 use crate::failure::Failure;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ const PRE_COMMIT: &str = include_str!("pre-commit.yaml");
 /// The parts of the forms that verify the lock.
 const VERIFY_ON_GITHUB: &str = "      - name: Verify the contract\n        run: mcproof lock --verify --deny breaking\n";
 const VERIFY_ON_GITLAB: &str = "    - mcproof lock --verify --deny breaking\n";
-/// Where the hook goes, unless somebody else's hooks are there.
+/// The path of the hook, unless other hooks exist.
 const PRE_COMMIT_FILE: &str = ".pre-commit-config.yaml";
 /// The line by which our own one is known.
 const MARK: &str = "# Written by `mcproof init`";
@@ -73,7 +73,7 @@ pub(super) fn scaffold(folder: &Path, scaffold: &Scaffold<'_>) -> Vec<Planned> {
 /// Writes all files, and gives a line about each.
 pub(super) fn write(folder: &Path, planned: &[Planned], overwrite: bool) -> Result<String, Failure> {
     let cannot =
-        |path: &Path, error: std::io::Error| Failure::bad_input("cannot-write", format!("{} cannot be written: {error}", path.display()));
+        |path: &Path, error: std::io::Error| Failure::bad_input("cannot-write", format!("cannot write {}: {error}", path.display()));
     if !overwrite {
         let there: Vec<String> =
             planned.iter().filter(|file| file.is_in_the_way(folder)).map(|file| file.path.display().to_string()).collect();

@@ -14,17 +14,17 @@ use std::iter::Peekable;
 
 /// Flags of MCP Inspector's CLI that mean something which this version does not do.
 const UNSUPPORTED: [(&[&str], &str); 8] = [
-    (&["--catalog", "--rename"], "name servers in a file and give it with --config"),
-    (&["--client-config"], "say who the client is with --client-id or --client-metadata-url"),
-    (&["--no-revoke"], "mcproof never revokes a token, --relogin only forgets it: leave the flag out"),
-    (&["--print-handoff"], "mcproof has no web page to hand over to: sign in on a terminal, and let the other side --wait-for-auth"),
-    (&["--app-info", "--advertise-apps"], "there is no support for MCP Apps yet"),
+    (&["--catalog", "--rename"], "use --config with a file that names the servers"),
+    (&["--client-config"], "use --client-id or --client-metadata-url"),
+    (&["--no-revoke"], "omit it: mcproof never revokes tokens, and --relogin only discards them"),
+    (&["--print-handoff"], "sign in on a terminal, and use --wait-for-auth in the other process"),
+    (&["--app-info", "--advertise-apps"], "MCP Apps are not supported yet"),
     (
         &["--verify", "--require-digests", "--skill-catalog-max-skills", "--skill-catalog-max-bytes"],
-        "there are no checks of what a server offers yet",
+        "use `mcproof check`, or tests in a suite",
     ),
-    (&["--load", "--load-concurrency", "--load-duration", "--load-requests", "--load-rate"], "there is no load test yet"),
-    (&["--completion"], "there are no shell completions yet"),
+    (&["--load", "--load-concurrency", "--load-duration", "--load-requests", "--load-rate"], "load tests are not supported yet"),
+    (&["--completion"], "shell completions are not supported yet"),
 ];
 
 /// The command line as the grammar takes it. Only `inspect` is touched.

@@ -1,7 +1,7 @@
-//! One command of ours, run in a process of its own until it is done, its time is over, or nobody waits for it any more; then it
-//! is killed with everything that it started. Knows what the process leaves, not what it means.
+//! Runs one mcproof command in a separate process until it is done, times out, or is canceled; then kills it with all processes that it
+//! started. Knows the output of the process, not its meaning.
 
-use super::journal::Kept;
+use super::journal::StoredLines;
 use crate::wire;
 use mcproof_client::{Guardian, Launch, Tap, TapBounds, run_command};
 use mcproof_record::{CaseId, CasePlan, CheckReport, Event, FrameBody, Judged, Transcript};
@@ -36,17 +36,17 @@ pub(super) enum Wire {
 }
 
 /// What a process left.
-pub(super) struct Ran {
-    pub(super) end: End,
+pub(super) struct JobResult {
+    pub(super) end: JobEnd,
     /// What it said on stdout.
     pub(super) report: Vec<String>,
     /// What it said on stderr.
     pub(super) talk: Vec<String>,
-    pub(super) wire: Kept,
+    pub(super) wire: StoredLines,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum JobEnd {
     Code(i32),
     Signal,
     /// It had not ended in time.
@@ -61,8 +61,8 @@ impl Job {
     ///
     /// # Errors
     /// The process could not be started.
-    pub(super) async fn run(&self, binary: &Path, guardian: &Guardian) -> Result<Ran, String> {
-        let folder = tempfile::tempdir().map_err(|error| format!("no folder for what was on the wire: {error}"))?;
+    pub(super) async fn run(&self, binary: &Path, guardian: &Guardian) -> Result<JobResult, String> {
+        let folder = tempfile::tempdir().map_err(|error| format!("cannot create a directory for the traffic: {error}"))?;
         let file = folder.path().join("wire");
         let mut command = vec![binary.display().to_string()];
         command.extend(self.flags(&file));
@@ -70,10 +70,10 @@ impl Job {
         let tap = Tap::with(OUTPUT, Vec::new(), None);
         let ended = run_command(&launch, guardian, &tap, self.deadline).await.map_err(|failure| failure.to_string())?;
         let end = match ended {
-            None => End::Late,
-            Some(exit) => exit.code.map_or(End::Signal, End::Code),
+            None => JobEnd::Late,
+            Some(exit) => exit.code.map_or(JobEnd::Signal, JobEnd::Code),
         };
-        let mut ran = Ran { end, report: Vec::new(), talk: Vec::new(), wire: Kept::default() };
+        let mut ran = JobResult { end, report: Vec::new(), talk: Vec::new(), wire: StoredLines::default() };
         ran.take_output(&tap.transcript());
         match self.wire {
             Wire::Stderr => {}
@@ -96,7 +96,7 @@ impl Job {
     }
 }
 
-impl Ran {
+impl JobResult {
     fn take_output(&mut self, output: &Transcript) {
         for frame in &output.frames {
             match &frame.body {
@@ -118,7 +118,7 @@ impl Ran {
 }
 
 /// The conversations of a check, those with findings first. Nothing where the check did not get to its end.
-fn read_check(file: &Path, wire: &mut Kept) {
+fn read_check(file: &Path, wire: &mut StoredLines) {
     let report = File::open(file).ok().and_then(|file| serde_json::from_reader(BufReader::new(file)).ok());
     let Some(CheckReport { rulings, takes, .. }) = report else { return };
     let findings = rulings.iter().filter_map(|ruling| match &ruling.judged {
@@ -135,7 +135,7 @@ fn read_check(file: &Path, wire: &mut Kept) {
 }
 
 /// The conversations of the tests that failed, as far as a run got.
-fn read_events(file: &Path, wire: &mut Kept) {
+fn read_events(file: &Path, wire: &mut StoredLines) {
     let Ok(file) = File::open(file) else { return };
     let mut planned: BTreeMap<CaseId, CasePlan> = BTreeMap::new();
     for event in BufReader::new(file).lines().map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok()) {
@@ -153,7 +153,7 @@ fn read_events(file: &Path, wire: &mut Kept) {
     }
 }
 
-fn show(transcript: &Transcript, wire: &mut Kept) {
+fn show(transcript: &Transcript, wire: &mut StoredLines) {
     let style = Style::default();
     transcript.frames.iter().for_each(|frame| wire.push(wire::line(frame, &style).trim_end()));
 }

@@ -1,4 +1,4 @@
-//! The last operations, by their numbers: what each said and what was on its wire, line by line, within bounds.
+//! The last operations by number: their output and traffic, line by line, within limits.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,13 +12,13 @@ const LINE: usize = 4000;
 
 /// Lines, up to a bound; what is beyond it is counted.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct StoredLines {
     pub(super) lines: Vec<String>,
     pub(super) left_out: usize,
     bytes: usize,
 }
 
-impl Kept {
+impl StoredLines {
     pub(super) fn push(&mut self, text: &str) {
         let mut rest = text;
         loop {
@@ -39,7 +39,7 @@ impl Kept {
     }
 }
 
-impl<'a> FromIterator<&'a str> for Kept {
+impl<'a> FromIterator<&'a str> for StoredLines {
     fn from_iter<T: IntoIterator<Item = &'a str>>(lines: T) -> Self {
         let mut kept = Self::default();
         lines.into_iter().for_each(|line| kept.push(line));
@@ -51,8 +51,8 @@ impl<'a> FromIterator<&'a str> for Kept {
 pub(super) struct Operation {
     pub(super) number: u64,
     pub(super) tool: String,
-    pub(super) output: Kept,
-    pub(super) wire: Kept,
+    pub(super) output: StoredLines,
+    pub(super) wire: StoredLines,
 }
 
 #[derive(Debug, Default)]
@@ -65,7 +65,7 @@ struct Operations {
 }
 
 impl Journal {
-    pub(super) fn write(&self, tool: &str, output: Kept, wire: Kept) -> Arc<Operation> {
+    pub(super) fn write(&self, tool: &str, output: StoredLines, wire: StoredLines) -> Arc<Operation> {
         let mut operations = self.lock();
         operations.so_far += 1;
         let operation = Arc::new(Operation { number: operations.so_far, tool: tool.to_owned(), output, wire });
@@ -82,11 +82,11 @@ impl Journal {
     /// There is none, or not any more.
     pub(super) fn find(&self, number: Option<u64>) -> Result<Arc<Operation>, String> {
         let operations = self.lock();
-        let newest = operations.kept.back().ok_or("nothing was run yet: begin with `list`")?;
+        let newest = operations.kept.back().ok_or("no operation was run yet: start with `list`")?;
         let Some(number) = number else { return Ok(newest.clone()) };
         let found = operations.kept.iter().find(|operation| operation.number == number);
         let oldest = operations.kept.front().map_or(0, |operation| operation.number);
-        found.cloned().ok_or_else(|| format!("there is no operation {number}; those from {oldest} to {} are kept", newest.number))
+        found.cloned().ok_or_else(|| format!("unknown operation {number}; operations {oldest} to {} are stored", newest.number))
     }
 
     fn lock(&self) -> MutexGuard<'_, Operations> {
@@ -100,23 +100,23 @@ mod tests {
 
     #[test]
     fn long_lines_go_on_and_what_is_too_much_is_counted() {
-        let kept: Kept = ["", &"é".repeat(LINE + 1)].into_iter().collect();
+        let kept: StoredLines = ["", &"é".repeat(LINE + 1)].into_iter().collect();
         assert_eq!(kept.lines.iter().map(|line| line.chars().count()).collect::<Vec<_>>(), [0, LINE, 1]);
-        let flood: Kept = std::iter::repeat_n("0123456789", LARGEST).collect();
+        let flood: StoredLines = std::iter::repeat_n("0123456789", LARGEST).collect();
         assert!(flood.lines.len() < LARGEST / 10 && flood.lines.len() + flood.left_out == LARGEST, "{}", flood.lines.len());
-        let empty: Kept = std::iter::repeat_n("", LARGEST * 2).collect();
+        let empty: StoredLines = std::iter::repeat_n("", LARGEST * 2).collect();
         assert!(empty.lines.len() <= LARGEST + 1, "{}", empty.lines.len());
     }
 
     #[test]
     fn the_last_operations_are_found_by_their_numbers() {
         let journal = Journal::default();
-        assert!(journal.find(None).unwrap_err().contains("nothing was run yet"));
+        assert!(journal.find(None).unwrap_err().contains("no operation was run yet"));
         for _ in 0..20 {
-            journal.write("list", Kept::default(), Kept::default());
+            journal.write("list", StoredLines::default(), StoredLines::default());
         }
         assert_eq!(journal.find(None).unwrap().number, 20);
         assert_eq!(journal.find(Some(5)).unwrap().number, 5);
-        assert_eq!(journal.find(Some(4)).unwrap_err(), "there is no operation 4; those from 5 to 20 are kept");
+        assert_eq!(journal.find(Some(4)).unwrap_err(), "unknown operation 4; operations 5 to 20 are stored");
     }
 }

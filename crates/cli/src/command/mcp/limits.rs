@@ -1,6 +1,5 @@
-//! What an agent may have done: which commands may be started, which variables they may be given, and in which folder files lie.
-//! Decides before anything is started; what suites and configuration files ask for is decided by the process that reads them, with the
-//! flags of `--restricted`.
+//! The restrictions of an agent: commands that may be started, variables that may be set, and the directory of all files. Checked before
+//! anything is started; suites and configuration files are checked by the process that reads them, with the flags of `--restricted`.
 
 use crate::failure::Failure;
 use crate::settings;
@@ -10,17 +9,17 @@ use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct LimitArgs {
-    /// Start only commands like this one, with * for any text, such as 'node server.js *'; may be repeated
+    /// Start only commands that match this glob, such as 'node server.js *'; may be repeated
     #[arg(long, value_name = "GLOB", conflicts_with = "no_spawn")]
     allow_command: Vec<String>,
-    /// With --allow-command or --no-spawn: an environment variable that may be set and read, or * for all; may be repeated
+    /// With --allow-command or --no-spawn, allow this environment variable to be read and set, or * for all; may be repeated
     #[arg(long, value_name = "NAME")]
     allow_env: Vec<String>,
-    /// Start no command at all, whoever asks for it: only servers at URLs are tested
+    /// Start no commands: test only servers at URLs
     #[arg(long)]
     no_spawn: bool,
-    /// Work in this folder, and read and write no file outside of it
-    #[arg(long, value_name = "FOLDER")]
+    /// Work in this directory, and read and write no file outside it
+    #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 }
 
@@ -32,8 +31,8 @@ pub(super) struct Limits {
     folder: Option<Folder>,
 }
 
-/// What an agent asks for, as far as it may be refused.
-pub(super) struct Wish<'a> {
+/// The parts of a tool call that may be restricted.
+pub(super) struct RequestedAccess<'a> {
     /// Commands, each in its words.
     pub(super) commands: Vec<Vec<String>>,
     pub(super) variables: Vec<&'a str>,
@@ -57,13 +56,13 @@ impl LimitArgs {
             false => Some(self.allow_command.iter().map(pattern).collect::<Result<_, _>>()?),
         };
         if commands.is_none() && !self.allow_env.is_empty() {
-            return Err(Failure::bad_input("bad-flag", "--allow-env needs --allow-command or --no-spawn"));
+            return Err(Failure::bad_input("bad-flag", "--allow-env requires --allow-command or --no-spawn"));
         }
         let folder = self.folder.as_deref().map(|path| {
             let missing = |error| Failure::bad_input("no-such-folder", format!("--folder {}: {error}", path.display()));
             Folder::at(path).map_err(missing).and_then(|folder| match folder.path().is_dir() {
                 true => Ok(folder),
-                false => Err(Failure::bad_input("no-such-folder", format!("--folder {}: it is a file", path.display()))),
+                false => Err(Failure::bad_input("no-such-folder", format!("--folder {} is a file, not a directory", path.display()))),
             })
         });
         Ok(Limits { commands, variables: self.allow_env.clone(), folder: folder.transpose()? })
@@ -94,36 +93,36 @@ impl Limits {
         flags
     }
 
-    /// What an agent is told before it asks.
+    /// The restrictions, for the instructions of the server.
     pub(super) fn told(&self) -> String {
         let mut told = String::new();
         match &self.commands {
             None => {}
-            Some(commands) if commands.is_empty() => told += "\nNo command may be started: say which server with a URL.",
+            Some(commands) if commands.is_empty() => told += "\nCommands are not allowed: name the server with a URL.",
             Some(commands) => {
                 let patterns: Vec<&str> = commands.iter().map(|(text, _)| text.as_str()).collect();
-                told += &format!("\nOnly these commands may be started (* is any text): {}.", patterns.join("; "));
+                told += &format!("\nOnly these commands are allowed (* matches any text): {}.", patterns.join("; "));
             }
         }
         if let Some(folder) = &self.folder {
-            told += &format!("\nFiles lie in {}.", folder.path().display());
+            told += &format!("\nAll files must be in {}.", folder.path().display());
         }
         told
     }
 
     /// # Errors
     /// Says what is not allowed, and which flag of this server would allow it.
-    pub(super) fn permit(&self, wish: &Wish<'_>, cwd: Option<&Path>) -> Result<(), String> {
+    pub(super) fn permit(&self, requested_access: &RequestedAccess<'_>, cwd: Option<&Path>) -> Result<(), String> {
         let here = cwd.map(Path::to_owned).or_else(|| self.folder()).unwrap_or_else(settings::current_folder);
         cwd.map_or(Ok(()), |cwd| self.path(cwd, &cwd.display().to_string()))?;
-        wish.commands.iter().try_for_each(|words| self.command(words))?;
+        requested_access.commands.iter().try_for_each(|words| self.command(words))?;
         if self.commands.is_some() {
-            wish.variables.iter().try_for_each(|name| self.variable(name))?;
+            requested_access.variables.iter().try_for_each(|name| self.variable(name))?;
         }
-        for path in &wish.paths {
+        for path in &requested_access.paths {
             self.path(&here.join(path), path)?;
         }
-        wish.sides.iter().try_for_each(|side| self.side(side, &here))
+        requested_access.sides.iter().try_for_each(|side| self.side(side, &here))
     }
 
     fn command(&self, words: &[String]) -> Result<(), String> {
@@ -133,22 +132,22 @@ impl Limits {
         }
         let line = line(words);
         Err(match commands.is_empty() {
-            true => format!("`{line}` may not be started: `mcproof mcp` runs with --no-spawn"),
-            false => format!("`{line}` may not be started: `mcproof mcp` runs without an --allow-command for it"),
+            true => format!("command `{line}` is not allowed: `mcproof mcp` runs with --no-spawn"),
+            false => format!("command `{line}` is not allowed: `mcproof mcp` runs without a matching --allow-command"),
         })
     }
 
     fn variable(&self, name: &str) -> Result<(), String> {
         match self.variables.iter().any(|allowed| allowed == "*" || allowed == name) {
             true => Ok(()),
-            false => Err(format!("the variable `{name}` may not be set: `mcproof mcp` runs without --allow-env {name}")),
+            false => Err(format!("variable `{name}` is not allowed: `mcproof mcp` runs without --allow-env {name}")),
         }
     }
 
     fn path(&self, path: &Path, named: &str) -> Result<(), String> {
         match &self.folder {
             Some(folder) if !folder.holds(path) => {
-                Err(format!("`{named}` is not in {}, where `mcproof mcp` stays because of --folder", folder.path().display()))
+                Err(format!("`{named}` is outside {}, the --folder of `mcproof mcp`", folder.path().display()))
             }
             _ => Ok(()),
         }
@@ -191,30 +190,30 @@ mod tests {
             no_spawn: false,
             folder: Some(folder.path().to_owned()),
         });
-        let check = |wish: Wish<'_>, cwd: Option<&str>, expected: Result<(), &str>| {
-            let found = limited.permit(&wish, cwd.map(Path::new));
+        let check = |requested_access: RequestedAccess<'_>, cwd: Option<&str>, expected: Result<(), &str>| {
+            let found = limited.permit(&requested_access, cwd.map(Path::new));
             match (found, expected) {
                 (Ok(()), Ok(())) => {}
                 (Err(found), Err(part)) => assert!(found.contains(part), "{found} lacks {part}"),
                 (found, expected) => panic!("{found:?} is not {expected:?}"),
             }
         };
-        let wish = || Wish { commands: Vec::new(), variables: Vec::new(), paths: Vec::new(), sides: Vec::new() };
+        let requested_access = || RequestedAccess { commands: Vec::new(), variables: Vec::new(), paths: Vec::new(), sides: Vec::new() };
         let command = |text: &str| vec![shlex::split(text).unwrap()];
-        check(Wish { commands: command("node server.js --port 1"), ..wish() }, None, Ok(()));
-        check(Wish { commands: command("sh -c 'node server.js'"), ..wish() }, None, Err("may not be started"));
-        check(Wish { commands: command("'node server.js'"), ..wish() }, None, Err("may not be started"));
-        check(Wish { variables: vec!["KEY"], ..wish() }, None, Ok(()));
-        check(Wish { variables: vec!["LD_PRELOAD"], ..wish() }, None, Err("--allow-env LD_PRELOAD"));
-        check(Wish { paths: vec!["sub/a.mcproof.yaml".into()], ..wish() }, None, Ok(()));
-        check(Wish { paths: vec!["away/passwd".into()], ..wish() }, None, Err("--folder"));
-        check(Wish { paths: vec!["../x".into()], ..wish() }, None, Err("--folder"));
-        check(wish(), Some("/"), Err("--folder"));
-        check(Wish { sides: vec!["mcproof.lock", "http://h/mcp", "shop"], ..wish() }, None, Ok(()));
-        check(Wish { sides: vec!["sh -c evil"], ..wish() }, None, Err("may not be started"));
-        check(Wish { sides: vec!["sh"], ..wish() }, None, Err("may not be started"));
-        check(Wish { sides: vec!["/bin/sh"], ..wish() }, None, Err("may not be started"));
-        check(Wish { sides: vec!["away/passwd"], ..wish() }, None, Err("--folder"));
+        check(RequestedAccess { commands: command("node server.js --port 1"), ..requested_access() }, None, Ok(()));
+        check(RequestedAccess { commands: command("sh -c 'node server.js'"), ..requested_access() }, None, Err("is not allowed"));
+        check(RequestedAccess { commands: command("'node server.js'"), ..requested_access() }, None, Err("is not allowed"));
+        check(RequestedAccess { variables: vec!["KEY"], ..requested_access() }, None, Ok(()));
+        check(RequestedAccess { variables: vec!["LD_PRELOAD"], ..requested_access() }, None, Err("--allow-env LD_PRELOAD"));
+        check(RequestedAccess { paths: vec!["sub/a.mcproof.yaml".into()], ..requested_access() }, None, Ok(()));
+        check(RequestedAccess { paths: vec!["away/passwd".into()], ..requested_access() }, None, Err("--folder"));
+        check(RequestedAccess { paths: vec!["../x".into()], ..requested_access() }, None, Err("--folder"));
+        check(requested_access(), Some("/"), Err("--folder"));
+        check(RequestedAccess { sides: vec!["mcproof.lock", "http://h/mcp", "shop"], ..requested_access() }, None, Ok(()));
+        check(RequestedAccess { sides: vec!["sh -c evil"], ..requested_access() }, None, Err("is not allowed"));
+        check(RequestedAccess { sides: vec!["sh"], ..requested_access() }, None, Err("is not allowed"));
+        check(RequestedAccess { sides: vec!["/bin/sh"], ..requested_access() }, None, Err("is not allowed"));
+        check(RequestedAccess { sides: vec!["away/passwd"], ..requested_access() }, None, Err("--folder"));
     }
 
     #[test]

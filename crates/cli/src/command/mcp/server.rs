@@ -1,9 +1,9 @@
-//! The MCP server itself: which methods it has, and when a call is over. Knows the protocol; what a tool does is others'.
+//! The MCP server: its methods, and the end of a call. Knows the protocol, not the tools.
 
-use super::answer::{self, Answer};
 use super::journal::Journal;
 use super::limits::Limits;
-use super::tools::{self, Asked};
+use super::tool_output::{self, ToolOutput};
+use super::tools::{self, ToolCall};
 use mcproof_client::Guardian;
 use mcproof_demo::patient::Phase;
 use rmcp::model::{
@@ -37,21 +37,21 @@ impl Server {
         Self { binary, phase, guardian: Guardian::of_whole_process(), journal: Journal::default(), tools: tools::all(), limits }
     }
 
-    async fn answer(&self, asked: Asked, context: &RequestContext<RoleServer>) -> Answer {
+    async fn answer(&self, asked: ToolCall, context: &RequestContext<RoleServer>) -> ToolOutput {
         let job = match asked {
-            Asked::Transcript(page) => return answer::of_page(page, &self.journal),
-            Asked::Explain(rule) => return answer::of_rules(rule.as_deref()),
-            Asked::Run(job) => job,
+            ToolCall::Transcript(page) => return tool_output::of_page(page, &self.journal),
+            ToolCall::Explain(rule) => return tool_output::of_rules(rule.as_deref()),
+            ToolCall::Run(job) => job,
         };
         // Whichever comes first, dropping the run kills it.
         let ran = tokio::select! {
             ran = job.run(&self.binary, &self.guardian) => ran,
-            () = context.ct.cancelled() => return Answer::error("cancelled"),
-            () = self.phase.closed() => return Answer::error("the client has left"),
+            () = context.ct.cancelled() => return ToolOutput::error("cancelled"),
+            () = self.phase.closed() => return ToolOutput::error("client disconnected"),
         };
         match ran {
-            Ok(ran) => answer::of_job(&job, ran, &self.journal),
-            Err(why) => Answer::error(why),
+            Ok(ran) => tool_output::of_job(&job, ran, &self.journal),
+            Err(why) => ToolOutput::error(why),
         }
     }
 }
@@ -84,7 +84,7 @@ impl ServerHandler for Server {
         let tool = self.tools.iter().find(|tool| tool.name == request.name).ok_or_else(unknown)?;
         let answer = match tools::read(tool, request.arguments.unwrap_or_default(), &self.limits) {
             Ok(asked) => self.answer(asked, &context).await,
-            Err(mistakes) => Answer::error(mistakes),
+            Err(mistakes) => ToolOutput::error(mistakes),
         };
         Ok(CallToolResult::from(answer).into())
     }
@@ -123,7 +123,7 @@ impl ServerHandler for Server {
     async fn on_custom_request(&self, request: CustomRequest, _context: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
         let method = request.method.as_str();
         Err(if method == CallToolRequestMethod::VALUE {
-            ErrorData::invalid_params(format!("The parameters of {method} cannot be read"), None)
+            ErrorData::invalid_params(format!("Invalid parameters for {method}"), None)
         } else {
             ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("Method not found: {method}"), None)
         })

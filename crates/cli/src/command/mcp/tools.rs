@@ -1,17 +1,16 @@
-//! What an agent may ask for: each tool with its declaration, and what its arguments mean as a command line of ours.
-//! Starts nothing.
+//! The tools: their declarations, and the translation of their arguments to a command line of mcproof. Starts nothing.
 
 use super::job::{Job, Wire};
-use super::limits::{Limits, Wish};
+use super::limits::{Limits, RequestedAccess};
 use crate::suggest;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What is asked for.
+/// A call of one of the tools.
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum ToolCall {
     /// Something that this binary does in a process of its own.
     Run(Job),
     Transcript(Page),
@@ -53,70 +52,76 @@ pub(super) fn all() -> Vec<Tool> {
     let object = |about: &str| json!({ "type": "object", "description": about });
     let number = |about: &str| json!({ "type": "integer", "minimum": 1, "description": about });
     vec![
-        starts("list", "List", "Starts a server and lists what it offers, one item a line.", of_server(json!({ "what": what })), &[]),
+        starts(
+            "list",
+            "List",
+            "Starts a server and lists its tools, resources, templates or prompts, one per line.",
+            of_server(json!({ "what": what })),
+            &[],
+        ),
         starts(
             "call",
             "Call a tool",
-            "Calls one tool of a server and shows its raw result.",
+            "Calls one tool of a server and returns its raw result.",
             of_server(json!({ "tool": text("Name of the tool"), "arguments": object("Its arguments") })),
             &["tool"],
         ),
         starts(
             "request",
             "Send a request",
-            "Sends any request to a server and shows its raw result, for what `list` and `call` do not cover.",
+            "Sends any request to a server and returns its raw result. Use it for requests that `list` and `call` do not cover.",
             of_server(json!({ "method": text("Such as resources/read"), "params": object("Its parameters") })),
             &["method"],
         ),
         starts(
             "check",
             "Check a server",
-            "Finds out what is wrong with a server: protocol, transport, quality, security. The worst first, each with a hint. Calls \
+            "Checks a server against the MCP specification: protocol, transport, quality, security. Findings in order of severity, with hints. Calls \
              only tools with readOnlyHint, unless `call` allows more.",
             of_server(json!({
                 "only": strings("Judge these rules only: ids, areas, or globs such as cors-*"),
-                "skip": strings("Leave these rules out"),
-                "call": strings("Tools that may be called besides read-only ones, or all"),
-                "strict": flag("Warnings fail as well"),
+                "skip": strings("Skip these rules"),
+                "call": strings("Also call these tools, or all; by default only read-only tools"),
+                "strict": flag("Treat warnings as failures"),
             })),
             &[],
         ),
         starts(
             "test",
             "Run suites",
-            "Runs suites (*.mcproof.yaml) and tells what failed, the likeliest cause first. The suites say which server, unless \
+            "Runs suites (*.mcproof.yaml) and reports failures, likely cause first. The suites name the server, unless \
              `command` or a URL in `server` does.",
             of_server(json!({
-                "paths": strings("Files or folders, FILE::NAME or FILE:LINE for one test; without any, all below cwd"),
+                "paths": strings("Files or directories, FILE::NAME or FILE:LINE for one test; default: all below cwd"),
                 "filter": text("Such as: tag(smoke) & !name(/slow/)"),
-                "rerun_failed": flag("Only what did not pass last time"),
+                "rerun_failed": flag("Only tests that did not pass last time"),
             })),
             &[],
         ),
         starts(
             "diff",
             "Compare",
-            "Tells what changed between two servers or lock files, and what of it breaks callers.",
+            "Compares the contracts of two servers or lock files and reports breaking changes.",
             with_start(json!({ "old": text(SIDE), "new": text(SIDE) })),
             &["old", "new"],
         ),
-        starts("probe", "Probe", "Whether a server works, and how long each part takes, in one line.", of_server(json!({})), &[]),
+        starts("probe", "Probe", "Probes a server and reports its health and latency in one line.", of_server(json!({})), &[]),
         reads(
             "transcript",
-            "Read the wire",
-            "Shows what was on the wire in an earlier operation, or the rest of its output.",
+            "Read the traffic",
+            "Returns the traffic of an earlier operation, or the rest of its output.",
             json!({
-                "operation": number("Its number; without one, the last"),
+                "operation": number("Number of the operation; default: the last"),
                 "part": { "type": "string", "enum": ["wire", "output"], "default": "wire" },
                 "from": number("First line"),
-                "last": number("Only so many lines from the end"),
+                "last": number("Number of lines from the end"),
             }),
         ),
         reads(
             "explain",
             "Explain a rule",
-            "Explains a rule of `check`: the law, why it matters, how to fix it, a wrong and a right conversation.",
-            json!({ "rule": { "type": "string", "maxLength": 200, "description": "Id, area or glob; without one, all ids by area" } }),
+            "Explains a rule of `check`: the requirement, why it matters, how to fix it, and a failing and a passing conversation.",
+            json!({ "rule": { "type": "string", "maxLength": 200, "description": "Id, area or glob; default: all ids by area" } }),
         ),
     ]
 }
@@ -126,10 +131,10 @@ const SIDE: &str = "Lock file, trace, URL, name in .mcp.json, or command line";
 /// The arguments that say which server, for a tool with these of its own.
 fn of_server(own: Value) -> Value {
     let server = json!({
-        "command": { "type": "string", "minLength": 1, "description": "Starts the server; split as a shell would, but no shell runs it" },
+        "command": { "type": "string", "minLength": 1, "description": "Command that starts the server; split into words as in a shell, but run without one" },
         "server": {
             "type": "string", "pattern": "^[^-]",
-            "description": "URL of a running server, or its name in .mcp.json; without both, the only one there",
+            "description": "URL of a running server, or name in .mcp.json; default: the only server there",
         },
     });
     merged(own, with_start(server))
@@ -139,12 +144,12 @@ fn of_server(own: Value) -> Value {
 fn with_start(own: Value) -> Value {
     let start = json!({
         "env": { "type": "object", "additionalProperties": { "type": "string" }, "description": "Variables of the server" },
-        "cwd": { "type": "string", "description": "Folder to start it in, where .mcp.json and suites are looked for" },
+        "cwd": { "type": "string", "description": "Directory to run in; .mcp.json and suites are searched there" },
         "transport": { "type": "string", "enum": ["auto", "stdio", "http", "sse"] },
         "era": { "type": "string", "enum": ["auto", "legacy", "modern"], "description": "legacy: initialize; modern: 2026-07-28" },
         "timeout": {
             "type": "integer", "minimum": 1, "maximum": LONGEST_DEADLINE, "default": DEADLINE,
-            "description": "Seconds for all of it",
+            "description": "Timeout of the operation in seconds",
         },
     });
     merged(own, start)
@@ -178,25 +183,25 @@ fn declared(name: &'static str, title: &str, about: &'static str, properties: Va
     Tool::new(name, about, schema).with_title(title)
 }
 
-/// Reads the arguments of a tool. What is wrong with them is told whole, in the words of their schema.
-pub(super) fn read(tool: &Tool, arguments: JsonObject, limits: &Limits) -> Result<Asked, String> {
+/// Parses the arguments of a tool. Reports all errors, as schema violations.
+pub(super) fn read(tool: &Tool, arguments: JsonObject, limits: &Limits) -> Result<ToolCall, String> {
     let schema = Value::Object((*tool.input_schema).clone());
     let arguments = Value::Object(arguments);
     let mistakes = mistakes(&schema, &arguments);
     if !mistakes.is_empty() {
-        return Err(format!("wrong arguments for `{}`: {}", tool.name, mistakes.join("; ")));
+        return Err(format!("invalid arguments for `{}`: {}", tool.name, mistakes.join("; ")));
     }
     let number = |name: &str| arguments[name].as_u64();
     let lines = |name: &str| number(name).map(|number| usize::try_from(number).unwrap_or(usize::MAX));
     Ok(match &*tool.name {
-        "transcript" => Asked::Transcript(Page {
+        "transcript" => ToolCall::Transcript(Page {
             operation: number("operation"),
             part: if arguments["part"] == "output" { Part::Output } else { Part::Wire },
             from: lines("from"),
             last: lines("last"),
         }),
-        "explain" => Asked::Explain(text(&arguments, "rule").map(str::to_owned)),
-        name => Asked::Run(Request { tool: name, arguments: &arguments }.job(limits)?),
+        "explain" => ToolCall::Explain(text(&arguments, "rule").map(str::to_owned)),
+        name => ToolCall::Run(Request { tool: name, arguments: &arguments }.job(limits)?),
     })
 }
 
@@ -204,7 +209,7 @@ fn mistakes(schema: &Value, arguments: &Value) -> Vec<String> {
     let validator = jsonschema::validator_for(schema).expect("the schemas of our tools are schemas");
     let known: Vec<&str> = schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
     let unknown = arguments.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).filter(|name| !known.contains(name));
-    let unknown = unknown.map(|name| format!("there is no `{name}`; {}", suggest::hint(name, &known).unwrap_or_default()));
+    let unknown = unknown.map(|name| format!("unknown argument `{name}`; {}", suggest::hint(name, &known).unwrap_or_default()));
     let wrong = validator.iter_errors(arguments).filter(|error| !error.schema_path().as_str().ends_with("/additionalProperties"));
     let wrong = wrong.map(|error| match error.instance_path().as_str() {
         "" => error.to_string(),
@@ -232,7 +237,7 @@ struct Request<'a> {
 
 impl Request<'_> {
     fn job(&self, limits: &Limits) -> Result<Job, String> {
-        limits.permit(&self.wish()?, self.text("cwd").map(Path::new))?;
+        limits.permit(&self.requested_access()?, self.text("cwd").map(Path::new))?;
         let deadline = Duration::from_secs(self.arguments["timeout"].as_u64().unwrap_or(DEADLINE));
         let (mut words, wire) = match self.tool {
             "check" => (self.check()?, Wire::Check),
@@ -254,10 +259,10 @@ impl Request<'_> {
     }
 
     /// What of it may be refused.
-    fn wish(&self) -> Result<Wish<'_>, String> {
+    fn requested_access(&self) -> Result<RequestedAccess<'_>, String> {
         let command = self.command()?.into_iter().skip(1).collect::<Vec<_>>();
         let variables = self.arguments["env"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-        Ok(Wish {
+        Ok(RequestedAccess {
             commands: if command.is_empty() { Vec::new() } else { vec![command] },
             variables,
             // A file may really be called so.
@@ -331,9 +336,7 @@ impl Request<'_> {
         match self.text("server") {
             Some(url) if url.contains("://") => words.push(format!("--url={url}")),
             Some(name) => {
-                return Err(format!(
-                    "`server` of `test` is a URL, and `{name}` is none; leave it out to test the servers that the suites name"
-                ));
+                return Err(format!("`server` of `test` must be a URL, found `{name}`; omit it to test the servers of the suites"));
             }
             None => {}
         }
@@ -388,7 +391,7 @@ impl Request<'_> {
         match shlex::split(command) {
             Some(words) if words.is_empty() => Err("`command` is empty".into()),
             Some(words) => Ok(std::iter::once("--".to_owned()).chain(words).collect()),
-            None => Err(format!("`command` has a quote that does not end: {command}")),
+            None => Err(format!("`command` has an unclosed quote: {command}")),
         }
     }
 }
@@ -397,13 +400,13 @@ impl Request<'_> {
 mod tests {
     use super::*;
 
-    fn asked(tool: &str, arguments: Value) -> Result<Asked, String> {
+    fn asked(tool: &str, arguments: Value) -> Result<ToolCall, String> {
         let Value::Object(arguments) = arguments else { panic!("{arguments}") };
         read(all().iter().find(|known| known.name == tool).unwrap(), arguments, &Limits::default())
     }
 
     fn check(tool: &str, arguments: Value, expected: &str) {
-        let Ok(Asked::Run(job)) = asked(tool, arguments) else { panic!("{tool} is no job") };
+        let Ok(ToolCall::Run(job)) = asked(tool, arguments) else { panic!("{tool} is no job") };
         assert_eq!(job.words.join(" "), expected);
     }
 
@@ -449,13 +452,17 @@ mod tests {
                 assert!(told.contains(part), "{part:?} is not in {told:?}");
             }
         };
-        check("list", json!({ "comand": "x", "what": "tool" }), &["`list`", "there is no `comand`; did you mean `command`?", "`what`: "]);
+        check(
+            "list",
+            json!({ "comand": "x", "what": "tool" }),
+            &["`list`", "unknown argument `comand`; did you mean `command`?", "`what`: "],
+        );
         check("call", json!({ "arguments": [] }), &["\"tool\" is a required property", "`arguments`: "]);
-        check("list", json!({ "command": "a 'b" }), &["a quote that does not end"]);
+        check("list", json!({ "command": "a 'b" }), &["an unclosed quote"]);
         check("list", json!({ "command": "  " }), &["`command` is empty"]);
         check("check", json!({ "server": "--call=all" }), &["`server`: "]);
         check("check", json!({ "timeout": 0 }), &["`timeout`: "]);
-        check("test", json!({ "server": "shop" }), &["is a URL, and `shop` is none"]);
-        check("explain", json!({ "rule": "x", "command": "y" }), &["there is no `command`"]);
+        check("test", json!({ "server": "shop" }), &["must be a URL, found `shop`"]);
+        check("explain", json!({ "rule": "x", "command": "y" }), &["unknown argument `command`"]);
     }
 }

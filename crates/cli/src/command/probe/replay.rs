@@ -1,4 +1,4 @@
-//! `mcproof probe --replay FILE`: what a saved probe shows, by the rules of today, without the server.
+//! `mcproof probe --replay FILE`: judges a saved probe by the current rules, without the server.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -32,7 +32,7 @@ pub(super) fn run(path: &Path, as_json: bool) -> Result<Exit, Failure> {
             output::show(&lines::line(report, &style))?;
         }
         let held = rulings.iter().filter(|ruling| ruling.judged == Judged::Pass).count();
-        output::show(&format!("replayed: {} broken, {held} held\n", rules_of(broken.len())))?;
+        output::show(&format!("replayed: {} failed, {held} passed\n", rules_of(broken.len())))?;
     }
     for diagnostic in report.iter().flat_map(|report| &report.diagnostics).chain(&findings) {
         output::talk(&diagnostic::render(diagnostic, &style));
@@ -60,15 +60,15 @@ fn findings(ruling: &Ruling) -> Vec<Diagnostic> {
 
 fn read(path: &Path) -> Result<Saved, Failure> {
     let shown = path.display();
-    let text = std::fs::read(path).map_err(|error| Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")))?;
+    let text = std::fs::read(path).map_err(|error| Failure::bad_input("cannot-read", format!("cannot read {shown}: {error}")))?;
     let wrong = |reason: String| {
-        let failure = Failure::bad_input("bad-replay", format!("{shown} is no saved probe: {reason}"));
+        let failure = Failure::bad_input("bad-replay", format!("{shown} is not a saved probe: {reason}"));
         failure.hint("save one with `mcproof probe TARGET --trace FILE`, or download the evidence of an incident")
     };
     let document: Value = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
     let version = document.get("version").or_else(|| document.pointer("/report/version"));
     if let Some(version) = version.and_then(Value::as_u64).filter(|version| *version > u64::from(FORMAT_VERSION)) {
-        return Err(wrong(format!("it has version {version}, which a newer mcproof wrote")));
+        return Err(wrong(format!("version {version} requires a newer mcproof")));
     }
     let (report, transcript) = match document.get("transcript") {
         Some(transcript) => (document.get("report").filter(|report| !report.is_null()), transcript),

@@ -1,4 +1,4 @@
-//! `mcproof test --watch`: one run after the other, each when a file has changed or somebody asks for it.
+//! `mcproof test --watch`: runs again when a file changes or a key is pressed.
 
 use super::{Arguments, Given};
 use crate::changes::Changes;
@@ -31,14 +31,14 @@ pub(super) async fn run(arguments: &Arguments, given: &Given, detail: Detail) ->
         match ran {
             Ok(exit @ (Exit::Interrupted | Exit::Terminated)) => return Ok(exit),
             Ok(_) => {}
-            Err(failure) => printing::tell(&failure),
+            Err(failure) => printing::report(&failure),
         }
         for path in changes.end_run() {
-            output::talk(&format!("{} changes in every run, so it is no longer watched; .gitignore can exclude it\n", path.display()));
+            output::talk(&format!("{} changes in every run and is no longer watched; exclude it with .gitignore\n", path.display()));
         }
         output::talk(match commands.is_some() {
-            true => "\nwatching; Enter runs all again, f those that did not pass, q or Ctrl-C ends\n",
-            false => "\nwatching; Ctrl-C ends\n",
+            true => "\nwatching; press Enter to run all tests, f to run failed tests, q or Ctrl-C to quit\n",
+            false => "\nwatching; press Ctrl-C to quit\n",
         });
         scope = tokio::select! {
             changed = changes.next() => {
@@ -46,21 +46,21 @@ pub(super) async fn run(arguments: &Arguments, given: &Given, detail: Detail) ->
                 Scope::AsTyped
             }
             command = next(&mut commands) => match command {
-                Typed::Rerun(scope) => scope,
-                Typed::Quit => return Ok(Exit::Passed),
+                KeyPress::Rerun(scope) => scope,
+                KeyPress::Quit => return Ok(Exit::Passed),
             },
             exit = interrupts.next() => return Ok(exit),
         };
     }
 }
 
-enum Typed {
+enum KeyPress {
     Rerun(Scope),
     Quit,
 }
 
 /// What is typed, line by line; nothing unless a person can type.
-fn commands() -> Option<mpsc::UnboundedReceiver<Typed>> {
+fn commands() -> Option<mpsc::UnboundedReceiver<KeyPress>> {
     if !std::io::stdin().is_terminal() {
         return None;
     }
@@ -69,9 +69,9 @@ fn commands() -> Option<mpsc::UnboundedReceiver<Typed>> {
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             let typed = match line.trim() {
-                "" | "r" => Typed::Rerun(Scope::AsTyped),
-                "f" => Typed::Rerun(Scope::Unfinished),
-                "q" => Typed::Quit,
+                "" | "r" => KeyPress::Rerun(Scope::AsTyped),
+                "f" => KeyPress::Rerun(Scope::Unfinished),
+                "q" => KeyPress::Quit,
                 _ => continue,
             };
             if sender.send(typed).is_err() {
@@ -82,8 +82,8 @@ fn commands() -> Option<mpsc::UnboundedReceiver<Typed>> {
     Some(receiver)
 }
 
-/// Waits for ever where nobody types, or nobody does any more.
-async fn next(commands: &mut Option<mpsc::UnboundedReceiver<Typed>>) -> Typed {
+/// Never returns if stdin is not interactive, or is closed.
+async fn next(commands: &mut Option<mpsc::UnboundedReceiver<KeyPress>>) -> KeyPress {
     if let Some(receiver) = commands {
         if let Some(typed) = receiver.recv().await {
             return typed;

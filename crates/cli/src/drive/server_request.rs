@@ -1,9 +1,9 @@
-//! A question of a driver: one request to a server, and what the driver is told of the answer. Where the server lives in the same
-//! process, the request goes out at once, and often its answer is there before anything had to wait for it.
+//! A driver request that sends one request to a server and returns its response. If the server is in the same process, the request is sent
+//! at once, and often the response arrives without waiting.
 
-use super::sessions::{Seat, milliseconds};
+use super::error::DriveError;
+use super::sessions::{SessionSlot, milliseconds};
 use super::targets::duration;
-use super::trouble::Trouble;
 use super::{Context, Done, Drive, Job, envelope};
 use mcproof_analysis::diagnosis::{self, Asker, Scene};
 use mcproof_client::jsonrpc::RpcError;
@@ -19,15 +19,15 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::rc::Rc;
 
-pub(super) struct Question {
+pub(super) struct ServerRequest {
     asked: Asked,
     method: Cow<'static, str>,
     params: Option<JsonObject>,
-    tells: Tells,
+    tells: ResponseForm,
 }
 
-/// What the driver is told.
-enum Tells {
+/// The form of the response to the driver.
+enum ResponseForm {
     Result,
     /// What the tool gave, apart from how it is wrapped.
     Payload {
@@ -36,26 +36,26 @@ enum Tells {
     },
 }
 
-/// A question to a session, without what is sent.
-pub(super) struct Asking {
-    seat: Rc<Seat>,
+/// A request to a session, without its params.
+pub(super) struct PendingRequest {
+    seat: Rc<SessionSlot>,
     method: Cow<'static, str>,
     deadline: Deadline,
-    /// By which the server tells of its progress.
+    /// The progress token.
     token: Option<String>,
-    tells: Tells,
+    tells: ResponseForm,
 }
 
 /// How far its request has come.
-pub(super) enum Sending {
+pub(super) enum SendState {
     Params(Option<JsonObject>),
     Sent(Sent),
 }
 
-/// A question whose request is out, and which nobody waits for yet.
-pub(super) struct Passing {
+/// A request that was sent and is not awaited yet.
+pub(super) struct SentRequest {
     id: Value,
-    asking: Box<Asking>,
+    asking: Box<PendingRequest>,
     sent: Sent,
 }
 
@@ -66,20 +66,20 @@ struct Call<'a> {
     arguments: JsonObject,
 }
 
-impl Question {
+impl ServerRequest {
     fn new(asked: Asked, method: impl Into<Cow<'static, str>>, params: Option<JsonObject>) -> Self {
-        Self { asked, method: method.into(), params, tells: Tells::Result }
+        Self { asked, method: method.into(), params, tells: ResponseForm::Result }
     }
 
     pub(super) fn request(mut params: RequestParams) -> Self {
         Self::new(params.asked(), params.method, params.params)
     }
 
-    pub(super) fn call(mut params: CallParams) -> Result<Self, Trouble> {
+    pub(super) fn call(mut params: CallParams) -> Result<Self, DriveError> {
         let asked = params.asked();
         let sent = Call { name: &params.tool, arguments: params.arguments.unwrap_or_default() };
-        let sent = Json::Unread(to_raw_value(&sent).map_err(|error| Trouble::bad_params(&error))?);
-        let tells = Tells::Payload { tool: params.tool, raises_errors: params.raise_errors };
+        let sent = Json::Unread(to_raw_value(&sent).map_err(|error| DriveError::bad_params(&error))?);
+        let tells = ResponseForm::Payload { tool: params.tool, raises_errors: params.raise_errors };
         Ok(Self { tells, ..Self::new(asked, "tools/call", Some(sent)) })
     }
 
@@ -106,10 +106,10 @@ impl Question {
 }
 
 impl Drive {
-    /// Asks, and gives the line that answers.
-    pub(super) async fn ask(&self, question: Question, context: &Context) -> Done {
+    /// Sends the request and returns the response line.
+    pub(super) async fn ask(&self, question: ServerRequest, context: &Context) -> Done {
         let (asking, params) = self.prepare(question, &context.id)?;
-        self.finish(asking, Sending::Params(params), context).await
+        self.finish(asking, SendState::Params(params), context).await
     }
 
     /// 2026-07-28 has no `ping` any more.
@@ -118,11 +118,11 @@ impl Drive {
         let seat = self.seat(&asked.session)?;
         let era = self.with(&seat, async |session| Ok(session.handshake().era)).await?;
         let method = if era == Era::Modern { "server/discover" } else { "ping" };
-        self.ask(Question::new(asked, method, None), context).await
+        self.ask(ServerRequest::new(asked, method, None), context).await
     }
 
-    /// Begins to ask. Its request is out when this returns, where the session needs no more than that.
-    pub(super) fn begin_to_ask(self: &Rc<Self>, id: Value, question: Result<Question, Trouble>) {
+    /// Begins the request. If the session can send at once, it has been sent when this returns.
+    pub(super) fn begin_request(self: &Rc<Self>, id: Value, question: Result<ServerRequest, DriveError>) {
         let (asking, params) = match question.and_then(|question| self.prepare(question, &id)) {
             Ok(prepared) => prepared,
             Err(trouble) => return self.answer(&id, Err(trouble)),
@@ -132,17 +132,17 @@ impl Drive {
             && let Some(session) = seat.open_session().filter(|session| session.sends_at_once())
         {
             let sent = session.send_at_once(&asking.method, params, asking.deadline);
-            passing.borrow_mut().push(Passing { id, asking, sent });
+            passing.borrow_mut().push(SentRequest { id, asking, sent });
             return;
         }
-        self.begin(id, Job::Question(asking, Sending::Params(params)));
+        self.begin(id, Job::ServerRequest(asking, SendState::Params(params)));
     }
 
-    /// Answers the questions in passing that the server has answered.
+    /// Responds to the sent requests whose responses have arrived.
     pub(super) fn answer_passing(self: &Rc<Self>) {
         let Some(passing) = &self.passing else { return };
-        let answered: Vec<Passing> = passing.borrow_mut().extract_if(.., |passing| passing.sent.is_over()).collect();
-        for Passing { id, asking, sent } in answered {
+        let answered: Vec<SentRequest> = passing.borrow_mut().extract_if(.., |passing| passing.sent.is_over()).collect();
+        for SentRequest { id, asking, sent } in answered {
             match sent.into_reply() {
                 Ok(reply) => {
                     if let Some(session) = asking.seat.open_session() {
@@ -151,31 +151,31 @@ impl Drive {
                     self.answer(&id, asking.tell(Ok(reply), &id));
                 }
                 // What has gone wrong is found out by whoever waits.
-                Err(sent) => self.begin(id, Job::Question(asking, Sending::Sent(sent))),
+                Err(sent) => self.begin(id, Job::ServerRequest(asking, SendState::Sent(sent))),
             }
         }
     }
 
-    /// From here on the questions in passing are waited for: they may be cancelled, or too late.
+    /// From here on the questions in passing are waited for: they may be canceled, or too late.
     pub(super) fn wait_for_passing(self: &Rc<Self>) {
         let Some(passing) = &self.passing else { return };
-        for Passing { id, asking, sent } in passing.take() {
-            self.begin(id, Job::Question(asking, Sending::Sent(sent)));
+        for SentRequest { id, asking, sent } in passing.take() {
+            self.begin(id, Job::ServerRequest(asking, SendState::Sent(sent)));
         }
     }
 
-    /// Waits for the answer, and gives the line for it.
-    pub(super) async fn finish(&self, asking: Box<Asking>, sending: Sending, context: &Context) -> Done {
+    /// Waits for the response, and returns its line.
+    pub(super) async fn finish(&self, asking: Box<PendingRequest>, sending: SendState, context: &Context) -> Done {
         let terms = Terms { deadline: asking.deadline, cancellation: Some(context.cancellation.clone()) };
         let (method, seat) = (&*asking.method, &asking.seat);
         let waits = async |session: &Session| {
             let outcome = match sending {
-                Sending::Params(params) => session.pass_rounds(method, params, terms).await,
-                Sending::Sent(sent) => session.wait_for(sent, method, terms).await,
+                SendState::Params(params) => session.pass_rounds(method, params, terms).await,
+                SendState::Sent(sent) => session.wait_for(sent, method, terms).await,
             };
             match outcome {
                 Ok(reply) => Ok(reply),
-                Err(failure @ CallFailure::Cancelled { .. }) => Err(Trouble::cancelled(&failure.to_string())),
+                Err(failure @ CallFailure::Cancelled { .. }) => Err(DriveError::cancelled(&failure.to_string())),
                 Err(failure) => Err(Box::pin(unanswered(&failure, method, session, seat)).await),
             }
         };
@@ -183,8 +183,8 @@ impl Drive {
         asking.tell(outcome, &context.id)
     }
 
-    fn prepare(&self, question: Question, id: &Value) -> Result<(Box<Asking>, Option<JsonObject>), Trouble> {
-        let Question { asked, method, mut params, tells } = question;
+    fn prepare(&self, question: ServerRequest, id: &Value) -> Result<(Box<PendingRequest>, Option<JsonObject>), DriveError> {
+        let ServerRequest { asked, method, mut params, tells } = question;
         let seat = self.seat(&asked.session)?;
         let idle = duration("timeout_ms", asked.timeout_ms, seat.timeout)?;
         let maximum = asked.max_ms.map(|maximum| duration("max_ms", Some(maximum), idle)).transpose()?;
@@ -197,13 +197,13 @@ impl Drive {
             member(params.get_or_insert_default().get_mut(), "_meta").insert("progressToken".into(), token.as_str().into());
             seat.expect_progress(token, id);
         }
-        Ok((Box::new(Asking { seat, method, deadline: Deadline { idle, maximum }, token, tells }), params))
+        Ok((Box::new(PendingRequest { seat, method, deadline: Deadline { idle, maximum }, token, tells }), params))
     }
 }
 
-impl Asking {
-    /// The line for an answer.
-    fn tell(self, outcome: Result<Reply<Json>, Trouble>, id: &Value) -> Done {
+impl PendingRequest {
+    /// The line of a response.
+    fn tell(self, outcome: Result<Reply<Json>, DriveError>, id: &Value) -> Done {
         let Self { seat, method, token, tells, .. } = self;
         if let Some(token) = &token {
             seat.forget_progress(token);
@@ -212,31 +212,31 @@ impl Asking {
         let result = answer.map_err(|error| refused(&error, &method, frame, &seat))?;
         let result = seat.redaction.json(result);
         let (elapsed_ms, http) = (milliseconds(elapsed), head.as_deref().map(|head| seat.redaction.http(http(head))));
-        let Tells::Payload { tool, raises_errors } = tells else {
+        let ResponseForm::Payload { tool, raises_errors } = tells else {
             return Ok(envelope::result(id, &Answer { result, elapsed_ms, frame, http }));
         };
         let read = result.read();
         let Payload { value: payload, text, .. } = Payload::from_call_result(&read);
         let is_error = read.get("isError") == Some(&Value::Bool(true));
         if is_error && raises_errors {
-            let message = format!("the tool `{tool}` failed: {}", text.as_deref().unwrap_or("it says nothing"));
+            let message = format!("tool `{tool}` failed: {}", text.as_deref().unwrap_or("no text"));
             let diagnostic = Diagnostic::error("unexpected-outcome", message);
             let evidence = diagnosis::evidence(&seat.tap.transcript(), Some(frame));
-            return Err(Trouble::failed_tool(diagnostic.evidence(evidence), read.into_owned()));
+            return Err(DriveError::failed_tool(diagnostic.evidence(evidence), read.into_owned()));
         }
         Ok(envelope::result(id, &CallAnswer { result, payload, text, is_error, elapsed_ms, frame, http }))
     }
 }
 
-pub(super) async fn unanswered(failure: &CallFailure, method: &str, session: &Session, seat: &Seat) -> Trouble {
+pub(super) async fn unanswered(failure: &CallFailure, method: &str, session: &Session, seat: &SessionSlot) -> DriveError {
     let scene = Scene::of(session, &seat.tap, Asker::Driver).await;
-    Trouble::unanswered(diagnosis::of_call_failure(failure, method, &scene))
+    DriveError::unanswered(diagnosis::of_call_failure(failure, method, &scene))
 }
 
-pub(super) fn refused(error: &RpcError, method: &str, frame: FrameId, seat: &Seat) -> Trouble {
-    let message = format!("server refused `{method}`: {error}");
+pub(super) fn refused(error: &RpcError, method: &str, frame: FrameId, seat: &SessionSlot) -> DriveError {
+    let message = format!("server returned an error for `{method}`: {error}");
     let evidence = diagnosis::evidence(&seat.tap.transcript(), Some(frame));
-    Trouble::refused(Diagnostic::error("rpc-error", message).evidence(evidence), seat.redaction.value(error.to_value()))
+    DriveError::refused(Diagnostic::error("rpc-error", message).evidence(evidence), seat.redaction.value(error.to_value()))
 }
 
 pub(super) fn http(head: &HttpHead) -> Http {

@@ -1,7 +1,7 @@
-//! What an agent reads: short, the rest on demand, and at its end what the exit code means. Knows results, starts nothing.
+//! The tool results for an agent: short, with the rest on demand and the meaning of the exit code. Starts nothing.
 
-use super::job::{End, Job, Ran, Wire};
-use super::journal::{Journal, Kept, Operation};
+use super::job::{Job, JobEnd, JobResult, Wire};
+use super::journal::{Journal, Operation, StoredLines};
 use super::tools::{Page, Part};
 use crate::exit::{self, Exit};
 use mcproof_record::RulePage;
@@ -11,20 +11,20 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// Bytes of one answer, more or less a line.
+/// Bytes of one result, give or take a line.
 const LONGEST: usize = 12_000;
-/// Characters of an error, which may repeat what was asked.
+/// Characters of an error, which may repeat the request.
 const LONGEST_ERROR: usize = 1000;
-/// Rules that are explained in one answer; of more, only their laws are told.
+/// Rules that are explained in one result; of more, only the requirements are shown.
 const MOST_RULES: usize = 3;
 
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ToolOutput {
     text: String,
     is_error: bool,
 }
 
-impl Answer {
+impl ToolOutput {
     pub(super) fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), is_error: false }
     }
@@ -40,8 +40,8 @@ impl Answer {
     }
 }
 
-impl From<Answer> for CallToolResult {
-    fn from(Answer { text, is_error }: Answer) -> Self {
+impl From<ToolOutput> for CallToolResult {
+    fn from(ToolOutput { text, is_error }: ToolOutput) -> Self {
         let content = vec![ContentBlock::text(text)];
         if is_error { Self::error(content) } else { Self::success(content) }
     }
@@ -49,26 +49,26 @@ impl From<Answer> for CallToolResult {
 
 /// Files what was left of a job and tells of it. That a server failed is a result like any other; that nothing was found out
 /// about it is an error.
-pub(super) fn of_job(job: &Job, ran: Ran, journal: &Journal) -> Answer {
-    let Ran { end, report, talk, wire } = ran;
+pub(super) fn of_job(job: &Job, ran: JobResult, journal: &Journal) -> ToolOutput {
+    let JobResult { end, report, talk, wire } = ran;
     let report = compact(&report.join("\n")).unwrap_or(report);
-    let output: Kept = report.iter().chain(&talk).map(|line| line.trim_end()).collect();
+    let output: StoredLines = report.iter().chain(&talk).map(|line| line.trim_end()).collect();
     let operation = journal.write(&job.tool, output, wire);
     let mut text = page(&operation, Part::Output, 0);
     let number = operation.number;
     let ended = match end {
-        End::Code(code) => format!("exit code {code}: {}", exit::meaning(code).unwrap_or("unknown")),
-        End::Signal => "mcproof was killed".to_owned(),
-        End::Late => format!("not done after {} s, so it was ended with everything that it had started", job.deadline.as_secs()),
+        JobEnd::Code(code) => format!("exit code {code}: {}", exit::meaning(code).unwrap_or("unknown")),
+        JobEnd::Signal => "mcproof was killed".to_owned(),
+        JobEnd::Late => format!("timed out after {} s; it was ended with all processes that it started", job.deadline.as_secs()),
     };
     let seen = match (operation.wire.lines.len(), job.wire) {
-        (0, Wire::Test) if end == End::Code(0) => String::new(),
-        (0, _) => "; nothing was kept of its wire".to_owned(),
-        (lines, _) => format!("; {lines} lines of its wire: transcript {{\"operation\": {number}}}"),
+        (0, Wire::Test) if end == JobEnd::Code(0) => String::new(),
+        (0, _) => "; no traffic was recorded".to_owned(),
+        (lines, _) => format!("; {lines} lines of traffic: transcript {{\"operation\": {number}}}"),
     };
     writeln!(text, "[operation {number}, {ended}{seen}]").expect("a String takes all text");
-    let is_result = [Exit::Passed, Exit::Failed].iter().any(|exit| end == End::Code(i32::from(exit.code())));
-    Answer { text, is_error: !is_result }
+    let is_result = [Exit::Passed, Exit::Failed].iter().any(|exit| end == JobEnd::Code(i32::from(exit.code())));
+    ToolOutput { text, is_error: !is_result }
 }
 
 /// JSON in few characters: a list with one item a line, else one line for all. `None` if it is no JSON, or not whole.
@@ -83,34 +83,34 @@ fn compact(report: &str) -> Option<Vec<String>> {
 }
 
 /// What an earlier operation left.
-pub(super) fn of_page(asked: Page, journal: &Journal) -> Answer {
+pub(super) fn of_page(asked: Page, journal: &Journal) -> ToolOutput {
     let operation = match journal.find(asked.operation) {
         Ok(operation) => operation,
-        Err(why) => return Answer::error(why),
+        Err(why) => return ToolOutput::error(why),
     };
     let Operation { number, tool, .. } = &*operation;
     let (name, kept) = part(&operation, asked.part);
     let all = kept.lines.len();
     let from = match (asked.from, asked.last) {
-        (Some(_), Some(_)) => return Answer::error("`from` and `last` exclude each other"),
+        (Some(_), Some(_)) => return ToolOutput::error("`from` cannot be used with `last`"),
         (Some(from), None) => from - 1,
         (None, Some(last)) => all.saturating_sub(last),
         (None, None) => 0,
     };
     if all > 0 && from >= all {
-        return Answer::error(format!("the {name} of operation {number} has {all} lines"));
+        return ToolOutput::error(format!("{name} of operation {number} has {all} lines"));
     }
     let head = format!("[operation {number}, {tool}: {name}, {all} lines, from line {}]\n", from + 1);
     let why = match (all, asked.part, tool.as_str()) {
-        (0, Part::Wire, "check") => "nothing was kept: the wire of a check is there when it was carried to its end\n",
-        (0, Part::Wire, "test") => "nothing was kept: the wire of a run is that of the tests that failed\n",
+        (0, Part::Wire, "check") => "no traffic: that of a check is available once the check is complete\n",
+        (0, Part::Wire, "test") => "no traffic: only that of failed tests is recorded\n",
         (0, ..) => "nothing\n",
         _ => "",
     };
-    Answer::new(head + why + &page(&operation, asked.part, from))
+    ToolOutput::new(head + why + &page(&operation, asked.part, from))
 }
 
-fn part(operation: &Operation, part: Part) -> (&'static str, &Kept) {
+fn part(operation: &Operation, part: Part) -> (&'static str, &StoredLines) {
     match part {
         Part::Wire => ("wire", &operation.wire),
         Part::Output => ("output", &operation.output),
@@ -141,19 +141,19 @@ fn page(operation: &Operation, which: Part, from: usize) -> String {
 }
 
 /// A rule, the laws of several, or the ids of all.
-pub(super) fn of_rules(asked: Option<&str>) -> Answer {
+pub(super) fn of_rules(asked: Option<&str>) -> ToolOutput {
     let words: Vec<String> = asked.into_iter().map(str::to_owned).collect();
     let selected = match rules::select(&words, &[]) {
         Ok(selected) => selected,
         Err(unknown) => {
             let near =
-                unknown.near.as_ref().map_or_else(|| "without `rule` all are listed".to_owned(), |near| format!("did you mean `{near}`?"));
-            return Answer::error(format!("{unknown}; {near}"));
+                unknown.near.as_ref().map_or_else(|| "omit `rule` to list all rules".to_owned(), |near| format!("did you mean `{near}`?"));
+            return ToolOutput::error(format!("{unknown}; {near}"));
         }
     };
     let pages: Vec<RulePage> = selected.iter().map(|rule| rule.page()).collect();
     let style = Style::default();
-    Answer::new(if asked.is_none() {
+    ToolOutput::new(if asked.is_none() {
         by_area(&pages)
     } else if pages.len() > MOST_RULES {
         pages.iter().map(|page| format!("{}: {}\n", page.id, page.law)).collect()

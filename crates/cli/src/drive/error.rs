@@ -1,4 +1,4 @@
-//! Why a request of the driver has no result: the kinds of `docs/drive.md`, each with its diagnosis.
+//! The errors of driver requests, by the kinds of `docs/drive.md`, each with its diagnosis.
 
 use super::envelope;
 use crate::exit::Exit;
@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 #[derive(Clone, Debug)]
-pub(super) struct Trouble {
-    kind: Kind,
+pub(super) struct DriveError {
+    kind: DriveErrorKind,
     message: String,
     diagnostics: Vec<Diagnostic>,
     error: Option<Value>,
@@ -19,7 +19,7 @@ pub(super) struct Trouble {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum DriveErrorKind {
     /// Of JSON-RPC itself.
     Plain(i64),
     OtherProtocol,
@@ -31,7 +31,7 @@ enum Kind {
     Gone,
 }
 
-impl Kind {
+impl DriveErrorKind {
     fn code_and_name(self) -> (i64, Option<&'static str>) {
         match self {
             Self::Plain(code) => (code, None),
@@ -45,28 +45,31 @@ impl Kind {
     }
 }
 
-impl Trouble {
-    fn new(kind: Kind, message: impl Into<String>) -> Self {
+impl DriveError {
+    fn new(kind: DriveErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), diagnostics: Vec::new(), error: None, result: None }
     }
 
-    fn diagnosed(kind: Kind, diagnostics: Vec<Diagnostic>) -> Self {
+    fn diagnosed(kind: DriveErrorKind, diagnostics: Vec<Diagnostic>) -> Self {
         let message = diagnostics.first().map(|first| first.message.clone()).unwrap_or_default();
         Self { diagnostics, ..Self::new(kind, message) }
     }
 
     pub(super) fn plain(code: i64, message: impl Into<String>) -> Self {
-        Self::new(Kind::Plain(code), message)
+        Self::new(DriveErrorKind::Plain(code), message)
     }
 
     pub(super) fn no_method(method: &str) -> Self {
         let near = crate::suggest::did_you_mean(method, mcproof_record::drive::METHODS.iter().copied());
         let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        Self::plain(-32601, format!("there is no method `{method}`{near}"))
+        Self::plain(-32601, format!("unknown method `{method}`{near}"))
     }
 
     pub(super) fn other_protocol(wanted: u32) -> Self {
-        Self::new(Kind::OtherProtocol, format!("the driver speaks version {wanted} of the protocol, this is version {PROTOCOL}"))
+        Self::new(
+            DriveErrorKind::OtherProtocol,
+            format!("the client requires protocol version {wanted}, but this mcproof supports version {PROTOCOL}"),
+        )
     }
 
     /// The params are not those of the method.
@@ -82,41 +85,41 @@ impl Trouble {
     }
 
     pub(super) fn bad_input(diagnostics: Vec<Diagnostic>) -> Self {
-        Self::diagnosed(Kind::BadInput, diagnostics)
+        Self::diagnosed(DriveErrorKind::BadInput, diagnostics)
     }
 
     pub(super) fn not_open(diagnostic: Diagnostic) -> Self {
-        Self::diagnosed(Kind::NotOpen, vec![diagnostic])
+        Self::diagnosed(DriveErrorKind::NotOpen, vec![diagnostic])
     }
 
     pub(super) fn unanswered(diagnostic: Diagnostic) -> Self {
-        Self::diagnosed(Kind::Unanswered, vec![diagnostic])
+        Self::diagnosed(DriveErrorKind::Unanswered, vec![diagnostic])
     }
 
     /// The server answered with an error.
     pub(super) fn refused(diagnostic: Diagnostic, error: Value) -> Self {
-        Self { error: Some(error), ..Self::diagnosed(Kind::Refused, vec![diagnostic]) }
+        Self { error: Some(error), ..Self::diagnosed(DriveErrorKind::Refused, vec![diagnostic]) }
     }
 
     /// A tool failed, and that was to be an error.
     pub(super) fn failed_tool(diagnostic: Diagnostic, result: Value) -> Self {
-        Self { result: Some(result), ..Self::diagnosed(Kind::Refused, vec![diagnostic]) }
+        Self { result: Some(result), ..Self::diagnosed(DriveErrorKind::Refused, vec![diagnostic]) }
     }
 
     pub(super) fn cancelled(reason: &str) -> Self {
-        Self::new(Kind::Cancelled, format!("cancelled: {reason}"))
+        Self::new(DriveErrorKind::Cancelled, format!("cancelled: {reason}"))
     }
 
     pub(super) fn closed(session: &str) -> Self {
         Self::diagnosed(
-            Kind::Unanswered,
-            vec![Diagnostic::error("session-closed", format!("the session `{session}` was closed meanwhile"))],
+            DriveErrorKind::Unanswered,
+            vec![Diagnostic::error("session-closed", format!("session `{session}` was closed during the request"))],
         )
     }
 
     pub(super) fn gone(what: &str, name: &str) -> Self {
-        let message = if name.is_empty() { format!("no {what} is named") } else { format!("there is no {what} `{name}`") };
-        Self::new(Kind::Gone, message)
+        let message = if name.is_empty() { format!("missing {what} name") } else { format!("unknown {what} `{name}`") };
+        Self::new(DriveErrorKind::Gone, message)
     }
 
     /// The same with the texts changed that are ours: not `error` and `result`, which the server said.
@@ -129,7 +132,7 @@ impl Trouble {
         &self.message
     }
 
-    /// The line that tells it.
+    /// The line of the error response.
     pub(super) fn line(self, id: &Value, style: &Style) -> Vec<u8> {
         #[derive(Serialize)]
         struct Error {
@@ -147,13 +150,13 @@ impl Trouble {
             text,
             error: self.error,
             result: self.result,
-            supported: (self.kind == Kind::OtherProtocol).then(|| vec![PROTOCOL]),
+            supported: (self.kind == DriveErrorKind::OtherProtocol).then(|| vec![PROTOCOL]),
         });
         envelope::error(id, &Error { code, message: self.message, data })
     }
 }
 
-impl From<Failure> for Trouble {
+impl From<Failure> for DriveError {
     fn from(failure: Failure) -> Self {
         match failure.exit {
             Exit::Unreachable => Self::not_open(*failure.diagnostic),

@@ -1,9 +1,9 @@
-//! What a driver wants of a server that is more than one question: whole lists, notifications, and what no client would send.
+//! Driver methods that are more than one request: complete lists, notifications, and raw messages.
 
-use super::question::{http, refused, unanswered};
+use super::error::DriveError;
+use super::server_request::{http, refused, unanswered};
 use super::sessions::milliseconds;
 use super::targets::duration;
-use super::trouble::Trouble;
 use super::{Context, Drive};
 use mcproof_analysis::diagnosis::{self, Asker, Scene};
 use mcproof_client::{ListFailure, WaitFor};
@@ -12,7 +12,7 @@ use mcproof_record::drive::{ListParams, ListResult, Listing, Nothing, NotifyPara
 use serde_json::Value;
 
 impl Drive {
-    pub(super) async fn list(&self, mut params: ListParams, context: &Context) -> Result<ListResult, Trouble> {
+    pub(super) async fn list(&self, mut params: ListParams, context: &Context) -> Result<ListResult, DriveError> {
         let asked = params.asked();
         let seat = self.seat(&asked.session)?;
         let deadline = duration("timeout_ms", asked.timeout_ms, seat.timeout)?;
@@ -27,10 +27,10 @@ impl Drive {
             Err(ListFailure::Rpc { error, frame, .. }) => Err(refused(&error, method, frame, &seat)),
             Err(failure) => {
                 let scene = Scene::of(session, &seat.tap, Asker::Driver).await;
-                Err(Trouble::unanswered(diagnosis::of_list_failure(&failure, method, &scene)))
+                Err(DriveError::unanswered(diagnosis::of_list_failure(&failure, method, &scene)))
             }
         });
-        let listed = context.unless_cancelled(lists).await?;
+        let listed = context.unless_canceled(lists).await?;
         Ok(ListResult {
             items: listed.items.into_iter().map(|item| seat.redaction.value(item)).collect(),
             pages: listed.pages,
@@ -38,7 +38,7 @@ impl Drive {
         })
     }
 
-    pub(super) async fn notify(&self, params: NotifyParams) -> Result<Nothing, Trouble> {
+    pub(super) async fn notify(&self, params: NotifyParams) -> Result<Nothing, DriveError> {
         let seat = self.seat(&params.session)?;
         self.with(&seat, async |session| {
             session.notify(&params.method, params.params, seat.timeout).await;
@@ -47,20 +47,20 @@ impl Drive {
         .await
     }
 
-    pub(super) async fn wait(&self, params: WaitParams, context: &Context) -> Result<Waited, Trouble> {
+    pub(super) async fn wait(&self, params: WaitParams, context: &Context) -> Result<Waited, DriveError> {
         let seat = self.seat(&params.session)?;
         let deadline = duration("timeout_ms", params.timeout_ms, seat.timeout)?;
         let waits = self.with(&seat, async |session| {
             session.wait_for_notification(&params.method, deadline).await.map_err(|failure| {
                 let evidence = diagnosis::evidence(&seat.tap.transcript(), None);
-                Trouble::unanswered(Diagnostic::error("no-notification", failure.to_string()).evidence(evidence))
+                DriveError::unanswered(Diagnostic::error("no-notification", failure.to_string()).evidence(evidence))
             })
         });
-        let came = context.unless_cancelled(waits).await?;
+        let came = context.unless_canceled(waits).await?;
         Ok(Waited { method: came.method, params: came.params.map(|params| seat.redaction.value(params)), frame: came.frame })
     }
 
-    pub(super) async fn raw(&self, params: RawParams, context: &Context) -> Result<RawAnswer, Trouble> {
+    pub(super) async fn raw(&self, params: RawParams, context: &Context) -> Result<RawAnswer, DriveError> {
         let seat = self.seat(&params.session)?;
         let deadline = duration("timeout_ms", params.timeout_ms, seat.timeout)?;
         let sends = self.with(&seat, async |session| {
@@ -74,14 +74,14 @@ impl Drive {
                     let wait = if params.wait == Some(true) { WaitFor::Answer } else { WaitFor::Nothing };
                     session.send_bytes(bytes.as_bytes().to_vec(), wait, deadline).await
                 }
-                _ => return Err(Trouble::bad("bad-params", "either `message` or `bytes` has to be there")),
+                _ => return Err(DriveError::bad("bad-params", "`message` or `bytes` is required, but not both")),
             };
             match sent {
                 Ok(reply) => Ok(reply),
                 Err(failure) => Err(unanswered(&failure, "what was sent", session, &seat).await),
             }
         });
-        let Some(reply) = context.unless_cancelled(sends).await? else {
+        let Some(reply) = context.unless_canceled(sends).await? else {
             return Ok(RawAnswer { result: None, error: None, elapsed_ms: None, frame: None, http: None });
         };
         let (elapsed_ms, frame, http) =
