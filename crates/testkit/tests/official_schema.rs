@@ -11,8 +11,8 @@ use mcproof_client::{
     Answers, ConnectOptions, Deadline, Elicitation, Endpoint, Era, EraChoice, HostedTasks, Sampling, Session, Tap, Target, TransportKind,
     jsonrpc, open_in_memory, open_session, revision,
 };
-use mcproof_record::{Direction, FrameBody, Transcript};
 use mcproof_demo::{self as demo, DEFAULT_HOST, DemoOptions, DemoTransport};
+use mcproof_record::{Direction, FrameBody, Transcript};
 use schemas::{Schemas, revisions};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -12,8 +12,8 @@ mod weather;
 
 use authority::Authority;
 use mcproof_client::{Guardian, Network};
-use mcproof_suite::Environment;
 use mcproof_demo::DemoName::{Shop, Tracker};
+use mcproof_suite::Environment;
 use mcproof_watch::channel::Carrier;
 use mcproof_watch::config::{self, Config};
 use mcproof_watch::moment::Moment;

@@ -5,8 +5,8 @@ use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use clap::builder::PossibleValuesParser;
-use mcproof_record::Diagnostic;
 use mcproof_demo::{DEFAULT_HOST, DemoError, DemoName, DemoOptions, DemoTransport, NAMES, serve};
+use mcproof_record::Diagnostic;
 use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
@@ -68,8 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 
 impl Arguments {
     fn options(&self) -> Result<DemoOptions, Failure> {
-        let name =
-            self.name.parse().map_err(|error: mcproof_demo::UnknownDemo| Failure::bad_input("unknown-demo", error.to_string()))?;
+        let name = self.name.parse().map_err(|error: mcproof_demo::UnknownDemo| Failure::bad_input("unknown-demo", error.to_string()))?;
         let mut options = DemoOptions::new(name);
         let kind = match (self.http, self.sse) {
             (true, _) => Kind::Http,

@@ -3,8 +3,8 @@
 use super::fixtures::*;
 use super::server::{Mood, serve};
 use mcproof_client::TransportKind;
-use mcproof_suite::plan::{Binding, Inherited, Launch, Reach};
 use mcproof_demo::{DemoName, DemoOptions, bind};
+use mcproof_suite::plan::{Binding, Inherited, Launch, Reach};
 use mcproof_watch::clock::Clock;
 use mcproof_watch::config::{Secret, TargetKind, TargetSpec};
 use mcproof_watch::monitor::Monitor;
