@@ -166,7 +166,7 @@ fn a_contract_that_is_broken_is_told_in_the_summary() {
         let server = format!("'{MCPROOF}' demo {server}");
         run(folder.path(), &[("mcproof", MCPROOF), ("command", "lock"), ("args", arguments), ("server", &server)], None)
     };
-    check(&run("shop", ""), true, "0", &["mcproof.lock is written"], &[]);
+    check(&run("shop", ""), true, "0", &["wrote mcproof.lock"], &[]);
     check(&run("shop", "--verify --deny breaking"), true, "0", &["no changes"], &["### MCP contract: no changes"]);
     let ran = run("tracker", "--verify --deny breaking");
     check(&ran, false, "1", &["tool `create_order`"], &["### MCP contract: ", "| **breaking** | tool `create_order` |"]);

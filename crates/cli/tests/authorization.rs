@@ -310,7 +310,7 @@ fn a_token_of_the_user_is_sent_and_never_shown() {
         2,
         &["`--bearer` cannot be used with an `Authorization` header"],
     );
-    check(&world.run(&["ping", "--bearer", "env:HOME", "--", "cat"]), 2, &["`--bearer` needs a URL"]);
+    check(&world.run(&["ping", "--bearer", "env:HOME", "--", "cat"]), 2, &["`--bearer` requires a URL"]);
 }
 
 #[test]
@@ -382,7 +382,7 @@ fn a_suite_is_let_in_by_its_keys_or_by_flags() {
     check(&refused, 3, &[]);
     check(&test(&["--auth", "client-credentials", "--client-id", "flag", "--client-secret", "env:SECRET"]), 0, &[]);
     assert_eq!(world.servers.client_authentication(), "Basic flag:suite-secret");
-    check(&test(&["--bearer", "env:SECRET"]), 2, &["`--bearer` needs --url"]);
+    check(&test(&["--bearer", "env:SECRET"]), 2, &["`--bearer` requires --url"]);
     world.servers.accept("suite-secret");
     check(&test(&["--url", &world.url(), "--bearer", "env:SECRET"]), 0, &[]);
 }

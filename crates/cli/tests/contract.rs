@@ -100,7 +100,7 @@ fn locks_and_verifies(name: &str) -> Found {
     let command: Vec<&str> = start.command.iter().map(String::as_str).collect();
     let clients = ["--as", "full,minimal"];
     let lock = [&["lock"], &clients[..], &PATIENT, &reach, &["--"], &command].concat();
-    check(folder.path(), &lock, 0, &["mcproof.lock is written"]);
+    check(folder.path(), &lock, 0, &["wrote mcproof.lock"]);
     let lock = lock_in(folder.path());
     let contracts: BTreeMap<String, Value> = serde_json::from_value(lock["contracts"].clone()).unwrap();
     let eras = peer.0["eras"].as_array().unwrap().iter().map(|era| era.as_str().unwrap());
@@ -201,7 +201,7 @@ fn a_lock_tells_drift_and_is_not_touched_without() {
     let folder = tempfile::tempdir().unwrap();
     let (at, path) = (folder.path(), folder.path().join("mcproof.lock"));
     check(at, &["lock", "--verify"], 2, &["cannot read mcproof.lock", "create it with `mcproof lock TARGET`"]);
-    check(at, &["lock", "--", MCPROOF, "demo", "shop"], 0, &["tools", "mcproof.lock is written"]);
+    check(at, &["lock", "--", MCPROOF, "demo", "shop"], 0, &["tools", "wrote mcproof.lock"]);
     let before = std::fs::metadata(&path).unwrap();
     check(at, &["lock", "--", MCPROOF, "demo", "shop"], 0, &["is up to date"]);
     let after = std::fs::metadata(&path).unwrap();
@@ -227,14 +227,14 @@ fn a_lock_tells_drift_and_is_not_touched_without() {
 fn a_lock_is_not_overwritten_by_what_breaks_it() {
     let folder = tempfile::tempdir().unwrap();
     let (at, path) = (folder.path(), folder.path().join("mcproof.lock"));
-    check(at, &["lock", "--", MCPROOF, "demo", "shop"], 0, &["mcproof.lock is written"]);
+    check(at, &["lock", "--", MCPROOF, "demo", "shop"], 0, &["wrote mcproof.lock"]);
     let written = std::fs::read_to_string(&path).unwrap();
     let broken = ["tool-removed", "mcproof.lock was not modified: the server has breaking changes", "`mcproof lock --update`"];
     check(at, &["lock", "--", MCPROOF, "demo", "tracker"], 1, &broken);
     let fewer = ["mcproof.lock was not modified: it would lose", "legacy/full"];
     check(at, &["lock", "--as", "minimal", "--", MCPROOF, "demo", "shop"], 1, &fewer);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
-    check(at, &["lock", "--update", "--", MCPROOF, "demo", "tracker"], 0, &["tool-removed", "mcproof.lock is written"]);
+    check(at, &["lock", "--update", "--", MCPROOF, "demo", "tracker"], 0, &["tool-removed", "wrote mcproof.lock"]);
     assert_ne!(std::fs::read_to_string(&path).unwrap(), written);
     // Nothing of this lock shows over HTTP+SSE: that is no proof that it is kept.
     check(at, &["lock", "--output", "modern.lock", "--era", "modern", "--", MCPROOF, "demo", "shop"], 0, &[]);
@@ -257,7 +257,7 @@ fn an_era_that_is_silent_today_is_not_called_removed() {
     let at = folder.path();
     let serve = at.join("serve.sh");
     std::fs::write(&serve, format!("exec {MCPROOF} demo shop\n")).unwrap();
-    check(at, &["lock", "--", "sh", "serve.sh"], 0, &["modern/full", "mcproof.lock is written"]);
+    check(at, &["lock", "--", "sh", "serve.sh"], 0, &["modern/full", "wrote mcproof.lock"]);
     let slow = format!(
         "IFS= read -r first\ncase $first in *server/discover*) while read -r more; do :; done; exit;; esac\n\
          {{ printf '%s\\n' \"$first\"; cat; }} | {MCPROOF} demo shop\n"
@@ -283,7 +283,7 @@ fn credentials_and_what_others_are_offered_stay_where_they_belong() {
     check(at, &["lock", "--verify", "-e", "API_KEY=other"], 0, &["no changes"]);
     // A server that has to be started, and is reached over HTTP.
     let started = ["http://127.0.0.1:${port}/mcp", "--", MCPROOF, "demo", "shop", "--http", "--port", "${port}"];
-    check(at, &[&["lock", "--output", "http.lock"], &started[..]].concat(), 0, &["http.lock is written"]);
+    check(at, &[&["lock", "--output", "http.lock"], &started[..]].concat(), 0, &["wrote http.lock"]);
     check(at, &["lock", "--verify", "--output", "http.lock"], 0, &["no changes"]);
     check(at, &["diff", "mcproof.lock", "http.lock"], 0, &["no changes"]);
     // Another identity has contracts of its own in the same file.
@@ -375,7 +375,7 @@ fn a_comparison_that_takes_long_ends_when_it_is_told_to() {
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;
     let folder = tempfile::tempdir().unwrap();
-    check(folder.path(), &["lock", "--era", "legacy", "--", "python3", "-c", LISTED, "0"], 0, &["is written"]);
+    check(folder.path(), &["lock", "--era", "legacy", "--", "python3", "-c", LISTED, "0"], 0, &["wrote "]);
     std::fs::remove_file(folder.path().join("ended")).unwrap();
     let arguments = ["lock", "--verify", "--", "python3", "-c", LISTED, "1"];
     let mut comparing =

@@ -347,7 +347,7 @@ fn what_is_mistyped_exits_2_and_says_what_was_meant() {
     run(&["inspect", "true", "--methd", "x"]).check_failed(2, &["'--methd'", "'--method'"]);
     run(&["tols"]).check_failed(2, &["'tols'", "'tools'"]);
     run(&["inspect", "--method", "tool/list", "--", "true"]).check_failed(2, &["did you mean `tools/list`?"]);
-    run(&["inspect", "--method", "tools/call", "--", "true"]).check_failed(2, &["tools/call needs --tool-name"]);
+    run(&["inspect", "--method", "tools/call", "--", "true"]).check_failed(2, &["tools/call requires --tool-name"]);
     run(&["tools", "--max-body", "much", "--", "true"]).check_failed(2, &["`much` is no size such as 64KiB"]);
     run(&["tools", "--cacert", "no-such-file", "--", "true"]).check_failed(2, &["--cacert: cannot read no-such-file"]);
     run(&["tools", "--proxy", "socks5://h:1", "--", "true"]).check_failed(2, &["--proxy", "`socks5://` proxies are not supported"]);
@@ -510,7 +510,7 @@ fn what_listens_at_a_url_can_be_started_for_one_question() {
     for asked in [&["ping", url][..], &["tools", url], &["call", url, "echo", "message=hi"]] {
         run(&[asked, &server].concat()).check(0, "", "");
     }
-    with_tracker(&["ping", "--transport", "http"]).check_failed(2, &["needs a URL", "'http://127.0.0.1:${port}/mcp' -- COMMAND"]);
+    with_tracker(&["ping", "--transport", "http"]).check_failed(2, &["requires a URL", "'http://127.0.0.1:${port}/mcp' -- COMMAND"]);
 }
 
 #[test]

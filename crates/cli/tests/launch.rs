@@ -58,7 +58,7 @@ fn what_only_this_shell_finds_is_named_with_its_place() {
         check(&run(&[command, "--launch", "host", "--", "sh", "server.sh"]), 3, &["`server.sh` is not found from /"]);
     }
     check(&run(&["tools", "--launch", "host", "--", "./my-runner"]), 3, &["use its absolute path"]);
-    check(&run(&["tools", "--launch", "host", "http://127.0.0.1:1/mcp"]), 2, &["`--launch` needs a command"]);
+    check(&run(&["tools", "--launch", "host", "http://127.0.0.1:1/mcp"]), 2, &["`--launch` requires a command"]);
 }
 
 #[test]

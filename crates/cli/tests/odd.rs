@@ -285,7 +285,7 @@ fn a_server_is_ready_when_it_has_answered() {
         let words = odd("http", oddity);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let lock = format!("{oddity}.lock");
-        check(&[&["lock", "--era", "legacy", "--output", &lock], &words[..]].concat(), 0, "is written");
+        check(&[&["lock", "--era", "legacy", "--output", &lock], &words[..]].concat(), 0, "wrote ");
         check(&[&["tools"], &words[..]].concat(), 0, "echo");
         // A server at a URL that nobody starts gets a moment, too; a probe tells how it is now.
         let port = mcproof_testkit::free_port();
@@ -303,7 +303,7 @@ const USING: &[(&[&str], &str)] = &[
     (&["ping"], ""),
     (&["inspect", "--method", "tools/list"], "echo"),
     (&["init", "--force"], "is called"),
-    (&["lock", "--output", "new.lock"], "is written"),
+    (&["lock", "--output", "new.lock"], "wrote "),
     (&["lock", "--verify"], ""),
     (&["diff", "mcproof.lock"], ""),
     (&["hash"], "sha256:"),

@@ -175,7 +175,7 @@ fn a_snapshot_waits_until_it_is_reviewed() {
     reviewed(&[], 0, &["no snapshots to review"]);
     tested(&[], 1, &["was never reviewed", "mcproof review", "2 failed"]);
     assert_eq!(files(&snapshots), ["an-order-1.json.new"]);
-    reviewed(&[], 1, &["an-order-1.json is new", "[datetime]", "0 accepted, 0 rejected, 1 waiting"]);
+    reviewed(&[], 1, &["an-order-1.json is new", "[datetime]", "0 accepted, 0 rejected, 1 pending"]);
     reviewed(&["--accept"], 0, &["1 accepted"]);
     tested(&[], 0, &["2 passed"]);
     write(2);

@@ -73,7 +73,7 @@ fn a_review_does_what_is_typed() {
         shows(&mut terminal, QUESTION);
         terminal.send_line(typed).unwrap();
     }
-    shows(&mut terminal, "1 accepted, 1 rejected, 3 waiting");
+    shows(&mut terminal, "1 accepted, 1 rejected, 3 pending");
     ends_with_code(&mut terminal, 1);
     assert!(is_new(&snapshots, "a") && !waits(&snapshots, "a"));
     assert!(!is_new(&snapshots, "b") && !waits(&snapshots, "b"));
@@ -92,7 +92,7 @@ fn a_review_ends_with_the_input_and_with_ctrl_c() {
         shows(&mut terminal, QUESTION);
         terminal.send_control(key).unwrap();
         if key == 'd' {
-            shows(&mut terminal, "1 accepted, 0 rejected, 1 waiting");
+            shows(&mut terminal, "1 accepted, 0 rejected, 1 pending");
             ends_with_code(&mut terminal, 1);
         } else {
             terminal.exp_eof().unwrap();

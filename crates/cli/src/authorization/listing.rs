@@ -108,9 +108,9 @@ mod tests {
             assert!(!text.contains("s3cret") && !json.contains("s3cret") && !text.contains('\u{1b}'), "{text}{json}");
         };
         check(None, None, "no known expiry, cannot be renewed");
-        check(Some(1_000_090), Some("s3cret"), "good for 90 s, can be renewed");
-        check(Some(1_003_600), None, "good for 60 min, cannot be renewed");
+        check(Some(1_000_090), Some("s3cret"), "valid for 90 s, can be renewed");
+        check(Some(1_003_600), None, "valid for 60 min, cannot be renewed");
         check(Some(1_000_000), None, "expired, cannot be renewed");
-        check(Some(1_400_000), None, "good for 4 days");
+        check(Some(1_400_000), None, "valid for 4 days");
     }
 }

@@ -372,7 +372,7 @@ mod tests {
         check(r#"{"mcpServers":{"a":{}}}"#, wrong("server `a` has neither `command` nor `url`"));
         check(r#"{"mcpServers":{"a":{"command":"x","url":"y"}}}"#, wrong("server `a` has both `command` and `url`"));
         check(r#"{"mcpServers":{"a":{"command":"x","type":"sse"}}}"#, wrong("server `a` has a `command`, but the type `sse`"));
-        check(r#"{"mcpServers":{"a":{"command":"x","args":"y"}}}"#, wrong("server `a` has a `args` that is no list of strings"));
+        check(r#"{"mcpServers":{"a":{"command":"x","args":"y"}}}"#, wrong("server `a` has a `args` that is not a list of strings"));
         check(r#"{"mcpServers":[]}"#, wrong("`mcpServers` in mcp.json is not an object"));
         check(r#"{"servers":[]}"#, wrong("`servers` in mcp.json is not an object"));
         check(r#"{"mcpservers":{}}"#, wrong("mcp.json has no `mcpServers` or `servers`"));
